@@ -1,0 +1,379 @@
+"""The loop: ask, run, tell, store, until the budget is reached."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import pickle
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from swarmtest.campaign.budget import Budget, Progress
+from swarmtest.campaign.host import Setup
+from swarmtest.campaign.inline import InlineEngine
+from swarmtest.campaign.local import LocalEngine
+from swarmtest.campaign.recorder import Recorder
+from swarmtest.campaign.worker import Job, Worker
+from swarmtest.errors import UserError
+from swarmtest.store import CampaignRecord, FaultRecord, Store, open_store
+from swarmtest.strategies import Strategy, parse_strategy, strategy_text
+from swarmtest.subjects.loading import SubjectReference
+from swarmtest.subjects.machine import Machine
+from swarmtest.subjects.machine_subject import MachineSubject
+from swarmtest.subjects.subject import Subject
+
+_BATCH_SECONDS = 0.2
+_LARGEST_BATCH = 5000
+_FLUSH_SECONDS = 0.5
+_SHOW_SECONDS = 0.1
+_UNUSED_AFTER = 100
+"""Tests that allowed a feature before its never appearing is called a mistake."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a campaign."""
+
+    campaign: int
+    store: str
+    progress: Progress
+    faults: list[FaultRecord]
+    reason: str
+    """Why it stopped."""
+    interrupted: bool = False
+    unused: dict[str, int] = field(default_factory=dict)
+    """Features that many tests allowed and none contained, with how many: a guard never true?"""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a single test may take.
+
+    >>> Limits(seconds=2.0).memory
+    'auto'
+    """
+
+    seconds: float = 10.0
+    """Wall time of one test; one that takes longer is the fault "timeout"."""
+    memory: int | str = "auto"
+    """Bytes one worker may hold; 0: no limit; ``auto``: its share of the machine."""
+
+    def memory_bytes(self, workers: int) -> int:
+        """The limit in bytes."""
+        if isinstance(self.memory, int):
+            return self.memory
+        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return max(2 << 30, int(machine * 0.8) // max(workers, 1))
+
+
+class Campaign:
+    """One subject, one strategy, one budget, one seed, one store.
+
+    >>> from swarmtest import Machine, action
+    >>> class Counter(Machine):
+    ...     def start(self): self.n = 0
+    ...     @action
+    ...     def up(self): self.n += 1; assert self.n < 30
+    ...     @action
+    ...     def down(self): self.n -= 1
+    >>> outcome = Campaign(Counter, "coin", Budget(tests=50), store=":memory:", workers=1).run()
+    >>> [fault.signature for fault in outcome.faults]
+    ['AssertionError [Counter.up]']
+    """
+
+    def __init__(
+        self,
+        subject: str | type[Machine] | SubjectReference | Subject,
+        strategy: str | Strategy = "layered",
+        budget: Budget | int = 1000,
+        seed: int = 0,
+        workers: int | None = None,
+        store: str | Store | None = None,
+        *,
+        limits: Limits | None = None,
+        keep_tests: bool = False,
+        on_progress: Callable[[Progress, list[FaultRecord]], None] | None = None,
+    ) -> None:
+        self._reference, self.subject = _resolve(subject)
+        self.strategy = parse_strategy(strategy) if isinstance(strategy, str) else strategy
+        self.budget = Budget(tests=budget) if isinstance(budget, int) else budget
+        self.seed = seed
+        self.workers = os.cpu_count() or 1 if workers is None else workers
+        if self.workers < 0:
+            raise UserError(f"workers is a number of processes, 0 for none, not {workers}")
+        self.limits = limits or Limits()
+        self.keep_tests = keep_tests
+        self._store = store
+        self._on_progress = on_progress or (lambda progress, faults: None)
+        self._number = 0
+
+    @classmethod
+    def resume(
+        cls,
+        store: Store,
+        campaign: int,
+        budget: Budget | None = None,
+        workers: int | None = None,
+        on_progress: Callable[[Progress, list[FaultRecord]], None] | None = None,
+    ) -> Campaign:
+        """A stored campaign that goes on where it stopped, with the same or another budget."""
+        record = store.campaign(campaign)
+        options = record.options
+        if not options.get("subject"):
+            raise UserError(
+                f"campaign {campaign} tested {record.subject}, which cannot be imported by name; "
+                "resume it from the program that defined it"
+            )
+        resumed = cls(
+            SubjectReference.from_json(options["subject"]),
+            record.strategy,
+            budget or Budget(**options["budget"]),
+            record.seed,
+            workers,
+            store,
+            limits=Limits(options["seconds"], options["memory"]),
+            keep_tests=options["keep_tests"],
+            on_progress=on_progress,
+        )
+        stored = record.space
+        if resumed.subject.space.to_json() != stored:
+            raise UserError(
+                f"campaign {campaign} cannot go on: {record.subject} has other features now; "
+                "start a new campaign"
+            )
+        resumed._number = campaign
+        return resumed
+
+    def use_store(self, store: Store) -> None:
+        """Keep results in a store that the caller opened and will close."""
+        self._store = store
+
+    def run(self) -> Outcome:
+        """Run until the budget is reached, or Ctrl-C."""
+        if hasattr(self.strategy, "prepare"):
+            self.strategy.prepare(self.subject.space)
+        Worker(self._job()).propose(0)  # what the strategy cannot do is said before anything starts
+        store = self._store
+        opened = open_store(store) if store is None or isinstance(store, str) else store
+        try:
+            return self._run(opened)
+        finally:
+            if opened is not store:
+                opened.close()
+
+    def _run(self, store: Store) -> Outcome:
+        resumed = bool(self._number)
+        engine = self._engine()
+        try:
+            if not resumed:
+                self._number = store.add_campaign(self._record())
+            recorder = Recorder(store, self._number, self.subject.space)
+            loop = _Loop(self, engine, recorder)
+            if resumed:
+                recorder.load()
+                loop.skip(store.trial_numbers(self._number))
+                loop.relearn(store)
+                store.update_campaign(
+                    self._number, status="running", options=self._record().options
+                )
+            before = store.campaign(self._number).wall_seconds
+            reason, interrupted = loop.until_done(before)
+        finally:
+            engine.close()
+        store.update_campaign(
+            self._number,
+            status="interrupted" if interrupted else "finished",
+            wall_seconds=recorder.progress.wall_seconds,
+            cpu_seconds=recorder.progress.cpu_seconds,
+        )
+        return Outcome(
+            self._number,
+            store.url,
+            recorder.progress,
+            store.faults(self._number),
+            reason,
+            interrupted,
+            recorder.unused(_UNUSED_AFTER),
+        )
+
+    def _job(self) -> Job:
+        return Job(self.subject, self.strategy, self.seed, self.keep_tests)
+
+    def _record(self) -> CampaignRecord:
+        return CampaignRecord(
+            subject=self.subject.name,
+            strategy=strategy_text(self.strategy),
+            seed=self.seed,
+            space=self.subject.space.to_json(),
+            options={
+                "subject": self._reference.to_json() if self._reference else None,
+                "budget": self.budget.to_json(),
+                "seconds": self.limits.seconds,
+                "memory": self.limits.memory,
+                "keep_tests": self.keep_tests,
+                "python": sys.version.split()[0],
+            },
+            created=time.time(),
+        )
+
+    def _engine(self) -> LocalEngine | InlineEngine:
+        if self.workers == 0:
+            return InlineEngine(self._job())
+        make_job: Callable[[], Job] = self._job
+        reference = self._reference if _travels(self.strategy) else None
+        if reference is not None:
+            make_job = functools.partial(
+                _make_job, reference, self.strategy, self.seed, self.keep_tests
+            )
+        memory = self.limits.memory_bytes(self.workers)
+        setup = Setup(make_job, self.limits.seconds, memory)
+        return LocalEngine(setup, self.workers, importable=reference is not None)
+
+
+class _Loop:
+    """Hands out trial numbers and takes in rows until the budget is reached."""
+
+    def __init__(
+        self, campaign: Campaign, engine: LocalEngine | InlineEngine, recorder: Recorder
+    ) -> None:
+        self._campaign = campaign
+        self._engine = engine
+        self._recorder = recorder
+        self._trials: Iterator[int] = itertools.count()
+        self._worker = Worker(campaign._job())
+        self._learns = hasattr(campaign.strategy, "tell")
+        self._asked: dict[int, Any] = {}
+        self._handed_out = 0
+        self._size = 8
+
+    def skip(self, done: Iterator[int]) -> None:
+        """Leave out the trials that an earlier run has recorded."""
+        known = set(done)
+        self._handed_out = len(known)
+        self._trials = (trial for trial in itertools.count() if trial not in known)
+
+    def relearn(self, store: Store) -> None:
+        """Tell a learning strategy what an earlier run found."""
+        if self._learns:
+            for trial in store.trials(self._campaign._number):
+                names = store.targets() if trial.hits else {}
+                self._tell(((tuple(trial._replace(hits=None)),), list(names.values()), (), ()))
+
+    def until_done(self, wall_before: float) -> tuple[str, bool]:
+        """Run; why it ended, and whether the user ended it."""
+        start = time.monotonic() - wall_before
+        flushed = shown = time.monotonic()
+        progress, budget = self._recorder.progress, self._campaign.budget
+        reason = ""
+        interrupted = False
+        try:
+            while not reason:
+                self._feed()
+                if not self._engine.busy:
+                    reason = "all tests done"
+                    break
+                new = self._collect(_SHOW_SECONDS)
+                now = time.monotonic()
+                progress.wall_seconds = now - start
+                reason = progress.reached(budget)
+                if now - flushed > _FLUSH_SECONDS:
+                    self._recorder.flush()
+                    flushed = now
+                if new or now - shown > _SHOW_SECONDS:
+                    self._campaign._on_progress(progress, new)
+                    shown = now
+        except KeyboardInterrupt:
+            reason, interrupted = "interrupted", True
+        finally:
+            self._wind_up()
+            progress.wall_seconds = time.monotonic() - start
+        self._campaign._on_progress(progress, [])
+        return reason, interrupted
+
+    def _wind_up(self) -> None:
+        """Take in what is still on its way, and keep everything."""
+        if self._engine.busy:
+            self._engine.stop()
+            deadline = time.monotonic() + 0.8
+            while self._engine.busy and time.monotonic() < deadline:
+                self._collect(0.05)
+        self._recorder.flush()
+
+    def _feed(self) -> None:
+        while self._engine.hungry > 0:
+            trials = list(itertools.islice(self._trials, self._batch_size()))
+            if not trials:
+                return
+            self._handed_out += len(trials)
+            told = None
+            if self._learns:
+                told = [self._ask(trial) for trial in trials]
+            self._engine.feed(trials, told)
+
+    def _batch_size(self) -> int:
+        """As many trials as take a fifth of a second, growing slowly, shared fairly at the end."""
+        if self._engine.rate:
+            seconds = _BATCH_SECONDS / 4 if self._learns else _BATCH_SECONDS
+            wanted = max(1, int(self._engine.rate * seconds))
+            self._size = min(wanted, 4 * self._size, _LARGEST_BATCH)
+        tests = self._campaign.budget.tests
+        if tests is None:
+            return self._size
+        left = tests - self._handed_out
+        share = -(-left // (2 * max(self._campaign.workers, 1)))
+        return max(0, min(self._size, left, max(share, 1)))
+
+    def _ask(self, trial: int) -> tuple[bytes, tuple[float, ...], str]:
+        proposal = self._worker.propose(trial)
+        return proposal.configuration.to_bytes(), proposal.propensities, proposal.origin
+
+    def _collect(self, timeout: float) -> list[FaultRecord]:
+        new: list[str] = []
+        for batch in self._engine.collect(timeout):
+            new += self._recorder.add(batch)
+            if self._learns:
+                self._tell(batch)
+        return [self._recorder.faults[fault] for fault in new]
+
+    def _tell(self, batch: tuple[Any, ...]) -> None:
+        for result in self._recorder.results(batch):
+            self._campaign.strategy.tell(result)  # type: ignore[attr-defined]
+
+
+def _resolve(
+    subject: str | type[Machine] | SubjectReference | Subject,
+) -> tuple[SubjectReference | None, Subject]:
+    """A reference by which another process can find the subject (None if there is none), and it."""
+    if isinstance(subject, str):
+        subject = SubjectReference(subject)
+    if isinstance(subject, SubjectReference):
+        loaded = subject.load()
+        return SubjectReference(loaded.name, subject.api, subject.steps, subject.raises), loaded
+    if isinstance(subject, type):
+        reference = SubjectReference(f"{subject.__module__}:{subject.__qualname__}")
+        findable = _findable(subject)
+        return (reference if findable else None), MachineSubject(subject, reference.text)
+    return None, subject
+
+
+def _findable(cls: type) -> bool:
+    found: Any = sys.modules.get(cls.__module__) if cls.__module__ != "__main__" else None
+    for part in cls.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found is cls
+
+
+def _travels(strategy: Strategy) -> bool:
+    try:
+        pickle.dumps(strategy)
+    except Exception:
+        return False
+    return type(strategy).__module__ != "__main__"
+
+
+def _make_job(reference: SubjectReference, strategy: Strategy, seed: int, keep: bool) -> Job:
+    return Job(reference.load(), strategy, seed, keep)

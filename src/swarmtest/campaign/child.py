@@ -1,0 +1,157 @@
+"""The process that runs the tests: forked from a host, and free to die.
+
+`Child` is the host's handle on it; `_live` is what happens on the other side of the fork.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import faulthandler
+import gc
+import json
+import os
+import resource
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import IO, Any
+
+from swarmtest.campaign import wire
+from swarmtest.campaign.worker import Batch, Worker, restored
+from swarmtest.errors import UserError
+from swarmtest.faults import python_stack_of_dump
+from swarmtest.result import Fault
+
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Death:
+    """How a child ended."""
+
+    status: int
+    cpu_ns: int
+    timed_out: bool
+    asked: bool
+    """The host killed it because the campaign was told to stop."""
+
+    def fault(self, dump: str, timeout: float) -> Fault:
+        """The fault that a test showed by ending its process; `dump` is its standard error."""
+        if self.timed_out:
+            # Where a loop was when its time was up varies from run to run, so it is no signature.
+            return Fault("timeout", f"timeout after {timeout:g} s", dump)
+        frames = python_stack_of_dump(dump)
+        where = f" [{' < '.join(frames)}]" if frames else ""
+        if os.WIFSIGNALED(self.status):
+            number = os.WTERMSIG(self.status)
+            hint = " (out of memory?)" if number == signal.SIGKILL else ""
+            return Fault("signal", f"{signal.Signals(number).name}{hint}{where}", dump)
+        status = os.WEXITSTATUS(self.status)
+        return Fault("exit", f"the program ended its process with exit status {status}", dump)
+
+
+class Child:
+    """A forked process that runs trials, and the host's end of its two pipes."""
+
+    def __init__(self, worker: Worker, cell: memoryview, stderr: IO[bytes], memory: int) -> None:
+        down_read, self._down = os.pipe()
+        up_read, up_write = os.pipe()
+        self._timed_out = self._asked = False
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self._down)
+            os.close(up_read)
+            _live(worker, cell, stderr.fileno(), memory, down_read, up_write)
+        os.close(down_read)
+        os.close(up_write)
+        self.frames = wire.Frames(up_read)
+
+    def send(self, trials: list[int], told: list[Any] | None, journal: bool = False) -> None:
+        """Hand over trials; a child that died meanwhile is noticed when its pipe ends."""
+        with contextlib.suppress(BrokenPipeError):
+            wire.send(self._down, (list(trials), told, journal))
+
+    def kill(self, asked: bool = False) -> None:
+        """End it at once."""
+        self._asked = self._asked or asked
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+    def kill_with_stack(self) -> None:
+        """End a child that hangs, after it has written where (faulthandler works even in C)."""
+        if not self._timed_out:
+            self._timed_out = True
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGUSR2)
+                time.sleep(0.05)
+        self.kill()
+
+    def reap(self) -> Death:
+        """Close the pipes, wait for the end, and tell how it came."""
+        os.close(self._down)
+        os.close(self.frames.fd)
+        _, status, usage = os.wait4(self.pid, 0)
+        cpu_ns = int((usage.ru_utime + usage.ru_stime) * 1e9)
+        return Death(status, cpu_ns, self._timed_out, self._asked)
+
+
+def _live(worker: Worker, cell: memoryview, stderr: int, memory: int, down: int, up: int) -> None:
+    """The life of a child; it never returns."""
+    try:
+        prepare_child(stderr, memory)
+        worker.job.subject.interruptible = False
+        frames = wire.Frames(down)
+        while not frames.ended:
+            for trials, told, journal in frames.receive():
+                _serve(worker, cell, up, trials, told, journal)
+    except BrokenPipeError:
+        pass
+    except UserError as error:
+        wire.send(up, ("error", str(error)))
+    except BaseException:
+        wire.send(up, ("error", f"a worker failed outside a test:\n{traceback.format_exc()}"))
+    finally:
+        os._exit(0)
+
+
+def _serve(
+    worker: Worker, cell: memoryview, up: int, trials: list[int], told: Any, journal: bool
+) -> None:
+    subject = worker.job.subject
+    proposals = worker.proposals(trials) if told is None else restored(subject.space, told)
+    flush: Callable[[Batch], None]
+    if journal:
+        subject.journal = lambda step: wire.send(up, ("step", json.dumps(step)))
+
+        def flush(batch: Batch) -> None:
+            pass
+    else:
+
+        def flush(batch: Batch) -> None:
+            if batch.rows:
+                wire.send(up, ("rows", batch.message()))
+
+    worker.run(trials, proposals, cell, flush)
+    wire.send(up, ("done", None))
+
+
+def prepare_child(stderr: int, memory: int) -> None:
+    """Make a forked process fit to run a test: silent, limited, and able to tell how it died."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    os.dup2(stderr, 2)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    faulthandler.enable(file=stderr, all_threads=False)
+    faulthandler.register(signal.SIGUSR2, file=stderr, all_threads=False)
+    if memory:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # What the host made is never garbage: keep the collector from touching (and so copying) it.
+    gc.freeze()

@@ -1,0 +1,251 @@
+"""One worker slot: a host process that keeps a child alive which runs the tests.
+
+Why two processes: a test may crash, hang or exhaust the memory of the process that runs it. The
+host imports the subject once and forks children from that state, so a crash costs a fork, not the
+start of an interpreter; and the host is always there to say how the child died and in which test.
+
+Invariants:
+
+- The host alone writes to the campaign; a child's half-written frame dies with the child's pipe.
+- A trial of a batch is answered exactly once: by the child, or, if the child died in it, by the
+  host with the fault "died of signal …", "exit", "timeout". The trials behind it go to a new child.
+- When the campaign's end of the pipe closes, the host kills its child and ends. A child whose host
+  dies is killed by the kernel (Linux) or ends at its next write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import pickle
+import select
+import signal
+import tempfile
+import time
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+from swarmtest.campaign import wire
+from swarmtest.campaign.child import Child, Death
+from swarmtest.campaign.worker import IDLE, STARTED, STOP, TRIAL, Batch, Job, Worker, restored
+from swarmtest.errors import UserError
+from swarmtest.result import Result, Verdict
+from swarmtest.seeds import seed_of_test
+from swarmtest.space import Proposal
+
+_GRACE = 0.4
+"""Seconds that a stopped child has to finish its test before it is killed."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a host needs to start: pickled, because it holds the user's objects."""
+
+    make_job: Any
+    """A function without arguments, picklable, that makes the `Job`."""
+    timeout: float
+    memory: int
+    """Bytes of data a child may hold; 0: no limit."""
+
+
+class _Failed(Exception):
+    """A worker met an error that is not a test's; it has been told to the campaign."""
+
+
+class Host:
+    """Runs batches in a child, and outlives it."""
+
+    def __init__(self, up: int, setup: Setup) -> None:
+        self._up = up
+        self._setup = setup
+        self._frames = wire.Frames(up)
+        self._cell = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("q")
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the host)
+        self._job: Job = setup.make_job()
+        self._worker = Worker(self._job)
+        self._child: Child | None = None
+        self._waiting: list[Any] = []
+        self._stopped = 0.0
+
+    def serve(self) -> None:
+        """Take batches until the campaign closes the pipe."""
+        self._send("ready", None)
+        try:
+            while True:
+                message = self._next_message()
+                if message is None:
+                    return
+                kind, body = message
+                if kind == "batch" and not self._stopped:
+                    self._run_batch(*body)
+                if kind == "stop":
+                    self._stopped = time.monotonic()
+                self._send("done", None)
+        except _Failed:
+            pass
+        finally:
+            self._end_child()
+
+    def _send(self, kind: str, body: Any) -> None:
+        wire.send(self._up, (kind, body))
+
+    def _next_message(self) -> Any:
+        while not self._waiting:
+            if self._frames.ended:
+                return None
+            self._waiting += self._frames.receive()
+        return self._waiting.pop(0)
+
+    def _run_batch(self, trials: list[int], told: list[Any] | None) -> None:
+        left = list(trials)
+        given = restored(self._job.subject.space, told) if told is not None else ()
+        proposals = dict(zip(trials, given, strict=False))
+        while left and not self._stopped:
+            self._cell[TRIAL] = IDLE
+            self._cell[STOP] = 0
+            child = self._child or self._new_child()
+            child.send(left, [_plain(proposals[t]) for t in left] if proposals else None)
+            if self._finishes(child, left):
+                continue
+            victim, death = self._bury(child, left)
+            if victim is not None and not death.asked:
+                proposal = proposals.get(victim) or self._worker.propose(victim)
+                self._report_death(victim, proposal, death)
+                left.remove(victim)
+
+    def _finishes(self, child: Child, left: list[int]) -> bool:
+        """Relay a child's rows until its batch is done, or it is dead (False)."""
+        while True:
+            ready, _, _ = select.select([child.frames.fd, self._up], [], [], self._patience())
+            if child.frames.fd in ready:
+                for kind, body in child.frames.receive():
+                    if kind == "done":
+                        return True
+                    self._relay(kind, body, left)
+                if child.frames.ended:
+                    return False
+            if self._up in ready and not self._stopped and self._is_stop():
+                self._cell[STOP] = 1
+                self._stopped = time.monotonic()
+            if self._stopped and time.monotonic() - self._stopped > _GRACE:
+                child.kill(asked=True)
+            elif self._overdue():
+                child.kill_with_stack()
+
+    def _is_stop(self) -> bool:
+        self._waiting += self._frames.receive()
+        return self._frames.ended or any(kind == "stop" for kind, _ in self._waiting)
+
+    def _patience(self) -> float:
+        return 0.05 if self._cell[STOP] else max(0.005, min(0.25, self._setup.timeout / 8))
+
+    def _overdue(self) -> bool:
+        running = self._cell[TRIAL] != IDLE
+        age = (time.monotonic_ns() - self._cell[STARTED]) / 1e9
+        return running and age > self._setup.timeout
+
+    def _relay(self, kind: str, body: Any, left: list[int]) -> None:
+        if kind == "rows":
+            rows, _names, faults, _tests = body
+            for fault in faults:
+                rank = (fault[6], fault[5])
+                self._worker.best[fault[0]] = min(self._worker.best.get(fault[0], rank), rank)
+            done = {row[0] for row in rows}
+            left[:] = [trial for trial in left if trial not in done]
+        self._send(kind, body)
+        if kind == "error":
+            raise _Failed
+
+    def _bury(self, child: Child, left: list[int]) -> tuple[int | None, Death]:
+        """What is left of a dead child: its last rows, the trial it died in, and how."""
+        for kind, body in child.frames.drain():
+            self._relay(kind, body, left)
+        death = child.reap()
+        self._child = None
+        trial = self._cell[TRIAL]
+        return (trial if trial in left else None), death
+
+    def _report_death(self, trial: int, proposal: Proposal, death: Death) -> None:
+        """The row of a test that killed its process, with the steps up to its death."""
+        fault = death.fault(self._dump(), self._setup.timeout)
+        started = self._cell[STARTED]
+        wall_ns = time.monotonic_ns() - started
+        subject = self._job.subject
+        test = self._journal(trial, proposal)
+        names = subject.space.feature_names
+        steps = test["steps"] if test else []
+        used = [0] * len(names)
+        for step in steps:
+            if step[0] in names:
+                used[names.index(step[0])] += 1
+        result = Result(Verdict.FAILED, fault, tuple(used), (), len(steps), 0, test)
+        batch = Batch()
+        seed = seed_of_test(self._job.seed, trial)
+        self._worker.note(batch, trial, proposal, seed, result, min(death.cpu_ns, wall_ns), wall_ns)
+        self._send("rows", batch.message())
+
+    def _journal(self, trial: int, proposal: Proposal) -> Any:
+        """Run a deadly test once more, in a child that tells each step before it takes it."""
+        self._cell[TRIAL] = IDLE
+        child = self._new_child()
+        child.send([trial], [_plain(proposal)], journal=True)
+        told: list[Any] = []
+        while not child.frames.ended:
+            ready, _, _ = select.select([child.frames.fd], [], [], self._patience())
+            if ready:
+                told += child.frames.receive()
+            elif self._overdue():
+                child.kill(asked=True)
+        child.reap()
+        self._child = None
+        steps = [json.loads(body) for kind, body in told if kind == "step"]
+        return self._job.subject.test_of_journal(steps, proposal.configuration)
+
+    def _dump(self) -> str:
+        self._stderr.seek(0)
+        text = self._stderr.read()[-20_000:].decode(errors="replace")
+        self._stderr.seek(0)
+        self._stderr.truncate()
+        return text
+
+    def _new_child(self) -> Child:
+        self._dump()
+        self._child = Child(self._worker, self._cell, self._stderr, self._setup.memory)
+        return self._child
+
+    def _end_child(self) -> None:
+        if self._child is not None:
+            self._child.kill(asked=True)
+            self._child.reap()
+
+
+def _plain(proposal: Proposal) -> tuple[bytes, tuple[float, ...], str]:
+    return proposal.configuration.to_bytes(), proposal.propensities, proposal.origin
+
+
+def main(fd: int) -> None:
+    """Entry point of a host in a fresh interpreter: read the setup from the pipe, then serve."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    frames = wire.Frames(fd)
+    first: list[Any] = []
+    while not first and not frames.ended:
+        first = frames.receive()
+    if first:
+        run_host(fd, first[0])
+
+
+def run_host(fd: int, pickled: bytes | Setup) -> None:
+    """Make the subject and serve; what goes wrong on the way is told to the campaign."""
+    try:
+        setup = pickle.loads(pickled) if isinstance(pickled, bytes) else pickled
+        host = Host(fd, setup)
+    except UserError as error:
+        wire.send(fd, ("error", str(error)))
+        return
+    except Exception:
+        wire.send(fd, ("error", f"a worker could not start:\n{traceback.format_exc()}"))
+        return
+    with contextlib.suppress(BrokenPipeError):
+        host.serve()

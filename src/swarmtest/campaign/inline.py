@@ -1,0 +1,57 @@
+"""The engine that runs tests in this very process: for debuggers. A crash is everybody's crash."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import Any
+
+from swarmtest.campaign.worker import STOP, Batch, Job, Worker, restored
+
+
+class InlineEngine:
+    """No worker processes: ``workers=0``."""
+
+    def __init__(self, job: Job) -> None:
+        self._worker = Worker(job)
+        self._batches: deque[tuple[list[int], list[Any] | None]] = deque()
+        self._cell = [0, 0, 0]
+        self.rate = 0.0
+
+    @property
+    def hungry(self) -> int:
+        """How many batches could be handed over now."""
+        return 1 - len(self._batches)
+
+    @property
+    def busy(self) -> bool:
+        """Whether any batch is waiting."""
+        return bool(self._batches)
+
+    def feed(self, trials: list[int], told: list[Any] | None) -> None:
+        """Take a batch; it runs in `collect`."""
+        self._batches.append((trials, told))
+
+    def collect(self, timeout: float) -> list[Any]:
+        """Run a batch."""
+        if not self._batches:
+            return []
+        trials, told = self._batches.popleft()
+        space = self._worker.job.subject.space
+        proposals = self._worker.proposals(trials) if told is None else restored(space, told)
+        found: list[Batch] = []
+        start = time.monotonic()
+        try:
+            self._worker.run(trials, proposals, self._cell, found.append)
+        except KeyboardInterrupt:
+            self._cell[STOP] = 1
+            raise
+        self.rate = len(trials) / max(time.monotonic() - start, 1e-6)
+        return [batch.message() for batch in found]
+
+    def stop(self) -> None:
+        """Drop what is waiting."""
+        self._batches.clear()
+
+    def close(self) -> None:
+        """Nothing to end."""

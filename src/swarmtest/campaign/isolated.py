@@ -1,0 +1,78 @@
+"""One run in a process of its own: for replaying tests that may kill the process."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+
+from swarmtest.campaign.child import Death, prepare_child
+from swarmtest.errors import UserError
+from swarmtest.result import Result, Verdict
+
+
+def run_isolated(run: Callable[[], Result], seconds: float, memory: int = 0) -> Result:
+    """What `run` answers; or, if it ends its process or takes too long, the fault it showed.
+
+    >>> run_isolated(lambda: os._exit(3), seconds=5).fault.signature
+    'the program ended its process with exit status 3'
+    """
+    with tempfile.TemporaryFile() as stderr:
+        read, write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(read)
+            try:
+                prepare_child(stderr.fileno(), memory)
+                _answer(run, write)
+            finally:
+                os._exit(0)
+        os.close(write)
+        data, timed_out = _gather(read, pid, seconds)
+        _, status, usage = os.wait4(pid, 0)
+        cpu_ns = int((usage.ru_utime + usage.ru_stime) * 1e9)
+        if data:
+            answer = pickle.loads(data)
+            if isinstance(answer, Exception):
+                raise answer
+            result: Result = answer
+            return result
+        stderr.seek(0)
+        dump = stderr.read().decode(errors="replace")
+        death = Death(status, cpu_ns, timed_out, asked=False)
+        return Result(Verdict.FAILED, death.fault(dump, seconds))
+
+
+def _answer(run: Callable[[], Result], write: int) -> None:
+    try:
+        answer: Result | Exception = run()
+    except UserError as error:
+        answer = error
+    with os.fdopen(write, "wb") as out:
+        pickle.dump(answer, out)
+
+
+def _gather(read: int, pid: int, seconds: float) -> tuple[bytes, bool]:
+    """What the process wrote, and whether its time ran out."""
+    deadline = time.monotonic() + seconds
+    data = b""
+    timed_out = False
+    while True:
+        ready, _, _ = select.select([read], [], [], max(0.0, deadline - time.monotonic()))
+        if ready:
+            chunk = os.read(read, 1 << 16)
+            if not chunk:
+                break
+            data += chunk
+        elif not timed_out:
+            timed_out = True
+            os.kill(pid, signal.SIGUSR2)
+            time.sleep(0.05)
+            os.kill(pid, signal.SIGKILL)
+            deadline += 5.0
+    os.close(read)
+    return data, timed_out

@@ -1,0 +1,223 @@
+"""The local engine: worker slots on this machine, fed in batches.
+
+The campaign talks to an engine in three calls: `feed` it trials, `collect` what came back, and
+`close` it. Which worker runs what, and when, is the engine's affair and never changes a result.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from swarmtest.campaign import wire
+from swarmtest.campaign.host import Setup, run_host
+from swarmtest.errors import UserError
+
+_AHEAD = 2
+"""Batches a worker holds: one running, one waiting, so that it never idles."""
+
+
+_DEATHS = 3
+"""Times in a row a host may die without a result before the campaign gives up."""
+_START = "import sys; sys.path[:] = {path!r}; from swarmtest.campaign.host import main; main({fd})"
+
+
+@dataclass
+class _Batch:
+    """Trials that are out, what a learning strategy proposed for them, and since when they run."""
+
+    trials: list[int]
+    told: list[Any] | None
+    since: float
+
+
+@dataclass
+class _Slot:
+    """A host process, seen from the campaign."""
+
+    socket: socket.socket
+    frames: wire.Frames
+    pid: int
+    process: subprocess.Popen[bytes] | None
+    batches: deque[_Batch] = field(default_factory=deque)
+    reported: set[int] = field(default_factory=set)
+    """Trials of the batches it holds that have come back."""
+
+
+class LocalEngine:
+    """Worker processes on this machine."""
+
+    def __init__(self, setup: Setup, workers: int, importable: bool) -> None:
+        self._setup = setup
+        self._importable = importable
+        self._selector = selectors.DefaultSelector()
+        self._slots: list[_Slot] = []
+        self._deaths = 0
+        self.rate = 0.0
+        """Tests per second of one worker, lately."""
+        try:
+            for _ in range(workers):
+                self._start()
+            for slot in self._slots:
+                _await_ready(slot)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def hungry(self) -> int:
+        """How many batches could be handed over now."""
+        return sum(_AHEAD - len(slot.batches) for slot in self._slots)
+
+    @property
+    def busy(self) -> bool:
+        """Whether any batch is out."""
+        return any(slot.batches for slot in self._slots)
+
+    def feed(self, trials: list[int], told: list[Any] | None) -> None:
+        """Hand a batch to the worker that holds the fewest."""
+        _hand_over(min(self._slots, key=lambda slot: len(slot.batches)), trials, told)
+
+    def collect(self, timeout: float) -> list[Any]:
+        """The batches of rows that came back within `timeout` seconds; perhaps none."""
+        found = []
+        for key, _ in self._selector.select(timeout):
+            slot: _Slot = key.data
+            for kind, body in slot.frames.receive():
+                if kind == "rows":
+                    found.append(body)
+                    slot.reported.update(row[0] for row in body[0])
+                    self._deaths = 0
+                elif kind == "error":
+                    raise UserError(body)
+                elif kind == "done" and slot.batches:
+                    self._finish(slot)
+            if slot.frames.ended:
+                self._replace(slot)
+        return found
+
+    def _finish(self, slot: _Slot) -> None:
+        batch = slot.batches.popleft()
+        slot.reported.difference_update(batch.trials)
+        now = time.monotonic()
+        rate = len(batch.trials) / max(now - batch.since, 1e-6)
+        self.rate = rate if not self.rate else 0.5 * self.rate + 0.5 * rate
+        if slot.batches:
+            slot.batches[0].since = now
+
+    def _start(self) -> _Slot:
+        slot = _spawn(self._setup) if self._importable else _fork(self._setup, self._slots)
+        self._slots.append(slot)
+        self._selector.register(slot.socket, selectors.EVENT_READ, slot)
+        return slot
+
+    def _replace(self, dead: _Slot) -> None:
+        """Put a new host in the place of one that was killed from outside; rerun what it held."""
+        self._deaths += 1
+        if self._deaths > _DEATHS:
+            raise UserError(
+                f"worker processes were killed {self._deaths} times in a row from outside "
+                "(out of memory?); what was finished is kept, and `swarmtest resume` goes on"
+            )
+        self._selector.unregister(dead.socket)
+        self._slots.remove(dead)
+        dead.socket.close()
+        _wait(dead)
+        slot = self._start()
+        _await_ready(slot)
+        for batch in dead.batches:
+            left = [i for i, t in enumerate(batch.trials) if t not in dead.reported]
+            told = [batch.told[i] for i in left] if batch.told is not None else None
+            _hand_over(slot, [batch.trials[i] for i in left], told)
+
+    def stop(self) -> None:
+        """Tell the workers to finish the test at hand and drop the rest."""
+        for slot in self._slots:
+            with contextlib.suppress(OSError):
+                wire.send(slot.socket.fileno(), ("stop", None))
+
+    def close(self) -> None:
+        """End the worker processes; each host ends its own child."""
+        for slot in self._slots:
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(slot.socket)
+            slot.socket.close()
+        for slot in self._slots:
+            _wait(slot)
+        self._slots.clear()
+        self._selector.close()
+
+
+def _hand_over(slot: _Slot, trials: list[int], told: list[Any] | None) -> None:
+    slot.batches.append(_Batch(trials, told, time.monotonic()))
+    with contextlib.suppress(BrokenPipeError):  # a dead host is noticed by `collect`
+        wire.send(slot.socket.fileno(), ("batch", (trials, told)))
+
+
+def _await_ready(slot: _Slot) -> None:
+    while not slot.frames.ended:
+        for kind, body in slot.frames.receive():
+            if kind == "error":
+                raise UserError(body)
+            if kind == "ready":
+                return
+    raise UserError("a worker process ended before it was ready")
+
+
+def _spawn(setup: Setup) -> _Slot:
+    """A fresh interpreter that imports the subject by its name."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _START.format(path=sys.path, fd=theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    wire.send(ours.fileno(), pickle.dumps(setup))
+    return _Slot(ours, wire.Frames(ours.fileno()), process.pid, process)
+
+
+def _fork(setup: Setup, others: list[_Slot]) -> _Slot:
+    """A copy of this process: for subjects that no other process can import (notebooks)."""
+    ours, theirs = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setsid()
+            ours.close()
+            for slot in others:
+                slot.socket.close()
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            run_host(theirs.fileno(), setup)
+        finally:
+            os._exit(0)
+    theirs.close()
+    return _Slot(ours, wire.Frames(ours.fileno()), pid, None)
+
+
+def _wait(slot: _Slot, patience: float = 2.0) -> None:
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        if slot.process is not None:
+            if slot.process.poll() is not None:
+                return
+        elif os.waitpid(slot.pid, os.WNOHANG)[0]:
+            return
+        time.sleep(0.005)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(slot.pid, signal.SIGKILL)
+    if slot.process is not None:
+        slot.process.wait()
+    else:
+        os.waitpid(slot.pid, 0)

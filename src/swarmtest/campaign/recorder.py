@@ -1,0 +1,158 @@
+"""From rows as workers send them to what the store keeps, and the running totals on the way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from swarmtest.campaign.budget import Progress
+from swarmtest.result import Fault, Result, Verdict
+from swarmtest.space import Configuration, Space
+from swarmtest.store import FaultRecord, Store, TestRecord, TrialRecord
+from swarmtest.store.records import unpack_counts
+from swarmtest.targets import pack_hits
+
+_ROWS = 1000
+
+
+class Recorder:
+    """Collects rows, keeps totals, and writes batches to the store.
+
+    A fault's first trial and shortest test are minima, so they do not depend on the order in which
+    rows arrive.
+    """
+
+    def __init__(self, store: Store, campaign: int, space: Space) -> None:
+        self._store = store
+        self._campaign = campaign
+        self._space = space
+        self._rows: list[Any] = []
+        self._tests: list[TestRecord] = []
+        self._changed: set[str] = set()
+        self._target_ids: dict[str, int] = {}
+        self.faults: dict[str, FaultRecord] = {}
+        self.progress = Progress()
+        self.never_used = set(range(len(space.features)))
+        self._offered = [0] * len(space.features)
+
+    def load(self) -> None:
+        """Take up the totals of a campaign that goes on."""
+        summary = self._store.summary(self._campaign)
+        self.progress.tests = summary["trials"]
+        self.progress.failed = summary["failed"]
+        self.progress.invalid = summary["invalid"]
+        self.progress.steps = summary["steps"]
+        self.progress.cpu_seconds = summary["cpu_ns"] / 1e9
+        self.faults = {fault.id: fault for fault in self._store.faults(self._campaign)}
+        self.progress.faults = len(self.faults)
+        for trial in self._store.trials(self._campaign):
+            if not self.never_used:
+                break
+            self._watch_use(trial)
+
+    def add(self, batch: tuple[Any, ...]) -> list[str]:
+        """Take a worker's batch; the ids of faults that are new."""
+        rows, names, faults, tests = batch
+        known = len(self.faults)
+        self._add_faults(rows, faults)
+        self._tests += [TestRecord(trial, json.dumps(test)) for trial, test in tests]
+        new_targets = self._learn_targets(names)
+        if names:
+            ids = [self._target_ids[name] for name in names]
+            rows = [_with_hits(row, ids) for row in rows]
+        self._rows += rows
+        self._count(rows, anything_new=new_targets or len(self.faults) > known)
+        if len(self._rows) >= _ROWS:
+            self.flush()
+        return list(self.faults)[known:]
+
+    def flush(self) -> None:
+        """Write what is waiting, in one transaction."""
+        if self._rows:
+            changed = [self.faults[fault] for fault in self._changed]
+            self._store.record(self._campaign, self._rows, changed, self._tests)
+            self._rows, self._tests, self._changed = [], [], set()
+
+    def results(self, batch: tuple[Any, ...]) -> Iterator[Result]:
+        """A batch as results, for a strategy that learns."""
+        rows, names, _, _ = batch
+        for row in rows:
+            trial = TrialRecord(*row)
+            fault = self.faults.get(trial.fault) if trial.fault else None
+            yield Result(
+                Verdict(trial.verdict),
+                Fault(fault.kind, fault.signature, fault.details) if fault else None,
+                unpack_counts(trial.used),
+                tuple(names[i] for i in row[10] or ()),
+                trial.steps,
+                trial.skipped,
+                None,
+                trial.trial,
+                Configuration.from_bytes(self._space, trial.configuration),
+                trial.cpu_ns / 1e9,
+                trial.wall_ns / 1e9,
+            )
+
+    def unused(self, least: int) -> dict[str, int]:
+        """Features that never appeared though `least` tests or more allowed them, and how many."""
+        return {
+            self._space.feature_names[i]: self._offered[i]
+            for i in sorted(self.never_used)
+            if self._offered[i] >= least
+        }
+
+    def _add_faults(self, rows: Sequence[Any], faults: Sequence[Any]) -> None:
+        for fault in faults:
+            new = FaultRecord._make((*fault[:-1], fault[-1] and json.dumps(fault[-1]), 0))
+            old = self.faults.get(new.id)
+            if old is not None:
+                first = min(old.first_trial, new.first_trial)
+                shortest = min(old, new, key=_rank)
+                new = shortest._replace(first_trial=first)
+            self.faults[new.id] = new
+            self._changed.add(new.id)
+        for row in rows:
+            if row[6] is not None and row[0] < self.faults[row[6]].first_trial:
+                self.faults[row[6]] = self.faults[row[6]]._replace(first_trial=row[0])
+                self._changed.add(row[6])
+
+    def _learn_targets(self, names: Sequence[str]) -> bool:
+        unknown = [name for name in names if name not in self._target_ids]
+        if unknown:
+            self._target_ids |= self._store.target_ids(unknown)
+        return bool(unknown)
+
+    def _count(self, rows: Sequence[Any], anything_new: bool) -> None:
+        progress = self.progress
+        progress.tests += len(rows)
+        progress.since_new = 0 if anything_new else progress.since_new + len(rows)
+        progress.faults = len(self.faults)
+        progress.targets = len(self._target_ids)
+        progress.cpu_seconds += sum([row[11] for row in rows]) / 1e9
+        progress.steps += sum([row[7] for row in rows])
+        failed = [row for row in rows if row[5]]
+        progress.failed += sum(row[5] == Verdict.FAILED for row in failed)
+        progress.invalid += sum(row[5] == Verdict.INVALID for row in failed)
+        if self.never_used:
+            for row in rows:
+                self._watch_use(row)
+
+    def _watch_use(self, row: Any) -> None:
+        counts = unpack_counts(row[9])
+        included = Configuration.from_bytes(self._space, row[1]).bits
+        for i in list(self.never_used):
+            self._offered[i] += included >> i & 1
+            if i < len(counts) and counts[i]:
+                self.never_used.discard(i)
+
+
+def _rank(fault: FaultRecord) -> tuple[bool, int, int]:
+    """Shorter is better, and a test that can be replayed is better than none."""
+    return fault.test is None, fault.size, fault.trial
+
+
+def _with_hits(row: Any, ids: Sequence[int]) -> Any:
+    if row[10] is None:
+        return row
+    return (*row[:10], pack_hits(ids[i] for i in row[10]), *row[11:])

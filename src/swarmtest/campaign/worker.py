@@ -1,0 +1,192 @@
+"""The inner loop of a campaign: ask, run, note. It runs in a process that a test may kill.
+
+A worker gets trial numbers (or, from a strategy that learns, whole proposals) and answers with rows
+ready for the store. It writes the trial at hand and its start time into shared memory before each
+test, so that whoever watches knows which test was running when the worker hung or died.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from swarmtest.result import Fault, Result
+from swarmtest.seeds import Stream, seed_of_test, trial_key
+from swarmtest.space import Configuration, Proposal
+from swarmtest.store.records import pack_counts, pack_floats
+from swarmtest.strategies import Strategy
+from swarmtest.subjects.subject import Subject
+
+TRIAL, STARTED, STOP = 0, 1, 2
+"""Places in the shared memory cell: the trial at hand, when it began (ns), "stop now"."""
+IDLE = -1
+
+_FLUSH_NS = 100_000_000
+_FLUSH_ROWS = 1000
+
+Row = tuple[Any, ...]
+"""A `TrialRecord` as a tuple, its hits still numbers into the batch's list of names."""
+
+
+@dataclass
+class Job:
+    """What every worker of a campaign knows."""
+
+    subject: Subject
+    strategy: Strategy
+    seed: int
+    keep_tests: bool = False
+    """Keep every test whole, not only those that show a fault."""
+
+
+class Batch:
+    """Rows on their way to the store, with what they refer to."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.names: dict[str, int] = {}
+        self.faults: dict[str, tuple[Any, ...]] = {}
+        self.tests: list[tuple[int, Any]] = []
+
+    def message(self) -> tuple[Any, ...]:
+        """The batch as plain data for `wire.send`."""
+        return (self.rows, list(self.names), list(self.faults.values()), self.tests)
+
+
+class Worker:
+    """Runs trials of one job.
+
+    `best` remembers the shortest test of each fault that this worker has seen, so that only tests
+    that improve on it travel.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.best: dict[str, tuple[int, int]] = {}
+        self._stream = Stream(job.seed)
+
+    def proposals(self, trials: Sequence[int]) -> Iterable[Proposal]:
+        """What the strategy proposes for these trials."""
+        many = getattr(self.job.strategy, "ask_many", None)
+        if many is not None:
+            answers = many(self.job.subject.space, trials, self.job.seed)
+            if answers is not None:
+                found: Iterable[Proposal] = answers
+                return found
+        return self._one_by_one(trials)
+
+    def propose(self, trial: int) -> Proposal:
+        """What the strategy proposes for one trial."""
+        self._stream.rekey(trial_key(self.job.seed, trial))
+        answer = self.job.strategy.ask(self.job.subject.space, trial, self._stream)
+        return answer if isinstance(answer, Proposal) else Proposal(answer)
+
+    def _one_by_one(self, trials: Sequence[int]) -> Iterator[Proposal]:
+        for trial in trials:
+            yield self.propose(trial)
+
+    def run(
+        self,
+        trials: Sequence[int],
+        proposals: Iterable[Proposal],
+        cell: Any,
+        flush: Callable[[Batch], None],
+    ) -> bool:
+        """Run trials in order, handing rows to `flush` now and then; False if told to stop."""
+        subject, seed = self.job.subject, self.job.seed
+        batch = Batch()
+        cpu, wall = time.process_time_ns(), time.monotonic_ns()
+        flushed = wall
+        going = True
+        for trial, proposal in zip(trials, proposals, strict=True):
+            if cell[STOP]:
+                going = False
+                break
+            cell[TRIAL] = trial
+            cell[STARTED] = wall
+            configuration = proposal.configuration
+            test_seed = seed_of_test(seed, trial)
+            result = subject.execute(configuration, test_seed)
+            cpu_now, wall_now = time.process_time_ns(), time.monotonic_ns()
+            self.note(batch, trial, proposal, test_seed, result, cpu_now - cpu, wall_now - wall)
+            cpu, wall = cpu_now, wall_now
+            if wall - flushed > _FLUSH_NS or len(batch.rows) >= _FLUSH_ROWS:
+                flush(batch)
+                batch = Batch()
+                flushed = wall
+        cell[TRIAL] = IDLE
+        flush(batch)
+        return going
+
+    def note(
+        self,
+        batch: Batch,
+        trial: int,
+        proposal: Proposal,
+        test_seed: int,
+        result: Result,
+        cpu_ns: int,
+        wall_ns: int,
+    ) -> None:
+        """Add one result to a batch."""
+        fault_id = None
+        if result.fault is not None:
+            fault_id = self._note_fault(batch, result.fault, trial, result)
+        elif self.job.keep_tests and result.test is not None:
+            batch.tests.append((trial, result.test))
+        hits: tuple[int, ...] | None = None
+        if result.hits:
+            names = batch.names
+            hits = tuple([names.setdefault(name, len(names)) for name in result.hits])
+        batch.rows.append(
+            (
+                trial,
+                proposal.configuration.to_bytes(),
+                _packed(proposal.propensities),
+                proposal.origin,
+                test_seed,
+                int(result.verdict),
+                fault_id,
+                result.steps,
+                result.skipped,
+                pack_counts(result.used),
+                hits,
+                cpu_ns,
+                wall_ns,
+            )
+        )
+
+    def _note_fault(self, batch: Batch, fault: Fault, trial: int, result: Result) -> str:
+        """The fault's id; its test travels along if it is shorter than what this worker sent."""
+        fault_id = fault.id
+        rank = (result.steps, trial)
+        best = self.best.get(fault_id)
+        if best is None or rank < best:
+            self.best[fault_id] = rank
+            batch.faults[fault_id] = (
+                fault_id,
+                fault.kind,
+                fault.signature,
+                fault.details,
+                trial,
+                trial,
+                result.steps,
+                result.test,
+            )
+        return fault_id
+
+
+@functools.lru_cache(maxsize=1024)
+def _packed(propensities: tuple[float, ...]) -> bytes:
+    return pack_floats(propensities)
+
+
+def restored(space: Any, told: Sequence[tuple[bytes, tuple[float, ...], str]]) -> list[Proposal]:
+    """Proposals that travelled as plain data, from a strategy that learns."""
+    return [
+        Proposal(Configuration.from_bytes(space, data), tuple(propensities), origin)
+        for data, propensities, origin in told
+    ]

@@ -1,0 +1,108 @@
+"""``swarmtest list``, ``show`` and ``faults``: look at what is kept."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from swarmtest.cli.options import existing_store, latest_campaign, store_option
+from swarmtest.errors import UserError, did_you_mean
+from swarmtest.report.terminal import (
+    campaign_lines,
+    campaign_rows,
+    command_text,
+    fault_configurations,
+    fault_lines,
+    feature_rows,
+    table,
+)
+from swarmtest.store import Store
+from swarmtest.subjects.loading import SubjectReference
+
+_HEAD = ("campaign", "begun", "subject", "strategy", "seed", "status", "tests", "faults")
+_FEATURES = ("feature", "allowed in", "used in", "times", "fails if allowed", "fails if not")
+
+
+@click.command("list")
+@store_option
+@click.option("--json", "as_json", is_flag=True, help="JSON lines, for programs.")
+def list_campaigns(store: str | None, as_json: bool) -> None:
+    """List the campaigns of a store."""
+    opened = existing_store(store)
+    rows = campaign_rows(opened)
+    if as_json:
+        for row in rows:
+            click.echo(json.dumps(dict(zip(_HEAD, row, strict=True))))
+    elif rows:
+        click.echo(table(_HEAD, rows, right="r   r rr"))
+    else:
+        click.echo(f"{opened.url} holds no campaign yet")
+
+
+@click.command()
+@click.argument("campaign", type=int, required=False)
+@store_option
+def show(campaign: int | None, store: str | None) -> None:
+    """Show a campaign: totals, features and faults. The newest one if CAMPAIGN is left out."""
+    opened = existing_store(store)
+    number = latest_campaign(opened, campaign)
+    for line in campaign_lines(opened.campaign(number), opened.summary(number)):
+        click.echo(line)
+    click.echo()
+    click.echo(table(_FEATURES, feature_rows(opened, number), right=" rrrrr"))
+    found = opened.faults(number)
+    if found:
+        rows = [
+            (f.id, f.kind, f"{f.count:,}", str(f.first_trial), str(f.size), f.signature)
+            for f in found
+        ]
+        head = ("fault", "kind", "tests", "first", "steps", "signature")
+        click.echo("\n" + table(head, rows, right="  rrr"))
+        click.echo(f"\ntests as code: {command_text(f'faults {number}', opened.url)}")
+
+
+@click.command()
+@click.argument("campaign", type=int, required=False)
+@click.argument("fault", required=False)
+@store_option
+@click.option("--json", "as_json", is_flag=True, help="JSON lines, for programs.")
+def faults(campaign: int | None, fault: str | None, store: str | None, as_json: bool) -> None:
+    """Show the faults of a campaign, each with its shortest test and how to replay it.
+
+    CAMPAIGN is a number, the newest one if left out; FAULT is a fault's id, for one of them with
+    its traceback.
+    """
+    opened = existing_store(store)
+    number = latest_campaign(opened, campaign)
+    found = opened.faults(number)
+    if fault is not None:
+        chosen = [f for f in found if f.id.startswith(fault)]
+        if not chosen:
+            known = did_you_mean(fault, [f.id for f in found])
+            raise UserError(f"campaign {number} has no fault {fault!r}{known}")
+        found = chosen
+    if as_json:
+        for f in found:
+            click.echo(json.dumps(f._asdict()))
+        return
+    if not found:
+        click.echo(f"campaign {number} found no fault")
+    subject = subject_or_none(opened, number)
+    configurations = fault_configurations(opened, number, found)
+    for f in found:
+        command = command_text(f"replay {number}#{f.trial}", opened.url)
+        click.echo("\n".join(fault_lines(f, subject, configurations[f.id], command)) + "\n")
+        if fault is not None and f.details:
+            click.echo(f.details)
+
+
+def subject_or_none(store: Store, campaign: int) -> Any:
+    """The subject of a campaign, if it can be loaded here."""
+    reference = store.campaign(campaign).options.get("subject")
+    try:
+        return SubjectReference.from_json(reference).load() if reference else None
+    except UserError as error:
+        click.echo(f"(tests are shown as plain steps: {error})", err=True)
+        return None

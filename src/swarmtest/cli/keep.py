@@ -1,0 +1,52 @@
+"""``swarmtest export`` and ``swarmtest delete``."""
+
+from __future__ import annotations
+
+from typing import BinaryIO, cast
+
+import click
+
+from swarmtest.cli.options import existing_store, latest_campaign, store_option
+from swarmtest.errors import UserError
+from swarmtest.store import FORMATS, export_campaign
+
+
+@click.command()
+@click.argument("campaign", type=int, required=False)
+@click.option(
+    "-f", "--format", "kind", type=click.Choice(list(FORMATS)), help="[default: by the file's name]"
+)
+@click.option("-o", "--output", metavar="FILE", default="-", help="[default: standard output]")
+@store_option
+def export(campaign: int | None, kind: str | None, output: str, store: str | None) -> None:
+    """Export a campaign, one row per test: CSV, JSON lines or Parquet."""
+    opened = existing_store(store)
+    number = latest_campaign(opened, campaign)
+    if kind is None:
+        ending = output.rpartition(".")[2].lower()
+        kind = ending if ending in FORMATS else "csv"
+    try:
+        with click.open_file(output, "wb") as out:
+            export_campaign(opened, number, kind, cast(BinaryIO, out))
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise UserError(f"cannot write {output}: {error.strerror}") from None
+
+
+@click.command()
+@click.argument("campaigns", type=int, nargs=-1, required=True)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@store_option
+def delete(campaigns: tuple[int, ...], yes: bool, store: str | None) -> None:
+    """Delete campaigns with all their trials, faults and tests."""
+    opened = existing_store(store)
+    for number in campaigns:
+        record = opened.campaign(number)
+        tests = opened.summary(number)["trials"]
+        if not yes:
+            click.confirm(
+                f"delete campaign {number} ({record.subject}, {tests:,} tests)?", abort=True
+            )
+        opened.delete_campaign(number)
+        click.echo(f"campaign {number} is deleted")

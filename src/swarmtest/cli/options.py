@@ -1,0 +1,100 @@
+"""Options that several commands share, and what their values mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from swarmtest.errors import UserError
+from swarmtest.store import Store, open_store
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def store_option(command: Command) -> Command:
+    """``--store``."""
+    return click.option(
+        "--store",
+        metavar="FILE",
+        envvar="SWARMTEST_STORE",
+        help="Where campaigns are kept.  [default: .swarmtest/swarmtest.db]",
+    )(command)
+
+
+def budget_options(command: Command) -> Command:
+    """The limits of a campaign."""
+    options = [
+        click.option("-n", "--tests", type=int, metavar="N", help="Stop after N tests."),
+        click.option("--time", "wall", metavar="TIME", help="Stop after this time: 30s, 5m, 2h."),
+        click.option(
+            "--cpu-time", "cpu", metavar="TIME", help="Stop after this CPU time in tests."
+        ),
+        click.option(
+            "--stop-after-faults", "max_faults", type=int, metavar="N", help="Stop at N faults."
+        ),
+        click.option("-x", "first", is_flag=True, help="Stop at the first fault."),
+        click.option(
+            "--saturation", type=int, metavar="K", help="Stop after K tests without anything new."
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def view_options(command: Command) -> Command:
+    """How progress and results are shown."""
+    command = click.option("--json", "as_json", is_flag=True, help="JSON lines, for programs.")(
+        command
+    )
+    return click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress.")(
+        command
+    )
+
+
+def workers_option(command: Command) -> Command:
+    """``--workers``."""
+    return click.option(
+        "-j",
+        "--workers",
+        type=int,
+        metavar="N",
+        help="Worker processes; 0 runs in this process, for debuggers.  [default: all cores]",
+    )(command)
+
+
+def existing_store(store: str | None) -> Store:
+    """The store of a command that only reads what is there."""
+    return open_store(store, must_exist=True)
+
+
+def parse_steps(text: str | None) -> tuple[int, int] | None:
+    """``50`` or ``10-200``.
+
+    >>> parse_steps("10-200")
+    (10, 200)
+    """
+    if text is None:
+        return None
+    low, _, high = text.partition("-")
+    try:
+        steps = int(low), int(high or low)
+    except ValueError:
+        raise UserError(
+            f"--steps is a number or a range, like 50 or 10-200, not {text!r}"
+        ) from None
+    if not 1 <= steps[0] <= steps[1]:
+        raise UserError(f"--steps needs 1 <= LOW <= HIGH, not {text!r}")
+    return steps
+
+
+def latest_campaign(store: Store, campaign: int | None) -> int:
+    """The campaign that was named, or the newest."""
+    if campaign is not None:
+        return store.campaign(campaign).id
+    campaigns = store.campaigns()
+    if not campaigns:
+        raise UserError(f"{store.url} holds no campaign yet: `swarmtest run` makes one")
+    return campaigns[-1].id

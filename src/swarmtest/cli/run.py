@@ -1,0 +1,208 @@
+"""``swarmtest run`` and ``swarmtest resume``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import signal
+from typing import Any
+
+import click
+
+from swarmtest.campaign import Budget, Campaign, Limits, Outcome
+from swarmtest.campaign.budget import parse_bytes, parse_seconds
+from swarmtest.cli.options import (
+    budget_options,
+    existing_store,
+    latest_campaign,
+    parse_steps,
+    store_option,
+    view_options,
+    workers_option,
+)
+from swarmtest.errors import UserError
+from swarmtest.report.progress import JsonLines, ProgressView, view_for
+from swarmtest.report.terminal import command_text, fault_configurations, outcome_text
+from swarmtest.store import Store, open_store
+from swarmtest.strategies import strategy_text
+from swarmtest.subjects.loading import SubjectReference
+
+_DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
+
+
+@click.command()
+@click.argument("path", metavar="PATH[::MACHINE]")
+@click.option(
+    "-s",
+    "--strategy",
+    default="layered",
+    show_default=True,
+    metavar="NAME[:KEY=VALUE,...]",
+    help="Who chooses the configurations; `swarmtest strategies` lists them.",
+)
+@budget_options
+@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same tests.")
+@workers_option
+@click.option("--steps", metavar="N | LOW-HIGH", help="Steps of a test, instead of the machine's.")
+@click.option(
+    "--timeout", default="10s", show_default=True, metavar="TIME", help="Longest time of one test."
+)
+@click.option(
+    "--memory",
+    default="auto",
+    show_default=True,
+    metavar="SIZE",
+    help="Memory of one worker: 512MB, 2GB, none; auto: its share of the machine.",
+)
+@click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: test its public methods.")
+@click.option(
+    "--raises",
+    multiple=True,
+    metavar="EXCEPTION",
+    help="With --api: an exception that is a correct outcome. May be repeated.",
+)
+@click.option("--keep-tests", is_flag=True, help="Store every test whole, not only failing ones.")
+@click.option(
+    "--allow-unused", is_flag=True, help="Do not mind actions that never ran (exit status 2)."
+)
+@store_option
+@view_options
+def run(path: str, **options: Any) -> int:
+    """Test a machine: generate random tests from a swarm of configurations, and run them.
+
+    PATH is a Python file or module with a Machine; with --api, MODULE:CLASS or FILE.py::CLASS is
+    any class. Without limits, a campaign ends after 10,000 tests or 60 seconds.
+    """
+    reference = SubjectReference(
+        path, options["api"], parse_steps(options["steps"]), tuple(options["raises"])
+    )
+    budget = _budget(options) or _DEFAULT_BUDGET
+    view = view_for(budget, quiet=options["quiet"], as_json=options["as_json"])
+    try:
+        campaign = Campaign(
+            reference,
+            options["strategy"],
+            budget,
+            options["seed"],
+            options["workers"],
+            None,
+            limits=Limits(parse_seconds(options["timeout"]), _memory(options["memory"])),
+            keep_tests=options["keep_tests"],
+            on_progress=view.update,
+        )
+        store = open_store(options["store"])
+        return _run(campaign, store, view, options)
+    finally:
+        view.end()
+
+
+@click.command()
+@click.argument("campaign", type=int, required=False)
+@budget_options
+@workers_option
+@click.option(
+    "--allow-unused", is_flag=True, help="Do not mind actions that never ran (exit status 2)."
+)
+@store_option
+@view_options
+def resume(campaign: int | None, **options: Any) -> int:
+    """Go on with a campaign that was interrupted, or give a finished one a larger budget.
+
+    CAMPAIGN is its number; the newest one if left out.
+    """
+    store = existing_store(options["store"])
+    number = latest_campaign(store, campaign)
+    known = Budget(**store.campaign(number).options["budget"])
+    wanted = _budget(options)
+    budget = dataclasses.replace(known, **wanted.to_json()) if wanted else known
+    view = view_for(budget, quiet=options["quiet"], as_json=options["as_json"])
+    try:
+        resumed = Campaign.resume(store, number, budget, options["workers"], view.update)
+        return _run(resumed, store, view, options)
+    finally:
+        view.end()
+
+
+def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str, Any]) -> int:
+    signal.signal(signal.SIGTERM, _interrupt)
+    campaign.use_store(store)
+    if isinstance(view, JsonLines):
+        view.event(
+            "start",
+            {
+                "subject": campaign.subject.name,
+                "strategy": strategy_text(campaign.strategy),
+                "seed": campaign.seed,
+                "features": list(campaign.subject.space.feature_names),
+            },
+        )
+    elif not options["quiet"]:
+        click.echo(
+            f"{campaign.subject.name}: {len(campaign.subject.space.features)} features, strategy "
+            f"{strategy_text(campaign.strategy)}, seed {campaign.seed}, "
+            f"{campaign.workers} workers, until {campaign.budget.describe()}"
+        )
+    outcome = campaign.run()
+    view.end()
+    _report(campaign, store, outcome, view)
+    store.close()
+    return _status(outcome, options)
+
+
+def _report(campaign: Campaign, store: Store, outcome: Outcome, view: ProgressView) -> None:
+    if isinstance(view, JsonLines):
+        faults = [
+            fault._asdict() | {"test": json.loads(fault.test) if fault.test else None}
+            for fault in outcome.faults
+        ]
+        view.event(
+            "end",
+            {
+                "campaign": outcome.campaign,
+                "reason": outcome.reason,
+                "progress": vars(outcome.progress),
+                "faults": faults,
+                "unused": outcome.unused,
+            },
+        )
+        return
+    configurations = fault_configurations(store, outcome.campaign, outcome.faults)
+    click.echo(outcome_text(outcome, campaign.subject, configurations))
+    if outcome.interrupted:
+        command = command_text(f"resume {outcome.campaign}", outcome.store)
+        click.echo(f"\neverything so far is kept; go on with: {command}")
+
+
+def _status(outcome: Outcome, options: dict[str, Any]) -> int:
+    if outcome.interrupted:
+        return 130
+    if outcome.unused and not options["allow_unused"]:
+        name, tests = next(iter(outcome.unused.items()))
+        others = f" (and {len(outcome.unused) - 1} more)" if len(outcome.unused) > 1 else ""
+        raise UserError(
+            f"action {name!r}{others} was allowed in {tests:,} tests and never ran: its guard was "
+            "never true (or its pool always empty); mend its when=, lengthen the tests with "
+            "--steps, or pass --allow-unused; the campaign is kept"
+        )
+    return 1 if outcome.faults else 0
+
+
+def _budget(options: dict[str, Any]) -> Budget | None:
+    budget = Budget(
+        tests=options["tests"],
+        wall_seconds=parse_seconds(options["wall"]) if options["wall"] else None,
+        cpu_seconds=parse_seconds(options["cpu"]) if options["cpu"] else None,
+        faults=1 if options["first"] else options["max_faults"],
+        saturation=options["saturation"],
+    )
+    return budget if budget.to_json() else None
+
+
+def _memory(text: str) -> int | str:
+    if text == "auto":
+        return text
+    return 0 if text == "none" else parse_bytes(text)
+
+
+def _interrupt(signum: int, frame: object) -> None:
+    raise KeyboardInterrupt

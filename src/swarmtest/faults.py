@@ -1,0 +1,114 @@
+"""From an exception to a fault: the part of a failure that stays the same when it shows again.
+
+A signature is the exception's type, its message with what varies from run to run taken out, and the
+innermost frames in the code under test. Line numbers are not part of it: an edit above the bug does
+not make a new fault. Frames of swarmtest and of the standard library are not the user's code.
+"""
+
+from __future__ import annotations
+
+import re
+import sysconfig
+import traceback
+from pathlib import Path
+from types import TracebackType
+
+from swarmtest.result import Fault
+
+_OWN = str(Path(__file__).resolve().parent)
+_STANDARD = tuple({str(Path(sysconfig.get_paths()[key])) for key in ("stdlib", "platstdlib")})
+_FRAMES = 3
+_LONGEST = 160
+
+_VARYING = (
+    (re.compile(r"0x[0-9a-fA-F]+"), "0x?"),
+    (re.compile(r"'[^'\n]{0,200}'|\"[^\"\n]{0,200}\""), "'…'"),
+    (re.compile(r"(?<![A-Za-z_])-?(?!0x\?)\d+(?:\.\d+)?(?:e[+-]?\d+)?"), "#"),
+    (re.compile(r"\s+"), " "),
+)
+
+
+def normalised(message: str) -> str:
+    """A message without what varies from run to run: numbers, quoted values, addresses.
+
+    >>> normalised("index 17 out of range for <Stack at 0x7f3a>")
+    'index # out of range for <Stack at 0x?>'
+    """
+    for pattern, instead in _VARYING:
+        message = pattern.sub(instead, message)
+    message = message.strip()
+    return message if len(message) <= _LONGEST else message[: _LONGEST - 1] + "…"
+
+
+def fault_of_exception(error: BaseException, kind: str = "exception", label: str = "") -> Fault:
+    """The fault that an exception shows.
+
+    >>> try:
+    ...     [][7]
+    ... except IndexError as error:
+    ...     print(fault_of_exception(error).signature)
+    IndexError: list index out of range [<module>]
+    """
+    frames = _frames_under_test(error.__traceback__)
+    words = [label] if label else []
+    words.append(exception_text(error))
+    if frames:
+        words.append(f"[{' < '.join(frames)}]")
+    return Fault(kind, " ".join(words), _details(error))
+
+
+def exception_text(error: BaseException) -> str:
+    """Type and normalised message."""
+    name = type(error).__name__
+    try:
+        message = normalised(str(error))
+    except Exception:
+        message = "(its message cannot be printed)"
+    return f"{name}: {message}" if message else name
+
+
+def _details(error: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception(error, limit=-30))
+    except Exception:
+        # An exception whose own methods raise must still become a recorded fault.
+        frames = traceback.format_tb(error.__traceback__, limit=-30)
+        return "".join([*frames, f"{type(error).__name__} (it cannot be printed)\n"])
+
+
+def _frames_under_test(tb: TracebackType | None) -> list[str]:
+    names: list[str] = []
+    while tb is not None:
+        code = tb.tb_frame.f_code
+        if not _is_foreign(code.co_filename):
+            names.append(code.co_qualname)
+        tb = tb.tb_next
+    innermost = names[::-1]
+    return [n for i, n in enumerate(innermost) if i == 0 or n != innermost[i - 1]][:_FRAMES]
+
+
+def _is_foreign(filename: str) -> bool:
+    if filename.startswith("<"):
+        return filename.startswith(("<frozen", "<swarmtest"))
+    if filename.startswith(_OWN):
+        return True
+    return filename.startswith(_STANDARD) and "site-packages" not in filename
+
+
+def python_stack_of_dump(dump: str) -> list[str]:
+    """The innermost function names of a `faulthandler` dump that are in the code under test.
+
+    >>> python_stack_of_dump('''Current thread 0x1 (most recent call first):
+    ...   File "/home/me/parser.py", line 3 in parse
+    ...   File "/home/me/machine.py", line 9 in step
+    ... ''')
+    ['parse', 'step']
+    """
+    names = []
+    for line in dump.splitlines():
+        found = re.match(r'\s+File "([^"]+)", line \d+ in (\S+)', line)
+        if found and not _is_foreign(found[1]):
+            names.append(found[2])
+        elif names and line.startswith(("Thread", "Extension modules")):
+            break
+    return names[:_FRAMES]

@@ -1,0 +1,113 @@
+"""Finding the user's objects: ``package.module:Class``, ``path/to/file.py::Class``.
+
+A file is imported the way pytest does it: the directory above its outermost package goes to the
+front of `sys.path`, and the module gets the name it would have from there. So its own imports work,
+and what it defines can be found again by name in another process.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from swarmtest.errors import UserError, did_you_mean
+
+
+def split_reference(text: str) -> tuple[str, str]:
+    """The module or file, and the object in it, that a reference names.
+
+    >>> split_reference("tests/stack.py::StackMachine")
+    ('tests/stack.py', 'StackMachine')
+    >>> split_reference("stack:Stack")
+    ('stack', 'Stack')
+    >>> split_reference("stack.py")
+    ('stack.py', '')
+    """
+    mark = "::" if "::" in text else ":"
+    where, _, name = text.partition(mark)
+    return where, name
+
+
+def load_module(where: str) -> ModuleType:
+    """Import a module by its dotted name or by its file's path."""
+    if where.endswith(".py") or "/" in where:
+        return _load_file(Path(where))
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    return _imported(where, where)
+
+
+def load_object(reference: str, what: str) -> Any:
+    """The object that a reference names.
+
+    >>> load_object("collections:OrderedDict", "class").__name__
+    'OrderedDict'
+    >>> load_object("collections:OrderedDcit", "class")
+    Traceback (most recent call last):
+    ...
+    swarmtest.errors.UserError: collections has no class 'OrderedDcit'; did you mean 'OrderedDict'?
+    """
+    where, name = split_reference(reference)
+    if not name:
+        raise UserError(f"{reference!r} names no {what}: write {where}:NAME")
+    found: Any = load_module(where)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise UserError(f"{where} has no {what} {part!r}{did_you_mean(part, dir(found))}")
+        found = getattr(found, part)
+    return found
+
+
+def _load_file(path: Path) -> ModuleType:
+    if path.is_dir():
+        raise UserError(f"{path} is a directory: name a file, or a module by its dotted name")
+    if not path.exists():
+        raise UserError(f"no such file: {path}{_near(path)}")
+    path = path.resolve()
+    root, parts = path.parent, [path.stem]
+    while (root / "__init__.py").exists():
+        parts.insert(0, root.name)
+        root = root.parent
+    if parts[-1] == "__init__" and len(parts) > 1:
+        parts.pop()
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    name = ".".join(parts)
+    module = _imported(name, str(path))
+    if module.__file__ is None or Path(module.__file__).resolve() != path:
+        raise UserError(
+            f"{path} cannot be imported as {name!r}: that name is taken by "
+            f"{module.__file__}; rename the file"
+        )
+    return module
+
+
+def _near(path: Path) -> str:
+    siblings = [p.name for p in path.parent.glob("*.py")] if path.parent.is_dir() else []
+    return did_you_mean(path.name, siblings)
+
+
+def _imported(name: str, shown: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except UserError:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name and (name == error.name or name.startswith(error.name + ".")):
+            raise UserError(f"no module named {name!r} (looked from {Path.cwd()})") from None
+        raise UserError(f"cannot import {shown}{_line_of(error)}: {error}") from None
+    except SyntaxError as error:
+        raise UserError(f"cannot import {error.filename}:{error.lineno}: {error.msg}") from None
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+        raise UserError(f"cannot import {shown}{_line_of(error)}: {text}") from None
+
+
+def _line_of(error: BaseException) -> str:
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
+    own = [f for f in frames if f.filename != __file__]
+    return f" ({own[-1].filename}:{own[-1].lineno})" if own else ""

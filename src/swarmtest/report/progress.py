@@ -1,0 +1,149 @@
+"""How a running campaign shows itself: a live line, plain lines for CI, or JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import IO, TYPE_CHECKING, Any, Protocol
+
+from swarmtest.campaign.budget import Budget, Progress
+from swarmtest.store import FaultRecord
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class ProgressView(Protocol):
+    """Something that shows how a campaign goes."""
+
+    def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
+        """Called a few times per second, and at once when a new fault appears."""
+
+    def end(self) -> None:
+        """Called when the campaign is over."""
+
+
+class Quiet:
+    """Shows nothing."""
+
+    def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
+        """Nothing."""
+
+    def end(self) -> None:
+        """Nothing."""
+
+
+class PlainLines:
+    """A line per new fault and one every ten seconds: for logs and CI.
+
+    >>> PlainLines(Budget(tests=10), sys.stdout).update(Progress(tests=5, wall_seconds=2.0), [])
+    """
+
+    def __init__(self, budget: Budget, out: IO[str], every: float = 10.0) -> None:
+        self._budget = budget
+        self._out = out
+        self._every = every
+        self._shown = time.monotonic()
+
+    def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
+        """Print what is new."""
+        for fault in new_faults:
+            print(f"new fault {fault.id}: {fault.signature}", file=self._out, flush=True)
+        if time.monotonic() - self._shown >= self._every:
+            self._shown = time.monotonic()
+            print(summary_line(progress, self._budget), file=self._out, flush=True)
+
+    def end(self) -> None:
+        """Nothing: the report follows."""
+
+
+class JsonLines:
+    """One JSON object per line: ``fault`` and ``progress`` events."""
+
+    def __init__(self, out: IO[str], every: float = 1.0) -> None:
+        self._out = out
+        self._every = every
+        self._shown = time.monotonic()
+
+    def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
+        """Print what is new."""
+        for fault in new_faults:
+            self.event("fault", {"id": fault.id, "kind": fault.kind, "signature": fault.signature})
+        if time.monotonic() - self._shown >= self._every:
+            self._shown = time.monotonic()
+            self.event("progress", vars(progress))
+
+    def event(self, kind: str, fields: dict[str, Any]) -> None:
+        """Print one event."""
+        print(json.dumps({"event": kind} | fields), file=self._out, flush=True)
+
+    def end(self) -> None:
+        """Nothing: the caller prints the ``end`` event."""
+
+
+class LiveLine:
+    """A line that renews itself, with new faults printed above it."""
+
+    def __init__(self, budget: Budget, console: Console) -> None:
+        self._budget = budget
+        self._console = console
+        self._status = console.status("starting workers")
+        self._status.start()
+
+    def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
+        """Renew the line."""
+        from rich.markup import escape
+
+        for fault in new_faults:
+            self._console.print(
+                f"[bold red]new fault[/] [bold]{fault.id}[/] {escape(fault.signature)}"
+            )
+        self._status.update(summary_line(progress, self._budget))
+
+    def end(self) -> None:
+        """Take the line away."""
+        self._status.stop()
+
+
+def summary_line(progress: Progress, budget: Budget) -> str:
+    """Tests, rate, faults, targets, time left.
+
+    >>> summary_line(Progress(tests=500, wall_seconds=2.0, faults=1), Budget(tests=1000))
+    '500 tests, 250/s, 1 fault, 2 s left'
+    """
+    rate = progress.tests / progress.wall_seconds if progress.wall_seconds else 0.0
+    words = [f"{progress.tests:,} tests", f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s"]
+    words.append(f"{progress.faults} fault{'s' * (progress.faults != 1)}")
+    if progress.targets:
+        words.append(f"{progress.targets} targets")
+    left = seconds_left(progress, budget, rate)
+    if left is not None:
+        words.append(f"{left:,.0f} s left")
+    return ", ".join(words)
+
+
+def seconds_left(progress: Progress, budget: Budget, rate: float) -> float | None:
+    """Until the first limit that can be foretold; None if there is none."""
+    found = []
+    if budget.tests is not None and rate:
+        found.append((budget.tests - progress.tests) / rate)
+    if budget.wall_seconds is not None:
+        found.append(budget.wall_seconds - progress.wall_seconds)
+    if budget.cpu_seconds is not None and progress.cpu_seconds:
+        pace = progress.wall_seconds / progress.cpu_seconds
+        found.append((budget.cpu_seconds - progress.cpu_seconds) * pace)
+    return max(0.0, min(found)) if found else None
+
+
+def view_for(budget: Budget, *, quiet: bool, as_json: bool) -> ProgressView:
+    """The view that fits where the output goes."""
+    if as_json:
+        return JsonLines(sys.stdout)
+    if quiet:
+        return Quiet()
+    if sys.stdout.isatty():
+        from rich.console import Console
+
+        return LiveLine(budget, Console())
+    return PlainLines(budget, sys.stdout)

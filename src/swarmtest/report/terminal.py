@@ -1,0 +1,187 @@
+"""Campaigns, faults and features as text for a terminal."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shlex
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from swarmtest.campaign.campaign import Outcome
+from swarmtest.space import Configuration, Space
+from swarmtest.store import DEFAULT_PATH, CampaignRecord, FaultRecord, Store
+from swarmtest.store.records import unpack_counts
+from swarmtest.subjects.machine_test import MachineTest, argument_code
+
+_LINES = 40
+"""A test longer than this is cut in the report; `swarmtest replay` prints it whole."""
+
+
+def outcome_text(outcome: Outcome, subject: Any, configurations: dict[str, str]) -> str:
+    """What a person wants to know when a campaign ends."""
+    progress = outcome.progress
+    rate = progress.tests / progress.wall_seconds if progress.wall_seconds else 0.0
+    lines = [
+        f"campaign {outcome.campaign}: {outcome.reason}: {progress.tests:,} tests, "
+        f"{progress.steps:,} steps in {progress.wall_seconds:.1f} s ({rate:,.0f} tests/s), "
+        f"{_plural(len(outcome.faults), 'distinct fault')}"
+    ]
+    for fault in outcome.faults:
+        command = command_text(f"replay {outcome.campaign}#{fault.trial}", outcome.store)
+        lines += ["", *fault_lines(fault, subject, configurations.get(fault.id, ""), command)]
+    return "\n".join(lines)
+
+
+def command_text(words: str, store: str) -> str:
+    """A command to type, with ``--store`` where it is needed.
+
+    >>> command_text("replay 1#3", ".swarmtest/swarmtest.db")
+    'swarmtest replay 1#3'
+    """
+    usual = store == DEFAULT_PATH
+    return f"swarmtest {words}" + ("" if usual else f" --store {shlex.quote(store)}")
+
+
+def fault_lines(fault: FaultRecord, subject: Any, configuration: str, command: str) -> list[str]:
+    """One fault: what it is, how often, under which configuration, its shortest test, replay."""
+    lines = [
+        f"fault {fault.id}  {fault.kind}: {fault.signature}",
+        f"  shown by {_plural(fault.count, 'test')}, first by trial {fault.first_trial}; "
+        f"shortest: {_plural(fault.size, 'step')}, trial {fault.trial}",
+    ]
+    if configuration:
+        lines.append(f"  found with: {configuration}")
+    code = test_code(fault.test, subject)
+    if code:
+        shown = code.rstrip().splitlines()
+        lines += ["", *("    " + line for line in _shortened(shown)), ""]
+    return [*lines, f"  replay: {command}"]
+
+
+def test_code(test: str | None, subject: Any) -> str:
+    """A saved test as code; as a plain list of steps when its subject cannot be loaded."""
+    if test is None:
+        return ""
+    data = json.loads(test)
+    if subject is not None:
+        code: str = subject.code(data)
+        return code
+    steps = MachineTest.from_json(data).steps
+    return "\n".join(f"{s.action}({', '.join(map(argument_code, s.arguments))})" for s in steps)
+
+
+def fault_configurations(
+    store: Store, campaign: int, faults: Iterable[FaultRecord]
+) -> dict[str, str]:
+    """The configuration of each fault's shortest test, as text."""
+    space = Space.from_json(store.campaign(campaign).space)
+    return {
+        fault.id: str(
+            Configuration.from_bytes(space, store.trial(campaign, fault.trial).configuration)
+        )
+        for fault in faults
+    }
+
+
+def campaign_rows(store: Store) -> list[tuple[str, ...]]:
+    """One row per campaign: number, when, subject, strategy, seed, status, tests, faults."""
+    rows: list[tuple[str, ...]] = []
+    for record in store.campaigns():
+        summary = store.summary(record.id)
+        rows.append(
+            (
+                str(record.id),
+                datetime.datetime.fromtimestamp(record.created).strftime("%Y-%m-%d %H:%M"),
+                record.subject,
+                record.strategy,
+                str(record.seed),
+                record.status,
+                f"{summary['trials']:,}",
+                str(len(store.faults(record.id))),
+            )
+        )
+    return rows
+
+
+def feature_rows(store: Store, campaign: int) -> list[tuple[str, ...]]:
+    """One row per feature: how many tests allowed it, contained it, and failed with and without."""
+    space = Space.from_json(store.campaign(campaign).space)
+    count = len(space.features)
+    allowed, contained, times = [0] * count, [0] * count, [0] * count
+    failed_with, failed = [0] * count, 0
+    tests = 0
+    for trial in store.trials(campaign):
+        tests += 1
+        bits = Configuration.from_bytes(space, trial.configuration).bits
+        used = unpack_counts(trial.used)
+        failed += trial.verdict == 1
+        for i in range(count):
+            if bits >> i & 1:
+                allowed[i] += 1
+                failed_with[i] += trial.verdict == 1
+            if i < len(used) and used[i]:
+                contained[i] += 1
+                times[i] += used[i]
+    return [
+        (
+            name,
+            _percent(allowed[i], tests),
+            _percent(contained[i], tests),
+            f"{times[i]:,}",
+            _percent(failed_with[i], allowed[i]),
+            _percent(failed - failed_with[i], tests - allowed[i]),
+        )
+        for i, name in enumerate(space.feature_names)
+    ]
+
+
+def campaign_lines(record: CampaignRecord, summary: dict[str, int]) -> list[str]:
+    """The head of `swarmtest show`."""
+    created = datetime.datetime.fromtimestamp(record.created).strftime("%Y-%m-%d %H:%M:%S")
+    return [
+        f"campaign {record.id}  {record.subject}",
+        f"  strategy  {record.strategy}",
+        f"  seed      {record.seed}",
+        f"  status    {record.status}, begun {created}, "
+        f"{record.wall_seconds:.1f} s wall, {summary['cpu_ns'] / 1e9:.1f} s CPU in tests",
+        f"  tests     {summary['trials']:,}: {summary['passed']:,} passed, "
+        f"{summary['failed']:,} failed, {summary['invalid']:,} invalid",
+        f"  steps     {summary['steps']:,} executed, {summary['skipped']:,} skipped",
+    ]
+
+
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: str = "") -> str:
+    """A plain text table; `right` has an ``r`` for each column that is set to the right.
+
+    >>> print(table(("name", "n"), [("push", "12")], right=" r"))
+    name   n
+    ----  --
+    push  12
+    """
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+
+    def line(row: tuple[str, ...]) -> str:
+        cells = [
+            cell.rjust(width) if right[i : i + 1] == "r" else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        return "  ".join(cells).rstrip()
+
+    return "\n".join([line(head), line(tuple("-" * w for w in widths)), *map(line, rows)])
+
+
+def _shortened(lines: list[str]) -> list[str]:
+    if len(lines) <= _LINES:
+        return lines
+    gone = len(lines) - _LINES + 1
+    half = _LINES // 2
+    return [*lines[:half], f"... {gone} more lines ...", *lines[half + gone :]]
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count:,} {word}{'s' * (count != 1)}"
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f}%" if whole else "-"

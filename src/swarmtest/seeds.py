@@ -1,0 +1,186 @@
+"""Randomness that is reproducible from names.
+
+Invariants:
+
+- `(campaign seed, trial)` determines everything that is drawn for a trial, whatever the number of
+  workers, their order or their death. Nothing here depends on `PYTHONHASHSEED`, the platform or the
+  Python version.
+- A draw is keyed by a *name*: what feature ``push`` draws does not change when ``pop`` is added to
+  the space. That is why a strategy asks ``rng.named("push")`` instead of taking the next number of
+  one shared sequence.
+
+The generator is SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
+OOPSLA 2014) used as a keyed hash: name and trial are mixed into a 64-bit key, and the finaliser
+turns the key into a uniform number. It needs no state, so a trial costs no seeding.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+_MASK = 0xFFFF_FFFF_FFFF_FFFF
+_GOLDEN = 0x9E37_79B9_7F4A_7C15
+_MIX_1 = 0xBF58_476D_1CE4_E5B9
+_MIX_2 = 0x94D0_49BB_1331_11EB
+_TO_UNIT = 2.0**-53
+
+_FEW = 12
+"""Up to this many keys a Python loop beats numpy's fixed cost per call (measured: 12 to 16)."""
+
+
+@functools.lru_cache(maxsize=65536)
+def key_of(name: str) -> int:
+    """The 64-bit key of a name, the same in every process.
+
+    >>> key_of("push") == key_of("push") != key_of("pop")
+    True
+    """
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+
+
+def mixed(key: int) -> int:
+    """SplitMix64's finaliser: 64 bits in, 64 well-stirred bits out.
+
+    >>> mixed(1) != mixed(2)
+    True
+    """
+    key = (key ^ (key >> 30)) * _MIX_1 & _MASK
+    key = (key ^ (key >> 27)) * _MIX_2 & _MASK
+    return key ^ (key >> 31)
+
+
+def trial_key(campaign_seed: int, trial: int) -> int:
+    """The key from which everything of one trial is drawn.
+
+    >>> trial_key(0, 1) == trial_key(0, 1)
+    True
+    """
+    return mixed((mixed(campaign_seed & _MASK) + (trial + 1) * _GOLDEN) & _MASK)
+
+
+def seed_of_test(campaign_seed: int, trial: int) -> int:
+    """The seed of the test itself: 63 bits, so that it fits a database's signed integer.
+
+    >>> 0 <= seed_of_test(7, 3) < 2**63
+    True
+    """
+    return mixed(trial_key(campaign_seed, trial) ^ _GOLDEN) >> 1
+
+
+class Stream(random.Random):
+    """The random source a strategy is given for one trial.
+
+    It is a `random.Random`, so ``rng.choice(...)`` and the rest work; and it has *named* draws,
+    which are what makes a feature's fate independent of the other features:
+
+    >>> rng = Stream(campaign_seed=1, trial=0)
+    >>> rng.named("push") == Stream(1, 0).named("push")
+    True
+    >>> 0.0 <= rng.named("push") < 1.0
+    True
+
+    The object is re-keyed from trial to trial (`rekey`), so keep numbers, not the stream.
+    """
+
+    key: int
+    campaign_seed: int
+    _counter: int
+
+    def __new__(cls, campaign_seed: int = 0, trial: int = 0) -> Stream:
+        # random.Random would seed its Mersenne twister from its arguments (or the OS).
+        return super().__new__(cls, 0)  # type: ignore[call-arg]
+
+    def __init__(self, campaign_seed: int = 0, trial: int = 0) -> None:
+        self.campaign_seed = campaign_seed
+        self.rekey(trial_key(campaign_seed, trial))
+
+    def rekey(self, key: int) -> None:
+        """Start over as the stream of another key (`trial_key`)."""
+        self.key = key
+        self._counter = key
+        self.gauss_next = None
+
+    def named(self, name: str, attempt: int = 0) -> float:
+        """A uniform number in [0, 1) that depends on the trial and the name only."""
+        return (mixed((self.key + attempt * _GOLDEN & _MASK) ^ key_of(name)) >> 11) * _TO_UNIT
+
+    def named_each(self, keys: Sequence[int], attempt: int = 0) -> list[float]:
+        """`named` for many names at once, given their keys (`key_of`)."""
+        base = self.key + attempt * _GOLDEN & _MASK
+        if len(keys) <= _FEW:
+            return [(mixed(base ^ key) >> 11) * _TO_UNIT for key in keys]
+        uniform: list[float] = _uniforms(_as_array(tuple(keys)) ^ np.uint64(base)).tolist()
+        return uniform
+
+    def split(self, name: str) -> Stream:
+        """An independent stream for a part of the strategy.
+
+        >>> Stream(1, 0).split("a").random() != Stream(1, 0).split("b").random()
+        True
+        """
+        stream = Stream(self.campaign_seed)
+        stream.rekey(mixed(self.key ^ key_of(name)))
+        return stream
+
+    def of_campaign(self, number: int) -> Stream:
+        """A stream that is the same in all trials: for what a strategy draws once and keeps.
+
+        >>> Stream(1, 0).of_campaign(3).random() == Stream(1, 99).of_campaign(3).random()
+        True
+        """
+        stream = Stream(self.campaign_seed)
+        stream.rekey(trial_key(mixed(self.campaign_seed & _MASK), number))
+        return stream
+
+    def random(self) -> float:
+        """The next uniform number in [0, 1) of the unnamed sequence."""
+        self._counter = self._counter + _GOLDEN & _MASK
+        return (mixed(self._counter) >> 11) * _TO_UNIT
+
+    def getrandbits(self, k: int, /) -> int:
+        """The next `k` random bits of the unnamed sequence."""
+        bits = 0
+        for _ in range(-(-k // 64)):
+            self._counter = self._counter + _GOLDEN & _MASK
+            bits = bits << 64 | mixed(self._counter)
+        return bits >> (-k % 64)
+
+    def seed(self, *args: object, **kwargs: object) -> None:
+        """A stream is keyed, not seeded: use `rekey`."""
+
+
+def named_of_trials(
+    campaign_seed: int, trials: Sequence[int], keys: Sequence[int]
+) -> npt.NDArray[np.float64]:
+    """`Stream.named` for many trials and names at once: a row per trial, a column per key.
+
+    >>> float(named_of_trials(1, [0, 5], [key_of("push")])[1, 0]) == Stream(1, 5).named("push")
+    True
+    """
+    start = np.uint64(mixed(campaign_seed & _MASK))
+    with np.errstate(over="ignore"):
+        steps = (np.asarray(trials, dtype=np.uint64) + np.uint64(1)) * np.uint64(_GOLDEN)
+        trial_keys = _finished(start + steps)
+        return _uniforms(trial_keys[:, None] ^ _as_array(tuple(keys))[None, :])
+
+
+@functools.lru_cache(maxsize=256)
+def _as_array(keys: tuple[int, ...]) -> npt.NDArray[np.uint64]:
+    return np.array(keys, dtype=np.uint64)
+
+
+def _finished(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(_MIX_1)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(_MIX_2)
+    keys ^= keys >> np.uint64(31)
+    return keys
+
+
+def _uniforms(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
+    return (_finished(keys) >> np.uint64(11)).astype(np.float64) * _TO_UNIT

@@ -1,0 +1,123 @@
+"""Writing a batch to SQLite, with as little work per trial as `sqlite3` allows.
+
+Measured for batches of 1,000 small trials, microseconds of CPU per trial (Python 3.11):
+
+- `executemany` with the records as they are: 6.0
+- `bytes` handed over as `bytearray`, columns that are the same in the whole batch written into the
+  SQL text: 2.4. sqlite3 looks for an adapter for every `bytes` and `None` it binds, and that costs
+  more than storing the value; it does not for `bytearray`.
+- fifty rows per statement: 1.6. Each statement lets go of the interpreter lock and takes it back.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any
+
+from swarmtest.store.records import FaultRecord, TestRecord, TrialRecord
+
+_ROWS = 50
+"""Rows per statement: 13 values each stay below 999, the least limit an SQLite is built with."""
+
+_FEW = 16
+"""Batches below this are not worth an SQL text of their own."""
+
+_INSERT = f"INSERT OR IGNORE INTO trials (campaign, {', '.join(TrialRecord._fields)}) VALUES "
+
+_ADD_FAULT = """
+INSERT INTO faults (campaign, id, kind, signature, details, first_trial, trial, size, test)
+VALUES (:campaign, :id, :kind, :signature, :details, :first_trial, :trial, :size, :test)
+ON CONFLICT (campaign, id) DO UPDATE SET first_trial = min(first_trial, excluded.first_trial)
+"""
+# A test that can be replayed is better than none, then the shorter, then the earlier.
+_SHORTEN_FAULT = """
+UPDATE faults SET details = :details, trial = :trial, size = :size, test = :test
+WHERE campaign = :campaign AND id = :id
+  AND (:test IS NULL, :size, :trial) < (test IS NULL, size, trial)
+"""
+
+
+def insert_trials(
+    connection: sqlite3.Connection, campaign: int, trials: Sequence[TrialRecord]
+) -> None:
+    """Insert trials; those already there stay as they are."""
+    if not trials:
+        return
+    values, columns = [str(int(campaign))], []
+    for field, column in zip(TrialRecord._fields, zip(*trials, strict=True), strict=True):
+        literal = _shared_literal(field, column)
+        values.append(literal or "?")
+        if literal is None:
+            columns.append(_bindable(field, column))
+    row = f"({', '.join(values)})"
+    flat = list(chain.from_iterable(zip(*columns, strict=True)))
+    width = len(columns)
+    end = len(trials) // _ROWS * _ROWS * width
+    connection.executemany(_INSERT + ", ".join([row] * _ROWS), _slices(flat[:end], _ROWS * width))
+    connection.executemany(_INSERT + row, _slices(flat[end:], width))
+
+
+def insert_faults(
+    connection: sqlite3.Connection, campaign: int, faults: Iterable[FaultRecord]
+) -> None:
+    """Insert faults; one that is known keeps its lowest first trial and its shortest test."""
+    for fault in faults:
+        clean = fault._replace(
+            signature=storable(fault.signature),
+            details=storable(fault.details),
+            test=None if fault.test is None else storable(fault.test),
+        )
+        values = {"campaign": campaign, **clean._asdict()}
+        connection.execute(_ADD_FAULT, values)
+        connection.execute(_SHORTEN_FAULT, values)
+
+
+def insert_tests(
+    connection: sqlite3.Connection, campaign: int, tests: Iterable[TestRecord]
+) -> None:
+    """Insert whole tests; those already there stay as they are."""
+    connection.executemany(
+        "INSERT OR IGNORE INTO tests (campaign, trial, test) VALUES (?, ?, ?)",
+        [(campaign, test.trial, storable(test.test)) for test in tests],
+    )
+
+
+def storable(text: str) -> str:
+    r"""Text as UTF-8 can hold it: random tests like to fail with half of a surrogate pair.
+
+    >>> storable("\ud800!")
+    '\\ud800!'
+    """
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _slices(values: list[Any], size: int) -> Iterable[list[Any]]:
+    return (values[start : start + size] for start in range(0, len(values), size))
+
+
+def _shared_literal(field: str, column: tuple[Any, ...]) -> str | None:
+    """The SQL text of the value that all of a batch share, if they do."""
+    value = column[0]
+    if field == "trial" or len(column) < _FEW or column.count(value) != len(column):
+        return None
+    if value is None:
+        return "NULL"
+    if isinstance(value, int):
+        return str(int(value))
+    if isinstance(value, bytes) and len(value) <= 64:
+        return f"X'{value.hex()}'"
+    if isinstance(value, str) and value.isprintable():
+        return "'" + value.replace("'", "''") + "'"
+    return None
+
+
+def _bindable(field: str, column: tuple[Any, ...]) -> Iterable[Any]:
+    if field in ("configuration", "propensities", "used"):
+        return map(bytearray, column)
+    if field == "hits":
+        return (None if hits is None else bytearray(hits) for hits in column)
+    if field == "verdict":  # a Verdict is an IntEnum, for which sqlite3 would look for an adapter
+        return map(int, column)
+    return column

@@ -1,0 +1,121 @@
+"""What a store keeps, as plain records, and the small codecs for their compact columns."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignRecord:
+    """One campaign: one subject, one strategy, one budget, one seed.
+
+    `options` and `space` are plain data (JSON); `id` is 0 until the store has given one.
+    """
+
+    subject: str
+    strategy: str
+    seed: int
+    space: dict[str, Any]
+    options: dict[str, Any] = field(default_factory=dict)
+    status: str = "running"
+    """``running``, ``finished`` or ``interrupted``."""
+    created: float = 0.0
+    """Seconds since 1970."""
+    wall_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    id: int = 0
+
+
+class TrialRecord(NamedTuple):
+    """One executed test. A tuple, because millions of them pass by.
+
+    >>> TrialRecord(trial=0, configuration=b"\\0\\1", seed=7).verdict
+    0
+    """
+
+    trial: int
+    configuration: bytes
+    """`Configuration.to_bytes`."""
+    propensities: bytes = b""
+    """`pack_floats`: one number, one per feature, or empty when the strategy cannot tell."""
+    origin: str = ""
+    """Which part of the strategy proposed it: a mixture's member, a layer's family."""
+    seed: int = 0
+    verdict: int = 0
+    fault: str | None = None
+    """`Fault.id`, defined in the same batch or an earlier one."""
+    steps: int = 0
+    skipped: int = 0
+    used: bytes = b""
+    """`pack_counts`: how often each feature appeared."""
+    hits: bytes | None = None
+    """`swarmtest.targets.pack_hits`; None when hits were not collected or there were none."""
+    cpu_ns: int = 0
+    wall_ns: int = 0
+
+
+class FaultRecord(NamedTuple):
+    """A fault of a campaign, with its shortest test so far."""
+
+    id: str
+    kind: str
+    signature: str
+    details: str
+    first_trial: int
+    """The lowest trial number that showed it."""
+    trial: int
+    """The trial of the shortest test; on a tie the lowest number."""
+    size: int
+    """Steps of the shortest test."""
+    test: str | None
+    """That test as JSON; None when the program died before it could tell."""
+    count: int = 0  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
+    """How many trials showed it (filled in when read)."""
+
+
+class TestRecord(NamedTuple):
+    """A test that was asked to be kept whole, as JSON."""
+
+    trial: int
+    test: str
+
+
+TestRecord.__test__ = False  # type: ignore[attr-defined]  # pytest: not a test class
+
+
+def pack_floats(values: Sequence[float]) -> bytes:
+    """Probabilities in four bytes each.
+
+    >>> unpack_floats(pack_floats([0.5, 0.25]))
+    (0.5, 0.25)
+    """
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+def unpack_floats(data: bytes) -> tuple[float, ...]:
+    """What `pack_floats` wrote, to single precision."""
+    return struct.unpack(f"<{len(data) // 4}f", data)
+
+
+def pack_counts(counts: Sequence[int]) -> bytes:
+    """Counts, one byte each where they fit.
+
+    >>> unpack_counts(pack_counts([3, 0, 300]))
+    (3, 0, 300)
+    """
+    try:
+        return b"\1" + bytes(counts)
+    except ValueError:
+        return b"\4" + struct.pack(f"<{len(counts)}I", *counts)
+
+
+def unpack_counts(data: bytes) -> tuple[int, ...]:
+    """What `pack_counts` wrote."""
+    if not data:
+        return ()
+    if data[0] == 1:
+        return tuple(data[1:])
+    return struct.unpack(f"<{(len(data) - 1) // 4}I", data[1:])

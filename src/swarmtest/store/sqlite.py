@@ -1,0 +1,268 @@
+"""A store in one SQLite file, with nothing but the standard library.
+
+Two processes may write at once: every write is a `BEGIN IMMEDIATE` transaction, and the file is in
+WAL mode, so readers never wait. Do not use a store in a process forked after it was opened.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields, replace
+from os import fspath
+from pathlib import Path
+from typing import Any, Self
+
+from swarmtest.errors import UserError
+from swarmtest.store.batch import insert_faults, insert_tests, insert_trials, storable
+from swarmtest.store.records import CampaignRecord, FaultRecord, TestRecord, TrialRecord
+from swarmtest.store.sqlite_file import SqliteFile
+from swarmtest.targets import Target
+
+_CAMPAIGN = ", ".join(field.name for field in fields(CampaignRecord))
+_TRIAL = ", ".join(TrialRecord._fields)
+_CHUNK = 500
+"""Trials read at a time: large enough to be fast, small enough for hits of 100 KB each."""
+
+_FAULTS = """
+SELECT id, kind, signature, details, first_trial, trial, size, test,
+       (SELECT count(*) FROM trials
+        WHERE trials.campaign = faults.campaign AND trials.fault = faults.id)
+FROM faults WHERE campaign = ? ORDER BY first_trial, id
+"""
+_TOTALS = {
+    "trials": "count(*)",
+    "passed": "sum(verdict = 0)",
+    "failed": "sum(verdict = 1)",
+    "invalid": "sum(verdict = 2)",
+    "steps": "sum(steps)",
+    "skipped": "sum(skipped)",
+    "cpu_ns": "sum(cpu_ns)",
+    "wall_ns": "sum(wall_ns)",
+}
+
+
+class SqliteStore:
+    """Campaigns in an SQLite file; see `swarmtest.store.store.Store` for the contract.
+
+    >>> store = SqliteStore(":memory:")
+    >>> campaign = store.add_campaign(CampaignRecord("stack.py", "coin", 7, {"dimensions": []}))
+    >>> store.record(campaign, [TrialRecord(0, b"", steps=20), TrialRecord(1, b"", steps=30)])
+    >>> store.summary(campaign)["steps"]
+    50
+    >>> store.close()
+    """
+
+    def __init__(self, path: str | Path, read_only: bool = False, *, timeout: float = 30.0) -> None:
+        """Open a file; `timeout`: seconds to wait for another process that is writing."""
+        self.url = fspath(path)
+        self._target_ids: dict[str, int] = {}
+        self._file = SqliteFile(self.url, read_only=read_only, timeout=timeout)
+
+    def add_campaign(self, campaign: CampaignRecord) -> int:
+        """Keep a new campaign and give it its number."""
+        values = (
+            storable(campaign.subject),
+            storable(campaign.strategy),
+            str(campaign.seed),
+            json.dumps(campaign.space),
+            json.dumps(campaign.options),
+            campaign.status,
+            campaign.created or time.time(),
+            campaign.wall_seconds,
+            campaign.cpu_seconds,
+        )
+        with self._file.transaction() as connection:
+            cursor = connection.execute(
+                f"INSERT INTO campaigns ({_CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+                values,
+            )
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def update_campaign(self, campaign: int, **changes: Any) -> None:
+        """Change `status`, `options`, `wall_seconds` or `cpu_seconds` of a campaign."""
+        unknown = changes.keys() - {"status", "options", "wall_seconds", "cpu_seconds"}
+        if unknown:
+            raise TypeError(f"a campaign's {', '.join(sorted(unknown))} cannot change")
+        if "options" in changes:
+            changes["options"] = json.dumps(changes["options"])
+        with self._file.transaction() as connection:
+            self._must_have(campaign)
+            for column, value in changes.items():
+                connection.execute(
+                    f"UPDATE campaigns SET {column} = ? WHERE id = ?", (value, campaign)
+                )
+
+    def campaign(self, campaign: int) -> CampaignRecord:
+        """One campaign; a number that is not there is a `UserError` that tells which are."""
+        self._must_have(campaign)
+        found = self._file.rows(f"SELECT {_CAMPAIGN} FROM campaigns WHERE id = ?", campaign)
+        return _campaign(found[0])
+
+    def campaigns(self) -> list[CampaignRecord]:
+        """All campaigns, oldest first."""
+        rows = self._file.rows(f"SELECT {_CAMPAIGN} FROM campaigns ORDER BY id")
+        return list(map(_campaign, rows))
+
+    def delete_campaign(self, campaign: int) -> None:
+        """Forget a campaign with all its trials, faults and tests, and give the space back."""
+        with self._file.transaction() as connection:
+            self._must_have(campaign)
+            for table in ("trials", "faults", "tests"):
+                connection.execute(f"DELETE FROM {table} WHERE campaign = ?", (campaign,))
+            connection.execute("DELETE FROM campaigns WHERE id = ?", (campaign,))
+        self._file.shrink()
+
+    def record(
+        self,
+        campaign: int,
+        trials: Sequence[TrialRecord],
+        faults: Sequence[FaultRecord] = (),
+        tests: Sequence[TestRecord] = (),
+    ) -> None:
+        """Keep a batch, in one transaction."""
+        with self._file.transaction() as connection:
+            self._must_have(campaign)
+            insert_trials(connection, campaign, trials)
+            insert_faults(connection, campaign, faults)
+            insert_tests(connection, campaign, tests)
+
+    def trials(
+        self,
+        campaign: int,
+        *,
+        after: int = -1,
+        verdict: int | None = None,
+        fault: str | None = None,
+    ) -> Iterator[TrialRecord]:
+        """The trials with a number above `after`, in order of their numbers, streamed."""
+        filters = {"campaign": campaign, "verdict": verdict, "fault": fault}
+        wanted = {column: value for column, value in filters.items() if value is not None}
+        where = " AND ".join(f"{column} = ?" for column in wanted)
+        self._must_have(campaign)
+        chunks = self._chunks(f"SELECT {_TRIAL} FROM trials WHERE {where}", wanted.values(), after)
+        return (TrialRecord._make(row) for chunk in chunks for row in chunk)
+
+    def trial(self, campaign: int, trial: int) -> TrialRecord:
+        """One trial; a `UserError` if it is not there."""
+        query = f"SELECT {_TRIAL} FROM trials WHERE campaign = ? AND trial = ?"
+        self._must_have(campaign)
+        found = self._file.rows(query, campaign, trial)
+        if not found:
+            raise UserError(self._no_trial(campaign, trial))
+        return TrialRecord._make(found[0])
+
+    def trial_numbers(self, campaign: int) -> Iterator[int]:
+        """The numbers of all recorded trials, in order: what `resume` need not run again."""
+        self._must_have(campaign)
+        chunks = self._chunks("SELECT trial FROM trials WHERE campaign = ?", (campaign,), -1)
+        return (trial for chunk in chunks for (trial,) in chunk)
+
+    def summary(self, campaign: int) -> dict[str, int]:
+        """Totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
+        self._must_have(campaign)
+        totals = self._file.rows(
+            f"SELECT {', '.join(_TOTALS.values())} FROM trials WHERE campaign = ?", campaign
+        )[0]
+        return {name: total or 0 for name, total in zip(_TOTALS, totals, strict=True)}
+
+    def faults(self, campaign: int) -> list[FaultRecord]:
+        """The campaign's faults, each with its count, in order of their first trial."""
+        self._must_have(campaign)
+        return list(map(FaultRecord._make, self._file.rows(_FAULTS, campaign)))
+
+    def test(self, campaign: int, trial: int) -> str | None:
+        """The JSON of a test that is kept whole (asked for, or a fault's shortest), or None."""
+        self._must_have(campaign)
+        for table in ("tests", "faults"):
+            query = f"SELECT test FROM {table} WHERE campaign = ? AND trial = ? AND test NOT NULL"
+            for (found,) in self._file.rows(query, campaign, trial):
+                return str(found)
+        return None
+
+    def target_ids(self, targets: Iterable[str]) -> dict[str, int]:
+        """The ids of targets ("kind:name"); those not yet known get one."""
+        wanted = list(targets)
+        new = [target for target in wanted if target not in self._target_ids]
+        if new:
+            self._target_ids |= self._learn_targets(new)
+        return {target: self._target_ids[target] for target in wanted}
+
+    def targets(self, ids: Iterable[int] | None = None) -> dict[int, str]:
+        """The names ("kind:name") of targets by id; all of them when no ids are given."""
+        query = "SELECT id, kind, name FROM targets"
+        if ids is None:
+            rows = self._file.rows(f"{query} ORDER BY id")
+        else:
+            rows = [row for id in ids for row in self._file.rows(f"{query} WHERE id = ?", id)]
+        return {id: f"{kind}:{name}" for id, kind, name in rows}
+
+    def close(self) -> None:
+        """Let go of the file; the store is not used afterwards."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _learn_targets(self, names: list[str]) -> dict[str, int]:
+        keys = {name: _target_key(name) for name in names}
+        find = "SELECT id FROM targets WHERE kind = ? AND name = ?"
+        known = {n: id for n, key in keys.items() for (id,) in self._file.rows(find, *key)}
+        new = [key for name, key in keys.items() if name not in known]
+        if not new:
+            return known
+        with self._file.transaction() as connection:
+            connection.executemany("INSERT OR IGNORE INTO targets (kind, name) VALUES (?, ?)", new)
+            return {name: self._file.rows(find, *key)[0][0] for name, key in keys.items()}
+
+    def _chunks(
+        self, query: str, values: Iterable[Any], after: int
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        # By chunks, not by an open cursor: a reader that pauses must not keep the log from being
+        # folded back into the file.
+        while True:
+            chunk = self._file.rows(
+                f"{query} AND trial > ? ORDER BY trial LIMIT {_CHUNK}", *values, after
+            )
+            if not chunk:
+                return
+            yield chunk
+            after = chunk[-1][0]
+
+    def _must_have(self, campaign: int) -> None:
+        if self._file.rows("SELECT 1 FROM campaigns WHERE id = ?", campaign):
+            return
+        rows = self._file.rows("SELECT id FROM campaigns ORDER BY id DESC LIMIT 21")
+        known = [str(id) for (id,) in rows]
+        if not known:
+            raise UserError(
+                f"no campaign {campaign} in {self.url}: it has none yet; run `swarmtest run` first"
+            )
+        more = "..., " if len(known) > 20 else ""
+        raise UserError(
+            f"no campaign {campaign} in {self.url}: it has {more}{', '.join(known[19::-1])}"
+        )
+
+    def _no_trial(self, campaign: int, trial: int) -> str:
+        query = "SELECT count(*), min(trial), max(trial) FROM trials WHERE campaign = ?"
+        count, low, high = self._file.rows(query, campaign)[0]
+        there = f"it has {count}, numbered {low} to {high}" if count else "it has none yet"
+        return f"campaign {campaign} in {self.url} has no trial {trial}: {there}"
+
+
+def _campaign(row: tuple[Any, ...]) -> CampaignRecord:
+    record = CampaignRecord(*row)
+    space, options = json.loads(row[3]), json.loads(row[4])
+    return replace(record, seed=int(record.seed), space=space, options=options)
+
+
+def _target_key(text: str) -> tuple[str, str]:
+    target = Target.parse(storable(text))
+    if not target.kind or not target.name:
+        raise UserError(f"a target is written kind:name, like 'event:stack was full', not {text!r}")
+    return target.kind, target.name

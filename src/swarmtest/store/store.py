@@ -1,0 +1,88 @@
+"""The interface of a store. SQLite implements it; so will PostgreSQL, without change here.
+
+Contract:
+
+- A store is used by one thread; several stores, in several processes, may be open on the same data.
+- `record` is one transaction and idempotent: a trial that is already there stays as it is, so a
+  batch that arrives twice counts once. A fault keeps its lowest first trial and its shortest test,
+  whatever the order in which batches arrive.
+- Everything that is the user's to mend (locked, corrupt, newer schema, full disk, no such campaign)
+  is a `swarmtest.errors.UserError` of one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol, Self
+
+from swarmtest.store.records import CampaignRecord, FaultRecord, TestRecord, TrialRecord
+
+
+class Store(Protocol):
+    """Where campaigns are kept."""
+
+    url: str
+    """How a person would name this store on the command line."""
+
+    def add_campaign(self, campaign: CampaignRecord) -> int:
+        """Keep a new campaign and give it its number."""
+
+    def update_campaign(self, campaign: int, **changes: Any) -> None:
+        """Change `status`, `options`, `wall_seconds` or `cpu_seconds` of a campaign."""
+
+    def campaign(self, campaign: int) -> CampaignRecord:
+        """One campaign; a number that is not there is a `UserError` that tells which are."""
+
+    def campaigns(self) -> list[CampaignRecord]:
+        """All campaigns, oldest first."""
+
+    def delete_campaign(self, campaign: int) -> None:
+        """Forget a campaign with all its trials, faults and tests, and give the space back."""
+
+    def record(
+        self,
+        campaign: int,
+        trials: Sequence[TrialRecord],
+        faults: Sequence[FaultRecord] = (),
+        tests: Sequence[TestRecord] = (),
+    ) -> None:
+        """Keep a batch, in one transaction."""
+
+    def trials(
+        self,
+        campaign: int,
+        *,
+        after: int = -1,
+        verdict: int | None = None,
+        fault: str | None = None,
+    ) -> Iterator[TrialRecord]:
+        """The trials with a number above `after`, in order of their numbers, streamed."""
+
+    def trial(self, campaign: int, trial: int) -> TrialRecord:
+        """One trial; a `UserError` if it is not there."""
+
+    def trial_numbers(self, campaign: int) -> Iterator[int]:
+        """The numbers of all recorded trials, in order: what `resume` need not run again."""
+
+    def summary(self, campaign: int) -> dict[str, int]:
+        """Totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
+
+    def faults(self, campaign: int) -> list[FaultRecord]:
+        """The campaign's faults, each with its count, in order of their first trial."""
+
+    def test(self, campaign: int, trial: int) -> str | None:
+        """The JSON of a test that is kept whole (asked for, or a fault's shortest), or None."""
+
+    def target_ids(self, targets: Iterable[str]) -> dict[str, int]:
+        """The ids of targets ("kind:name"); those not yet known get one."""
+
+    def targets(self, ids: Iterable[int] | None = None) -> dict[int, str]:
+        """The names ("kind:name") of targets by id; all of them when no ids are given."""
+
+    def close(self) -> None:
+        """Let go of the file or connection; the store is not used afterwards."""
+
+    def __enter__(self) -> Self:
+        """A store closes itself at the end of a ``with`` statement."""
+
+    def __exit__(self, *exception: object) -> None: ...

@@ -1,0 +1,34 @@
+"""Who comes next: the strategies, one small module each."""
+
+from swarmtest.strategies.activation import Activation
+from swarmtest.strategies.coin import Coin, CoinByTime
+from swarmtest.strategies.complete import Complete
+from swarmtest.strategies.covering import Covering
+from swarmtest.strategies.default import Default
+from swarmtest.strategies.layered import Layered
+from swarmtest.strategies.mixture import Mixture
+from swarmtest.strategies.sized import Sized
+from swarmtest.strategies.strategy import (
+    LearningStrategy,
+    Strategy,
+    parse_strategy,
+    strategy_names,
+    strategy_text,
+)
+
+__all__ = [
+    "Activation",
+    "Coin",
+    "CoinByTime",
+    "Complete",
+    "Covering",
+    "Default",
+    "Layered",
+    "LearningStrategy",
+    "Mixture",
+    "Sized",
+    "Strategy",
+    "parse_strategy",
+    "strategy_names",
+    "strategy_text",
+]

@@ -1,0 +1,127 @@
+"""Coin tosses: the swarm testing paper's way to make a swarm (section 2).
+
+``p=random`` draws the coin's bias anew for each test. With a fair coin and many features nearly all
+configurations have about half of them; a random bias also gives nearly empty and nearly full ones
+(the blog's footnote 3; Hypothesis and the Csmith driver do the same).
+
+``n=100`` fixes a swarm of 100 configurations. They take turns, or, with ``by=time``, the one that
+has had the least CPU time so far comes next: the paper's case studies gave each an equal share of
+time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from swarmtest.errors import UserError
+from swarmtest.result import Result
+from swarmtest.seeds import Stream
+from swarmtest.space import Configuration, Proposal, Space, rates_for, toss, toss_many
+from swarmtest.strategies.strategy import register
+
+RANDOM = "random"
+
+
+@dataclass
+class Coin:
+    """Each feature is in with probability p; a feature's own rate goes before p.
+
+    >>> proposal = Coin(p=0.5).ask(Space(["push", "pop"]), 0, Stream(campaign_seed=3))
+    >>> len(proposal.configuration.included) >= 1
+    True
+    """
+
+    strategy_name: ClassVar[str] = "coin"
+
+    p: float | str = 0.5
+    """Probability of inclusion, or ``random``: drawn uniformly for each configuration."""
+    n: int = 0
+    """Size of a fixed swarm; 0: a fresh configuration for each test."""
+
+    def __post_init__(self) -> None:
+        if self.p != RANDOM and not (isinstance(self.p, int | float) and 0 < self.p <= 1):
+            raise UserError(
+                f"strategy 'coin': p is above 0 and at most 1, or {RANDOM}, not {self.p!r}"
+            )
+        if self.n < 0:
+            raise UserError(f"strategy 'coin': n is 0 or the size of the swarm, not {self.n}")
+
+    def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
+        """A fresh toss, or the next member of the fixed swarm."""
+        if not self.n:
+            return self._toss(space, rng, "")
+        return self.member(space, trial % self.n, rng)
+
+    def ask_many(
+        self, space: Space, trials: Sequence[int], campaign_seed: int
+    ) -> list[Proposal] | None:
+        """`ask` for a batch of trials at once, where that is possible; None where it is not."""
+        if self.n or isinstance(self.p, str):
+            return None
+        return toss_many(space, rates_for(space, self.p), trials, campaign_seed)
+
+    def member(self, space: Space, number: int, rng: Stream) -> Proposal:
+        """One configuration of the fixed swarm: the same in every trial."""
+        return self._toss(space, rng.of_campaign(number), f"member {number}")
+
+    def _toss(self, space: Space, rng: Stream, origin: str) -> Proposal:
+        p = rng.named("*p") if isinstance(self.p, str) else self.p
+        return toss(space, rates_for(space, p), rng, origin)
+
+
+@dataclass
+class CoinByTime(Coin):
+    """A fixed swarm whose members get equal CPU time: the one with the least so far comes next.
+
+    It learns, so which member a trial gets depends on how long the others took; the store keeps
+    what was chosen. A member whose results are still out is charged the mean time meanwhile.
+
+    >>> CoinByTime(p=0.5, n=10).ask(Space(["push", "pop"]), 0, Stream()).origin
+    'member 0'
+    """
+
+    by: str = "time"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.n:
+            raise UserError("strategy 'coin': by=time shares time among a fixed swarm: set n")
+        self._spent = [0.0] * self.n
+        self._member: dict[Configuration, int] = {}
+        self._charged: dict[int, float] = {}
+        self._told = 0
+        self._total = 0.0
+
+    def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
+        """The member with the least time so far."""
+        if not self._member:
+            for number in range(self.n):
+                configuration = self.member(space, number, rng).configuration
+                self._member.setdefault(configuration, number)
+        number = min(self._member.values(), key=self._spent.__getitem__)
+        self._charged[trial] = self._total / self._told if self._told else 1e-9
+        self._spent[number] += self._charged[trial]
+        return self.member(space, number, rng)
+
+    def tell(self, result: Result) -> None:
+        """Charge the member that ran with the time it took."""
+        if result.configuration is not None and result.configuration in self._member:
+            number = self._member[result.configuration]
+            charged = self._charged.pop(result.trial, 0.0)
+            self._spent[number] += result.cpu_seconds - charged
+            self._told += 1
+            self._total += result.cpu_seconds
+
+
+@register("coin")
+def coin(p: float | str = 0.5, n: int = 0, by: str = "tests") -> Coin:
+    """The coin strategy that ``coin:p=…,n=…,by=…`` names.
+
+    >>> coin(n=100, by="time")
+    CoinByTime(p=0.5, n=100, by='time')
+    """
+    if by not in ("tests", "time"):
+        raise UserError(f"strategy 'coin': by is 'tests' or 'time', not {by!r}")
+    return CoinByTime(p, n) if by == "time" else Coin(p, n)

@@ -1,0 +1,44 @@
+"""All non-empty subsets of the features, in turn: for small spaces."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from swarmtest.errors import UserError
+from swarmtest.seeds import Stream
+from swarmtest.space import Configuration, Proposal, Space
+from swarmtest.space.sampling import draw_settings
+from swarmtest.strategies.strategy import register
+
+_MOST = 16
+
+
+@register("complete")
+@dataclass(frozen=True)
+class Complete:
+    """Every subset that the constraints allow, one after the other, then again from the start.
+
+    >>> space = Space(["push", "pop"])
+    >>> [str(Complete().ask(space, trial, Stream()).configuration) for trial in range(3)]
+    ['push -pop', '-push pop', 'push pop']
+    """
+
+    def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
+        """The subset whose turn it is."""
+        subsets, propensities = _subsets(space)
+        bits = subsets[trial % len(subsets)]
+        return Proposal(Configuration(space, bits, None, draw_settings(space, rng)), propensities)
+
+
+@functools.lru_cache(maxsize=8)
+def _subsets(space: Space) -> tuple[list[int], tuple[float, ...]]:
+    count = len(space.features)
+    if count > _MOST:
+        raise UserError(
+            f"strategy 'complete' runs all subsets: {count} features have {2**count - 1:,}; "
+            f"it takes at most {_MOST} features (covering:t=2 reaches all pairs in a few)"
+        )
+    subsets = [bits for bits in range(1, 1 << count) if not space.violated(bits)]
+    shares = [sum(bits >> i & 1 for bits in subsets) / len(subsets) for i in range(count)]
+    return subsets, tuple(shares)

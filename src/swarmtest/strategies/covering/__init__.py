@@ -1,0 +1,104 @@
+"""Covering arrays: every combination of t features, on and off, in as few configurations as known.
+
+Where a swarm makes a combination of t features likely, a covering array makes it certain (swarm
+testing, section 5, compares the two). The rows take turns. What a row leaves open is drawn by a
+coin for each test, or always included or excluded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from swarmtest.errors import UserError
+from swarmtest.seeds import Stream
+from swarmtest.space import Configuration, Proposal, Space
+from swarmtest.space.constraints import Clause
+from swarmtest.space.sampling import draw_settings
+from swarmtest.strategies.covering.arrays import covering_array
+from swarmtest.strategies.strategy import register
+
+_FILLS = ("coin", "include", "exclude")
+
+
+@register("covering")
+@dataclass
+class Covering:
+    """A t-way covering array over the features, row after row.
+
+    >>> covering = Covering(t=2)
+    >>> covering.prepare(Space(["a", "b", "c", "d"]))
+    >>> covering.rows.shape
+    (5, 4)
+    """
+
+    t: int = 2
+    """Every combination of this many features, on or off, is in some row: 2 to 6."""
+    fill: str = "coin"
+    """What becomes of entries that the array leaves open: ``coin``, ``include``, ``exclude``."""
+    rows: npt.NDArray[np.int8] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.t not in range(2, 7):
+            raise UserError(f"strategy 'covering': t is from 2 to 6, not {self.t}")
+        if self.fill not in _FILLS:
+            raise UserError(
+                f"strategy 'covering': fill is one of {', '.join(_FILLS)}, not {self.fill!r}"
+            )
+
+    def prepare(self, space: Space) -> None:
+        """Construct the array; done once per campaign."""
+        count = len(space.features)
+        clauses = [literals(clause) for clause in space.clauses]
+        if clauses:
+            clauses.append(tuple(range(1, count + 1)))
+        rows = covering_array(count, self.t, clauses=clauses)
+        self.rows = rows if clauses else _without_empty_row(rows)
+        fill = {"coin": 0.5, "include": 1.0, "exclude": 0.0}[self.fill]
+        self._shares = tuple(np.where(self.rows < 0, fill, self.rows).mean(axis=0).tolist())
+
+    def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
+        """The row whose turn it is, with its open entries filled."""
+        if not hasattr(self, "rows"):
+            self.prepare(space)
+        number = trial % len(self.rows)
+        bits = 0
+        for i, entry in enumerate(self.rows[number].tolist()):
+            if entry == 1 or (entry < 0 and self._filled(rng, space.feature_names[i])):
+                bits |= 1 << i
+        bits = bits or self._any_open(number, rng)
+        configuration = Configuration(space, bits, None, draw_settings(space, rng))
+        return Proposal(configuration, self._shares, f"row {number}")
+
+    def _filled(self, rng: Stream, name: str) -> bool:
+        return self.fill == "include" or (self.fill == "coin" and rng.named(name) < 0.5)
+
+    def _any_open(self, number: int, rng: Stream) -> int:
+        """A row that came out empty gets one of its open features: a test has at least one."""
+        return 1 << int(rng.choice(np.flatnonzero(self.rows[number] < 0).tolist()))
+
+
+def _without_empty_row(rows: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+    """The same array with columns flipped so that no row asks for a test without any feature.
+
+    Swapping on and off in a column leaves an array covering, so a pattern that no row matches,
+    used as a mask, moves the empty row away at no cost. If every pattern is in the array
+    (no more features than t), the empty row itself goes: what it asks for cannot be run.
+    """
+    count = rows.shape[1]
+    for number in range(min(1 << count, 4 * len(rows) + 1)):
+        mask = np.array([number >> i & 1 for i in range(count)], dtype=np.int8)
+        if not ((rows == mask) | (rows < 0)).all(axis=1).any():
+            flipped: npt.NDArray[np.int8] = np.where(rows < 0, rows, rows ^ mask).astype(np.int8)
+            return flipped
+    kept: npt.NDArray[np.int8] = rows[(rows != 0).any(axis=1)]
+    return kept
+
+
+def literals(clause: Clause) -> tuple[int, ...]:
+    """A clause as DIMACS literals: feature i is i + 1, negative for off."""
+    width = (clause.on | clause.off).bit_length()
+    on = [i + 1 for i in range(width) if clause.on >> i & 1]
+    return (*on, *(-(i + 1) for i in range(width) if clause.off >> i & 1))

@@ -1,0 +1,197 @@
+"""What a strategy is, and how one is named on the command line.
+
+A strategy is any object with ``ask(space, trial, rng)`` that answers a `Proposal` (or a bare
+`Configuration`). It may have ``tell(result)``, and then it learns: a campaign asks it in one place
+and tells it every result in order of arrival. It may have ``prepare(space)``, called once before
+the first trial, for work that should not be done per trial or per worker.
+
+In text, ``coin:p=0.3,n=100`` or ``coin(p=0.3, n=100)``; a strategy of your own is
+``module:Class`` or ``path/to/file.py:Class``, with parameters after one more colon.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from swarmtest.errors import UserError, did_you_mean
+from swarmtest.loading import load_object
+from swarmtest.result import Result
+from swarmtest.seeds import Stream
+from swarmtest.space import Configuration, Proposal, Space
+
+
+@runtime_checkable
+class Strategy(Protocol):
+    """Chooses the next configuration.
+
+    >>> class OnlyOne:
+    ...     def ask(self, space, trial, rng):
+    ...         return space.configuration([rng.choice(space.feature_names)])
+    >>> isinstance(OnlyOne(), Strategy)
+    True
+    """
+
+    def ask(self, space: Space, trial: int, rng: Stream) -> Proposal | Configuration:
+        """The configuration of this trial."""
+
+
+@runtime_checkable
+class LearningStrategy(Strategy, Protocol):
+    """A strategy that is told what came of its proposals."""
+
+    def tell(self, result: Result) -> None:
+        """Learn from one result."""
+
+
+_REGISTRY: dict[str, Callable[..., Strategy]] = {}
+
+Maker = TypeVar("Maker", bound=Callable[..., Any])
+
+
+def register(name: str) -> Callable[[Maker], Maker]:
+    """Decorator for a class (or a function that makes one): a strategy known by a short name."""
+
+    def add(maker: Maker) -> Maker:
+        _REGISTRY[name] = maker
+        if inspect.isclass(maker):
+            setattr(maker, "strategy_name", name)  # noqa: B010  (the class does not declare it)
+        return maker
+
+    return add
+
+
+def strategy_names() -> list[str]:
+    """The short names of the built-in strategies.
+
+    >>> "coin" in strategy_names()
+    True
+    """
+    return sorted(_REGISTRY)
+
+
+def describe_strategies() -> list[tuple[str, list[str], str]]:
+    """Every built-in strategy: its name, its parameters with their defaults, and what it does."""
+    found = []
+    for name, maker in sorted(_REGISTRY.items()):
+        doc = inspect.getdoc(maker) or ""
+        parameters = [
+            str(p).replace(": ", " (", 1).replace(" = ", ", default ") + ")"
+            for p in inspect.signature(maker).parameters.values()
+        ]
+        found.append((name, parameters, doc.splitlines()[0] if doc else ""))
+    return found
+
+
+def parse_strategy(text: str) -> Strategy:
+    """The strategy that a text names.
+
+    >>> parse_strategy("coin:p=0.3")
+    Coin(p=0.3, n=0)
+    >>> parse_strategy("coin:q=0.3")
+    Traceback (most recent call last):
+    ...
+    swarmtest.errors.UserError: strategy 'coin' has no parameter 'q'; known: by, n, p
+    """
+    text = text.strip()
+    head, arguments = _split_head(text)
+    if head in _REGISTRY:
+        maker: Callable[..., Any] = _REGISTRY[head]
+    elif ":" in head:
+        maker = load_object(head, "strategy")
+    else:
+        raise UserError(
+            f"unknown strategy {head!r}{did_you_mean(head, _REGISTRY)} "
+            "(one of your own is MODULE:CLASS)"
+        )
+    try:
+        made = maker(**_parameters(maker, head, arguments))
+    except (TypeError, ValueError) as error:
+        raise UserError(f"strategy {text!r}: {error}") from None
+    if not isinstance(made, Strategy):
+        raise UserError(f"{head!r} is not a strategy: it has no method ask(space, trial, rng)")
+    return made
+
+
+def strategy_text(strategy: Strategy) -> str:
+    """The text that names a strategy, for the store and for people.
+
+    >>> strategy_text(parse_strategy("coin:p=0.3"))
+    'coin:p=0.3'
+    """
+    cls = type(strategy)
+    name: str = getattr(cls, "strategy_name", f"{cls.__module__}:{cls.__qualname__}")
+    write = getattr(strategy, "parameters_text", None)
+    if write is not None:
+        return f"{name}:{write()}"
+    if not dataclasses.is_dataclass(strategy):
+        return name
+    changed = [
+        f"{f.name}={getattr(strategy, f.name)}"
+        for f in dataclasses.fields(strategy)
+        if f.init and getattr(strategy, f.name) != f.default
+    ]
+    return f"{name}:{','.join(changed)}" if changed else name
+
+
+def _split_head(text: str) -> tuple[str, str]:
+    called = re.fullmatch(r"([^()]+)\((.*)\)", text, re.DOTALL)
+    if called:
+        return called[1].strip(), called[2]
+    head, _, rest = text.partition(":")
+    if head in _REGISTRY or not rest:
+        return head, rest
+    name, _, arguments = rest.partition(":")
+    return f"{head}:{name}", arguments
+
+
+def _parameters(maker: Any, head: str, arguments: str) -> dict[str, Any]:
+    parse_own = getattr(maker, "parse_parameters", None)
+    if parse_own is not None:
+        own: dict[str, Any] = parse_own(arguments)
+        return own
+    known = inspect.signature(maker).parameters
+    found: dict[str, Any] = {}
+    for key, value in split_arguments(arguments, head):
+        if key not in known:
+            raise UserError(f"strategy {head!r} has no parameter {key!r}{did_you_mean(key, known)}")
+        found[key] = _converted(value, known[key], head)
+    return found
+
+
+def split_arguments(arguments: str, head: str) -> Iterator[tuple[str, str]]:
+    """The ``key=value`` pairs of a text, split at commas that stand outside parentheses."""
+    depth, start = 0, 0
+    for at, char in enumerate(arguments + ","):
+        depth += (char == "(") - (char == ")")
+        if char == "," and depth == 0:
+            piece, start = arguments[start:at].strip(), at + 1
+            if piece:
+                key, sign, value = piece.rpartition("=")
+                if not sign:
+                    raise UserError(f"strategy {head!r}: write parameters as NAME=VALUE: {piece!r}")
+                yield key.strip(), value.strip()
+
+
+def _converted(value: str, parameter: inspect.Parameter, head: str) -> Any:
+    default = parameter.default
+    if isinstance(default, bool):
+        word = value.lower()
+        if word in ("yes", "true", "1", "on"):
+            return True
+        if word in ("no", "false", "0", "off"):
+            return False
+        raise UserError(f"strategy {head!r}: {parameter.name} is yes or no, not {value!r}")
+    if isinstance(default, str):
+        return value
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            pass
+    if isinstance(default, int | float) and "str" not in str(parameter.annotation):
+        raise UserError(f"strategy {head!r}: {parameter.name} is a number, not {value!r}")
+    return value

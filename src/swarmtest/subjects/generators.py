@@ -1,0 +1,180 @@
+"""Where arguments come from: a small set of generators, plain callables, Hypothesis strategies.
+
+A generator draws a value from a `random.Random`. Ours also know two things that make machines fast:
+a Python expression that draws the value inline (`inline`), and whether what they draw can never
+change (`immutable`), so that a test may keep it without copying.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import string
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from swarmtest.errors import UserError
+
+T = TypeVar("T")
+
+_SMALL = 1 << 32
+"""Below this many values ``int(random() * n)`` is uniform to better than one in two million."""
+
+
+@dataclass(frozen=True)
+class Generator(Generic[T]):
+    """Draws values. Anything callable with a `random.Random` can stand in its place.
+
+    >>> dice = Generator(lambda rng: rng.randrange(6) + 1)
+    >>> 1 <= dice.draw(random.Random(0)) <= 6
+    True
+    """
+
+    draw: Callable[[random.Random], T]
+    inline: str = ""
+    """An expression over ``random`` (the method) and the names in `constants`."""
+    constants: dict[str, Any] = field(default_factory=dict)
+    immutable: bool = False
+
+
+def integers(low: int = -100, high: int = 100) -> Generator[int]:
+    """Whole numbers from `low` to `high`, both included, uniformly.
+
+    >>> integers(1, 6).draw(random.Random(0)) in range(1, 7)
+    True
+    """
+    if high < low:
+        raise UserError(f"integers({low}, {high}): low is above high")
+    span = high - low + 1
+    if span > _SMALL:
+        return Generator(lambda rng: low + rng.randrange(span), immutable=True)
+    return Generator(
+        lambda rng: low + int(rng.random() * span),
+        f"{low} + int(random() * {span})" if low else f"int(random() * {span})",
+        immutable=True,
+    )
+
+
+def floats(low: float = -1.0, high: float = 1.0) -> Generator[float]:
+    """Floating-point numbers from `low` to `high`.
+
+    >>> 0 <= floats(0, 1).draw(random.Random(0)) <= 1
+    True
+    """
+    span = high - low
+    return Generator(
+        lambda rng: low + rng.random() * span, f"{low!r} + random() * {span!r}", immutable=True
+    )
+
+
+def booleans(p: float = 0.5) -> Generator[bool]:
+    """True with probability p.
+
+    >>> booleans(1.0).draw(random.Random(0))
+    True
+    """
+    return Generator(lambda rng: rng.random() < p, f"random() < {p!r}", immutable=True)
+
+
+def sampled_from(values: Sequence[T]) -> Generator[T]:
+    """One of the values, uniformly; the same objects, so let them be immutable.
+
+    >>> sampled_from("abc").draw(random.Random(0)) in "abc"
+    True
+    """
+    options = tuple(values)
+    if not options:
+        raise UserError("sampled_from() needs at least one value")
+    count = len(options)
+    return Generator(
+        lambda rng: options[int(rng.random() * count)],
+        f"options[int(random() * {count})]",
+        {"options": options},
+        immutable=True,
+    )
+
+
+def just(value: T) -> Generator[T]:
+    """Always this value; a fresh copy each time if it can change.
+
+    >>> just([]).draw(random.Random(0))
+    []
+    """
+    return Generator(lambda rng: copy.deepcopy(value))
+
+
+def text(alphabet: str = string.ascii_lowercase, max_size: int = 10) -> Generator[str]:
+    """Strings over an alphabet, every length up to `max_size` equally likely.
+
+    >>> len(text("ab", max_size=3).draw(random.Random(0))) <= 3
+    True
+    """
+
+    def draw(rng: random.Random) -> str:
+        return "".join(rng.choices(alphabet, k=int(rng.random() * (max_size + 1))))
+
+    return Generator(draw, immutable=True)
+
+
+def binary(max_size: int = 10) -> Generator[bytes]:
+    """Byte strings, every length up to `max_size` equally likely.
+
+    >>> len(binary(max_size=3).draw(random.Random(0))) <= 3
+    True
+    """
+    return Generator(lambda rng: rng.randbytes(int(rng.random() * (max_size + 1))), immutable=True)
+
+
+def lists(elements: Any, max_size: int = 5) -> Generator[list[Any]]:
+    """Lists of drawn elements, every length up to `max_size` equally likely.
+
+    >>> all(0 <= x <= 9 for x in lists(integers(0, 9)).draw(random.Random(0)))
+    True
+    """
+    draw = as_generator(elements).draw
+    return Generator(lambda rng: [draw(rng) for _ in range(int(rng.random() * (max_size + 1)))])
+
+
+def tuples(*parts: Any) -> Generator[tuple[Any, ...]]:
+    """A tuple with one drawn value per part.
+
+    >>> tuples(just("a"), integers(1, 1)).draw(random.Random(0))
+    ('a', 1)
+    """
+    generators = [as_generator(part) for part in parts]
+    return Generator(
+        lambda rng: tuple(g.draw(rng) for g in generators),
+        immutable=all(g.immutable for g in generators),
+    )
+
+
+def one_of(*options: Any) -> Generator[Any]:
+    """A value from one of several generators, each equally likely.
+
+    >>> one_of(just(None), integers(1, 1)).draw(random.Random(0)) in (None, 1)
+    True
+    """
+    generators = [as_generator(option) for option in options]
+    if not generators:
+        raise UserError("one_of() needs at least one generator")
+    return Generator(
+        lambda rng: generators[int(rng.random() * len(generators))].draw(rng),
+        immutable=all(g.immutable for g in generators),
+    )
+
+
+def as_generator(source: Any, where: str = "") -> Generator[Any]:
+    """A generator from what a user wrote: one of ours, a callable, or a Hypothesis strategy."""
+    if isinstance(source, Generator):
+        return source
+    if type(source).__module__.partition(".")[0] == "hypothesis":
+        from swarmtest.subjects.hypothesis_values import from_hypothesis
+
+        return from_hypothesis(source)
+    if callable(source):
+        return Generator(source)
+    raise UserError(
+        f"{where or 'a generator'}: expected a generator (like integers(0, 9)), a function of a "
+        f"random source, a pool or a Hypothesis strategy, not {source!r}"
+    )

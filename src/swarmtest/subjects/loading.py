@@ -1,0 +1,85 @@
+"""From what a user names on the command line to a subject, in this process or in a worker."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from swarmtest.errors import UserError
+from swarmtest.loading import load_module, load_object, split_reference
+from swarmtest.subjects.machine import Machine
+from swarmtest.subjects.machine_subject import MachineSubject
+
+
+@dataclass(frozen=True)
+class SubjectReference:
+    """How to find a subject again: what the store keeps and what travels to workers.
+
+    >>> SubjectReference("examples/stack.py").api
+    False
+    """
+
+    text: str
+    """``file.py``, ``file.py::Machine``, ``module:Machine`` or, with `api`, ``module:Class``."""
+    api: bool = False
+    """Derive a machine from the public methods of a class."""
+    steps: tuple[int, int] | None = None
+    raises: tuple[str, ...] = ()
+    """With `api`: more exceptions that are a correct outcome, by name."""
+
+    def load(self) -> MachineSubject:
+        """The subject itself."""
+        if self.api:
+            from swarmtest.subjects.api import api_machine
+
+            found = load_object(self.text, "class")
+            if not inspect.isclass(found):
+                raise UserError(f"{self.text} is not a class: --api derives a machine from a class")
+            return MachineSubject(api_machine(found, self.raises), self.text, self.steps)
+        where, name = split_reference(self.text)
+        if not name:
+            name = _only_machine(load_module(where), where)
+        found = load_object(f"{where}:{name}", "machine")
+        if not (inspect.isclass(found) and issubclass(found, Machine)):
+            raise UserError(
+                f"{where}:{name} is not a Machine: subclass swarmtest.Machine, or use --api to "
+                "derive one from its public methods"
+            )
+        mark = "::" if where.endswith(".py") else ":"
+        return MachineSubject(found, f"{where}{mark}{name}", self.steps)
+
+    def to_json(self) -> dict[str, Any]:
+        """The reference as plain data."""
+        return {
+            "text": self.text,
+            "api": self.api,
+            "steps": list(self.steps) if self.steps else None,
+            "raises": list(self.raises),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> SubjectReference:
+        """The reference that `to_json` described."""
+        steps = tuple(data["steps"]) if data.get("steps") else None
+        return cls(data["text"], data.get("api", False), steps, tuple(data.get("raises", ())))
+
+
+def _only_machine(module: ModuleType, where: str) -> str:
+    names = [
+        name
+        for name, member in vars(module).items()
+        if inspect.isclass(member)
+        and issubclass(member, Machine)
+        and member is not Machine
+        and member.__module__ == module.__name__
+    ]
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        raise UserError(
+            f"{where} defines no machine: subclass swarmtest.Machine, "
+            f"or name a class to derive one from: {where}::CLASS --api"
+        )
+    raise UserError(f"{where} defines several machines: name one of {', '.join(names)}")

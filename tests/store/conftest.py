@@ -1,0 +1,31 @@
+"""Stores for the tests. What any store must do runs once per entry of `KINDS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from swarmtest.store import Store, open_store
+
+KINDS = ["sqlite"]
+
+
+@pytest.fixture(params=KINDS)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The name of a store that is not there yet."""
+    return str(tmp_path / str(request.param) / "swarmtest.db")
+
+
+@pytest.fixture
+def open_url() -> Iterator[Callable[..., Store]]:
+    """Open stores that close themselves when the test ends."""
+    with ExitStack() as stack:
+        yield lambda url, **options: stack.enter_context(open_store(url, **options))
+
+
+@pytest.fixture
+def store(url: str, open_url: Callable[..., Store]) -> Store:
+    return open_url(url)

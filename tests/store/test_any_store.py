@@ -1,0 +1,379 @@
+"""What any store must do, SQLite or another."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from store_examples import BITS, CAMPAIGN, fault, finish, python, trial, trials
+
+from swarmtest.errors import UserError
+from swarmtest.result import Verdict
+from swarmtest.store import FaultRecord, Store, TestRecord, TrialRecord, open_store, pack_counts
+from swarmtest.targets import pack_hits
+
+Opener = Callable[..., Store]
+
+FULL = TrialRecord(
+    trial=3,
+    configuration=BITS,
+    propensities=b"\0\0\0\x3f",
+    origin="coin's \u00fcber",
+    seed=2**63 - 1,
+    verdict=1,
+    fault="abcd1234",
+    steps=50,
+    skipped=2,
+    used=pack_counts([3, 300]),
+    hits=pack_hits([1, 70000]),
+    cpu_ns=12,
+    wall_ns=34,
+)
+
+
+def test_a_campaign_is_read_back_as_it_was_added(store: Store) -> None:
+    before = dataclasses.replace(CAMPAIGN, seed=2**80, created=12.5)
+    number = store.add_campaign(before)
+    assert store.campaign(number) == dataclasses.replace(before, id=number)
+    assert store.campaigns() == [store.campaign(number)]
+
+
+def test_a_campaign_without_a_date_gets_todays(store: Store) -> None:
+    assert store.campaign(store.add_campaign(CAMPAIGN)).created > 1e9
+
+
+def test_a_campaign_can_be_finished(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    store.update_campaign(number, status="finished", wall_seconds=2.5, options={"p": 0.1})
+    after = store.campaign(number)
+    assert (after.status, after.wall_seconds, after.options) == ("finished", 2.5, {"p": 0.1})
+
+
+def test_what_defines_a_campaign_cannot_change(store: Store) -> None:
+    with pytest.raises(TypeError, match="seed"):
+        store.update_campaign(store.add_campaign(CAMPAIGN), seed=8)
+
+
+@pytest.mark.parametrize("size", [1, 2, 16, 49, 50, 51, 1234])
+def test_trials_are_read_back_as_they_were_recorded(store: Store, size: int) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    records = [
+        FULL._replace(trial=i, seed=i, hits=FULL.hits if i % 3 else None) for i in range(size)
+    ]
+    store.record(number, records)
+    assert list(store.trials(number)) == records
+    assert list(store.trial_numbers(number)) == list(range(size))
+    assert store.trial(number, 0) == records[0]
+
+
+def test_a_verdict_is_kept_as_its_number(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    store.record(number, [trial(0, verdict=Verdict.INVALID), trial(1, verdict=Verdict.PASSED)])
+    assert [(t.verdict, type(t.verdict)) for t in store.trials(number)] == [(2, int), (0, int)]
+
+
+def test_an_empty_batch_is_fine(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    store.record(number, [])
+    assert list(store.trials(number)) == []
+    assert set(store.summary(number).values()) == {0}
+
+
+def test_trials_can_be_picked_by_number_verdict_and_fault(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    store.record(number, [trial(i, verdict=i % 3, fault=f"f{i % 6}" if i % 3 == 1 else None)
+                          for i in range(2000)])  # fmt: skip
+    assert [t.trial for t in store.trials(number, after=1996)] == [1997, 1998, 1999]
+    assert [t.trial for t in store.trials(number, verdict=1)] == list(range(1, 2000, 3))
+    assert [t.trial for t in store.trials(number, fault="f4")] == list(range(4, 2000, 6))
+    assert [t.trial for t in store.trials(number, fault="f4", after=1990)] == [1996]
+
+
+def test_a_summary_adds_up_the_trials(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    verdicts = [Verdict.PASSED, Verdict.FAILED, Verdict.FAILED, Verdict.INVALID]
+    store.record(
+        number,
+        [trial(i, verdict=v, steps=10, skipped=1, cpu_ns=5, wall_ns=2**60)
+         for i, v in enumerate(verdicts)],
+    )  # fmt: skip
+    assert store.summary(number) == {
+        "trials": 4, "passed": 1, "failed": 2, "invalid": 1,
+        "steps": 40, "skipped": 4, "cpu_ns": 20, "wall_ns": 2**62,
+    }  # fmt: skip
+
+
+def test_a_batch_that_arrives_twice_counts_once(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    store.record(number, trials(0, 100))
+    store.record(number, [t._replace(steps=999) for t in trials(50, 150)])
+    assert store.summary(number)["trials"] == 150
+    assert [t.steps for t in store.trials(number)][:100] == [t.steps for t in trials(0, 100)]
+
+
+def test_a_fault_keeps_its_first_trial_and_its_shortest_test(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    store.record(
+        number, [trial(i, verdict=1, fault="f") for i in (5, 9)], [fault("f", 5, 30, "[5]")]
+    )
+    store.record(number, [trial(3, verdict=1, fault="f")], [fault("f", 3, 40, "[3]")])
+    store.record(number, [], [fault("f", 9, 8, "[9]")])
+    (found,) = store.faults(number)
+    assert (found.first_trial, found.trial, found.size, found.test) == (3, 9, 8, "[9]")
+    assert (found.details, found.count) == ("Traceback of trial 9", 3)
+
+
+def test_a_test_that_can_be_replayed_beats_a_shorter_one_that_cannot(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    store.record(number, [], [fault("f", 1, 0, None), fault("f", 2, 50, "[2]")])
+    store.record(number, [], [fault("f", 3, 0, None)])
+    (found,) = store.faults(number)
+    assert (found.first_trial, found.trial, found.test) == (1, 2, "[2]")
+
+
+def test_faults_come_in_the_order_in_which_they_were_found(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    store.record(number, [], [fault("b", 7), fault("c", 2), fault("a", 5)])
+    assert [f.id for f in store.faults(number)] == ["c", "a", "b"]
+
+
+def test_kept_tests_and_shortest_tests_can_be_read(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    store.record(number, trials(0, 9), [fault("f", 4, test="[4]"), fault("g", 5, test=None)],
+                 [TestRecord(2, "[2]")])  # fmt: skip
+    assert [store.test(number, i) for i in (2, 4, 5, 6)] == ["[2]", "[4]", None, None]
+
+
+def test_text_that_utf8_cannot_hold_does_not_cost_the_batch(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    broken = fault("f", 0)._replace(signature="bad \ud800", details="worse \udfff")
+    store.record(number, trials(0, 2), [broken])
+    assert store.faults(number)[0].signature == "bad \\ud800"
+    assert store.summary(number)["trials"] == 2
+
+
+def test_campaigns_do_not_see_each_other(store: Store) -> None:
+    one, two = store.add_campaign(CAMPAIGN), store.add_campaign(CAMPAIGN)
+    store.record(one, trials(0, 5), [fault("f", 1)])
+    store.record(two, trials(0, 7))
+    assert (store.summary(one)["trials"], store.summary(two)["trials"]) == (5, 7)
+    assert store.faults(two) == []
+
+
+def test_deleting_a_campaign_leaves_the_others(store: Store) -> None:
+    one, two = store.add_campaign(CAMPAIGN), store.add_campaign(CAMPAIGN)
+    for number in (one, two):
+        store.record(number, trials(0, 50), [fault("f", 1)], [TestRecord(1, "[]")])
+    store.delete_campaign(two)
+    assert [c.id for c in store.campaigns()] == [one]
+    assert (store.summary(one)["trials"], len(store.faults(one))) == (50, 1)
+    assert store.add_campaign(CAMPAIGN) not in (one, two)
+
+
+@pytest.mark.parametrize("use", [
+    lambda store, number: store.campaign(number),
+    lambda store, number: store.update_campaign(number, status="finished"),
+    lambda store, number: store.delete_campaign(number),
+    lambda store, number: store.record(number, trials(0, 1)),
+    lambda store, number: store.trials(number),
+    lambda store, number: store.trial(number, 0),
+    lambda store, number: store.trial_numbers(number),
+    lambda store, number: store.summary(number),
+    lambda store, number: store.faults(number),
+    lambda store, number: store.test(number, 0),
+])  # fmt: skip
+@pytest.mark.parametrize("number", [77, 10**30])
+def test_an_unknown_campaign_is_an_error_that_tells_which_exist(
+    store: Store, use: Callable[[Store, int], Any], number: int
+) -> None:
+    with pytest.raises(UserError, match=f"no campaign {number} in .*: it has none yet"):
+        use(store, number)
+    for _ in range(3):
+        store.add_campaign(CAMPAIGN)
+    with pytest.raises(UserError, match=f"no campaign {number} in .*: it has 1, 2, 3$"):
+        use(store, number)
+
+
+def test_of_many_campaigns_the_error_names_the_latest(store: Store) -> None:
+    for _ in range(25):
+        store.add_campaign(CAMPAIGN)
+    with pytest.raises(UserError, match=r"it has \.\.\., 6, 7, .*, 25$"):
+        store.campaign(26)
+
+
+def test_an_unknown_trial_is_an_error_that_tells_which_exist(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    with pytest.raises(UserError, match="has no trial 5: it has none yet"):
+        store.trial(number, 5)
+    store.record(number, trials(0, 3))
+    with pytest.raises(UserError, match="has no trial 5: it has 3, numbered 0 to 2"):
+        store.trial(number, 5)
+
+
+def test_a_target_keeps_its_id(store: Store, url: str, open_url: Opener) -> None:
+    first = store.target_ids(["event:full", "line:a.py:3", "event:full"])
+    again = open_url(url).target_ids(["line:a.py:3", "event:empty", "event:full"])
+    assert first.items() <= again.items()
+    assert len(set(again.values())) == 3
+    assert store.targets() == {id: name for name, id in again.items()}
+    assert store.targets([first["line:a.py:3"], 10**30]) == {first["line:a.py:3"]: "line:a.py:3"}
+
+
+def test_a_target_without_a_kind_is_refused(store: Store) -> None:
+    with pytest.raises(UserError, match=r"written kind:name.*not 'full'"):
+        store.target_ids(["full"])
+
+
+def test_a_batch_that_fails_leaves_nothing_behind(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    store.record(number, trials(0, 100))
+
+    def interrupted() -> Any:
+        yield TestRecord(100, "[]")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        store.record(number, trials(100, 200), [fault("f", 100)], interrupted())
+    assert store.summary(number)["trials"] == 100
+    assert store.faults(number) == []
+    store.record(number, trials(100, 200))
+    assert store.summary(number)["trials"] == 200
+
+
+def test_recording_goes_on_while_somebody_reads(store: Store, url: str, open_url: Opener) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    store.record(number, trials(0, 600))
+    reading = open_url(url, read_only=True).trials(number)
+    assert next(reading).trial == 0
+    store.record(number, trials(600, 1200))
+    assert sum(1 for _ in reading) == 1199
+
+
+WRITER = """
+import sys
+from store_examples import CAMPAIGN, trials
+from swarmtest.store import open_store
+url, name = sys.argv[1:]
+print("ready", flush=True)
+sys.stdin.readline()
+with open_store(url) as store:
+    number = store.add_campaign(CAMPAIGN)
+    for start in range(0, 2000, 100):
+        store.record(number, trials(start, start + 100))
+        store.target_ids([f"event:{i}" for i in range(start // 100 + 5)])
+        store.target_ids([f"{name}:{start}"])
+    print(number)
+"""
+
+
+def test_several_processes_can_write_at_once(url: str) -> None:
+    """They even make the store at the same time."""
+    names = ("one", "two", "three")
+    writers = [python(WRITER, url, name) for name in names]
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    numbers = {int(finish(writer)) for writer in writers}
+    with open_store(url, must_exist=True) as store:
+        assert {c.id for c in store.campaigns()} == numbers == {1, 2, 3}
+        assert [list(store.trials(n)) for n in numbers] == [trials(0, 2000)] * 3
+        assert len(set(store.targets().values())) == len(store.targets()) == 24 + 60
+
+
+KILLED = """
+import os, sys
+from store_examples import CAMPAIGN, fault, trials
+from swarmtest.store import open_store
+def dies(batch):
+    if batch == int(sys.argv[2]):
+        os.kill(os.getpid(), 9)
+    yield from ()
+store = open_store(sys.argv[1])
+number = store.add_campaign(CAMPAIGN)
+for batch in range(100):
+    store.record(number, trials(batch * 70, batch * 70 + 70), [fault("f", batch)], dies(batch))
+"""
+
+
+def test_killing_a_writer_keeps_complete_batches(url: str) -> None:
+    """It dies with the trials of its last batch written and not yet committed."""
+    process = python(KILLED, url, "4")
+    process.communicate(timeout=30)
+    assert process.returncode == -signal.SIGKILL
+    with open_store(url, must_exist=True) as store:
+        assert list(store.trials(1)) == trials(0, 4 * 70)
+        assert len(store.faults(1)) == 1
+        store.record(1, trials(0, 500))
+        assert store.summary(1)["trials"] == 500
+
+
+def _what_a_trial_says(number: int) -> tuple[TrialRecord, list[FaultRecord]]:
+    """The same trial always says the same, however often it is run."""
+    dice = random.Random(number)
+    verdict = dice.randrange(3)
+    if verdict != 1:
+        return trial(number, verdict=verdict), []
+    name = dice.choice("fgh")
+    test = dice.choice([None, f"[{number}]"])
+    record = trial(number, verdict=1, fault=name)
+    return record, [fault(name, number, dice.randrange(4), test)]
+
+
+batches = st.lists(st.lists(st.integers(0, 30), max_size=20), max_size=6)
+
+
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(batches=batches, shuffled=st.randoms(use_true_random=False))
+def test_the_order_and_repetition_of_batches_do_not_matter(
+    store: Store, batches: list[list[int]], shuffled: random.Random
+) -> None:
+    messy = [*batches, *shuffled.sample(batches, len(batches) // 2)]
+    shuffled.shuffle(messy)
+    tidy = [[number] for number in sorted({n for batch in batches for n in batch})]
+    read = []
+    for way in (tidy, messy):
+        number = store.add_campaign(CAMPAIGN)
+        for batch in way:
+            said = [_what_a_trial_says(n) for n in batch]
+            store.record(number, [t for t, _ in said], [f for _, fs in said for f in fs])
+        read.append((list(store.trials(number)), store.faults(number), store.summary(number)))
+    assert read[0] == read[1]
+
+
+blobs = st.binary(max_size=80)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
+numbers = st.integers(-(2**63), 2**63 - 1)
+any_trial = st.builds(
+    TrialRecord, st.integers(0, 99), blobs, blobs, texts, numbers, st.integers(0, 2),
+    st.none() | texts, st.integers(0, 2**40), st.integers(0, 9), blobs, st.none() | blobs,
+    numbers, numbers,
+)  # fmt: skip
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    records=st.lists(any_trial, max_size=5, unique_by=lambda t: t.trial),
+    alike=any_trial,
+    copies=st.integers(0, 60),
+)
+def test_any_trial_survives_the_store(
+    store: Store, records: list[TrialRecord], alike: TrialRecord, copies: int
+) -> None:
+    batch = [*records, *(alike._replace(trial=100 + i) for i in range(copies))]
+    number = store.add_campaign(CAMPAIGN)
+    store.record(number, batch)
+    assert list(store.trials(number)) == sorted(batch)
