@@ -107,7 +107,7 @@ def python_stack_of_dump(dump: str) -> list[str]:
     names = []
     for line in dump.splitlines():
         found = re.match(r'\s+File "([^"]+)", line \d+ in (\S+)', line)
-        if found and not _is_foreign(found[1]):
+        if found and found[1] != "<string>" and not _is_foreign(found[1]):
             names.append(found[2])
         elif names and line.startswith(("Thread", "Extension modules")):
             break

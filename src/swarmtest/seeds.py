@@ -55,13 +55,18 @@ def mixed(key: int) -> int:
     return key ^ (key >> 31)
 
 
+@functools.lru_cache(maxsize=64)
+def _campaign_key(campaign_seed: int) -> int:
+    return mixed(campaign_seed & _MASK)
+
+
 def trial_key(campaign_seed: int, trial: int) -> int:
     """The key from which everything of one trial is drawn.
 
     >>> trial_key(0, 1) == trial_key(0, 1)
     True
     """
-    return mixed((mixed(campaign_seed & _MASK) + (trial + 1) * _GOLDEN) & _MASK)
+    return mixed((_campaign_key(campaign_seed) + (trial + 1) * _GOLDEN) & _MASK)
 
 
 def seed_of_test(campaign_seed: int, trial: int) -> int:
@@ -146,7 +151,7 @@ class Stream(random.Random):
     def getrandbits(self, k: int, /) -> int:
         """The next `k` random bits of the unnamed sequence."""
         bits = 0
-        for _ in range(-(-k // 64)):
+        for _ in range((k + 63) // 64):
             self._counter = self._counter + _GOLDEN & _MASK
             bits = bits << 64 | mixed(self._counter)
         return bits >> (-k % 64)
@@ -156,18 +161,32 @@ class Stream(random.Random):
 
 
 def named_of_trials(
-    campaign_seed: int, trials: Sequence[int], keys: Sequence[int]
+    campaign_seed: int, trials: npt.ArrayLike, keys: Sequence[int], attempt: int = 0
 ) -> npt.NDArray[np.float64]:
     """`Stream.named` for many trials and names at once: a row per trial, a column per key.
 
     >>> float(named_of_trials(1, [0, 5], [key_of("push")])[1, 0]) == Stream(1, 5).named("push")
     True
     """
+    trial_keys = _trial_keys(campaign_seed, trials) + np.uint64(attempt * _GOLDEN & _MASK)
+    return _uniforms(trial_keys[:, None] ^ _as_array(tuple(keys))[None, :])
+
+
+def seeds_of_tests(campaign_seed: int, trials: Sequence[int]) -> list[int]:
+    """`seed_of_test` for many trials at once.
+
+    >>> seeds_of_tests(7, [3, 4]) == [seed_of_test(7, 3), seed_of_test(7, 4)]
+    True
+    """
+    seeds = _finished(_trial_keys(campaign_seed, trials) ^ np.uint64(_GOLDEN)) >> np.uint64(1)
+    found: list[int] = seeds.tolist()
+    return found
+
+
+def _trial_keys(campaign_seed: int, trials: npt.ArrayLike) -> npt.NDArray[np.uint64]:
     start = np.uint64(mixed(campaign_seed & _MASK))
-    with np.errstate(over="ignore"):
-        steps = (np.asarray(trials, dtype=np.uint64) + np.uint64(1)) * np.uint64(_GOLDEN)
-        trial_keys = _finished(start + steps)
-        return _uniforms(trial_keys[:, None] ^ _as_array(tuple(keys))[None, :])
+    steps = (np.asarray(trials, dtype=np.uint64) + np.uint64(1)) * np.uint64(_GOLDEN)
+    return _finished(start + steps)
 
 
 @functools.lru_cache(maxsize=256)

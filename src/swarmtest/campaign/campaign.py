@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import os
 import pickle
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +15,7 @@ from swarmtest.campaign.budget import Budget, Progress
 from swarmtest.campaign.host import Setup
 from swarmtest.campaign.inline import InlineEngine
 from swarmtest.campaign.local import LocalEngine
+from swarmtest.campaign.loop import Engine, Loop, Show
 from swarmtest.campaign.recorder import Recorder
 from swarmtest.campaign.worker import Job, Worker
 from swarmtest.errors import UserError
@@ -26,10 +26,6 @@ from swarmtest.subjects.machine import Machine
 from swarmtest.subjects.machine_subject import MachineSubject
 from swarmtest.subjects.subject import Subject
 
-_BATCH_SECONDS = 0.2
-_LARGEST_BATCH = 5000
-_FLUSH_SECONDS = 0.5
-_SHOW_SECONDS = 0.1
 _UNUSED_AFTER = 100
 """Tests that allowed a feature before its never appearing is called a mistake."""
 
@@ -96,7 +92,7 @@ class Campaign:
         *,
         limits: Limits | None = None,
         keep_tests: bool = False,
-        on_progress: Callable[[Progress, list[FaultRecord]], None] | None = None,
+        on_progress: Show | None = None,
     ) -> None:
         self._reference, self.subject = _resolve(subject)
         self.strategy = parse_strategy(strategy) if isinstance(strategy, str) else strategy
@@ -118,7 +114,7 @@ class Campaign:
         campaign: int,
         budget: Budget | None = None,
         workers: int | None = None,
-        on_progress: Callable[[Progress, list[FaultRecord]], None] | None = None,
+        on_progress: Show | None = None,
     ) -> Campaign:
         """A stored campaign that goes on where it stopped, with the same or another budget."""
         record = store.campaign(campaign)
@@ -172,11 +168,12 @@ class Campaign:
             if not resumed:
                 self._number = store.add_campaign(self._record())
             recorder = Recorder(store, self._number, self.subject.space)
-            loop = _Loop(self, engine, recorder)
+            show = self._on_progress
+            loop = Loop(self._job(), self.budget, self.workers, engine, recorder, show)
             if resumed:
                 recorder.load()
                 loop.skip(store.trial_numbers(self._number))
-                loop.relearn(store)
+                loop.relearn(store, self._number)
                 store.update_campaign(
                     self._number, status="running", options=self._record().options
                 )
@@ -220,7 +217,7 @@ class Campaign:
             created=time.time(),
         )
 
-    def _engine(self) -> LocalEngine | InlineEngine:
+    def _engine(self) -> Engine:
         if self.workers == 0:
             return InlineEngine(self._job())
         make_job: Callable[[], Job] = self._job
@@ -232,116 +229,6 @@ class Campaign:
         memory = self.limits.memory_bytes(self.workers)
         setup = Setup(make_job, self.limits.seconds, memory)
         return LocalEngine(setup, self.workers, importable=reference is not None)
-
-
-class _Loop:
-    """Hands out trial numbers and takes in rows until the budget is reached."""
-
-    def __init__(
-        self, campaign: Campaign, engine: LocalEngine | InlineEngine, recorder: Recorder
-    ) -> None:
-        self._campaign = campaign
-        self._engine = engine
-        self._recorder = recorder
-        self._trials: Iterator[int] = itertools.count()
-        self._worker = Worker(campaign._job())
-        self._learns = hasattr(campaign.strategy, "tell")
-        self._asked: dict[int, Any] = {}
-        self._handed_out = 0
-        self._size = 8
-
-    def skip(self, done: Iterator[int]) -> None:
-        """Leave out the trials that an earlier run has recorded."""
-        known = set(done)
-        self._handed_out = len(known)
-        self._trials = (trial for trial in itertools.count() if trial not in known)
-
-    def relearn(self, store: Store) -> None:
-        """Tell a learning strategy what an earlier run found."""
-        if self._learns:
-            for trial in store.trials(self._campaign._number):
-                names = store.targets() if trial.hits else {}
-                self._tell(((tuple(trial._replace(hits=None)),), list(names.values()), (), ()))
-
-    def until_done(self, wall_before: float) -> tuple[str, bool]:
-        """Run; why it ended, and whether the user ended it."""
-        start = time.monotonic() - wall_before
-        flushed = shown = time.monotonic()
-        progress, budget = self._recorder.progress, self._campaign.budget
-        reason = ""
-        interrupted = False
-        try:
-            while not reason:
-                self._feed()
-                if not self._engine.busy:
-                    reason = "all tests done"
-                    break
-                new = self._collect(_SHOW_SECONDS)
-                now = time.monotonic()
-                progress.wall_seconds = now - start
-                reason = progress.reached(budget)
-                if now - flushed > _FLUSH_SECONDS:
-                    self._recorder.flush()
-                    flushed = now
-                if new or now - shown > _SHOW_SECONDS:
-                    self._campaign._on_progress(progress, new)
-                    shown = now
-        except KeyboardInterrupt:
-            reason, interrupted = "interrupted", True
-        finally:
-            self._wind_up()
-            progress.wall_seconds = time.monotonic() - start
-        self._campaign._on_progress(progress, [])
-        return reason, interrupted
-
-    def _wind_up(self) -> None:
-        """Take in what is still on its way, and keep everything."""
-        if self._engine.busy:
-            self._engine.stop()
-            deadline = time.monotonic() + 0.8
-            while self._engine.busy and time.monotonic() < deadline:
-                self._collect(0.05)
-        self._recorder.flush()
-
-    def _feed(self) -> None:
-        while self._engine.hungry > 0:
-            trials = list(itertools.islice(self._trials, self._batch_size()))
-            if not trials:
-                return
-            self._handed_out += len(trials)
-            told = None
-            if self._learns:
-                told = [self._ask(trial) for trial in trials]
-            self._engine.feed(trials, told)
-
-    def _batch_size(self) -> int:
-        """As many trials as take a fifth of a second, growing slowly, shared fairly at the end."""
-        if self._engine.rate:
-            seconds = _BATCH_SECONDS / 4 if self._learns else _BATCH_SECONDS
-            wanted = max(1, int(self._engine.rate * seconds))
-            self._size = min(wanted, 4 * self._size, _LARGEST_BATCH)
-        tests = self._campaign.budget.tests
-        if tests is None:
-            return self._size
-        left = tests - self._handed_out
-        share = -(-left // (2 * max(self._campaign.workers, 1)))
-        return max(0, min(self._size, left, max(share, 1)))
-
-    def _ask(self, trial: int) -> tuple[bytes, tuple[float, ...], str]:
-        proposal = self._worker.propose(trial)
-        return proposal.configuration.to_bytes(), proposal.propensities, proposal.origin
-
-    def _collect(self, timeout: float) -> list[FaultRecord]:
-        new: list[str] = []
-        for batch in self._engine.collect(timeout):
-            new += self._recorder.add(batch)
-            if self._learns:
-                self._tell(batch)
-        return [self._recorder.faults[fault] for fault in new]
-
-    def _tell(self, batch: tuple[Any, ...]) -> None:
-        for result in self._recorder.results(batch):
-            self._campaign.strategy.tell(result)  # type: ignore[attr-defined]
 
 
 def _resolve(

@@ -27,6 +27,8 @@ from swarmtest.faults import python_stack_of_dump
 from swarmtest.result import Fault
 
 _PR_SET_PDEATHSIG = 1
+PIPE_GONE = 98
+"""Exit status of a child that cannot tell its results: a test closed the pipe to the host."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,11 @@ class Death:
     timed_out: bool
     asked: bool
     """The host killed it because the campaign was told to stop."""
+
+    @property
+    def pipe_gone(self) -> bool:
+        """Whether it ended because it could not tell its results any more."""
+        return os.WIFEXITED(self.status) and os.WEXITSTATUS(self.status) == PIPE_GONE
 
     def fault(self, dump: str, timeout: float) -> Fault:
         """The fault that a test showed by ending its process; `dump` is its standard error."""
@@ -51,6 +58,8 @@ class Death:
             hint = " (out of memory?)" if number == signal.SIGKILL else ""
             return Fault("signal", f"{signal.Signals(number).name}{hint}{where}", dump)
         status = os.WEXITSTATUS(self.status)
+        if self.pipe_gone:
+            return Fault("exit", "the program closed file descriptors that are not its own", dump)
         return Fault("exit", f"the program ended its process with exit status {status}", dump)
 
 
@@ -61,6 +70,7 @@ class Child:
         down_read, self._down = os.pipe()
         up_read, up_write = os.pipe()
         self._timed_out = self._asked = False
+        self._death: Death | None = None
         self.pid = os.fork()
         if self.pid == 0:
             os.close(self._down)
@@ -70,10 +80,20 @@ class Child:
         os.close(up_write)
         self.frames = wire.Frames(up_read)
 
-    def send(self, trials: list[int], told: list[Any] | None, journal: bool = False) -> None:
-        """Hand over trials; a child that died meanwhile is noticed when its pipe ends."""
+    def send(
+        self,
+        trials: list[int],
+        told: list[Any] | None,
+        *,
+        careful: bool = False,
+        journal: bool = False,
+    ) -> None:
+        """Hand over trials; a child that died meanwhile is noticed when its pipe ends.
+
+        `careful`: tell each result before the next test. `journal`: tell each step instead.
+        """
         with contextlib.suppress(BrokenPipeError):
-            wire.send(self._down, (list(trials), told, journal))
+            wire.send(self._down, (list(trials), told, careful, journal))
 
     def kill(self, asked: bool = False) -> None:
         """End it at once."""
@@ -90,13 +110,16 @@ class Child:
                 time.sleep(0.05)
         self.kill()
 
-    def reap(self) -> Death:
-        """Close the pipes, wait for the end, and tell how it came."""
-        os.close(self._down)
-        os.close(self.frames.fd)
-        _, status, usage = os.wait4(self.pid, 0)
-        cpu_ns = int((usage.ru_utime + usage.ru_stime) * 1e9)
-        return Death(status, cpu_ns, self._timed_out, self._asked)
+    def death(self) -> Death | None:
+        """How it ended; None if it has not."""
+        if self._death is None:
+            pid, status, usage = os.wait4(self.pid, os.WNOHANG)
+            if pid:
+                cpu_ns = int((usage.ru_utime + usage.ru_stime) * 1e9)
+                self._death = Death(status, cpu_ns, self._timed_out, self._asked)
+                os.close(self._down)
+                os.close(self.frames.fd)
+        return self._death
 
 
 def _live(worker: Worker, cell: memoryview, stderr: int, memory: int, down: int, up: int) -> None:
@@ -106,10 +129,10 @@ def _live(worker: Worker, cell: memoryview, stderr: int, memory: int, down: int,
         worker.job.subject.interruptible = False
         frames = wire.Frames(down)
         while not frames.ended:
-            for trials, told, journal in frames.receive():
-                _serve(worker, cell, up, trials, told, journal)
-    except BrokenPipeError:
-        pass
+            for trials, told, careful, journal in frames.receive():
+                _serve(worker, cell, up, trials, told, careful, journal)
+    except _PipeGone:
+        os._exit(PIPE_GONE)
     except UserError as error:
         wire.send(up, ("error", str(error)))
     except BaseException:
@@ -118,14 +141,31 @@ def _live(worker: Worker, cell: memoryview, stderr: int, memory: int, down: int,
         os._exit(0)
 
 
+class _PipeGone(Exception):
+    """The host does not hear this child any more: it has ended, or a test closed the pipe."""
+
+
+def _tell(up: int, message: Any) -> None:
+    try:
+        wire.send(up, message)
+    except OSError:
+        raise _PipeGone from None
+
+
 def _serve(
-    worker: Worker, cell: memoryview, up: int, trials: list[int], told: Any, journal: bool
+    worker: Worker,
+    cell: memoryview,
+    up: int,
+    trials: list[int],
+    told: Any,
+    careful: bool,
+    journal: bool,
 ) -> None:
     subject = worker.job.subject
     proposals = worker.proposals(trials) if told is None else restored(subject.space, told)
     flush: Callable[[Batch], None]
     if journal:
-        subject.journal = lambda step: wire.send(up, ("step", json.dumps(step)))
+        subject.journal = lambda step: _tell(up, ("step", json.dumps(step)))
 
         def flush(batch: Batch) -> None:
             pass
@@ -133,10 +173,10 @@ def _serve(
 
         def flush(batch: Batch) -> None:
             if batch.rows:
-                wire.send(up, ("rows", batch.message()))
+                _tell(up, ("rows", batch.message()))
 
-    worker.run(trials, proposals, cell, flush)
-    wire.send(up, ("done", None))
+    worker.run(trials, proposals, cell, flush, careful)
+    _tell(up, ("done", None))
 
 
 def prepare_child(stderr: int, memory: int) -> None:

@@ -102,18 +102,26 @@ class Host:
         left = list(trials)
         given = restored(self._job.subject.space, told) if told is not None else ()
         proposals = dict(zip(trials, given, strict=False))
+        careful = False
         while left and not self._stopped:
             self._cell[TRIAL] = IDLE
             self._cell[STOP] = 0
             child = self._child or self._new_child()
-            child.send(left, [_plain(proposals[t]) for t in left] if proposals else None)
+            told = [_plain(proposals[t]) for t in left] if proposals else None
+            child.send(left, told, careful=careful)
             if self._finishes(child, left):
                 continue
-            victim, death = self._bury(child, left)
-            if victim is not None and not death.asked:
-                proposal = proposals.get(victim) or self._worker.propose(victim)
-                self._report_death(victim, proposal, death)
-                left.remove(victim)
+            death = self._bury(child, left)
+            victim = self._cell[TRIAL]
+            if death.asked or victim not in left:
+                continue
+            if death.pipe_gone and not careful:
+                # Some test since the last result closed the pipe; told one by one, we see which.
+                careful = True
+                continue
+            proposal = proposals.get(victim) or self._worker.propose(victim)
+            self._report_death(victim, proposal, death)
+            left.remove(victim)
 
     def _finishes(self, child: Child, left: list[int]) -> bool:
         """Relay a child's rows until its batch is done, or it is dead (False)."""
@@ -158,14 +166,20 @@ class Host:
         if kind == "error":
             raise _Failed
 
-    def _bury(self, child: Child, left: list[int]) -> tuple[int | None, Death]:
-        """What is left of a dead child: its last rows, the trial it died in, and how."""
+    def _bury(self, child: Child, left: list[int]) -> Death:
+        """How a child ended whose pipe has ended; one that lives on without it gets its time."""
         for kind, body in child.frames.drain():
             self._relay(kind, body, left)
-        death = child.reap()
         self._child = None
-        trial = self._cell[TRIAL]
-        return (trial if trial in left else None), death
+        while True:
+            death = child.death()
+            if death is not None:
+                return death
+            if self._stopped or self._frames.ended:
+                child.kill(asked=True)
+            elif self._overdue():
+                child.kill_with_stack()
+            time.sleep(0.002)
 
     def _report_death(self, trial: int, proposal: Proposal, death: Death) -> None:
         """The row of a test that killed its process, with the steps up to its death."""
@@ -192,14 +206,14 @@ class Host:
         child = self._new_child()
         child.send([trial], [_plain(proposal)], journal=True)
         told: list[Any] = []
-        while not child.frames.ended:
-            ready, _, _ = select.select([child.frames.fd], [], [], self._patience())
-            if ready:
+        while not child.frames.ended and ("done", None) not in told[-1:]:
+            ready, _, _ = select.select([child.frames.fd, self._up], [], [], self._patience())
+            if child.frames.fd in ready:
                 told += child.frames.receive()
-            elif self._overdue():
-                child.kill(asked=True)
-        child.reap()
-        self._child = None
+            elif self._overdue() or (self._up in ready and self._is_stop()):
+                break
+        child.kill(asked=True)
+        self._bury(child, [])
         steps = [json.loads(body) for kind, body in told if kind == "step"]
         return self._job.subject.test_of_journal(steps, proposal.configuration)
 
@@ -218,7 +232,8 @@ class Host:
     def _end_child(self) -> None:
         if self._child is not None:
             self._child.kill(asked=True)
-            self._child.reap()
+            while self._child.death() is None:
+                time.sleep(0.002)
 
 
 def _plain(proposal: Proposal) -> tuple[bytes, tuple[float, ...], str]:

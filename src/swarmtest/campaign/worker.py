@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from swarmtest.result import Fault, Result
-from swarmtest.seeds import Stream, seed_of_test, trial_key
+from swarmtest.seeds import Stream, seeds_of_tests, trial_key
 from swarmtest.space import Configuration, Proposal
 from swarmtest.store.records import pack_counts, pack_floats
 from swarmtest.strategies import Strategy
@@ -94,31 +94,34 @@ class Worker:
         proposals: Iterable[Proposal],
         cell: Any,
         flush: Callable[[Batch], None],
+        careful: bool = False,
     ) -> bool:
-        """Run trials in order, handing rows to `flush` now and then; False if told to stop."""
-        subject, seed = self.job.subject, self.job.seed
+        """Run trials in order, handing rows to `flush` now and then; False if told to stop.
+
+        `careful`: now and then is after every test.
+        """
+        execute = self.job.subject.execute
+        seeds = seeds_of_tests(self.job.seed, trials)
         batch = Batch()
         cpu, wall = time.process_time_ns(), time.monotonic_ns()
         flushed = wall
         going = True
-        for trial, proposal in zip(trials, proposals, strict=True):
+        for trial, seed, proposal in zip(trials, seeds, proposals, strict=True):
             if cell[STOP]:
                 going = False
                 break
             cell[TRIAL] = trial
             cell[STARTED] = wall
-            configuration = proposal.configuration
-            test_seed = seed_of_test(seed, trial)
-            result = subject.execute(configuration, test_seed)
+            result = execute(proposal.configuration, seed)
             cpu_now, wall_now = time.process_time_ns(), time.monotonic_ns()
-            self.note(batch, trial, proposal, test_seed, result, cpu_now - cpu, wall_now - wall)
+            self.note(batch, trial, proposal, seed, result, cpu_now - cpu, wall_now - wall)
             cpu, wall = cpu_now, wall_now
-            if wall - flushed > _FLUSH_NS or len(batch.rows) >= _FLUSH_ROWS:
+            if careful or wall - flushed > _FLUSH_NS or len(batch.rows) >= _FLUSH_ROWS:
                 flush(batch)
                 batch = Batch()
                 flushed = wall
-        cell[TRIAL] = IDLE
         flush(batch)
+        cell[TRIAL] = IDLE
         return going
 
     def note(
@@ -126,7 +129,7 @@ class Worker:
         batch: Batch,
         trial: int,
         proposal: Proposal,
-        test_seed: int,
+        seed: int,
         result: Result,
         cpu_ns: int,
         wall_ns: int,
@@ -147,7 +150,7 @@ class Worker:
                 proposal.configuration.to_bytes(),
                 _packed(proposal.propensities),
                 proposal.origin,
-                test_seed,
+                seed,
                 int(result.verdict),
                 fault_id,
                 result.steps,

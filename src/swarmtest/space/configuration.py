@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from swarmtest.errors import UserError
@@ -179,29 +180,42 @@ class Configuration:
         body, rest = data[1 : 1 + size], data[1 + size :]
         if kind & _WEIGHTS:
             steps = struct.unpack(f"<{count}H", body)
-            bits = bits_of(steps)
+            bits = sum(1 << number for number, step in enumerate(steps) if step)
         else:
             bits = int.from_bytes(body, "little")
         settings = tuple(json.loads(rest)) if kind & _SETTINGS else ()
         return cls(space, bits, steps, settings, bool(kind & _RENORMALISED))
 
 
-def bits_of(steps: tuple[int, ...]) -> int:
-    """The bits of the features whose weight, in steps of 1/65535, is above 0."""
-    bits = 0
-    for number, step in enumerate(steps):
-        if step:
-            bits |= 1 << number
-    return bits
+def weighted(
+    space: Space,
+    weights: Sequence[float],
+    settings: tuple[Scalar, ...],
+    renormalised: bool = False,
+) -> Configuration:
+    """The configuration with one weight per feature, in the space's order; constraints unchecked.
 
-
-def steps_of(weight: float, name: str) -> int:
-    """A weight in steps of 1/65535; above 0 it stays above 0."""
-    if not 0.0 <= weight <= 1.0:
-        raise UserError(f"feature {name!r}: a weight is a number from 0 to 1, not {weight!r}")
-    return max(1, round(weight * _FULL)) if weight else 0
-
-
-def whole(steps: tuple[int, ...]) -> bool:
-    """Whether all weights are 0 or 1, so that bits say everything."""
-    return all(step in (0, _FULL) for step in steps)
+    >>> from swarmtest import Space
+    >>> print(weighted(Space(["push", "pop"]), [1, 0.5], ()))
+    push pop=0.5
+    """
+    bits, bit, fractional = 0, 1, False
+    steps = []
+    for weight in weights:
+        if weight == 1.0:
+            bits |= bit
+            steps.append(_FULL)
+        elif weight == 0.0:
+            steps.append(0)
+        elif 0.0 < weight < 1.0:
+            bits |= bit
+            step = round(weight * _FULL) or 1
+            fractional = fractional or step != _FULL
+            steps.append(step)
+        else:
+            name = space.feature_names[len(steps)]
+            raise UserError(f"feature {name!r}: a weight is a number from 0 to 1, not {weight!r}")
+        bit <<= 1
+    if not fractional:
+        return Configuration(space, bits, None, settings)
+    return Configuration(space, bits, tuple(steps), settings, renormalised)

@@ -3,13 +3,16 @@
 Features that no constraint touches are tossed independently, each from the draw of its own name.
 Features under constraints are tossed one by one in a random order; what the constraints then leave
 no choice about is set, not tossed. That needs no rejection, so it works for chains of `requires`
-that independent coins would never satisfy. An empty configuration is drawn anew, as in the paper
-(section 1: "a non-empty subset").
+that independent coins would never satisfy.
+
+An empty configuration is tossed once more, this time so that it cannot come out empty, with the
+odds that redrawing until something is in would give ("a non-empty subset": swarm testing,
+section 1).
 
 Propensities are what analysis needs to stay causal: the probability with which each feature was
-included. For a free feature it is exact, the redraw of empty configurations included. For a
-feature under constraints it is the probability at the moment of its toss, given what had been
-decided before: 0 or 1 when nothing was left to toss.
+included. For a space without constraints it is exact, the second toss included. With constraints
+it is the probability at the moment of the toss, given what had been decided before: 0 or 1 when
+nothing was left to toss.
 """
 
 from __future__ import annotations
@@ -22,12 +25,13 @@ import numpy as np
 
 from swarmtest.errors import UserError
 from swarmtest.seeds import Stream, key_of, named_of_trials
-from swarmtest.space.configuration import Configuration, bits_of, steps_of, whole
+from swarmtest.space.configuration import Configuration, weighted
 from swarmtest.space.constraints import Clause, propagate, solve
 from swarmtest.space.dimensions import Scalar
 from swarmtest.space.space import Space
 
-_REDRAWS = 10_000
+_ORDER = 1000
+"""The attempt whose draws give the order of tosses: far from those that are tossed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +55,6 @@ class _Plan:
     free: tuple[int, ...]
     bound: tuple[int, ...]
     clauses: tuple[Clause, ...]
-    simple: bool
-    """Clauses of at most two literals: propagation alone never runs into a dead end."""
     setting_keys: tuple[int, ...]
 
 
@@ -65,7 +67,6 @@ def _plan(space: Space) -> _Plan:
         free=tuple(i for i in numbers if not touched >> i & 1),
         bound=tuple(i for i in numbers if touched >> i & 1),
         clauses=space.clauses,
-        simple=all((c.on | c.off).bit_count() <= 2 for c in space.clauses),
         setting_keys=tuple(key_of(name) for name in space.setting_names),
     )
 
@@ -96,34 +97,17 @@ def toss(space: Space, rates: Sequence[float], rng: Stream, origin: str = "") ->
     >>> "close" not in proposal.configuration or "open" in proposal.configuration
     True
     """
-    plan = _plan(space)
     settings = draw_settings(space, rng)
     if not space.features:
         return Proposal(Configuration(space, 0, None, settings), (), origin)
-    for attempt in range(_REDRAWS):
-        draws = rng.named_each(plan.keys, attempt)
-        if not plan.bound:
-            bits = 0
-            bit = 1
-            for draw, rate in zip(draws, rates, strict=True):
-                if draw < rate:
-                    bits |= bit
-                bit <<= 1
-            if bits:
-                break
-            continue
-        bits, chances = _toss_bound(plan, draws, rates, rng, attempt)
-        for i in plan.free:
-            if draws[i] < rates[i]:
-                bits |= 1 << i
-        if bits:
-            return Proposal(Configuration(space, bits, None, settings), chances, origin)
-    else:
-        raise UserError(
-            f"no configuration with a feature in it came up in {_REDRAWS} draws: "
-            "the inclusion rates are too close to 0"
-        )
-    return Proposal(Configuration(space, bits, None, settings), _not_empty(rates), origin)
+    if space.clauses:
+        bits, chances = _toss_constrained(space, rates, rng)
+        return Proposal(Configuration(space, bits, None, settings), chances, origin)
+    keys = _plan(space).keys
+    bits = _bits_below(rng.named_each(keys), rates) or _some_below(
+        rng.named_each(keys, attempt=1), rates
+    )
+    return Proposal(Configuration(space, bits, None, settings), _chances(tuple(rates)), origin)
 
 
 def toss_many(
@@ -134,24 +118,20 @@ def toss_many(
     Drawing a batch as one matrix makes a configuration cost well under a microsecond for small
     spaces, and equal configurations of a batch are one object, packed once.
     """
-    plan = _plan(space)
-    if plan.bound or space.settings or not 0 < len(plan.keys) <= 63:
+    keys = _plan(space).keys
+    if space.clauses or space.settings or not 0 < len(keys) <= 63:
         return None
-    included = named_of_trials(campaign_seed, trials, plan.keys) < np.array(rates)
-    masks: list[int] = (included @ (1 << np.arange(len(rates), dtype=np.int64))).tolist()
-    propensities = _not_empty(rates)
-    known: dict[int, Proposal] = {}
-    found = []
-    for trial, bits in zip(trials, masks, strict=True):
-        proposal = known.get(bits)
-        if proposal is None:
-            if bits:
-                proposal = Proposal(Configuration(space, bits), propensities)
-                known[bits] = proposal
-            else:
-                proposal = toss(space, rates, Stream(campaign_seed, trial))
-        found.append(proposal)
-    return found
+    places = 1 << np.arange(len(rates), dtype=np.int64)
+    draws = named_of_trials(campaign_seed, trials, keys)
+    masks: list[int] = ((draws < np.array(rates)) @ places).tolist()
+    empty = [at for at, mask in enumerate(masks) if not mask]
+    if empty:
+        again = named_of_trials(campaign_seed, [trials[at] for at in empty], keys, attempt=1)
+        for at, row in zip(empty, again.tolist(), strict=True):
+            masks[at] = _some_below(row, rates)
+    chances = _chances(rates)
+    known = {mask: Proposal(Configuration(space, mask), chances) for mask in set(masks)}
+    return [known[mask] for mask in masks]
 
 
 def weigh(
@@ -167,23 +147,24 @@ def weigh(
     Constraints speak of presence, so presence is settled first: every feature with a weight above 0
     wants to be in. Mandatory or required features that have weight 0 come in at weight 1.
     """
-    plan = _plan(space)
-    steps = [steps_of(w, n) for w, n in zip(weights, space.feature_names, strict=True)]
-    if plan.bound:
-        wanted = [1.0 if step else 0.0 for step in steps]
-        bits, _ = _toss_bound(plan, [0.5] * len(steps), wanted, rng, 0)
-        for i in plan.bound:
-            steps[i] = (steps[i] or 65535) if bits >> i & 1 else 0
-    settings = draw_settings(space, rng)
-    frozen = tuple(steps)
-    bits = bits_of(frozen)
-    if not bits:
+    if space.clauses:
+        weights = _allowed(space, weights, rng)
+    settings = draw_settings(space, rng) if space.settings else ()
+    configuration = weighted(space, weights, settings, renormalised)
+    if not configuration.bits:
         raise UserError("a strategy proposed an empty configuration: all weights are 0")
-    classic = whole(frozen)
-    configuration = Configuration(
-        space, bits, None if classic else frozen, settings, renormalised and not classic
-    )
     return Proposal(configuration, propensities, origin)
+
+
+def _allowed(space: Space, weights: Sequence[float], rng: Stream) -> list[float]:
+    plan = _plan(space)
+    wanted = [1.0 if weight else 0.0 for weight in weights]
+    draws = [0.5] * len(wanted)
+    bits, _ = _toss_in_turn(plan.bound, plan.clauses, plan.keys, draws, wanted, rng)
+    allowed = list(weights)
+    for i in plan.bound:
+        allowed[i] = (weights[i] or 1.0) if bits >> i & 1 else 0.0
+    return allowed
 
 
 def draw_settings(space: Space, rng: Stream) -> tuple[Scalar, ...]:
@@ -196,44 +177,105 @@ def draw_settings(space: Space, rng: Stream) -> tuple[Scalar, ...]:
     )
 
 
-def _not_empty(rates: Sequence[float]) -> tuple[float, ...]:
-    """Each feature's chance of inclusion given that some feature is included."""
-    first = rates[0]
-    if all(rate == first for rate in rates):
-        return (first / (1.0 - (1.0 - first) ** len(rates)),)
-    empty = 1.0
-    for rate in rates:
-        empty *= 1.0 - rate
-    return tuple(rate / (1.0 - empty) for rate in rates)
+def _bits_below(draws: Sequence[float], rates: Sequence[float]) -> int:
+    bits, bit = 0, 1
+    for draw, rate in zip(draws, rates, strict=True):
+        if draw < rate:
+            bits |= bit
+        bit <<= 1
+    return bits
 
 
-def _toss_bound(
-    plan: _Plan, draws: Sequence[float], rates: Sequence[float], rng: Stream, attempt: int
+def _some_below(draws: Sequence[float], rates: Sequence[float]) -> int:
+    """Bits with the odds of independent tosses, given that they are not all off.
+
+    While nothing is in, feature i comes in with p_i / (1 - (1-p_i)(1-p_i+1)...(1-p_n)), which is
+    its probability given that it or a later one does; from then on tosses are independent.
+    """
+    bits, none_left = 0, _none_from(tuple(rates))
+    for number, (draw, rate) in enumerate(zip(draws, rates, strict=True)):
+        if draw < (rate if bits else rate / (1.0 - none_left[number])):
+            bits |= 1 << number
+    return bits
+
+
+@functools.lru_cache(maxsize=1024)
+def _none_from(rates: tuple[float, ...]) -> list[float]:
+    """For each feature, the probability that neither it nor a later one comes in."""
+    found = [1.0]
+    for rate in reversed(rates):
+        found.append(found[-1] * (1.0 - rate))
+    if found[-1] == 1.0:
+        raise UserError("all inclusion rates are 0, and a configuration is never empty")
+    return found[:0:-1]
+
+
+@functools.lru_cache(maxsize=1024)
+def _chances(rates: tuple[float, ...]) -> tuple[float, ...]:
+    """Each feature's chance of inclusion given that some feature is included; one if all alike."""
+    some = 1.0 - _none_from(rates)[0]
+    return tuple(rate / some for rate in (rates if len(set(rates)) > 1 else rates[:1]))
+
+
+def _toss_constrained(
+    space: Space, rates: Sequence[float], rng: Stream
 ) -> tuple[int, tuple[float, ...]]:
+    plan = _plan(space)
+    draws = rng.named_each(plan.keys)
+    bits, chances = _toss_in_turn(plan.bound, plan.clauses, plan.keys, draws, rates, rng)
+    for i in plan.free:
+        if draws[i] < rates[i]:
+            bits |= 1 << i
+    if bits:
+        return bits, chances
+    everything = tuple(range(len(rates)))
+    return _toss_in_turn(
+        everything,
+        (*plan.clauses, space.never_empty),
+        plan.keys,
+        rng.named_each(plan.keys, attempt=1),
+        rates,
+        rng,
+    )
+
+
+def _toss_in_turn(
+    numbers: Sequence[int],
+    clauses: Sequence[Clause],
+    keys: Sequence[int],
+    draws: Sequence[float],
+    rates: Sequence[float],
+    rng: Stream,
+) -> tuple[int, tuple[float, ...]]:
+    """Toss these features one by one, in a random order, and set what then follows."""
     chances = list(rates)
-    order_draws = rng.named_each(plan.keys, attempt + _REDRAWS)
-    known = propagate(plan.clauses, 0, 0)
+    order = rng.named_each(keys, _ORDER)
+    known = propagate(clauses, 0, 0)
     assert known is not None, "an unsatisfiable space is refused when it is built"
     true, false = known
-    for i in sorted(plan.bound, key=order_draws.__getitem__):
+    for i in sorted(numbers, key=order.__getitem__):
         bit = 1 << i
         if (true | false) & bit:
             chances[i] = 1.0 if true & bit else 0.0
             continue
-        options = {on: _decide(plan, true, false, bit, on) for on in (True, False)}
+        options = {on: _decide(clauses, true, false, bit, on) for on in (True, False)}
         on = draws[i] < rates[i]
-        taken = options[on]
-        if taken is None:
-            chances[i], taken = (0.0 if on else 1.0), options[not on]
-        elif options[not on] is None:
+        if options[not on] is None:
             chances[i] = float(on)
-        assert taken is not None, "one of on and off is always possible"
+        elif options[on] is None:
+            on = not on
+            chances[i] = float(on)
+        taken = options[on]
+        assert taken is not None, "on or off is always possible"
         true, false = taken
     return true, tuple(chances)
 
 
-def _decide(plan: _Plan, true: int, false: int, bit: int, on: bool) -> tuple[int, int] | None:
-    known = propagate(plan.clauses, true | bit if on else true, false if on else false | bit)
-    if known is None or plan.simple or solve(plan.clauses, *known) is not None:
-        return known
-    return None
+def _decide(
+    clauses: Sequence[Clause], true: int, false: int, bit: int, on: bool
+) -> tuple[int, int] | None:
+    """What follows from setting one more feature; None if nothing can be completed from there."""
+    known = propagate(clauses, true | bit if on else true, false if on else false | bit)
+    if known is None or solve(clauses, *known) is None:
+        return None
+    return known

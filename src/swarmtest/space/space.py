@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from swarmtest.errors import UserError, did_you_mean
-from swarmtest.space.configuration import RENORMALISED, Configuration, bits_of, steps_of, whole
+from swarmtest.space.configuration import RENORMALISED, Configuration, weighted
 from swarmtest.space.constraints import (
     Clause,
     Constraint,
@@ -64,7 +64,9 @@ class Space:
         self._check_names()
         self._hash = hash((self.dimensions, self.constraints))
         self.clauses: tuple[Clause, ...] = tuple(map(self._clause, self._all_constraints()))
-        clash = conflict(self._never_empty() + self.clauses)
+        everything = (1 << len(self.features)) - 1
+        self.never_empty = Clause(everything, 0, at_least_one_of(*self.feature_names))
+        clash = conflict([self.never_empty, *self.clauses] if self.features else [])
         if clash:
             raise UserError(
                 f"these constraints cannot all be met: {'; '.join(dict.fromkeys(map(str, clash)))}"
@@ -81,15 +83,10 @@ class Space:
         for name in values:
             if name not in self.feature_number and name != RENORMALISED:
                 self.setting_number(name)
-        steps = tuple(steps_of(values.get(n, 0), n) for n in self.feature_names)
+        weights = [values.get(name, 0) for name in self.feature_names]
         settings = tuple(self._setting(s, values) for s in self.settings)
-        configuration = Configuration(
-            self,
-            bits_of(steps),
-            None if whole(steps) else steps,
-            settings,
-            bool(values.get(RENORMALISED, False)),
-        )
+        renormalised = bool(values.get(RENORMALISED, False))
+        configuration = weighted(self, weights, settings, renormalised)
         broken = self.violated(configuration.bits)
         if broken:
             raise UserError(f"configuration '{configuration}' breaks: {'; '.join(broken)}")
@@ -191,11 +188,6 @@ class Space:
                 mask |= 1 << number
             masks.append(mask)
         return Clause(masks[0], masks[1], constraint)
-
-    def _never_empty(self) -> tuple[Clause, ...]:
-        if not self.features:
-            return ()
-        return (Clause((1 << len(self.features)) - 1, 0, at_least_one_of(*self.feature_names)),)
 
     def _setting(self, setting: Setting, values: Mapping[str, Any]) -> Scalar:
         value = values.get(setting.name, setting.default)

@@ -18,6 +18,7 @@ test suppresses as much as one that shows always, but adds nothing.
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 import random
@@ -99,6 +100,7 @@ FAMILIES: tuple[tuple[str, float, Family], ...] = (
     ("equal", 0.05, equal),
 )
 """Each family's name, its share of the tests, and how it draws weights."""
+_BOUNDS = list(itertools.accumulate(share for _, share, _ in FAMILIES))[:-1]
 
 
 @register("layered")
@@ -122,9 +124,7 @@ class Layered:
 
 def _family_at(point: float) -> tuple[str, Family]:
     """The family whose share of [0, 1) holds the point."""
-    bounds = itertools.accumulate(share for _, share, _ in FAMILIES)
-    holders = (f for f, bound in zip(FAMILIES, bounds, strict=True) if point < bound)
-    name, _, draw = next(holders, FAMILIES[-1])
+    name, _, draw = FAMILIES[bisect.bisect_right(_BOUNDS, point)]
     return name, draw
 
 
@@ -135,8 +135,9 @@ def settled(names: Sequence[str], raw: Weights) -> list[float]:
     [1.0, 0.5, 0.0]
     """
     top = max(raw.values())
-    scaled = [raw.get(name, 0.0) / top for name in names]
-    return [weight if weight >= FLOOR else 0.0 for weight in scaled]
+    least = FLOOR * top
+    found = [raw.get(name, 0.0) for name in names]
+    return [weight / top if weight >= least else 0.0 for weight in found]
 
 
 def _log_uniform(low: float, high: float, rng: random.Random) -> float:

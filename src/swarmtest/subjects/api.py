@@ -168,7 +168,7 @@ def _as_action(
     parameters += [inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY) for key in arguments]
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = name
-    options: dict[str, Any] = {"raises": tolerated, "into": into, "render": render}
+    options: dict[str, Any] = {"raises": tolerated, "into": into, "_render": render}
     return action(args=arguments, **options)(call)
 
 

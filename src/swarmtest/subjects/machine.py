@@ -260,9 +260,9 @@ def _read(cls: type, name: str, method: Callable[..., Any], note: dict[str, Any]
         options.pop("raises", ()),
         options.pop("into", None),
     )
-    render = options.pop("render", None)
+    render = options.pop("_render", None)
     feature = Feature(
-        options.pop("name", name),
+        name,
         **{
             key: options.pop(key)
             for key in ("rate", "group", "requires", "excludes", "mandatory")

@@ -21,8 +21,11 @@ Array = NDArray[np.int8]
 _GREEDY_SETS = 20_000
 # It is the last resort up to so many (minutes); beyond, its tables would not fit into memory.
 _GREEDY_SETS_AT_MOST = 5_000_000
-_REMOVAL_SETS = 40_000
-_REMOVAL_WORK = 20_000_000
+# Rows are removed by search up to so many sets, with so many moves; a move in large arrays costs
+# more, so that there are fewer of them.
+_REMOVAL_SETS = 20_000
+_REMOVAL_MOVES = 2_000
+_REMOVAL_WORK = 2_000_000
 
 
 def covering_array(
@@ -42,9 +45,9 @@ def covering_array(
     if features < 1 or t < 1:
         raise ValueError(f"need at least one feature and strength 1, not {features} and {t}")
     t = min(t, features)
-    array = _unconstrained(features, t, seed=seed, effort=effort)
+    array = _built(features, t, seed, effort)
     if not clauses:
-        return array
+        return _polished(array, t, seed, effort)
     rules = Clauses(clauses, features)
     return constrained_array(array, t, rules, seed=seed, candidates=2 * effort)
 
@@ -57,21 +60,26 @@ class _Candidate:
     build: Callable[[], Array]
 
 
-def _unconstrained(features: int, t: int, *, seed: int, effort: int) -> Array:
+def _built(features: int, t: int, seed: int, effort: int) -> Array:
     if t == 1:
         return np.array([[0] * features, [1] * features], dtype=np.int8)
     structured = min(_candidates(features, t), key=lambda c: c.rows, default=None)
     sets = comb(features, t)
+    if structured is not None and (t == 2 or sets > _GREEDY_SETS):
+        return structured.build()
     if structured is None and sets > _GREEDY_SETS_AT_MOST:
         raise ValueError(f"no covering array of strength {t} is known here for {features} features")
-    array = None if structured is None else structured.build()
-    if array is None or (t > 2 and sets <= _GREEDY_SETS):
-        greedy = _greedy(features, t, seed, effort)
-        array = greedy if array is None or len(greedy) < len(array) else array
-    if t > 2 and sets <= _REMOVAL_SETS:
-        moves = effort * min(3_000, _REMOVAL_WORK // comb(features - 1, t - 1) // 8)
-        array = remove_rows(array, t, moves=moves, seed=seed)
-    return array
+    greedy = _greedy(features, t, seed, effort)
+    return structured.build() if structured and structured.rows <= len(greedy) else greedy
+
+
+def _polished(array: Array, t: int, seed: int, effort: int) -> Array:
+    """With rows removed, if the array has few enough features for that to be quick."""
+    features = array.shape[1]
+    if t < 3 or comb(features, t) > _REMOVAL_SETS:
+        return array
+    moves = min(_REMOVAL_MOVES, _REMOVAL_WORK // comb(features - 1, t - 1))
+    return remove_rows(array, t, moves=effort * moves, seed=seed)
 
 
 def _greedy(features: int, t: int, seed: int, effort: int) -> Array:

@@ -13,6 +13,8 @@ Array = NDArray[np.int8]
 
 # Above this many sets of t features, the greedy algorithm only fills the gaps of a repaired array.
 _GREEDY_FROM_SCRATCH = 200_000
+# With more, the table of open combinations would not fit into memory.
+_SETS_AT_MOST = 50_000_000
 _COUNTABLE_COMBINATIONS = 20_000_000
 
 
@@ -21,6 +23,8 @@ def constrained_array(
 ) -> Array:
     """The better of two ways: mend an unconstrained array, or start from nothing."""
     features = unconstrained.shape[1]
+    if comb(features, t) > _SETS_AT_MOST:
+        raise ValueError(f"strength {t} for {features} features with constraints is too large")
     if rules.solve(()) is None:
         return np.empty((0, features), dtype=np.int8)
     allowed = _repaired(unconstrained, rules)
@@ -80,9 +84,9 @@ def _impossible(witnesses: Array, t: int, rules: Clauses) -> Iterator[tuple[int,
 
 def _without_redundant_rows(array: Array, t: int) -> Array:
     """Leave out rows all of whose combinations occur elsewhere too, oldest first."""
-    sets = feature_sets(array.shape[1], t).astype(np.int64)
-    if len(sets) << t > _COUNTABLE_COMBINATIONS:
+    if comb(array.shape[1], t) << t > _COUNTABLE_COMBINATIONS:
         return array
+    sets = feature_sets(array.shape[1], t).astype(np.int64)
     counts = np.zeros(len(sets) << t, dtype=np.int32)
     codes = np.tile(np.arange(len(sets)) << t, (len(array), 1))
     for position in range(t):

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from swarmtest.strategies.covering.satisfiability import Clauses
 
 Array = NDArray[np.int8]
+# For each feature, the sets it is in and its positions there.
+Occurrences = list[tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
 class OpenCombinations:
@@ -28,24 +30,28 @@ class OpenCombinations:
         everything = (1 << 2**t) - 1
         self.open = np.full(len(self.sets), everything, dtype=np.uint64)
         self._with_value = _pattern_masks(t)
-        self._index()
+        self._occurrences: Occurrences = []
 
     def __bool__(self) -> bool:
         """Whether anything is left to cover."""
         return bool(self.open.any())
 
-    def _index(self) -> None:
-        """Where each feature occurs: entries of ``sets`` as (set, position in the set)."""
-        entries = np.argsort(self.sets, axis=None, kind="stable")
-        ends = np.searchsorted(self.sets.ravel()[entries], np.arange(1, self.features))
-        self._occurrences = [(part // self.t, part % self.t) for part in np.split(entries, ends)]
+    def _indexed(self) -> Occurrences:
+        """Where each feature occurs; made late, when most sets may be done already."""
+        if not self._occurrences:
+            entries = np.argsort(self.sets, axis=None, kind="stable")
+            ends = np.searchsorted(self.sets.ravel()[entries], np.arange(1, self.features))
+            self._occurrences = [
+                (part // self.t, part % self.t) for part in np.split(entries, ends)
+            ]
+        return self._occurrences
 
     def cover(self, row: Array) -> None:
         self.open &= ~self._bits(row)
         left = np.flatnonzero(self.open)
         if len(left) < 0.7 * len(self.open):
             self.sets, self.open = self.sets[left], self.open[left]
-            self._index()
+            self._occurrences = []
 
     def gain(self, row: Array) -> int:
         """How many open combinations the row would cover."""
@@ -80,7 +86,7 @@ class OpenCombinations:
         self.open[hit] &= ~masks[hit]
 
     def densities(self) -> "_Densities":
-        return _Densities(self.open.copy(), self.t, self._with_value, self._occurrences)
+        return _Densities(self.open.copy(), self.t, self._with_value, self._indexed())
 
 
 class _Densities:
@@ -91,7 +97,7 @@ class _Densities:
         alive: NDArray[np.uint64],
         t: int,
         with_value: NDArray[np.uint64],
-        occurrences: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
+        occurrences: Occurrences,
     ) -> None:
         self._alive, self._with_value, self._occurrences = alive, with_value, occurrences
         self._fixed = np.zeros(len(alive), dtype=np.int64)
@@ -140,6 +146,7 @@ def _draft(
 ) -> Array:
     """One row: ``start``, then the other features in random order; ``model`` keeps it allowed."""
     densities = missing.densities()
+    model = dict(model)
     chosen = list(start)
     for literal in start:
         densities.fix(abs(literal) - 1, int(literal > 0))
@@ -150,11 +157,12 @@ def _draft(
         value = densities.better_value(feature, tie=int(random.integers(2)))
         wanted = feature + 1 if value else -(feature + 1)
         if model[feature + 1] != bool(value):
-            changed = rules.solve([*chosen, wanted], preferred=model)
-            if changed is None:
-                wanted, value = -wanted, 1 - value
-            else:
+            if rules.allow_flip(model, feature + 1):
+                model[feature + 1] = bool(value)
+            elif (changed := rules.solve([*chosen, wanted], preferred=model)) is not None:
                 model = changed
+            else:
+                wanted, value = -wanted, 1 - value
         chosen.append(wanted)
         densities.fix(feature, value)
     row = np.zeros(missing.features, dtype=np.int8)

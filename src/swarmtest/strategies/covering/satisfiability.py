@@ -23,6 +23,7 @@ class Clauses:
                 self._containing.setdefault(literal, []).append(clause)
         self._units = [clause[0] for clause in self.all if len(clause) == 1]
         self._contradictory = () in self.all
+        self._order = sorted(range(1, features + 1), key=self._occurrences, reverse=True)
 
     def solve(
         self, assumed: Iterable[int], preferred: Mapping[int, bool] | None = None
@@ -32,12 +33,11 @@ class Clauses:
         if self._contradictory or not self._propagate([*assumed, *self._units], values):
             return None
         preferred = preferred or {}
-        order = sorted(range(1, self.features + 1), key=self._occurrences, reverse=True)
         # Each decision keeps the trail length before it, so that undoing needs no copies.
         decisions: list[tuple[int, int, bool]] = []
         position = 0
-        while position < len(order):
-            feature = order[position]
+        while position < len(self._order):
+            feature = self._order[position]
             if feature in values:
                 position += 1
                 continue
@@ -46,8 +46,16 @@ class Clauses:
             while not self._propagate([decisions[-1][0]], values):
                 if not self._flip_last(decisions, values):
                     return None
-            position = 0
+                position = 0
         return values
+
+    def allow_flip(self, model: Mapping[int, bool], feature: int) -> bool:
+        """Whether ``model``, which satisfies the clauses, still does with one feature flipped."""
+        lost = feature if model[feature] else -feature
+        return all(
+            any(model[abs(other)] == (other > 0) for other in clause if other != lost)
+            for clause in self._containing.get(lost, ())
+        )
 
     def _occurrences(self, feature: int) -> int:
         return len(self._containing.get(feature, ())) + len(self._containing.get(-feature, ()))

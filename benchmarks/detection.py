@@ -1,0 +1,264 @@
+"""How many tests until a bug is found: the strategies, and Hypothesis, on the papers' examples.
+
+    python benchmarks/detection.py [--quick]
+
+Part one repeats two odds of the swarm testing paper (sections 1 and 2.1). Part two counts the tests
+until the first detection of five bugs, over many seeds, each strategy up to a cap. `layered` is
+meant to be near the best on every row; `layered_worst_ratio` is the worst ratio of its median to
+the best median of that row.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import Any
+
+import machines
+from harness import arguments, print_figures, print_table
+
+from swarmtest import Machine, MachineSubject, Stream, parse_strategy
+from swarmtest.seeds import seed_of_test, trial_key
+
+STRATEGIES = ("default", "coin", "coin:p=random", "activation", "layered")
+ROWS: dict[str, type[Machine]] = {
+    "stack deeper than 32": machines.Depth,
+    "the same with a third action": machines.DepthWithAdd,
+    "pops:pushes at least 5:1": machines.Ratio,
+    "three features half as common": machines.HalfAsCommon,
+    "64 opens without a close": machines.OpenFiles,
+}
+
+
+@dataclass(frozen=True)
+class Size:
+    seeds: int
+    cap: int
+    hypothesis_seeds: int
+    hypothesis_cap: int
+    odds_default: int
+    odds_coin: int
+
+
+FULL = Size(60, 10_000, 30, 100, 4_000_000, 100_000)
+QUICK = Size(9, 600, 2, 10, 40_000, 10_000)
+
+
+def tests_until_found(machine: type[Machine], strategy: str, seed: int, cap: int) -> int | None:
+    """The number of tests up to and including the first that fails; None if the cap is reached."""
+    subject, chosen, stream = MachineSubject(machine), parse_strategy(strategy), Stream(seed)
+    for trial in range(cap):
+        stream.rekey(trial_key(seed, trial))
+        proposal = chosen.ask(subject.space, trial, stream)
+        if subject.execute(proposal.configuration, seed_of_test(seed, trial)).fault:
+            return trial + 1
+    return None
+
+
+def hypothesis_until_found(machine: type[Machine], seed: int, cap: int) -> int | None:
+    """The same for Hypothesis's stateful testing of the same actions."""
+    import hypothesis.core
+    from hypothesis import HealthCheck, Phase, settings
+    from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+
+    started = count()
+    latest = found = 0
+
+    class Rules(RuleBasedStateMachine):
+        def __init__(self) -> None:
+            nonlocal latest
+            super().__init__()
+            latest = next(started) + 1
+            self.machine = machine()
+            self.machine.start()
+
+        def teardown(self) -> None:
+            nonlocal found
+            try:
+                self.machine.stop()
+            except AssertionError:
+                found = found or latest
+                raise
+
+    def acting(name: str) -> Callable[[Any], None]:
+        def act(self: Any) -> None:
+            nonlocal found
+            try:
+                getattr(self.machine, name)()
+            except AssertionError:
+                found = found or latest
+                raise
+
+        act.__name__ = name
+        return rule()(act)
+
+    members = {name: acting(name) for name in MachineSubject(machine).space.feature_names}
+    hypothesis.core.global_force_seed = seed
+    chosen = settings(
+        max_examples=cap,
+        stateful_step_count=machine.steps,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        print_blob=False,
+    )
+    try:
+        with open(os.devnull, "w") as null, _output_to(null):
+            run_state_machine_as_test(type("Rules", (Rules,), members), settings=chosen)
+    except AssertionError:
+        pass
+    return found or None
+
+
+def _output_to(stream: Any) -> Any:
+    import contextlib
+
+    return contextlib.redirect_stdout(stream)
+
+
+def share_failing(machine: type[Machine], strategy: str, tests: range) -> int:
+    """How many of these trials fail."""
+    subject, chosen, stream = MachineSubject(machine), parse_strategy(strategy), Stream(0)
+    failing = 0
+    for trial in tests:
+        stream.rekey(trial_key(0, trial))
+        proposal = chosen.ask(subject.space, trial, stream)
+        failing += subject.execute(proposal.configuration, seed_of_test(0, trial)).fault is not None
+    return failing
+
+
+def exact_overflow_odds() -> tuple[float, float]:
+    """The exact chance that a test of `Overflow32` overflows: default, and coin (non-empty)."""
+    longest = 260
+    weights = [_half_normal(steps, 25.0) for steps in range(1, longest)]
+    depth, over, default = {0: 1.0}, 0.0, 0.0
+    for weight in weights:
+        following: dict[int, float] = {}
+        for at, chance in depth.items():
+            if at == 32:
+                over += chance / 2
+            else:
+                following[at + 1] = following.get(at + 1, 0.0) + chance / 2
+            following[max(at - 1, 0)] = following.get(max(at - 1, 0), 0.0) + chance / 2
+        depth = following
+        default += weight * over
+    pushes_only = sum(weights[32:])
+    return default, (default + pushes_only) / 3
+
+
+def _half_normal(steps: int, deviation: float) -> float:
+    """The chance that max(1, round(|N(0, deviation)|)) is `steps`."""
+    low = 0.0 if steps == 1 else steps - 0.5
+    scale = deviation * math.sqrt(2)
+    return math.erf((steps + 0.5) / scale) - math.erf(low / scale)
+
+
+def one_in(chance: float) -> str:
+    return f"1 in {1 / chance:,.4g}" if chance else "never"
+
+
+def odds(pool: ProcessPoolExecutor, size: Size) -> dict[str, object]:
+    def measure(machine: type[Machine], strategy: str, tests: int) -> float:
+        pieces = [range(start, tests, 8) for start in range(8)]
+        return sum(pool.map(partial(share_failing, machine, strategy), pieces)) / tests
+
+    exact_default, exact_coin = exact_overflow_odds()
+    default = measure(machines.Overflow32, "default", size.odds_default)
+    coin = measure(machines.Overflow32, "coin", size.odds_coin)
+    opens_default = measure(machines.OpenFiles, "default", size.odds_coin)
+    opens = MachineSubject(machines.OpenFiles)
+    pair = opens.space.configuration(["open", "read"])
+    opens_pair = statistics.mean(opens.execute(pair, seed).fault is not None for seed in range(500))
+    tests, few = f"{size.odds_default:,} tests", f"{size.odds_coin:,} tests"
+    print_table(
+        ("odds that one test finds the bug", "measured", "exact", "the paper"),
+        [
+            (
+                f"stack of 32, default ({tests})",
+                one_in(default),
+                one_in(exact_default),
+                "1 in 370,000",
+            ),
+            (f"stack of 32, coin ({few})", one_in(coin), one_in(exact_coin), "1 in 16"),
+            (f"64 opens, default ({few})", one_in(opens_default), "", "< 1 in 100,000"),
+            ("64 opens, open and read only (500 tests)", f"{opens_pair:.0%}", "", "over 80%"),
+        ],
+    )
+    print()
+    return {
+        "odds_default_one_in": round(1 / default) if default else None,
+        "odds_coin_one_in": round(1 / coin, 2) if coin else None,
+        "odds_default_exact_one_in": round(1 / exact_default),
+        "odds_coin_exact_one_in": round(1 / exact_coin, 2),
+        "opens_pair_share": round(opens_pair, 3),
+    }
+
+
+def median_of(found: list[int | None]) -> float:
+    """The median number of tests; infinite if half of the seeds or more found nothing."""
+    return statistics.median(math.inf if tests is None else tests for tests in found)
+
+
+def detections(pool: ProcessPoolExecutor, size: Size) -> Iterator[tuple[str, dict[str, Any]]]:
+    for row, machine in ROWS.items():
+        found: dict[str, Any] = {}
+        for strategy in STRATEGIES:
+            run = partial(tests_until_found, machine, strategy, cap=size.cap)
+            found[strategy] = list(pool.map(run, range(size.seeds)))
+        run = partial(hypothesis_until_found, machine, cap=size.hypothesis_cap)
+        found["Hypothesis"] = list(pool.map(run, range(size.hypothesis_seeds)))
+        yield row, found
+
+
+def cell(found: list[int | None]) -> str:
+    hits = sum(tests is not None for tests in found)
+    if hits == len(found):
+        return f"{median_of(found):,.0f}"
+    return f"{hits}/{len(found)}"
+
+
+def main() -> None:
+    size = QUICK if arguments(__doc__).quick else FULL
+    with ProcessPoolExecutor(2) as pool:
+        figures = odds(pool, size)
+        found = dict(detections(pool, size))
+    columns = (*STRATEGIES, "Hypothesis")
+    print(
+        f"median tests to the first detection, {size.seeds} seeds, at most {size.cap:,} tests "
+        f"(Hypothesis: {size.hypothesis_seeds} seeds, {size.hypothesis_cap} examples);\n"
+        "n/m: found by n of m seeds"
+    )
+    print_table(("bug", *columns), [(r, *(cell(f[c]) for c in columns)) for r, f in found.items()])
+    ratios = {
+        row: median_of(of["layered"]) / min(median_of(of[s]) for s in STRATEGIES)
+        for row, of in found.items()
+    }
+    print("\nlayered's median over the best strategy's:")
+    print_table(("bug", "ratio"), [(row, f"{ratio:.2f}") for row, ratio in ratios.items()])
+    all_found = all(None not in of["layered"] for of in found.values())
+    worst = max(ratios.values())
+    print_figures(
+        figures
+        | {
+            "layered_worst_ratio": round(worst, 3) if worst < math.inf else None,
+            "layered_found_everywhere": all_found,
+            "seeds": size.seeds,
+            "cap": size.cap,
+            "medians": {
+                row: {c: m if (m := median_of(of[c])) < math.inf else None for c in columns}
+                for row, of in found.items()
+            },
+        }
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""What the benchmark scripts share: arguments, CPU clocks, tables, the JSON line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+
+def arguments(doc: str) -> argparse.Namespace:
+    """``--quick``: a run of under a minute."""
+    parser = argparse.ArgumentParser(description=doc)
+    parser.add_argument("--quick", action="store_true", help="a smaller run, under a minute")
+    return parser.parse_args()
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and of the children it has waited for."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def timed(run: Callable[[], object], clock: Callable[[], float] = cpu_seconds) -> float:
+    """Seconds that a call takes on a clock."""
+    start = clock()
+    run()
+    return clock() - start
+
+
+def median_ratio(above: Sequence[float], below: Sequence[float]) -> float:
+    """The median of the ratios of measurements that were taken in turns."""
+    return statistics.median(a / b for a, b in zip(above, below, strict=True))
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Columns set to the right, but for the first."""
+    cells = [list(map(str, row)) for row in [head, *rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    for number, row in enumerate(cells):
+        line = [c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths))]
+        print("  ".join(line).rstrip())
+        if number == 0:
+            print("  ".join("-" * w for w in widths))
+
+
+def print_figures(figures: dict[str, object]) -> None:
+    """The last line of a benchmark: one JSON object."""
+    print()
+    print(json.dumps(figures))

@@ -1,0 +1,177 @@
+"""How many steps per CPU second a campaign runs, storage on, beside bare loops and Hypothesis.
+
+    python benchmarks/throughput.py [--quick]
+
+The program is the blog's push/pop/add stack, 50 steps a test. A *bare* loop makes the same choices
+and calls the same program with nothing around it: no configurations, no record of the steps, no
+isolation, no store, no seed per test. Three are shown: `randrange` at every step, as most people
+write it; `int(random() * n)`, tuned; and all choices of a test drawn at once. `vs_bare` is against
+the first; `vs_bare_tuned` against the second.
+
+CPU time counts all processes of the campaign. The start of the workers (measured with a campaign of
+one test) is subtracted, because it does not grow with the tests. All are measured in turns.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from harness import arguments, median_ratio, print_figures, print_table, timed
+from machines import StackProgram
+
+from swarmtest import Campaign
+
+STEPS = 50
+SUBJECT = f"{Path(__file__).parent / 'machines.py'}::PushPopAdd"
+
+
+def bare_randrange(tests: int) -> None:
+    rng = random.Random(1)
+    for _ in range(tests):
+        program = StackProgram()
+        for _ in range(STEPS):
+            choice = rng.randrange(3)
+            if choice == 0:
+                program.push(rng.randrange(10))
+            elif choice == 1:
+                program.pop()
+            else:
+                program.add()
+
+
+def bare_tuned(tests: int) -> None:
+    draw = random.Random(1).random
+    for _ in range(tests):
+        program = StackProgram()
+        for _ in range(STEPS):
+            choice = int(draw() * 3)
+            if choice == 0:
+                program.push(int(draw() * 10))
+            elif choice == 1:
+                program.pop()
+            else:
+                program.add()
+
+
+def bare_batched(tests: int) -> None:
+    rng = random.Random(1)
+    for _ in range(tests):
+        program = StackProgram()
+        choices, values = rng.choices((0, 1, 2), k=STEPS), rng.choices(range(10), k=STEPS)
+        for choice, value in zip(choices, values, strict=True):
+            if choice == 0:
+                program.push(value)
+            elif choice == 1:
+                program.pop()
+            else:
+                program.add()
+
+
+def campaign(tests: int, strategy: str, workers: int = 1) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        store = str(Path(directory) / "store.db")
+        Campaign(SUBJECT, strategy, tests, workers=workers, store=store).run()
+
+
+def hypothesis_steps_per_second(examples: int) -> float:
+    """Hypothesis's stateful tests on the same actions, everything that slows it down switched off."""
+    from hypothesis import HealthCheck, Phase, settings
+    from hypothesis import strategies as st
+    from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+
+    done = 0
+
+    class PushPopAdd(RuleBasedStateMachine):
+        def __init__(self) -> None:
+            super().__init__()
+            self.program = StackProgram()
+
+        @rule(value=st.integers(0, 9))
+        def push(self, value: int) -> None:
+            nonlocal done
+            done += 1
+            self.program.push(value)
+
+        @rule()
+        def pop(self) -> None:
+            nonlocal done
+            done += 1
+            self.program.pop()
+
+        @rule()
+        def add(self) -> None:
+            nonlocal done
+            done += 1
+            self.program.add()
+
+    chosen = settings(
+        max_examples=examples,
+        stateful_step_count=STEPS,
+        database=None,
+        deadline=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    seconds = timed(lambda: run_state_machine_as_test(PushPopAdd, settings=chosen))
+    return done / seconds
+
+
+def main() -> None:
+    quick = arguments(__doc__).quick
+    tests, rounds, examples = (20_000, 3, 50) if quick else (100_000, 7, 300)
+    start_up = statistics.median(timed(lambda: campaign(1, "coin")) for _ in range(3))
+    names = ("bare, randrange", "bare, tuned", "bare, batched")
+    loops = (bare_randrange, bare_tuned, bare_batched)
+    strategies = ("coin", "layered")
+    seconds: dict[str, list[float]] = {name: [] for name in (*names, *strategies)}
+    hypothesis = []
+    for _ in range(rounds):
+        for name, loop in zip(names, loops, strict=True):
+            seconds[name].append(timed(lambda loop=loop: loop(tests)))
+        for strategy in strategies:
+            used = timed(lambda strategy=strategy: campaign(tests, strategy))
+            seconds[strategy].append(used - start_up)
+        hypothesis.append(hypothesis_steps_per_second(examples))
+
+    walls: dict[int, list[float]] = {1: [], 2: []}
+    for _ in range(rounds):
+        for workers in walls:
+            short = timed(lambda w=workers: campaign(1, "coin", w), time.monotonic)
+            long = timed(lambda w=workers: campaign(2 * tests, "coin", w), time.monotonic)
+            walls[workers].append(long - short)
+
+    steps = tests * STEPS
+    rates = {name: steps / statistics.median(taken) for name, taken in seconds.items()}
+    rates["Hypothesis stateful"] = statistics.median(hypothesis)
+    print_table(
+        ("one worker", "steps per CPU second", "x Hypothesis"),
+        [
+            (name, f"{rate:,.0f}", f"{rate / rates['Hypothesis stateful']:,.1f}")
+            for name, rate in rates.items()
+        ],
+    )
+    print(f"\nstart of a campaign with one worker: {start_up:.2f} s of CPU, not counted above")
+    print(f"two workers: {median_ratio(walls[1], walls[2]):.2f} times one, by wall time")
+    print_figures(
+        {
+            "vs_bare": round(median_ratio(seconds["bare, randrange"], seconds["coin"]), 3),
+            "vs_bare_tuned": round(median_ratio(seconds["bare, tuned"], seconds["coin"]), 3),
+            "vs_bare_layered": round(
+                median_ratio(seconds["bare, randrange"], seconds["layered"]), 3
+            ),
+            "vs_hypothesis": round(rates["coin"] / rates["Hypothesis stateful"], 1),
+            "two_workers": round(median_ratio(walls[1], walls[2]), 3),
+            "start_up_cpu_seconds": round(start_up, 3),
+            "python": sys.version.split()[0],
+        }
+    )
+
+
+if __name__ == "__main__":
+    main()

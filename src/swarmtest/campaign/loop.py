@@ -1,0 +1,159 @@
+"""Handing out trial numbers and taking in rows, until the budget is reached."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TypeAlias
+
+from swarmtest.campaign.budget import Budget, Progress
+from swarmtest.campaign.recorder import Recorder
+from swarmtest.campaign.worker import Job, Worker
+from swarmtest.store import FaultRecord, Store
+
+_BATCH_SECONDS = 0.2
+_LARGEST_BATCH = 5000
+_FLUSH_SECONDS = 0.5
+_SHOW_SECONDS = 0.1
+
+Show: TypeAlias = Callable[[Progress, list[FaultRecord]], None]
+"""Told a few times per second how a campaign goes, and at once of new faults."""
+
+
+class Engine(Protocol):
+    """Where trials run. Which worker runs what, and when, never changes a result."""
+
+    rate: float
+    """Tests per second of one worker, lately; 0 while unknown."""
+
+    @property
+    def hungry(self) -> int:
+        """How many batches could be handed over now."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether any batch is out."""
+
+    def feed(self, trials: list[int], told: list[Any] | None) -> None:
+        """Hand over a batch; `told` are the proposals of a strategy that learns."""
+
+    def collect(self, timeout: float) -> list[Any]:
+        """The batches of rows that came back within `timeout` seconds; perhaps none."""
+
+    def stop(self) -> None:
+        """Finish the tests at hand and drop the rest."""
+
+    def close(self) -> None:
+        """End everything that the engine started."""
+
+
+class Loop:
+    """Hands out trial numbers and takes in rows until the budget is reached."""
+
+    def __init__(
+        self, job: Job, budget: Budget, workers: int, engine: Engine, recorder: Recorder, show: Show
+    ) -> None:
+        self._strategy = job.strategy
+        self._budget = budget
+        self._workers = workers
+        self._engine = engine
+        self._recorder = recorder
+        self._show = show
+        self._trials: Iterator[int] = itertools.count()
+        self._worker = Worker(job)
+        self._learns = hasattr(job.strategy, "tell")
+        self._handed_out = 0
+        self._size = 8
+
+    def skip(self, done: Iterator[int]) -> None:
+        """Leave out the trials that an earlier run has recorded."""
+        known = set(done)
+        self._handed_out = len(known)
+        self._trials = (trial for trial in itertools.count() if trial not in known)
+
+    def relearn(self, store: Store, campaign: int) -> None:
+        """Tell a learning strategy what an earlier run found."""
+        if self._learns:
+            for trial in store.trials(campaign):
+                self._tell(((trial._replace(hits=None),), (), (), ()))
+
+    def until_done(self, wall_before: float) -> tuple[str, bool]:
+        """Run; why it ended, and whether the user ended it."""
+        start = time.monotonic() - wall_before
+        flushed = shown = time.monotonic()
+        progress, budget = self._recorder.progress, self._budget
+        reason = ""
+        interrupted = False
+        try:
+            while not reason:
+                self._feed()
+                if not self._engine.busy:
+                    reason = "all tests done"
+                    break
+                new = self._collect(_SHOW_SECONDS)
+                now = time.monotonic()
+                progress.wall_seconds = now - start
+                reason = progress.reached(budget)
+                if now - flushed > _FLUSH_SECONDS:
+                    self._recorder.flush()
+                    flushed = now
+                if new or now - shown > _SHOW_SECONDS:
+                    self._show(progress, new)
+                    shown = now
+        except KeyboardInterrupt:
+            reason, interrupted = "interrupted", True
+        finally:
+            self._wind_up()
+            progress.wall_seconds = time.monotonic() - start
+        self._show(progress, [])
+        return reason, interrupted
+
+    def _wind_up(self) -> None:
+        """Take in what is still on its way, and keep everything."""
+        if self._engine.busy:
+            self._engine.stop()
+            deadline = time.monotonic() + 0.8
+            while self._engine.busy and time.monotonic() < deadline:
+                self._collect(0.05)
+        self._recorder.flush()
+
+    def _feed(self) -> None:
+        while self._engine.hungry > 0:
+            trials = list(itertools.islice(self._trials, self._batch_size()))
+            if not trials:
+                return
+            self._handed_out += len(trials)
+            told = None
+            if self._learns:
+                told = [self._ask(trial) for trial in trials]
+            self._engine.feed(trials, told)
+
+    def _batch_size(self) -> int:
+        """As many trials as take a fifth of a second, growing slowly, shared fairly at the end."""
+        if self._engine.rate:
+            seconds = _BATCH_SECONDS / 4 if self._learns else _BATCH_SECONDS
+            wanted = max(1, int(self._engine.rate * seconds))
+            self._size = min(wanted, 4 * self._size, _LARGEST_BATCH)
+        tests = self._budget.tests
+        if tests is None:
+            return self._size
+        left = tests - self._handed_out
+        share = -(-left // (2 * max(self._workers, 1)))
+        return max(0, min(self._size, left, max(share, 1)))
+
+    def _ask(self, trial: int) -> tuple[bytes, tuple[float, ...], str]:
+        proposal = self._worker.propose(trial)
+        return proposal.configuration.to_bytes(), proposal.propensities, proposal.origin
+
+    def _collect(self, timeout: float) -> list[FaultRecord]:
+        new: list[str] = []
+        for batch in self._engine.collect(timeout):
+            new += self._recorder.add(batch)
+            if self._learns:
+                self._tell(batch)
+        return [self._recorder.faults[fault] for fault in new]
+
+    def _tell(self, batch: tuple[Any, ...]) -> None:
+        for result in self._recorder.results(batch):
+            self._strategy.tell(result)  # type: ignore[attr-defined]

@@ -1,0 +1,83 @@
+"""Everything the documentation shows is run here, and has to come out as shown."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+VARYING = re.compile(r"\b[0-9a-f]{8}\b|\d[\d,.:-]*")
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty directory to work in, from which modules can be imported."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delenv("SWARMTEST_STORE", raising=False)
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_shows_is_what_happens(page: Path, workplace: Path) -> None:
+    names: dict[str, object] = {"__name__": "__docs__"}
+    for language, body in BLOCK.findall(page.read_text()):
+        if language == "python":
+            run_python(body, workplace, names)
+        elif language == "console":
+            check_console(body)
+
+
+def run_python(body: str, workplace: Path, names: dict[str, object]) -> None:
+    """Run a block, or write it where its first line says."""
+    file = re.match(r"# file: (\S+)\n", body)
+    if file:
+        (workplace / file[1]).write_text(body)
+    else:
+        exec(compile(body, "<docs>", "exec"), names)
+
+
+def check_console(body: str) -> None:
+    """Run each command of a session, and compare what it prints, but for numbers."""
+    for session in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+        command, _, shown = session.partition("\n")
+        words = shlex.split(command)
+        assert words[0] == "swarmtest"
+        program = "from swarmtest.cli import main; main()"
+        done = subprocess.run(
+            [sys.executable, "-c", program, *words[1:]], capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode in (0, 1), f"{command}\n{done.stdout}{done.stderr}"
+        actual, expected = masked(done.stdout), masked(shown)
+        assert matches(expected, actual), f"$ {command}\n{done.stdout}\nbut shown is\n{shown}"
+
+
+def masked(text: str) -> list[str]:
+    return [VARYING.sub("#", line).rstrip() for line in text.strip().splitlines()]
+
+
+def matches(expected: list[str], actual: list[str]) -> bool:
+    """Whether the lines agree; ``...`` stands for any text, also of several lines."""
+    pattern = re.escape("\n".join(expected)).replace(r"\.\.\.", ".*")
+    if expected and expected[-1] != "...":
+        pattern += r"\n?"
+    return re.fullmatch(pattern, "\n".join(actual), re.DOTALL) is not None
+
+
+def test_a_line_that_is_not_printed_would_be_noticed() -> None:
+    assert matches(["a", "..."], ["a", "b"])
+    assert matches(["a ... c"], ["a b c"])
+    assert not matches(["a", "x"], ["a", "b"])
+    assert not matches(["a"], ["a", "b"])
