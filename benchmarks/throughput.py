@@ -79,7 +79,7 @@ def campaign(tests: int, strategy: str, workers: int = 1) -> None:
 
 
 def hypothesis_steps_per_second(examples: int) -> float:
-    """Hypothesis's stateful tests on the same actions, everything that slows it down switched off."""
+    """Hypothesis on the same actions, with everything that slows it down switched off."""
     from hypothesis import HealthCheck, Phase, settings
     from hypothesis import strategies as st
     from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test

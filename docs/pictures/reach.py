@@ -101,7 +101,9 @@ def main() -> None:
     ]
     for number, (title, propose) in enumerate(panels):
         row, column = divmod(number, COLUMNS)
-        parts.append(panel(title, reached(propose), 30 + column * (SIDE + 20), 24 + row * (SIDE + 34)))
+        parts.append(
+            panel(title, reached(propose), 30 + column * (SIDE + 20), 24 + row * (SIDE + 34))
+        )
     parts.append(f'<text x="30" y="{height - 8}" font-size="12">pushes in a test, 0 to 100</text>')
     parts.append(
         f'<text transform="translate(16 {height - 36}) rotate(-90)" font-size="12">'

@@ -7,6 +7,7 @@ not make a new fault. Frames of swarmtest and of the standard library are not th
 
 from __future__ import annotations
 
+import os
 import re
 import sysconfig
 import traceback
@@ -15,17 +16,23 @@ from types import TracebackType
 
 from swarmtest.result import Fault
 
-_OWN = str(Path(__file__).resolve().parent)
-_STANDARD = tuple({str(Path(sysconfig.get_paths()[key])) for key in ("stdlib", "platstdlib")})
+_OWN = str(Path(__file__).resolve().parent) + os.sep
+_STANDARD = tuple(
+    {str(Path(sysconfig.get_paths()[key])) + os.sep for key in ("stdlib", "platstdlib")}
+)
 _FRAMES = 3
+_CYCLE = 20
 _LONGEST = 160
 
 _VARYING = (
     (re.compile(r"0x[0-9a-fA-F]+"), "0x?"),
-    (re.compile(r"'[^'\n]{0,200}'|\"[^\"\n]{0,200}\""), "'…'"),
+    (re.compile(r"(?<!\w)b?'[^'\n]*'(?!\w)|(?<!\w)b?\"[^\"\n]*\"(?!\w)"), "'…'"),
     (re.compile(r"(?<![A-Za-z_])-?(?!0x\?)\d+(?:\.\d+)?(?:e[+-]?\d+)?"), "#"),
+    (re.compile(r"([\[({])(?:(?:#|'…'|None|True|False)(?:, |: )?){2,}(?=[\])}])"), r"\1…"),
+    (re.compile(r"([\[({])(?:#|'…')(?=[\])}])"), r"\1…"),
     (re.compile(r"\s+"), " "),
 )
+"""What varies from run to run: addresses, quoted values, numbers, and how many of them."""
 
 
 def normalised(message: str) -> str:
@@ -36,6 +43,7 @@ def normalised(message: str) -> str:
     """
     for pattern, instead in _VARYING:
         message = pattern.sub(instead, message)
+    message = _encodable(message)
     message = message.strip()
     return message if len(message) <= _LONGEST else message[: _LONGEST - 1] + "…"
 
@@ -49,7 +57,7 @@ def fault_of_exception(error: BaseException, kind: str = "exception", label: str
     ...     print(fault_of_exception(error).signature)
     IndexError: list index out of range [<module>]
     """
-    frames = _frames_under_test(error.__traceback__)
+    frames = _frames_under_test(error)
     words = [label] if label else []
     words.append(exception_text(error))
     if frames:
@@ -69,21 +77,31 @@ def exception_text(error: BaseException) -> str:
 
 def _details(error: BaseException) -> str:
     try:
-        return "".join(traceback.format_exception(error, limit=-30))
+        text = "".join(traceback.format_exception(error, limit=-30))
     except Exception:
         # An exception whose own methods raise must still become a recorded fault.
         frames = traceback.format_tb(error.__traceback__, limit=-30)
-        return "".join([*frames, f"{type(error).__name__} (it cannot be printed)\n"])
+        text = "".join([*frames, f"{type(error).__name__} (it cannot be printed)\n"])
+    return _encodable(text)
 
 
-def _frames_under_test(tb: TracebackType | None) -> list[str]:
+def _encodable(text: str) -> str:
+    """Random text may hold lone surrogates, which neither UTF-8 nor a store takes."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _frames_under_test(error: BaseException) -> list[str]:
     names: list[str] = []
+    tb: TracebackType | None = error.__traceback__
     while tb is not None:
         code = tb.tb_frame.f_code
         if not _is_foreign(code.co_filename):
             names.append(code.co_qualname)
         tb = tb.tb_next
     innermost = names[::-1]
+    if isinstance(error, RecursionError):
+        # Which of the functions that call each other hits the limit is a matter of depth.
+        return sorted(set(innermost[:_CYCLE]))[:_FRAMES]
     return [n for i, n in enumerate(innermost) if i == 0 or n != innermost[i - 1]][:_FRAMES]
 
 

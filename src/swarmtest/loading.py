@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import sysconfig
 import traceback
 from pathlib import Path
 from types import ModuleType
@@ -57,7 +58,8 @@ def load_object(reference: str, what: str) -> Any:
     found: Any = load_module(where)
     for part in name.split("."):
         if not hasattr(found, part):
-            raise UserError(f"{where} has no {what} {part!r}{did_you_mean(part, dir(found))}")
+            known = [name for name in dir(found) if not name.startswith("_")]
+            raise UserError(f"{where} has no {what} {part!r}{did_you_mean(part, known)}")
         found = getattr(found, part)
     return found
 
@@ -67,6 +69,8 @@ def _load_file(path: Path) -> ModuleType:
         raise UserError(f"{path} is a directory: name a file, or a module by its dotted name")
     if not path.exists():
         raise UserError(f"no such file: {path}{_near(path)}")
+    if "." in path.stem:
+        raise UserError(f"{path} cannot be imported: a module's name has no dots; rename the file")
     path = path.resolve()
     root, parts = path.parent, [path.stem]
     while (root / "__init__.py").exists():
@@ -94,20 +98,33 @@ def _near(path: Path) -> str:
 def _imported(name: str, shown: str) -> ModuleType:
     try:
         return importlib.import_module(name)
-    except UserError:
+    except (UserError, KeyboardInterrupt):
         raise
-    except ModuleNotFoundError as error:
-        if error.name and (name == error.name or name.startswith(error.name + ".")):
-            raise UserError(f"no module named {name!r} (looked from {Path.cwd()})") from None
-        raise UserError(f"cannot import {shown}{_line_of(error)}: {error}") from None
     except SyntaxError as error:
-        raise UserError(f"cannot import {error.filename}:{error.lineno}: {error.msg}") from None
-    except Exception as error:
-        text = f"{type(error).__name__}: {error}".strip().splitlines()[0]
-        raise UserError(f"cannot import {shown}{_line_of(error)}: {text}") from None
+        where = f"{error.filename}:{error.lineno}" if error.filename else shown
+        raise UserError(f"cannot import {where}: {error.msg}") from None
+    except BaseException as error:
+        missing = isinstance(error, ModuleNotFoundError) and error.name
+        if missing and (name == missing or name.startswith(f"{missing}.")):
+            raise UserError(f"no module named {name!r} (looked from {Path.cwd()})") from None
+        line = _line_of(error)
+        raise UserError(f"cannot import {shown}{line}: {_one_line(error)}") from None
+
+
+def _one_line(error: BaseException) -> str:
+    try:
+        text = str(error).strip()
+    except Exception:
+        text = "(its message cannot be printed)"
+    first = text.splitlines()[0] if text else ""
+    if isinstance(error, SystemExit):
+        return "it ends the program (sys.exit)"
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
 
 
 def _line_of(error: BaseException) -> str:
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
-    own = [f for f in frames if f.filename != __file__]
+    """Where it went wrong: the innermost line that is not in a library."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename != __file__]
+    libraries = tuple(sysconfig.get_paths()[key] for key in ("stdlib", "purelib", "platlib"))
+    own = [f for f in frames if not f.filename.startswith((*libraries, "<frozen"))]
     return f" ({own[-1].filename}:{own[-1].lineno})" if own else ""

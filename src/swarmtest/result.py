@@ -46,7 +46,9 @@ class Fault:
     @property
     def id(self) -> str:
         """A short name for the command line, the same in every store."""
-        return hashlib.blake2b(f"{self.kind}\0{self.signature}".encode(), digest_size=4).hexdigest()
+        # Random text may hold lone surrogates, which UTF-8 refuses.
+        text = f"{self.kind}\0{self.signature}".encode(errors="backslashreplace")
+        return hashlib.blake2b(text, digest_size=4).hexdigest()
 
 
 class Result(NamedTuple):

@@ -140,7 +140,7 @@ class Stream(random.Random):
         True
         """
         stream = Stream(self.campaign_seed)
-        stream.rekey(trial_key(mixed(self.campaign_seed & _MASK), number))
+        stream.rekey(trial_key(mixed(self.campaign_seed & _MASK ^ key_of("campaign")), number))
         return stream
 
     def random(self) -> float:
@@ -150,14 +150,29 @@ class Stream(random.Random):
 
     def getrandbits(self, k: int, /) -> int:
         """The next `k` random bits of the unnamed sequence."""
+        if k < 0:
+            raise ValueError("number of bits must be non-negative")
         bits = 0
         for _ in range((k + 63) // 64):
             self._counter = self._counter + _GOLDEN & _MASK
             bits = bits << 64 | mixed(self._counter)
         return bits >> (-k % 64)
 
+    def getstate(self) -> tuple[int, int, int]:
+        """Where the stream is: `setstate` goes back there."""
+        return self.campaign_seed, self.key, self._counter
+
+    def setstate(self, state: tuple[int, int, int]) -> None:  # type: ignore[override]
+        """Go back to where `getstate` was called."""
+        self.campaign_seed, self.key, self._counter = state
+        self.gauss_next = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Stream, (self.campaign_seed,), self.getstate()
+
     def seed(self, *args: object, **kwargs: object) -> None:
-        """A stream is keyed, not seeded: use `rekey`."""
+        """A stream is keyed, not seeded."""
+        raise TypeError("a stream is keyed by its trial, not seeded: use rekey()")
 
 
 def named_of_trials(

@@ -47,6 +47,11 @@ class Configuration:
     __slots__ = ("_packed", "_settings", "_steps", "bits", "renormalised", "space")
 
     space: Space
+    _steps: tuple[int, ...] | None
+    _settings: tuple[Scalar, ...]
+    _packed: bytes
+    renormalised: bool
+    """Whether features are chosen in proportion to their weights."""
     bits: int
     """Bit i is set when feature number i is included (its weight is above 0)."""
 
@@ -58,12 +63,19 @@ class Configuration:
         settings: tuple[Scalar, ...] = (),
         renormalised: bool = False,
     ) -> None:
-        self.space = space
-        self.bits = bits
-        self._steps = steps
-        self._settings = settings
-        self.renormalised = renormalised
-        self._packed = b""
+        put = object.__setattr__
+        put(self, "space", space)
+        put(self, "bits", bits)
+        put(self, "_steps", steps)
+        put(self, "_settings", settings)
+        put(self, "renormalised", renormalised)
+        put(self, "_packed", b"")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a configuration never changes; cannot set {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a configuration never changes; cannot delete {name!r}")
 
     @property
     def included(self) -> tuple[str, ...]:
@@ -150,7 +162,7 @@ class Configuration:
     def to_bytes(self) -> bytes:
         """The compact form in which stores keep configurations."""
         if not self._packed:
-            self._packed = self._to_bytes()
+            object.__setattr__(self, "_packed", self._to_bytes())
         return self._packed
 
     def _to_bytes(self) -> bytes:
@@ -200,8 +212,10 @@ def weighted(
     push pop=0.5
     """
     bits, bit, fractional = 0, 1, False
-    steps = []
+    steps: list[int] = []
     for weight in weights:
+        if not isinstance(weight, int | float):
+            raise UserError(_not_a_weight(space.feature_names[len(steps)], weight))
         if weight == 1.0:
             bits |= bit
             steps.append(_FULL)
@@ -213,9 +227,12 @@ def weighted(
             fractional = fractional or step != _FULL
             steps.append(step)
         else:
-            name = space.feature_names[len(steps)]
-            raise UserError(f"feature {name!r}: a weight is a number from 0 to 1, not {weight!r}")
+            raise UserError(_not_a_weight(space.feature_names[len(steps)], weight))
         bit <<= 1
     if not fractional:
         return Configuration(space, bits, None, settings)
     return Configuration(space, bits, tuple(steps), settings, renormalised)
+
+
+def _not_a_weight(name: str, weight: object) -> str:
+    return f"feature {name!r}: a weight is a number from 0 to 1, not {weight!r}"

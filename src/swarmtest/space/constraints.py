@@ -78,7 +78,7 @@ class Clause:
 
 def propagate(clauses: Iterable[Clause], true: int, false: int) -> tuple[int, int] | None:
     """Everything that follows from features known on (`true`) and off (`false`); None: conflict."""
-    clauses = list(clauses)
+    clauses = [clause for clause in clauses if not clause.on & clause.off]  # those always hold
     while True:
         before = true, false
         for clause in clauses:

@@ -42,9 +42,11 @@ class Feature:
         _check_name(self.name)
         object.__setattr__(self, "requires", _names(self.requires, self.name, "requires"))
         object.__setattr__(self, "excludes", _names(self.excludes, self.name, "excludes"))
-        if self.rate is not None and not 0.0 <= self.rate <= 1.0:
+        if self.rate is not None and not (
+            isinstance(self.rate, int | float) and 0.0 <= self.rate <= 1.0
+        ):
             raise UserError(
-                f"feature {self.name!r}: rate is a probability, from 0 to 1, not {self.rate}"
+                f"feature {self.name!r}: rate is a probability, from 0 to 1, not {self.rate!r}"
             )
 
 
@@ -189,8 +191,13 @@ def _names(value: Sequence[str], feature: str, key: str) -> tuple[str, ...]:
 
 
 def _check_values(dimension: Choice | Test) -> None:
+    where = f"{dimension.kind} {dimension.name!r}"
+    if isinstance(dimension.values, str):
+        raise UserError(f"{where}: values are a list: write [{dimension.values!r}]")
     values = tuple(dimension.values)
     object.__setattr__(dimension, "values", values)
+    if not all(isinstance(value, bool | int | float | str) for value in values):
+        raise UserError(f"{where}: values are numbers, texts, True or False, not {values!r}")
     if not values or len(set(values)) != len(values):
         raise UserError(
             f"{dimension.kind} {dimension.name!r}: needs at least one value and none twice"

@@ -5,14 +5,14 @@ Features under constraints are tossed one by one in a random order; what the con
 no choice about is set, not tossed. That needs no rejection, so it works for chains of `requires`
 that independent coins would never satisfy.
 
-An empty configuration is tossed once more, this time so that it cannot come out empty, with the
-odds that redrawing until something is in would give ("a non-empty subset": swarm testing,
-section 1).
+No configuration is empty. Without constraints, an empty one is tossed once more, this time so that
+something comes in, with the odds that redrawing would give ("a non-empty subset": swarm testing,
+section 1). With constraints, "not empty" is one constraint more.
 
 Propensities are what analysis needs to stay causal: the probability with which each feature was
-included. For a space without constraints it is exact, the second toss included. With constraints
-it is the probability at the moment of the toss, given what had been decided before: 0 or 1 when
-nothing was left to toss.
+included. Without constraints it is that of the whole draw. With constraints it is the probability
+at the moment of the toss, given what had been decided before: 0 or 1 when nothing was left to toss.
+Either way its mean over many trials is the rate at which the feature is in.
 """
 
 from __future__ import annotations
@@ -52,21 +52,22 @@ class _Plan:
     """What can be worked out about a space before the first toss."""
 
     keys: tuple[int, ...]
-    free: tuple[int, ...]
-    bound: tuple[int, ...]
+    free: int
+    """Bits of the features that no constraint touches."""
     clauses: tuple[Clause, ...]
+    simple: bool
+    """Clauses of at most two literals: what propagates without conflict can be completed."""
     setting_keys: tuple[int, ...]
 
 
 @functools.lru_cache(maxsize=64)
 def _plan(space: Space) -> _Plan:
     touched = functools.reduce(lambda mask, c: mask | c.on | c.off, space.clauses, 0)
-    numbers = range(len(space.features))
     return _Plan(
         keys=tuple(key_of(name) for name in space.feature_names),
-        free=tuple(i for i in numbers if not touched >> i & 1),
-        bound=tuple(i for i in numbers if touched >> i & 1),
+        free=~touched,
         clauses=space.clauses,
+        simple=all((c.on | c.off).bit_count() <= 2 for c in space.clauses),
         setting_keys=tuple(key_of(name) for name in space.setting_names),
     )
 
@@ -79,13 +80,17 @@ def rates_for(space: Space, p: float | Mapping[str, float] | Sequence[float]) ->
     (0.9, 0.5)
     """
     if isinstance(p, int | float):
-        return tuple(p if f.rate is None else f.rate for f in space.features)
-    if isinstance(p, Mapping):
+        rates = [p if f.rate is None else f.rate for f in space.features]
+    elif isinstance(p, Mapping):
         for name in p:
             if name not in space.feature_number:
                 space.setting_number(name)
-        return tuple(p.get(f.name, 0.5 if f.rate is None else f.rate) for f in space.features)
-    return tuple(p)
+        rates = [p.get(f.name, 0.5 if f.rate is None else f.rate) for f in space.features]
+    else:
+        rates = list(p)
+    if len(rates) != len(space.features) or not all(0 <= rate <= 1 for rate in rates):
+        raise UserError(f"inclusion rates are numbers from 0 to 1, one per feature, not {p!r}")
+    return tuple(rates)
 
 
 def toss(space: Space, rates: Sequence[float], rng: Stream, origin: str = "") -> Proposal:
@@ -101,7 +106,8 @@ def toss(space: Space, rates: Sequence[float], rng: Stream, origin: str = "") ->
     if not space.features:
         return Proposal(Configuration(space, 0, None, settings), (), origin)
     if space.clauses:
-        bits, chances = _toss_constrained(space, rates, rng)
+        draws = rng.named_each(_plan(space).keys)
+        bits, chances = _toss_in_turn(space, _random_order(space, rng), draws, rates)
         return Proposal(Configuration(space, bits, None, settings), chances, origin)
     keys = _plan(space).keys
     bits = _bits_below(rng.named_each(keys), rates) or _some_below(
@@ -147,9 +153,11 @@ def weigh(
     Constraints speak of presence, so presence is settled first: every feature with a weight above 0
     wants to be in. Mandatory or required features that have weight 0 come in at weight 1.
     """
+    settings = draw_settings(space, rng)
+    if not space.features:
+        return Proposal(Configuration(space, 0, None, settings), (), origin)
     if space.clauses:
         weights = _allowed(space, weights, rng)
-    settings = draw_settings(space, rng) if space.settings else ()
     configuration = weighted(space, weights, settings, renormalised)
     if not configuration.bits:
         raise UserError("a strategy proposed an empty configuration: all weights are 0")
@@ -157,14 +165,15 @@ def weigh(
 
 
 def _allowed(space: Space, weights: Sequence[float], rng: Stream) -> list[float]:
-    plan = _plan(space)
+    """The weights with what the constraints forbid at 0, and what they demand at 1 or more.
+
+    The features that are wanted come first, in a random order, so that only a wanted feature
+    can keep another out.
+    """
     wanted = [1.0 if weight else 0.0 for weight in weights]
-    draws = [0.5] * len(wanted)
-    bits, _ = _toss_in_turn(plan.bound, plan.clauses, plan.keys, draws, wanted, rng)
-    allowed = list(weights)
-    for i in plan.bound:
-        allowed[i] = (weights[i] or 1.0) if bits >> i & 1 else 0.0
-    return allowed
+    order = sorted(_random_order(space, rng), key=wanted.__getitem__, reverse=True)
+    bits, _ = _toss_in_turn(space, order, [0.5] * len(wanted), wanted)
+    return [(w or 1.0) if bits >> i & 1 else 0.0 for i, w in enumerate(weights)]
 
 
 def draw_settings(space: Space, rng: Stream) -> tuple[Scalar, ...]:
@@ -217,65 +226,47 @@ def _chances(rates: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(rate / some for rate in (rates if len(set(rates)) > 1 else rates[:1]))
 
 
-def _toss_constrained(
-    space: Space, rates: Sequence[float], rng: Stream
-) -> tuple[int, tuple[float, ...]]:
-    plan = _plan(space)
-    draws = rng.named_each(plan.keys)
-    bits, chances = _toss_in_turn(plan.bound, plan.clauses, plan.keys, draws, rates, rng)
-    for i in plan.free:
-        if draws[i] < rates[i]:
-            bits |= 1 << i
-    if bits:
-        return bits, chances
-    everything = tuple(range(len(rates)))
-    return _toss_in_turn(
-        everything,
-        (*plan.clauses, space.never_empty),
-        plan.keys,
-        rng.named_each(plan.keys, attempt=1),
-        rates,
-        rng,
-    )
+def _random_order(space: Space, rng: Stream) -> list[int]:
+    order = rng.named_each(_plan(space).keys, _ORDER)
+    return sorted(range(len(order)), key=order.__getitem__)
 
 
 def _toss_in_turn(
-    numbers: Sequence[int],
-    clauses: Sequence[Clause],
-    keys: Sequence[int],
-    draws: Sequence[float],
-    rates: Sequence[float],
-    rng: Stream,
+    space: Space, order: Sequence[int], draws: Sequence[float], rates: Sequence[float]
 ) -> tuple[int, tuple[float, ...]]:
-    """Toss these features one by one, in a random order, and set what then follows."""
+    """Toss the features one by one, and set what then follows."""
+    plan = _plan(space)
     chances = list(rates)
-    order = rng.named_each(keys, _ORDER)
-    known = propagate(clauses, 0, 0)
+    known = propagate(plan.clauses, 0, 0)
     assert known is not None, "an unsatisfiable space is refused when it is built"
     true, false = known
-    for i in sorted(numbers, key=order.__getitem__):
+    for i in order:
         bit = 1 << i
+        on = draws[i] < rates[i]
         if (true | false) & bit:
             chances[i] = 1.0 if true & bit else 0.0
-            continue
-        options = {on: _decide(clauses, true, false, bit, on) for on in (True, False)}
-        on = draws[i] < rates[i]
-        if options[not on] is None:
-            chances[i] = float(on)
-        elif options[on] is None:
-            on = not on
-            chances[i] = float(on)
-        taken = options[on]
-        assert taken is not None, "on or off is always possible"
-        true, false = taken
+        elif true and plan.free & bit:
+            true, false = (true | bit, false) if on else (true, false | bit)
+        else:
+            options = [_decided(space, true, false, bit, value) for value in (False, True)]
+            if options[not on] is None:
+                chances[i] = float(on)
+            elif options[on] is None:
+                on = not on
+                chances[i] = float(on)
+            taken = options[on]
+            assert taken is not None, "on or off is always possible"
+            true, false = taken
     return true, tuple(chances)
 
 
-def _decide(
-    clauses: Sequence[Clause], true: int, false: int, bit: int, on: bool
-) -> tuple[int, int] | None:
+def _decided(space: Space, true: int, false: int, bit: int, on: bool) -> tuple[int, int] | None:
     """What follows from setting one more feature; None if nothing can be completed from there."""
-    known = propagate(clauses, true | bit if on else true, false if on else false | bit)
-    if known is None or solve(clauses, *known) is None:
-        return None
-    return known
+    plan = _plan(space)
+    true, false = (true | bit, false) if on else (true, false | bit)
+    # A feature that is on satisfies "not empty", and only that clause is longer in simple spaces.
+    clauses = plan.clauses if true else (*plan.clauses, space.never_empty)
+    known = propagate(clauses, true, false)
+    if known is None or (plan.simple and true):
+        return known
+    return None if solve(clauses, *known) is None else known

@@ -48,6 +48,8 @@ class Space:
     def __init__(
         self, dimensions: Iterable[Dimension | str], constraints: Iterable[Constraint] = ()
     ) -> None:
+        if isinstance(dimensions, str):
+            raise UserError(f"a space is made of a list of dimensions: write [{dimensions!r}]")
         self.dimensions: tuple[Dimension, ...] = tuple(
             Feature(d) if isinstance(d, str) else d for d in dimensions
         )
@@ -78,6 +80,8 @@ class Space:
         >>> print(Space(["push", "pop"]).configuration(["pop"]))
         -push pop
         """
+        if isinstance(values, str):
+            raise UserError(f"features are given as a list of names: write [{values!r}]")
         if not isinstance(values, Mapping):
             values = dict.fromkeys(values, 1)
         for name in values:
@@ -193,5 +197,5 @@ class Space:
         value = values.get(setting.name, setting.default)
         if value not in setting.values:
             raise UserError(f"{setting.kind} {setting.name!r} cannot be {value!r}")
-        result: Scalar = value
-        return result
+        # 1 and True, 3.0 and 3 are equal: keep what the dimension says, so that JSON is stable.
+        return setting.values[setting.values.index(value)]

@@ -31,4 +31,6 @@ class Activation:
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
         """A weight from the draw of each feature's own name."""
         weights = [rng.named(name) for name in space.feature_names]
-        return weigh(space, weights, rng, (1.0,), renormalised=self.renormalise)
+        # Constraints may keep a feature out, and then nobody has worked out how often.
+        propensities = () if space.clauses else (1.0,)
+        return weigh(space, weights, rng, propensities, renormalised=self.renormalise)

@@ -105,6 +105,11 @@ class CoinByTime(Coin):
         self._spent[number] += self._charged[trial]
         return self.member(space, number, rng)
 
+    def parameters_text(self) -> str:
+        """The parameters as ``coin`` takes them."""
+        bias = "" if self.p == 0.5 else f"p={self.p},"
+        return f"{bias}n={self.n},by=time"
+
     def tell(self, result: Result) -> None:
         """Charge the member that ran with the time it took."""
         if result.configuration is not None and result.configuration in self._member:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from swarmtest.errors import UserError
 from swarmtest.seeds import Stream
-from swarmtest.space import Configuration, Proposal, Space
+from swarmtest.space import Configuration, Proposal, Space, toss
 from swarmtest.space.sampling import draw_settings
 from swarmtest.strategies.strategy import register
 
@@ -26,6 +26,8 @@ class Complete:
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
         """The subset whose turn it is."""
+        if not space.features:
+            return toss(space, (), rng)
         subsets, propensities = _subsets(space)
         bits = subsets[trial % len(subsets)]
         return Proposal(Configuration(space, bits, None, draw_settings(space, rng)), propensities)

@@ -18,6 +18,7 @@ from swarmtest.seeds import Stream, key_of
 from swarmtest.space import Proposal, Space
 from swarmtest.strategies.strategy import (
     Strategy,
+    called_text,
     parse_strategy,
     register,
     split_arguments,
@@ -43,14 +44,16 @@ class Mixture:
         self.shares = {text: share / total for text, share in shares.items()}
         self._members: list[Strategy] = [parse_strategy(text) for text in shares]
         self._turns, self._before = _schedule(list(self.shares.values()))
-        self._asked: dict[int, Strategy] = {}
+        rare = [text for n, text in enumerate(shares) if n not in self._turns]
+        if rare:
+            raise UserError(f"strategy 'mixture': the share of {rare[0]!r} is below 1 in {_BLOCK}")
         if any(hasattr(member, "tell") for member in self._members):
             self.tell = self._tell
 
     @classmethod
     def parse_parameters(cls, arguments: str) -> dict[str, Any]:
         """``default=0.1,coin(p=0.3)=0.9``: a strategy and its share; per cent work too."""
-        shares = {}
+        shares: dict[str, float] = {}
         for text, share in split_arguments(arguments, "mixture"):
             try:
                 number = float(share[:-1]) / 100 if share.endswith("%") else float(share)
@@ -58,13 +61,15 @@ class Mixture:
                 raise UserError(
                     f"strategy 'mixture': {text!r} needs a share like 0.1 or 10%, not {share!r}"
                 ) from None
+            if text in shares:
+                raise UserError(f"strategy 'mixture': {text!r} is named twice")
             shares[text] = number
         return {"shares": shares}
 
     def parameters_text(self) -> str:
         """The parameters as `parse_parameters` reads them."""
         pairs = zip(self._members, self.shares.values(), strict=True)
-        return ",".join(f"{_called(strategy_text(m))}={share:.6g}" for m, share in pairs)
+        return ",".join(f"{called_text(m)}={share:.6g}" for m, share in pairs)
 
     def prepare(self, space: Space) -> None:
         """Let every member prepare."""
@@ -74,28 +79,24 @@ class Mixture:
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
         """The proposal of the member whose turn it is."""
-        block, at = divmod(trial, _BLOCK)
-        number = self._turns[at]
-        turn = block * self._turns.count(number) + self._before[at]
-        member = self._members[number]
+        member, turn = self._turn(trial)
         answer = member.ask(space, turn, rng)
-        if hasattr(member, "tell"):
-            self._asked[trial] = member
         name = strategy_text(member)
         if not isinstance(answer, Proposal):
             return Proposal(answer, (), name)
         inner = f"{name}/{answer.origin}" if answer.origin not in ("", name) else name
         return dataclasses.replace(answer, origin=inner)
 
+    def _turn(self, trial: int) -> tuple[Strategy, int]:
+        """Whose turn a trial is, and the how-manieth of that member."""
+        block, at = divmod(trial, _BLOCK)
+        number = self._turns[at]
+        return self._members[number], block * self._turns.count(number) + self._before[at]
+
     def _tell(self, result: Result) -> None:
-        member = self._asked.pop(result.trial, None)
-        if member is not None:
-            member.tell(result)  # type: ignore[attr-defined]
-
-
-def _called(text: str) -> str:
-    name, _, arguments = text.partition(":")
-    return f"{name}({arguments})" if arguments else name
+        member, turn = self._turn(result.trial)
+        if hasattr(member, "tell"):
+            member.tell(result._replace(trial=turn))
 
 
 def _schedule(shares: list[float]) -> tuple[list[int], list[int]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from swarmtest.errors import UserError
 from swarmtest.seeds import Stream
-from swarmtest.space import Proposal, Space, weigh
+from swarmtest.space import Proposal, Space, toss, weigh
 from swarmtest.strategies.strategy import register
 
 
@@ -38,7 +38,11 @@ class Sized:
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
         """The features with the smallest draws; constraints may add or remove some."""
         count = len(space.features)
-        low, high = min(self.low, count), min(self.high or count, count)
+        if not count:
+            return toss(space, (), rng)
+        if self.low > count:
+            raise UserError(f"strategy 'sized': low={self.low}, but there are {count} features")
+        low, high = self.low, min(self.high or count, count)
         size = low + int(rng.named("*size") * (high - low + 1))
         draws = [rng.named(name) for name in space.feature_names]
         chosen = sorted(range(count), key=draws.__getitem__)[:size]

@@ -11,6 +11,7 @@ In text, ``coin:p=0.3,n=100`` or ``coin(p=0.3, n=100)``; a strategy of your own 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import re
@@ -109,10 +110,16 @@ def parse_strategy(text: str) -> Strategy:
         )
     try:
         made = maker(**_parameters(maker, head, arguments))
-    except (TypeError, ValueError) as error:
-        raise UserError(f"strategy {text!r}: {error}") from None
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"strategy {text!r}: {type(error).__name__}: {error}") from None
     if not isinstance(made, Strategy):
         raise UserError(f"{head!r} is not a strategy: it has no method ask(space, trial, rng)")
+    if head not in _REGISTRY:
+        # The class alone does not say in which file it was found, or with which parameters made.
+        with contextlib.suppress(AttributeError, dataclasses.FrozenInstanceError):
+            made.strategy_source = (head, arguments)  # type: ignore[attr-defined]
     return made
 
 
@@ -122,27 +129,45 @@ def strategy_text(strategy: Strategy) -> str:
     >>> strategy_text(parse_strategy("coin:p=0.3"))
     'coin:p=0.3'
     """
+    head, arguments = _source(strategy)
+    return f"{head}:{arguments}" if arguments else head
+
+
+def called_text(strategy: Strategy) -> str:
+    """The text that names a strategy inside another one.
+
+    >>> called_text(parse_strategy("coin:p=0.3"))
+    'coin(p=0.3)'
+    """
+    head, arguments = _source(strategy)
+    return f"{head}({arguments})" if arguments else head
+
+
+def _source(strategy: Strategy) -> tuple[str, str]:
+    given: tuple[str, str] | None = getattr(strategy, "strategy_source", None)
+    if given is not None:
+        return given
     cls = type(strategy)
     name: str = getattr(cls, "strategy_name", f"{cls.__module__}:{cls.__qualname__}")
     write = getattr(strategy, "parameters_text", None)
     if write is not None:
-        return f"{name}:{write()}"
+        return name, write()
     if not dataclasses.is_dataclass(strategy):
-        return name
+        return name, ""
     changed = [
         f"{f.name}={getattr(strategy, f.name)}"
         for f in dataclasses.fields(strategy)
         if f.init and getattr(strategy, f.name) != f.default
     ]
-    return f"{name}:{','.join(changed)}" if changed else name
+    return name, ",".join(changed)
 
 
 def _split_head(text: str) -> tuple[str, str]:
     called = re.fullmatch(r"([^()]+)\((.*)\)", text, re.DOTALL)
     if called:
-        return called[1].strip(), called[2]
-    head, _, rest = text.partition(":")
-    if head in _REGISTRY or not rest:
+        return called[1].strip().replace("::", ":"), called[2]
+    head, _, rest = text.replace("::", ":", 1).partition(":")
+    if head in _REGISTRY or not rest or re.match(r"\w+\s*=", rest):
         return head, rest
     name, _, arguments = rest.partition(":")
     return f"{head}:{name}", arguments
@@ -158,6 +183,8 @@ def _parameters(maker: Any, head: str, arguments: str) -> dict[str, Any]:
     for key, value in split_arguments(arguments, head):
         if key not in known:
             raise UserError(f"strategy {head!r} has no parameter {key!r}{did_you_mean(key, known)}")
+        if key in found:
+            raise UserError(f"strategy {head!r}: parameter {key!r} is given twice")
         found[key] = _converted(value, known[key], head)
     return found
 
@@ -174,6 +201,8 @@ def split_arguments(arguments: str, head: str) -> Iterator[tuple[str, str]]:
                 if not sign:
                     raise UserError(f"strategy {head!r}: write parameters as NAME=VALUE: {piece!r}")
                 yield key.strip(), value.strip()
+    if depth:
+        raise UserError(f"strategy {head!r}: parentheses do not match in {arguments!r}")
 
 
 def _converted(value: str, parameter: inspect.Parameter, head: str) -> Any:
@@ -185,13 +214,15 @@ def _converted(value: str, parameter: inspect.Parameter, head: str) -> Any:
         if word in ("no", "false", "0", "off"):
             return False
         raise UserError(f"strategy {head!r}: {parameter.name} is yes or no, not {value!r}")
-    if isinstance(default, str):
+    if isinstance(default, str) or str(parameter.annotation) in ("str", "<class 'str'>"):
         return value
-    for kind in (int, float):
+    whole = isinstance(default, int)
+    for kind in (int,) if whole else (int, float):
         try:
             return kind(value)
         except ValueError:
             pass
     if isinstance(default, int | float) and "str" not in str(parameter.annotation):
-        raise UserError(f"strategy {head!r}: {parameter.name} is a number, not {value!r}")
+        wanted = "a whole number" if re.fullmatch(r"[-+.\de]+", value) and whole else "a number"
+        raise UserError(f"strategy {head!r}: {parameter.name} is {wanted}, not {value!r}")
     return value

@@ -14,10 +14,11 @@ import numpy.typing as npt
 
 from swarmtest.errors import UserError
 from swarmtest.seeds import Stream
-from swarmtest.space import Configuration, Proposal, Space
+from swarmtest.space import Configuration, Proposal, Space, toss
 from swarmtest.space.constraints import Clause
 from swarmtest.space.sampling import draw_settings
 from swarmtest.strategies.covering.arrays import covering_array
+from swarmtest.strategies.covering.open_entries import with_open_entries
 from swarmtest.strategies.strategy import register
 
 _FILLS = ("coin", "include", "exclude")
@@ -39,6 +40,7 @@ class Covering:
     fill: str = "coin"
     """What becomes of entries that the array leaves open: ``coin``, ``include``, ``exclude``."""
     rows: npt.NDArray[np.int8] = field(init=False, repr=False, compare=False)
+    _space: Space | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.t not in range(2, 7):
@@ -50,18 +52,28 @@ class Covering:
 
     def prepare(self, space: Space) -> None:
         """Construct the array; done once per campaign."""
+        self._space = space
         count = len(space.features)
+        if not count:
+            return
         clauses = [literals(clause) for clause in space.clauses]
         if clauses:
             clauses.append(tuple(range(1, count + 1)))
-        rows = covering_array(count, self.t, clauses=clauses)
-        self.rows = rows if clauses else _without_empty_row(rows)
+        try:
+            rows = covering_array(count, self.t, clauses=clauses)
+        except ValueError as error:
+            raise UserError(f"strategy 'covering': {error}") from None
+        bound = frozenset(abs(literal) - 1 for clause in clauses[:-1] for literal in clause)
+        rows = rows if clauses else _without_empty_row(rows)
+        self.rows = with_open_entries(rows, min(self.t, count), bound)
         fill = {"coin": 0.5, "include": 1.0, "exclude": 0.0}[self.fill]
         self._shares = tuple(np.where(self.rows < 0, fill, self.rows).mean(axis=0).tolist())
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
         """The row whose turn it is, with its open entries filled."""
-        if not hasattr(self, "rows"):
+        if not space.features:
+            return toss(space, (), rng)
+        if self._space != space:
             self.prepare(space)
         number = trial % len(self.rows)
         bits = 0

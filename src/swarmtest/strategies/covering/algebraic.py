@@ -13,7 +13,7 @@ def _primes(first: int, last: int) -> list[int]:
     return [p for p in range(first, last + 1) if all(p % d for d in range(2, isqrt(p) + 1))]
 
 
-# Strength to primes, checked by `benchmarks/check_residues.py`; the others fail, were not checked,
+# Strength to primes, checked by `tools/covering/check_residues.py`; others fail, were not checked,
 # or need more rows than a larger prime.
 RESIDUE_PRIMES = {4: [p for p in _primes(67, 599) if p not in (73, 103)], 5: [359, 431]}
 COMPLEMENTED_RESIDUE_PRIMES = {4: [23, 29, 31], 5: [*_primes(89, 179), *_primes(433, 449)]}

@@ -2,7 +2,7 @@
 
 from swarmtest.strategies.covering.block_circulant import BlockCirculant
 
-# Found by our own `benchmarks/search_starters.py`, whose output lines these are.
+# Found by our own `tools/covering/search_starters.py`, whose output lines these are.
 _FOUND_BY_ANNEALING = (
     # 12 rows, 11 columns
     BlockCirculant(3, 11, 3, (("001",),), constant_rows=("1",)),
@@ -63,7 +63,7 @@ _FOUND_BY_ANNEALING = (
 )
 
 # Quadratic residues that need a constant row, or their own entry; checked by
-# `benchmarks/check_residues.py`. The rest of that family is in `algebraic`.
+# `tools/covering/check_residues.py`. The rest of that family is in `algebraic`.
 _RESIDUES = (
     # 19 rows, 19 columns
     BlockCirculant(3, 19, 4, (("010",),)),

@@ -1,6 +1,6 @@
 """Search starter vectors for `swarmtest.strategies.covering.starters` by simulated annealing.
 
-    python benchmarks/search_starters.py 4 67 2 3 --order 11 --seeds 40
+    python tools/covering/search_starters.py 4 67 2 3 --order 11 --seeds 40
 
 looks for a strength 4 array of 2 x 3 circulant blocks of size 67 (134 rows, 201 columns) whose
 starters are unions of orbits of the multipliers of order 11, and prints it as a Python literal.

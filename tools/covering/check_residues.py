@@ -1,7 +1,7 @@
 """Which primes give quadratic residue covering arrays of which strength, for
 `swarmtest.strategies.covering.algebraic` and the residue part of `starters`.
 
-    python benchmarks/check_residues.py 4 60 120
+    python tools/covering/check_residues.py 4 60 120
 
 The squares modulo p stay the same under shifts and under multiplication by squares, so every set
 of columns can be moved to one that contains 0 and 1 (or 0 and a non-square, if -1 is a square):

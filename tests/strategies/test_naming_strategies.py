@@ -1,0 +1,299 @@
+"""Strategies by name, with parameters; and a strategy of one's own in ten lines."""
+
+import subprocess
+import sys
+from textwrap import dedent
+
+import pytest
+
+from swarmtest import (
+    Coin,
+    CoinByTime,
+    Configuration,
+    Covering,
+    Layered,
+    LearningStrategy,
+    Proposal,
+    Space,
+    Strategy,
+    Stream,
+    UserError,
+    parse_strategy,
+    strategy_names,
+    strategy_text,
+)
+from swarmtest.strategies.strategy import describe_strategies
+
+SPACE = Space(["push", "pop", "add"])
+
+
+@pytest.fixture(autouse=True)
+def _forget_imports(monkeypatch):
+    """Modules of one test are unknown to the next."""
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    known = set(sys.modules)
+    yield
+    for name in set(sys.modules) - known:
+        if not name.startswith("swarmtest"):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A file with strategies of one's own."""
+    path = tmp_path / "my_strategies.py"
+    path.write_text(
+        dedent(
+            '''
+            from dataclasses import dataclass
+
+            from swarmtest import Proposal
+
+
+            class OnlyOne:
+                """One feature at a time."""
+
+                def __init__(self, name="push", times=1, loud=False):
+                    self.name, self.times, self.loud = name, times, loud
+
+                def ask(self, space, trial, rng):
+                    return space.configuration([self.name])
+
+
+            @dataclass
+            class Leaning:
+                heavy: str = "push"
+                weight: float = 0.25
+
+                def ask(self, space, trial, rng):
+                    weights = dict.fromkeys(space.feature_names, self.weight) | {self.heavy: 1}
+                    return Proposal(space.configuration(weights), (1.0,), "leaning")
+
+
+            class Learner:
+                told = 0
+
+                def ask(self, space, trial, rng):
+                    return space.default()
+
+                def tell(self, result):
+                    self.told += 1
+
+
+            class NeedsMore:
+                def __init__(self, size):
+                    self.size = size
+
+                def ask(self, space, trial, rng):
+                    return space.default()
+
+
+            class Broken:
+                def __init__(self):
+                    self.table = {}["missing"]
+
+                def ask(self, space, trial, rng):
+                    return space.default()
+
+
+            class NoStrategy:
+                pass
+
+
+            NUMBER = 7
+            '''
+        )
+    )
+    return path
+
+
+def test_the_names_are_those_of_the_documentation():
+    assert strategy_names() == [
+        "activation",
+        "coin",
+        "complete",
+        "covering",
+        "default",
+        "layered",
+        "mixture",
+        "sized",
+    ]
+
+
+@pytest.mark.parametrize("name", strategy_names())
+def test_every_strategy_is_described_in_a_line(name):
+    described = {n: text for n, _, text in describe_strategies()}
+    assert described[name].endswith(".")
+
+
+def test_parameters_follow_a_colon_or_stand_in_parentheses():
+    expected = Coin(p=0.3, n=100)
+    for text in ("coin:p=0.3,n=100", "coin(p=0.3, n=100)", " coin:n = 100 , p = .3 "):
+        assert parse_strategy(text) == expected
+
+
+def test_a_name_alone_has_the_defaults():
+    assert parse_strategy("coin") == parse_strategy("coin:") == parse_strategy("coin()") == Coin()
+
+
+def test_parameters_get_the_type_of_their_defaults():
+    assert parse_strategy("covering:t=3,fill=include") == Covering(3, "include")
+    assert parse_strategy("coin:p=random").p == "random"
+    assert isinstance(parse_strategy("coin:n=5,by=time"), CoinByTime)
+    for word, value in (("yes", True), ("no", False), ("True", True), ("off", False), ("0", False)):
+        assert parse_strategy(f"layered:renormalise={word}") == Layered(value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "default",
+        "coin",
+        "coin:p=0.3",
+        "coin:p=random",
+        "coin:n=100",
+        "coin:p=random,n=7",
+        "coin:n=100,by=time",
+        "coin:p=0.3,n=7,by=time",
+        "sized",
+        "sized:low=2,high=5",
+        "complete",
+        "covering",
+        "covering:t=4,fill=exclude",
+        "activation",
+        "activation:renormalise=True",
+        "layered",
+        "layered:renormalise=False",
+        "mixture:default=0.1,coin(p=0.3)=0.9",
+    ],
+)
+def test_the_text_of_a_strategy_names_it_again(text):
+    strategy = parse_strategy(text)
+    written = strategy_text(strategy)
+    again = parse_strategy(written)
+    assert type(again) is type(strategy)
+    assert strategy_text(again) == written
+    assert set(written.partition(":")[2].split(",")) == set(text.partition(":")[2].split(","))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("cion", "unknown strategy 'cion'; did you mean 'coin'?"),
+        ("cion:p=0.3", "did you mean 'coin'?"),
+        ("xyzzy", "known: activation, coin"),
+        ("", "unknown strategy"),
+        ("coin:q=0.3", "strategy 'coin' has no parameter 'q'"),
+        ("covering:fil=coin", "did you mean 'fill'?"),
+        ("coin:p", "NAME=VALUE"),
+        ("coin:0.3", "NAME=VALUE"),
+        ("sized:low=few", "low is a number, not 'few'"),
+        ("activation:renormalise=perhaps", "renormalise is yes or no, not 'perhaps'"),
+        ("default:p=1", "no parameter 'p'"),
+        ("coin(p=0.3", "coin"),
+        ("coin:p=0.3)", "coin"),
+        ("coin:p=(0.3", "coin"),
+        ("coin:p=0.3,p=0.5", "p"),
+        ("nosuchmodule:Mine", "nosuchmodule"),
+        ("collections:Nothing", "collections"),
+        ("math:pi", "math:pi"),
+        ("nosuchfile.py:Mine", "no such file"),
+    ],
+)
+def test_a_name_that_cannot_be_understood_gets_one_clear_line(text, says):
+    with pytest.raises(UserError) as refused:
+        parse_strategy(text)
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_strategy_of_ones_own_is_named_by_its_file(own):
+    strategy = parse_strategy(f"{own}:OnlyOne")
+    answer = strategy.ask(SPACE, 0, Stream())
+    assert isinstance(strategy, Strategy)
+    assert isinstance(answer, Configuration)
+    assert str(answer) == "push -pop -add"
+
+
+def test_a_strategy_of_ones_own_is_named_by_its_module(own, monkeypatch):
+    monkeypatch.chdir(own.parent)
+    strategy = parse_strategy("my_strategies:Leaning")
+    assert str(strategy.ask(SPACE, 0, Stream()).configuration) == "push pop=0.25 add=0.25"
+
+
+def test_a_strategy_may_be_named_like_a_machine_with_two_colons(own):
+    assert parse_strategy(f"{own}::OnlyOne").name == "push"
+
+
+@pytest.mark.parametrize(
+    "form", ["{}:OnlyOne:name=pop,times=3,loud=yes", "{}:OnlyOne(name=pop,times=3,loud=yes)"]
+)
+def test_a_strategy_of_ones_own_has_parameters(own, form):
+    strategy = parse_strategy(form.format(own))
+    assert (strategy.name, strategy.times, strategy.loud) == ("pop", 3, True)
+
+
+def test_only_a_strategy_with_tell_learns(own):
+    assert isinstance(parse_strategy(f"{own}:Learner"), LearningStrategy)
+    assert not isinstance(parse_strategy(f"{own}:OnlyOne"), LearningStrategy)
+
+
+def test_a_strategy_of_ones_own_can_be_in_a_mixture(own):
+    mixture = parse_strategy(f"mixture:{own}:OnlyOne(name=pop)=0.5,default=0.5")
+    asked = [mixture.ask(SPACE, trial, Stream(0, trial)) for trial in range(20)]
+    assert all(isinstance(q, Proposal) for q in asked)
+    assert {str(q.configuration) for q in asked} == {"-push pop -add", "push pop add"}
+
+
+@pytest.mark.parametrize(
+    ("tail", "says"),
+    [
+        ("OnlyOen", "did you mean 'OnlyOne'?"),
+        ("OnlyOne:nmae=pop", "no parameter 'nmae'; did you mean 'name'?"),
+        ("OnlyOne:times=often", "times is a number, not 'often'"),
+        ("NoStrategy", "no method ask"),
+        ("NUMBER", "NUMBER"),
+        ("NeedsMore", "size"),
+        ("Broken", "Broken"),
+    ],
+)
+def test_a_mistake_in_ones_own_strategy_gets_one_clear_line(own, tail, says):
+    with pytest.raises(UserError) as refused:
+        parse_strategy(f"{own}:{tail}")
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "tail", ["OnlyOne", "Leaning", "Leaning:heavy=pop,weight=0.5", "OnlyOne:name=pop"]
+)
+def test_the_stored_text_of_ones_own_strategy_is_enough_to_resume_in_another_process(
+    own, tail, tmp_path
+):
+    strategy = parse_strategy(f"{own}:{tail}")
+    resume = dedent(
+        """
+        import sys
+        from swarmtest import Space, Stream, parse_strategy
+        answer = parse_strategy(sys.argv[1]).ask(Space(["push", "pop", "add"]), 0, Stream())
+        print(getattr(answer, "configuration", answer))
+        """
+    )
+    child = subprocess.run(
+        [sys.executable, "-c", resume, strategy_text(strategy)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path.parent,
+    )
+    answer = strategy.ask(SPACE, 0, Stream())
+    expected = str(getattr(answer, "configuration", answer))
+    assert child.stdout.strip() == expected, child.stderr
+
+
+def test_the_text_of_a_mixture_with_ones_own_strategy_names_it_again(own):
+    mixture = parse_strategy(f"mixture:{own}:Leaning(heavy=pop)=0.5,default=0.5")
+    again = parse_strategy(strategy_text(mixture))
+    asked = [
+        [m.ask(SPACE, t, Stream(0, t)).configuration for t in range(20)] for m in (mixture, again)
+    ]
+    assert asked[0] == asked[1]

@@ -1,0 +1,177 @@
+"""default, sized, complete and activation: strategies that need no table and keep no memory."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from swarmtest import (
+    Activation,
+    Complete,
+    Default,
+    Feature,
+    Flag,
+    Sized,
+    Space,
+    Stream,
+    UserError,
+    at_least_one_of,
+    parse_strategy,
+    strategy_names,
+)
+
+SIX = Space([f"f{i}" for i in range(6)])
+FILES = Space(
+    [
+        Feature("open"),
+        Feature("read", requires=["open"]),
+        Feature("pipe", excludes=["open"]),
+        "stat",
+    ]
+)
+
+
+def asked(strategy, space, trials, seed=0):
+    return [strategy.ask(space, trial, Stream(seed, trial)) for trial in range(trials)]
+
+
+def five_sigma(p, trials):
+    return 5 * math.sqrt(p * (1 - p) / trials)
+
+
+def test_default_has_every_feature_in_every_test():
+    proposals = asked(Default(), SIX, 10)
+    assert {q.configuration for q in proposals} == {SIX.default()}
+    assert proposals[0].propensities == (1.0,)
+
+
+def test_default_draws_the_settings():
+    space = Space(["write", Flag("fsync")])
+    assert {q.configuration["fsync"] for q in asked(Default(), space, 30)} == {False, True}
+
+
+def test_default_says_so_when_not_all_features_go_together():
+    with pytest.raises(UserError, match="'pipe' excludes 'open'"):
+        Default().ask(FILES, 0, Stream())
+
+
+def test_sized_makes_every_size_equally_likely_and_every_feature_too():
+    trials = 3000
+    proposals = asked(Sized(), SIX, trials)
+    sizes = Counter(len(q.configuration.included) for q in proposals)
+    for size in range(1, 7):
+        assert abs(sizes[size] / trials - 1 / 6) < five_sigma(1 / 6, trials)
+    mean = sum(range(1, 7)) / 36
+    for name in SIX.feature_names:
+        found = sum(name in q.configuration for q in proposals) / trials
+        assert abs(found - mean) < five_sigma(mean, trials)
+
+
+def test_sized_stays_between_its_bounds():
+    sizes = {len(q.configuration.included) for q in asked(Sized(2, 4), SIX, 200)}
+    assert sizes == {2, 3, 4}
+
+
+def test_sized_logs_the_odds_of_the_size_it_drew():
+    for proposal in asked(Sized(), SIX, 50):
+        size = len(proposal.configuration.included)
+        assert proposal.propensities == (size / 6,)
+        assert proposal.origin == f"size {size}"
+
+
+@pytest.mark.parametrize("strategy", [Sized(1, 1), Sized()])
+def test_sized_keeps_constraints(strategy):
+    for proposal in asked(strategy, FILES, 300):
+        assert not FILES.violated(proposal.configuration.bits)
+
+
+def test_complete_has_each_subset_once_per_cycle():
+    proposals = asked(Complete(), SIX, 126)
+    assert sorted(q.configuration.bits for q in proposals[:63]) == list(range(1, 64))
+    assert proposals[63:] == proposals[:63]
+
+
+def test_complete_leaves_out_what_the_constraints_forbid():
+    space = Space(["a", "b", "c"], [at_least_one_of("a", "b")])
+    cycle = [q.configuration.bits for q in asked(Complete(), space, 6)]
+    assert sorted(cycle) == [bits for bits in range(1, 8) if bits & 0b011]
+
+
+def test_complete_logs_how_often_each_feature_is_in():
+    proposals = asked(Complete(), FILES, 40)
+    cycle = len({q.configuration for q in proposals})
+    for i in range(4):
+        found = sum(q.configuration.bits >> i & 1 for q in proposals[:cycle]) / cycle
+        assert proposals[0].propensities[i] == found
+
+
+def test_complete_takes_sixteen_features_and_refuses_more_with_a_better_idea():
+    assert asked(Complete(), Space(map(str, range(16))), 1)[0].configuration.bits == 1
+    with pytest.raises(UserError, match=r"17 features have 131,071.*at most 16.*covering"):
+        Complete().ask(Space(map(str, range(17))), 0, Stream())
+
+
+def test_activation_draws_every_weight_uniformly():
+    trials = 4000
+    weights = np.array([q.configuration.weights for q in asked(Activation(), SIX, trials)])
+    bound = math.sqrt(math.log(2e9) / (2 * trials)) + 1 / 65535  # Dvoretzky-Kiefer-Wolfowitz
+    for column in np.sort(weights, axis=0).T:
+        assert np.abs(column - np.arange(trials) / trials).max() < bound
+    correlation = np.corrcoef(weights.T) - np.eye(6)
+    assert np.abs(correlation).max() < 6 / math.sqrt(trials)
+
+
+def test_activation_says_in_the_configuration_how_weights_are_meant():
+    spends = Activation().ask(SIX, 0, Stream()).configuration
+    renormalised = Activation(renormalise=True).ask(SIX, 0, Stream()).configuration
+    assert not spends.renormalised
+    assert renormalised.renormalised
+    assert spends.weights == renormalised.weights
+
+
+def test_activation_keeps_constraints_and_logs_true_odds():
+    proposals = asked(Activation(), FILES, 2000)
+    assert not any(FILES.violated(q.configuration.bits) for q in proposals)
+    for i, name in enumerate(FILES.feature_names):
+        found = sum(name in q.configuration for q in proposals) / len(proposals)
+        odds = [(q.propensities * 4)[i] for q in proposals if q.propensities]
+        if odds:  # a strategy may say that it does not know
+            mean = sum(odds) / len(odds)
+            assert abs(found - mean) <= 5 * math.sqrt(0.25 / len(odds)), name
+
+
+@pytest.mark.parametrize("name", [n for n in strategy_names() if n != "mixture"])
+def test_every_strategy_can_be_asked_for_a_space_of_settings_alone(name):
+    space = Space([Flag("fsync"), Flag("sync")])
+    seen = {str(q.configuration) for q in asked(parse_strategy(name), space, 40)}
+    assert len(seen) == 4
+
+
+@pytest.mark.parametrize("name", [n for n in strategy_names() if n != "mixture"])
+def test_every_strategy_can_be_asked_for_a_single_feature(name):
+    for proposal in asked(parse_strategy(name), Space(["only"]), 30):
+        assert proposal.configuration.included == ("only",)
+
+
+@pytest.mark.parametrize("name", strategy_names())
+def test_every_strategy_but_default_keeps_the_constraints(name):
+    text = "mixture:coin=0.5,sized=0.5" if name == "mixture" else name
+    if name != "default":
+        for proposal in asked(parse_strategy(text), FILES, 150):
+            assert not FILES.violated(proposal.configuration.bits)
+
+
+@pytest.mark.parametrize("name", strategy_names())
+def test_every_strategy_answers_the_same_when_asked_again_and_in_another_order(name):
+    text = "mixture:coin=0.5,covering=0.5" if name == "mixture" else name
+    forward = asked(parse_strategy(text), SIX, 30)
+    strategy = parse_strategy(text)
+    backward = [strategy.ask(SIX, trial, Stream(0, trial)) for trial in reversed(range(30))]
+    assert forward == backward[::-1]
+
+
+@pytest.mark.parametrize("text", ["sized:low=0", "sized:low=4,high=2", "sized:low=1.5"])
+def test_sized_refuses_bounds_that_make_no_sense(text):
+    with pytest.raises(UserError, match="sized"):
+        parse_strategy(text)

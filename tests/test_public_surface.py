@@ -1,0 +1,91 @@
+"""What `import swarmtest` offers: everything documented with an example, nothing heavy loaded."""
+
+import doctest
+import importlib
+import inspect
+import json
+import pkgutil
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import swarmtest
+
+WITHOUT_EXAMPLE = {
+    "Constraint",
+    "LearningStrategy",
+    "Machine",
+    "Outcome",
+    "Progress",
+    "Proposal",
+    "Step",
+    "Store",
+    "Subject",
+    "weigh",
+}
+"""Gaps: public names whose docstring has no example yet. This list may only get shorter."""
+
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(swarmtest.__path__, "swarmtest.")
+    if not module.name.endswith("__main__")
+)
+
+
+@pytest.mark.parametrize("name", swarmtest.__all__)
+def test_every_public_name_is_explained(name):
+    text = inspect.getdoc(getattr(swarmtest, name))
+    assert text
+    assert text[0].isupper() or text[0] == "`"
+
+
+def test_every_public_name_has_an_example_but_for_known_gaps():
+    without = {n for n in swarmtest.__all__ if ">>>" not in inspect.getdoc(getattr(swarmtest, n))}
+    assert without == WITHOUT_EXAMPLE
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_example_in_a_docstring_is_true(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    flags = doctest.ELLIPSIS
+    failed, _ = doctest.testmod(importlib.import_module(name), optionflags=flags)
+    assert not failed
+
+
+def test_all_names_everything_that_is_public():
+    found = {
+        name
+        for name, value in vars(swarmtest).items()
+        if not name.startswith("_") and not isinstance(value, ModuleType)
+    }
+    assert found == set(swarmtest.__all__)
+    assert len(swarmtest.__all__) == len(set(swarmtest.__all__))
+
+
+def test_the_rooms_that_users_meet_name_everything_that_is_public_too():
+    for room in (
+        "swarmtest.space",
+        "swarmtest.strategies",
+        "swarmtest.store",
+        "swarmtest.campaign",
+    ):
+        module = importlib.import_module(room)
+        assert all(hasattr(module, name) for name in module.__all__), room
+
+
+def test_every_built_in_strategy_is_public():
+    classes = {
+        type(swarmtest.parse_strategy(n)) for n in swarmtest.strategy_names() if n != "mixture"
+    }
+    assert {cls.__name__ for cls in classes} <= set(swarmtest.__all__)
+
+
+def test_importing_swarmtest_loads_nothing_that_only_some_need():
+    program = "import swarmtest, sys, json; print(json.dumps(sorted(sys.modules)))"
+    child = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    loaded = {name.partition(".")[0] for name in json.loads(child.stdout)}
+    assert not loaded & {"hypothesis", "pyarrow", "rich", "pytest", "click"}
