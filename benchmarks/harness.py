@@ -40,7 +40,10 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     cells = [list(map(str, row)) for row in [head, *rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
     for number, row in enumerate(cells):
-        line = [c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths))]
+        line = [
+            c.ljust(w) if i == 0 else c.rjust(w)
+            for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        ]
         print("  ".join(line).rstrip())
         if number == 0:
             print("  ".join("-" * w for w in widths))

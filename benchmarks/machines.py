@@ -113,7 +113,7 @@ class Ratio(Machine):
 
 
 class OpenFiles(Machine):
-    """64 opens without a close among 9 file-system calls (swarm testing, section 2.1); 512 steps."""
+    """64 opens without a close, 9 file-system calls, 512 steps (swarm testing, section 2.1)."""
 
     steps = 512
 

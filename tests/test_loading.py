@@ -14,6 +14,7 @@ from swarmtest.loading import load_module, load_object, split_reference
 def _forget_imports(monkeypatch):
     """Modules of one test are unknown to the next."""
     monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.delitem(sys.modules, "stack", raising=False)  # examples/stack.py, by other tests
     known = set(sys.modules)
     yield
     for name in set(sys.modules) - known:

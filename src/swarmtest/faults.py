@@ -23,6 +23,8 @@ _STANDARD = tuple(
 _FRAMES = 3
 _CYCLE = 20
 _LONGEST = 160
+_LONGEST_MESSAGE = 4_000
+_LONGEST_DETAILS = 20_000
 
 _VARYING = (
     (re.compile(r"0x[0-9a-fA-F]+"), "0x?"),
@@ -69,8 +71,8 @@ def exception_text(error: BaseException) -> str:
     """Type and normalised message."""
     name = type(error).__name__
     try:
-        message = normalised(str(error))
-    except Exception:
+        message = normalised(str(error)[:_LONGEST_MESSAGE])
+    except BaseException:
         message = "(its message cannot be printed)"
     return f"{name}: {message}" if message else name
 
@@ -78,10 +80,13 @@ def exception_text(error: BaseException) -> str:
 def _details(error: BaseException) -> str:
     try:
         text = "".join(traceback.format_exception(error, limit=-30))
-    except Exception:
+    except BaseException:
         # An exception whose own methods raise must still become a recorded fault.
         frames = traceback.format_tb(error.__traceback__, limit=-30)
         text = "".join([*frames, f"{type(error).__name__} (it cannot be printed)\n"])
+    if len(text) > _LONGEST_DETAILS:
+        half = _LONGEST_DETAILS // 2
+        text = f"{text[:half]}\n... {len(text) - 2 * half:,} characters ...\n{text[-half:]}"
     return _encodable(text)
 
 
@@ -125,8 +130,10 @@ def python_stack_of_dump(dump: str) -> list[str]:
     names = []
     for line in dump.splitlines():
         found = re.match(r'\s+File "([^"]+)", line \d+ in (\S+)', line)
-        if found and found[1] != "<string>" and not _is_foreign(found[1]):
+        if found and found[1].startswith(("<swarmtest", _OWN)):
+            break  # from here on it is the engine that called the test
+        if found and not _is_foreign(found[1]):
             names.append(found[2])
-        elif names and line.startswith(("Thread", "Extension modules")):
+        elif names and not found:
             break
     return names[:_FRAMES]

@@ -12,6 +12,7 @@ import gc
 import json
 import os
 import resource
+import select
 import signal
 import sys
 import time
@@ -79,6 +80,21 @@ class Child:
         os.close(down_read)
         os.close(up_write)
         self.frames = wire.Frames(up_read)
+        self.silent = False
+        """Whether nothing more can come: it is dead, or has closed its pipe."""
+        # A process that the program forked may hold the pipe open after the child's death, so its
+        # end alone does not tell. Linux can be asked to wake us up; elsewhere we look regularly.
+        self.death_notice = [os.pidfd_open(self.pid)] if hasattr(os, "pidfd_open") else []
+
+    def hear(self, ready: bool) -> list[Any]:
+        """The messages that have arrived; `ready`: there is something to read."""
+        # In this order: what a child said before its death is in the pipe when it is dead.
+        dead = self.death() is not None
+        frames = self.frames.receive() if ready else []
+        while dead and not self.frames.ended and select.select([self.frames.fd], [], [], 0)[0]:
+            frames += self.frames.receive()
+        self.silent = dead or self.frames.ended
+        return frames
 
     def send(
         self,
@@ -97,13 +113,14 @@ class Child:
 
     def kill(self, asked: bool = False) -> None:
         """End it at once."""
-        self._asked = self._asked or asked
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+        if self._death is None:
+            self._asked = self._asked or asked
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
 
     def kill_with_stack(self) -> None:
         """End a child that hangs, after it has written where (faulthandler works even in C)."""
-        if not self._timed_out:
+        if not self._timed_out and self._death is None:
             self._timed_out = True
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGUSR2)
@@ -117,9 +134,18 @@ class Child:
             if pid:
                 cpu_ns = int((usage.ru_utime + usage.ru_stime) * 1e9)
                 self._death = Death(status, cpu_ns, self._timed_out, self._asked)
-                os.close(self._down)
-                os.close(self.frames.fd)
+                self._end_family()
         return self._death
+
+    def close(self) -> None:
+        """Let go of the pipes."""
+        for fd in (self._down, self.frames.fd, *self.death_notice):
+            os.close(fd)
+
+    def _end_family(self) -> None:
+        """End what the program had started and left behind: it is the test's, and so is its end."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
 
 
 def _live(worker: Worker, cell: memoryview, stderr: int, memory: int, down: int, up: int) -> None:
@@ -136,7 +162,7 @@ def _live(worker: Worker, cell: memoryview, stderr: int, memory: int, down: int,
     except UserError as error:
         wire.send(up, ("error", str(error)))
     except BaseException:
-        wire.send(up, ("error", f"a worker failed outside a test:\n{traceback.format_exc()}"))
+        wire.send(up, ("error", f"a bug in swarmtest, please report it:\n{traceback.format_exc()}"))
     finally:
         os._exit(0)
 
@@ -179,14 +205,17 @@ def _serve(
     _tell(up, ("done", None))
 
 
-def prepare_child(stderr: int, memory: int) -> None:
+def prepare_child(stderr: int, memory: int, *, quiet: bool = True) -> None:
     """Make a forked process fit to run a test: silent, limited, and able to tell how it died."""
+    # A group of its own: a program that signals its whole group must not hit us.
+    os.setpgid(0, 0)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
-    os.dup2(null, 1)
-    os.dup2(stderr, 2)
+    if quiet:
+        os.dup2(null, 1)
+        os.dup2(stderr, 2)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     faulthandler.enable(file=stderr, all_threads=False)
     faulthandler.register(signal.SIGUSR2, file=stderr, all_threads=False)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import json
 import mmap
+import os
 import pickle
 import select
 import signal
@@ -35,6 +36,7 @@ from swarmtest.result import Result, Verdict
 from swarmtest.seeds import seed_of_test
 from swarmtest.space import Proposal
 
+_LONGEST_DUMP = 20_000
 _GRACE = 0.4
 """Seconds that a stopped child has to finish its test before it is killed."""
 
@@ -111,7 +113,7 @@ class Host:
             child.send(left, told, careful=careful)
             if self._finishes(child, left):
                 continue
-            death = self._bury(child, left)
+            death = self._bury(child)
             victim = self._cell[TRIAL]
             if death.asked or victim not in left:
                 continue
@@ -124,30 +126,32 @@ class Host:
             left.remove(victim)
 
     def _finishes(self, child: Child, left: list[int]) -> bool:
-        """Relay a child's rows until its batch is done, or it is dead (False)."""
-        while True:
-            ready, _, _ = select.select([child.frames.fd, self._up], [], [], self._patience())
-            if child.frames.fd in ready:
-                for kind, body in child.frames.receive():
-                    if kind == "done":
-                        return True
+        """Relay a child's rows until its batch is done, or it cannot tell any more (False)."""
+        while not child.silent:
+            for kind, body in self._heard(child):
+                if kind != "done":
                     self._relay(kind, body, left)
-                if child.frames.ended:
-                    return False
-            if self._up in ready and not self._stopped and self._is_stop():
-                self._cell[STOP] = 1
-                self._stopped = time.monotonic()
+                elif self._stopped or not left:  # a copy that the program forked may say it early
+                    return True
             if self._stopped and time.monotonic() - self._stopped > _GRACE:
                 child.kill(asked=True)
             elif self._overdue():
                 child.kill_with_stack()
+        return False
 
-    def _is_stop(self) -> bool:
-        self._waiting += self._frames.receive()
-        return self._frames.ended or any(kind == "stop" for kind, _ in self._waiting)
+    def _heard(self, child: Child) -> list[Any]:
+        """What a child said within a moment; also listens for the campaign's word to stop."""
+        watched = [child.frames.fd, self._up, *child.death_notice]
+        ready, _, _ = select.select(watched, [], [], self._patience())
+        if self._up in ready and not self._stopped:
+            self._waiting += self._frames.receive()
+            if self._frames.ended or any(kind == "stop" for kind, _ in self._waiting):
+                self._cell[STOP] = 1
+                self._stopped = time.monotonic()
+        return child.hear(child.frames.fd in ready)
 
     def _patience(self) -> float:
-        return 0.05 if self._cell[STOP] else max(0.005, min(0.25, self._setup.timeout / 8))
+        return 0.05 if self._stopped else max(0.005, min(0.25, self._setup.timeout / 8))
 
     def _overdue(self) -> bool:
         running = self._cell[TRIAL] != IDLE
@@ -166,14 +170,13 @@ class Host:
         if kind == "error":
             raise _Failed
 
-    def _bury(self, child: Child, left: list[int]) -> Death:
-        """How a child ended whose pipe has ended; one that lives on without it gets its time."""
-        for kind, body in child.frames.drain():
-            self._relay(kind, body, left)
+    def _bury(self, child: Child) -> Death:
+        """How a child ended that is silent; one that lives on in silence gets its time."""
         self._child = None
         while True:
             death = child.death()
             if death is not None:
+                child.close()
                 return death
             if self._stopped or self._frames.ended:
                 child.kill(asked=True)
@@ -206,20 +209,19 @@ class Host:
         child = self._new_child()
         child.send([trial], [_plain(proposal)], journal=True)
         told: list[Any] = []
-        while not child.frames.ended and ("done", None) not in told[-1:]:
-            ready, _, _ = select.select([child.frames.fd, self._up], [], [], self._patience())
-            if child.frames.fd in ready:
-                told += child.frames.receive()
-            elif self._overdue() or (self._up in ready and self._is_stop()):
+        while not child.silent and ("done", None) not in told[-1:]:
+            told += self._heard(child)
+            if self._overdue() or self._stopped:
                 break
         child.kill(asked=True)
-        self._bury(child, [])
+        self._bury(child)
         steps = [json.loads(body) for kind, body in told if kind == "step"]
         return self._job.subject.test_of_journal(steps, proposal.configuration)
 
     def _dump(self) -> str:
-        self._stderr.seek(0)
-        text = self._stderr.read()[-20_000:].decode(errors="replace")
+        size = self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, size - _LONGEST_DUMP))
+        text = self._stderr.read().decode(errors="replace")
         self._stderr.seek(0)
         self._stderr.truncate()
         return text
@@ -232,8 +234,7 @@ class Host:
     def _end_child(self) -> None:
         if self._child is not None:
             self._child.kill(asked=True)
-            while self._child.death() is None:
-                time.sleep(0.002)
+            self._bury(self._child)
 
 
 def _plain(proposal: Proposal) -> tuple[bytes, tuple[float, ...], str]:

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from typing import Any
 
-from swarmtest.campaign.worker import STOP, Batch, Job, Worker, restored
+from swarmtest.campaign.worker import Batch, Job, Worker, restored
 
 
 class InlineEngine:
@@ -15,6 +15,7 @@ class InlineEngine:
     def __init__(self, job: Job) -> None:
         self._worker = Worker(job)
         self._batches: deque[tuple[list[int], list[Any] | None]] = deque()
+        self._finished: list[Batch] = []
         self._cell = [0, 0, 0]
         self.rate = 0.0
 
@@ -26,7 +27,7 @@ class InlineEngine:
     @property
     def busy(self) -> bool:
         """Whether any batch is waiting."""
-        return bool(self._batches)
+        return bool(self._batches or self._finished)
 
     def feed(self, trials: list[int], told: list[Any] | None) -> None:
         """Take a batch; it runs in `collect`."""
@@ -34,20 +35,20 @@ class InlineEngine:
 
     def collect(self, timeout: float) -> list[Any]:
         """Run a batch."""
-        if not self._batches:
-            return []
+        if self._finished or not self._batches:
+            return self._taken()
         trials, told = self._batches.popleft()
         space = self._worker.job.subject.space
         proposals = self._worker.proposals(trials) if told is None else restored(space, told)
-        found: list[Batch] = []
         start = time.monotonic()
-        try:
-            self._worker.run(trials, proposals, self._cell, found.append)
-        except KeyboardInterrupt:
-            self._cell[STOP] = 1
-            raise
+        # What was finished before Ctrl-C is collected by the next call.
+        self._worker.run(trials, proposals, self._cell, self._finished.append)
         self.rate = len(trials) / max(time.monotonic() - start, 1e-6)
-        return [batch.message() for batch in found]
+        return self._taken()
+
+    def _taken(self) -> list[Any]:
+        taken, self._finished = self._finished, []
+        return [batch.message() for batch in taken if batch.rows]
 
     def stop(self) -> None:
         """Drop what is waiting."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import select
@@ -27,13 +28,15 @@ def run_isolated(run: Callable[[], Result], seconds: float, memory: int = 0) -> 
         if pid == 0:
             os.close(read)
             try:
-                prepare_child(stderr.fileno(), memory)
+                prepare_child(stderr.fileno(), memory, quiet=False)
                 _answer(run, write)
             finally:
                 os._exit(0)
         os.close(write)
         data, timed_out = _gather(read, pid, seconds)
         _, status, usage = os.wait4(pid, 0)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)  # what the program started and left behind
         cpu_ns = int((usage.ru_utime + usage.ru_stime) * 1e9)
         if data:
             answer = pickle.loads(data)
@@ -62,17 +65,21 @@ def _gather(read: int, pid: int, seconds: float) -> tuple[bytes, bool]:
     data = b""
     timed_out = False
     while True:
-        ready, _, _ = select.select([read], [], [], max(0.0, deadline - time.monotonic()))
+        # A process that the program forked may hold the pipe open after the end, so look often.
+        ready, _, _ = select.select([read], [], [], 0.02)
         if ready:
             chunk = os.read(read, 1 << 16)
             if not chunk:
                 break
             data += chunk
-        elif not timed_out:
+        elif os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            break
+        elif time.monotonic() > deadline:
             timed_out = True
-            os.kill(pid, signal.SIGUSR2)
-            time.sleep(0.05)
-            os.kill(pid, signal.SIGKILL)
-            deadline += 5.0
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGUSR2)
+                time.sleep(0.05)
+                os.killpg(pid, signal.SIGKILL)
+            break
     os.close(read)
     return data, timed_out

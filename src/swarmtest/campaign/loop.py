@@ -9,8 +9,10 @@ from typing import Any, Protocol, TypeAlias
 
 from swarmtest.campaign.budget import Budget, Progress
 from swarmtest.campaign.recorder import Recorder
-from swarmtest.campaign.worker import Job, Worker
+from swarmtest.campaign.worker import Job, Worker, mistake_in
+from swarmtest.errors import UserError
 from swarmtest.store import FaultRecord, Store
+from swarmtest.targets import unpack_hits
 
 _BATCH_SECONDS = 0.2
 _LARGEST_BATCH = 5000
@@ -75,8 +77,12 @@ class Loop:
     def relearn(self, store: Store, campaign: int) -> None:
         """Tell a learning strategy what an earlier run found."""
         if self._learns:
+            targets = store.targets()
+            names, place = list(targets.values()), {id: i for i, id in enumerate(targets)}
             for trial in store.trials(campaign):
-                self._tell(((trial._replace(hits=None),), (), (), ()))
+                hits = [place[id] for id in unpack_hits(trial.hits)] if trial.hits else None
+                row = (*trial[:10], hits, *trial[11:])
+                self._tell(((row,), names, (), ()))
 
     def until_done(self, wall_before: float) -> tuple[str, bool]:
         """Run; why it ended, and whether the user ended it."""
@@ -156,4 +162,9 @@ class Loop:
 
     def _tell(self, batch: tuple[Any, ...]) -> None:
         for result in self._recorder.results(batch):
-            self._strategy.tell(result)  # type: ignore[attr-defined]
+            try:
+                self._strategy.tell(result)  # type: ignore[attr-defined]
+            except (UserError, KeyboardInterrupt):
+                raise
+            except Exception as error:
+                raise mistake_in(self._strategy, "tell", error) from None

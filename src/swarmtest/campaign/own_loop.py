@@ -53,7 +53,7 @@ class Trial:
         self.rng = random.Random(seed)
         """The test's own random source: draw from it, and the test can be repeated."""
         self.result: Result | None = None
-        self._proposal = proposal
+        self.proposal = proposal
         self._names = self.configuration.included
         self._used: dict[str, int] = {}
         self._events: set[str] = set()
@@ -190,32 +190,44 @@ class swarm:
 
     def _trials(self, recorder: Recorder) -> Iterator[Trial]:
         worker = Worker(_loop_job(self.space, self.strategy, self.seed))
-        learns = hasattr(self.strategy, "tell")
         begun = flushed = time.monotonic()
         number = 0
         while not self.progress.reached(self._budget):
             cpu, wall = time.process_time_ns(), time.monotonic_ns()
             proposal = worker.propose(number)
             trial = Trial(number, seed_of_test(self.seed, number), proposal)
-            yield trial
+            try:
+                yield trial
+            except GeneratorExit:
+                # The loop was left by `break` or an exception: a trial that is recorded counts.
+                if trial.result is not None:
+                    self._note(worker, recorder, trial, cpu, wall)
+                raise
             if trial.result is None:
                 raise UserError(
                     f"trial {number} was not recorded: call trial.record(failed=...) in the loop, "
                     "or put its body under `with trial:`"
                 )
-            batch = Batch()
-            cpu, wall = time.process_time_ns() - cpu, time.monotonic_ns() - wall
-            worker.note(batch, number, proposal, trial.seed, trial.result, cpu, wall)
-            recorder.add(batch.message())
-            if learns:
-                for result in recorder.results(batch.message()):
-                    self.strategy.tell(result)  # type: ignore[attr-defined]
+            self._note(worker, recorder, trial, cpu, wall)
             now = time.monotonic()
             self.progress.wall_seconds = now - begun
             if now - flushed > _FLUSH_SECONDS:
                 recorder.flush()
                 flushed = now
             number += 1
+
+    def _note(
+        self, worker: Worker, recorder: Recorder, trial: Trial, cpu_since: int, wall_since: int
+    ) -> None:
+        assert trial.result is not None
+        batch = Batch()
+        cpu = time.process_time_ns() - cpu_since
+        wall = time.monotonic_ns() - wall_since
+        worker.note(batch, trial.number, trial.proposal, trial.seed, trial.result, cpu, wall)
+        recorder.add(batch.message())
+        if hasattr(self.strategy, "tell"):
+            for result in recorder.results(batch.message()):
+                self.strategy.tell(result)
 
     def _record(self) -> CampaignRecord:
         return CampaignRecord(

@@ -11,7 +11,7 @@ from swarmtest.result import Fault, Result, Verdict
 from swarmtest.space import Configuration, Space
 from swarmtest.store import FaultRecord, Store, TestRecord, TrialRecord
 from swarmtest.store.records import unpack_counts
-from swarmtest.targets import pack_hits
+from swarmtest.targets import pack_hits, unpack_hits
 
 _ROWS = 1000
 
@@ -46,10 +46,14 @@ class Recorder:
         self.progress.cpu_seconds = summary["cpu_ns"] / 1e9
         self.faults = {fault.id: fault for fault in self._store.faults(self._campaign)}
         self.progress.faults = len(self.faults)
+        hits = set()
         for trial in self._store.trials(self._campaign):
-            if not self.never_used:
-                break
-            self._watch_use(trial)
+            if self.never_used:
+                self._watch_use(trial)
+            if trial.hits:
+                hits.update(unpack_hits(trial.hits))
+        self._target_ids = {name: id for id, name in self._store.targets(hits).items()}
+        self.progress.targets = len(self._target_ids)
 
     def add(self, batch: tuple[Any, ...]) -> list[str]:
         """Take a worker's batch; the ids of faults that are new."""

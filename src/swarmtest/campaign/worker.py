@@ -8,16 +8,20 @@ test, so that whoever watches knows which test was running when the worker hung 
 from __future__ import annotations
 
 import functools
+import os
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from swarmtest.errors import UserError
+from swarmtest.faults import exception_text
 from swarmtest.result import Fault, Result
 from swarmtest.seeds import Stream, seeds_of_tests, trial_key
 from swarmtest.space import Configuration, Proposal
 from swarmtest.store.records import pack_counts, pack_floats
-from swarmtest.strategies import Strategy
+from swarmtest.strategies import Strategy, strategy_text
 from swarmtest.subjects.subject import Subject
 
 TRIAL, STARTED, STOP = 0, 1, 2
@@ -65,6 +69,7 @@ class Worker:
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        job.subject.keep_tests = job.keep_tests
         self.best: dict[str, tuple[int, int]] = {}
         self._stream = Stream(job.seed)
 
@@ -81,8 +86,18 @@ class Worker:
     def propose(self, trial: int) -> Proposal:
         """What the strategy proposes for one trial."""
         self._stream.rekey(trial_key(self.job.seed, trial))
-        answer = self.job.strategy.ask(self.job.subject.space, trial, self._stream)
-        return answer if isinstance(answer, Proposal) else Proposal(answer)
+        try:
+            answer = self.job.strategy.ask(self.job.subject.space, trial, self._stream)
+        except (UserError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            raise mistake_in(self.job.strategy, "ask", error) from None
+        if isinstance(answer, Proposal):
+            return answer
+        if not isinstance(answer, Configuration):
+            name = strategy_text(self.job.strategy)
+            raise UserError(f"strategy {name!r}: ask answers a configuration, not {answer!r}")
+        return Proposal(answer)
 
     def _one_by_one(self, trials: Sequence[int]) -> Iterator[Proposal]:
         for trial in trials:
@@ -100,29 +115,33 @@ class Worker:
 
         `careful`: now and then is after every test.
         """
-        execute = self.job.subject.execute
+        execute, process = self.job.subject.execute, os.getpid()
         seeds = seeds_of_tests(self.job.seed, trials)
         batch = Batch()
         cpu, wall = time.process_time_ns(), time.monotonic_ns()
         flushed = wall
-        going = True
-        for trial, seed, proposal in zip(trials, seeds, proposals, strict=True):
-            if cell[STOP]:
-                going = False
-                break
-            cell[TRIAL] = trial
-            cell[STARTED] = wall
-            result = execute(proposal.configuration, seed)
-            cpu_now, wall_now = time.process_time_ns(), time.monotonic_ns()
-            self.note(batch, trial, proposal, seed, result, cpu_now - cpu, wall_now - wall)
-            cpu, wall = cpu_now, wall_now
-            if careful or wall - flushed > _FLUSH_NS or len(batch.rows) >= _FLUSH_ROWS:
-                flush(batch)
-                batch = Batch()
-                flushed = wall
-        flush(batch)
-        cell[TRIAL] = IDLE
-        return going
+        try:
+            for trial, seed, proposal in zip(trials, seeds, proposals, strict=True):
+                if cell[STOP]:
+                    return False
+                cell[STARTED] = wall
+                cell[TRIAL] = trial
+                result = execute(proposal.configuration, seed)
+                if os.getpid() != process:
+                    # The program forked, and its child came back here: one of us is enough.
+                    os._exit(0)
+                cpu_now, wall_now = time.process_time_ns(), time.monotonic_ns()
+                self.note(batch, trial, proposal, seed, result, cpu_now - cpu, wall_now - wall)
+                cpu, wall = cpu_now, wall_now
+                if careful or wall - flushed > _FLUSH_NS or len(batch.rows) >= _FLUSH_ROWS:
+                    flush(batch)
+                    batch = Batch()
+                    flushed = wall
+            return True
+        finally:
+            # Told before the cell says idle: if this fails, the test is still the one at hand.
+            flush(batch)
+            cell[TRIAL] = IDLE
 
     def note(
         self,
@@ -180,6 +199,15 @@ class Worker:
                 result.test,
             )
         return fault_id
+
+
+def mistake_in(strategy: Strategy, method: str, error: Exception) -> UserError:
+    """One line about an exception in a user's strategy: what, and where."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return UserError(
+        f"strategy {strategy_text(strategy)!r}: {method} raised "
+        f"{exception_text(error)} ({frame.filename}:{frame.lineno})"
+    )
 
 
 @functools.lru_cache(maxsize=1024)

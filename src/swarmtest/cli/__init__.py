@@ -42,7 +42,10 @@ def main() -> None:
         click.echo(f"swarmtest: {error}", err=True)
         status = 2
     except click.ClickException as error:
-        error.show()
+        hint = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else ""
+        try_help = f" (see `{hint} --help`)" if hint else ""
+        message = " ".join(error.format_message().split())
+        click.echo(f"swarmtest: {message}{try_help}", err=True)
         status = 2
     except (click.Abort, KeyboardInterrupt):
         click.echo("swarmtest: interrupted", err=True)

@@ -22,6 +22,7 @@ from swarmtest.store import Store
 from swarmtest.subjects.loading import SubjectReference
 
 _HEAD = ("campaign", "begun", "subject", "strategy", "seed", "status", "tests", "faults")
+_NUMBERS = ("campaign", "seed", "tests", "faults")
 _FEATURES = ("feature", "allowed in", "used in", "times", "fails if allowed", "fails if not")
 
 
@@ -34,7 +35,9 @@ def list_campaigns(store: str | None, as_json: bool) -> None:
     rows = campaign_rows(opened)
     if as_json:
         for row in rows:
-            click.echo(json.dumps(dict(zip(_HEAD, row, strict=True))))
+            values = dict(zip(_HEAD, row, strict=True))
+            numbers = {k: int(values[k].replace(",", "")) for k in _NUMBERS}
+            click.echo(json.dumps(values | numbers))
     elif rows:
         click.echo(table(_HEAD, rows, right="r   r rr"))
     else:

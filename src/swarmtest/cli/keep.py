@@ -24,7 +24,12 @@ def export(campaign: int | None, kind: str | None, output: str, store: str | Non
     number = latest_campaign(opened, campaign)
     if kind is None:
         ending = output.rpartition(".")[2].lower()
-        kind = ending if ending in FORMATS else "csv"
+        if output != "-" and ending not in FORMATS:
+            raise UserError(
+                f"{output}: the name does not say the format: end it in .{' or .'.join(FORMATS)}, "
+                "or pass --format"
+            )
+        kind = ending if output != "-" else "csv"
     try:
         with click.open_file(output, "wb") as out:
             export_campaign(opened, number, kind, cast(BinaryIO, out))

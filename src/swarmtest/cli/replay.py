@@ -45,7 +45,7 @@ def replay(
         subject, data, recorded = _from_file(Path(test))
     code = subject.code(data)
     if save is not None:
-        Path(save).write_text(code if save.endswith(".py") else json.dumps(data, indent=1) + "\n")
+        _save(Path(save), code, data)
     click.echo(code.rstrip())
     if no_run:
         return 0
@@ -54,6 +54,13 @@ def replay(
     result = run_isolated(lambda: subject.replay(data), parse_seconds(timeout))
     click.echo("\n" + _verdict(result, recorded))
     return int(result.verdict == Verdict.FAILED)
+
+
+def _save(path: Path, code: str, data: Any) -> None:
+    try:
+        path.write_text(code if path.suffix == ".py" else json.dumps(data, indent=1) + "\n")
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _from_store(
@@ -72,10 +79,11 @@ def _from_store(
     subject = SubjectReference.from_json(reference).load()
     kept = opened.test(campaign, number)
     if kept is not None:
-        return subject, json.loads(kept), trial.fault or ""
-    configuration = Configuration.from_bytes(subject.space, trial.configuration)
-    data = _regenerated(subject, configuration, trial.seed, seconds)
-    return subject, data, trial.fault or ""
+        data = json.loads(kept)
+    else:
+        configuration = Configuration.from_bytes(subject.space, trial.configuration)
+        data = _regenerated(subject, configuration, trial.seed, seconds)
+    return subject, data | {"reference": reference}, trial.fault or ""
 
 
 def _regenerated(
@@ -100,10 +108,13 @@ def _from_file(path: Path) -> tuple[MachineSubject, Any, None]:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:
         raise UserError(f"{path} is not JSON: {error}") from None
-    if not isinstance(data, dict) or "subject" not in data:
+    if not isinstance(data, dict) or not isinstance(data.get("subject"), str):
         raise UserError(f"{path} is not a test that `swarmtest replay --save` wrote")
-    api = bool(data.get("api", False))
-    return SubjectReference(data["subject"], api=api).load(), data, None
+    try:
+        reference = SubjectReference.from_json(data.get("reference", {"text": data["subject"]}))
+    except (KeyError, TypeError, AttributeError):
+        raise UserError(f"{path}: its 'reference' is broken") from None
+    return reference.load(), data, None
 
 
 def _verdict(result: Result, recorded: str | None) -> str:

@@ -73,6 +73,8 @@ def run(path: str, **options: Any) -> int:
     PATH is a Python file or module with a Machine; with --api, MODULE:CLASS or FILE.py::CLASS is
     any class. Without limits, a campaign ends after 10,000 tests or 60 seconds.
     """
+    if options["raises"] and not options["api"]:
+        raise UserError("--raises goes with --api; a machine's actions say raises= themselves")
     reference = SubjectReference(
         path, options["api"], parse_steps(options["steps"]), tuple(options["raises"])
     )

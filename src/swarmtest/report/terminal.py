@@ -12,7 +12,7 @@ from swarmtest.campaign.campaign import Outcome
 from swarmtest.space import Configuration, Space
 from swarmtest.store import DEFAULT_PATH, CampaignRecord, FaultRecord, Store
 from swarmtest.store.records import unpack_counts
-from swarmtest.subjects.machine_test import MachineTest, argument_code
+from swarmtest.subjects.machine_test import MachineTest
 
 _LINES = 40
 """A test longer than this is cut in the report; `swarmtest replay` prints it whole."""
@@ -68,7 +68,7 @@ def test_code(test: str | None, subject: Any) -> str:
         code: str = subject.code(data)
         return code
     steps = MachineTest.from_json(data).steps
-    return "\n".join(f"{s.action}({', '.join(map(argument_code, s.arguments))})" for s in steps)
+    return "\n".join(f"{s.action}({', '.join(map(json.dumps, s.arguments))})" for s in steps)
 
 
 def fault_configurations(

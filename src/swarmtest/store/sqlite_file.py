@@ -12,15 +12,18 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from swarmtest.errors import UserError
 from swarmtest.store.schema import APPLICATION_ID, PAGE_SIZE, SCHEMA, VERSION
 
+T = TypeVar("T")
+_NAP = 0.1
+"""Seconds that SQLite itself waits for a lock, deaf to Ctrl-C."""
 MEMORY = ":memory:"
 """The path of a store that lives as long as its process; for tests."""
 
@@ -44,7 +47,9 @@ class SqliteFile:
         """
         with translated(self._path, self._timeout):
             try:
-                return self._connection.execute(query, values).fetchall()
+                return _patiently(
+                    lambda: self._connection.execute(query, values).fetchall(), self._timeout
+                )
             except OverflowError:  # a number beyond 63 bits, asked for by a user: no row has it
                 return []
 
@@ -52,7 +57,7 @@ class SqliteFile:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Write: all of it or, after an error, nothing."""
         with translated(self._path, self._timeout):
-            self._connection.execute("BEGIN IMMEDIATE")
+            _patiently(lambda: self._connection.execute("BEGIN IMMEDIATE"), self._timeout)
             try:
                 yield self._connection
                 self._connection.execute("COMMIT")
@@ -80,10 +85,11 @@ def connect(path: str, *, read_only: bool, timeout: float) -> sqlite3.Connection
     if path != MEMORY:
         _prepare_place(Path(path), read_only)
     with translated(path, timeout):
-        connection = _connect(path, "ro" if read_only else "rwc", timeout)
+        connection = _connect(path, "ro" if read_only else "rwc")
         try:
             if read_only:
-                connection = _readable(connection, path, timeout)
+                opened = connection
+                connection = _patiently(lambda: _readable(opened, path), timeout)
             _adopt(connection, path, read_only, timeout)
         except BaseException:
             connection.close()
@@ -102,12 +108,12 @@ def translated(path: str, timeout: float) -> Iterator[None]:
         raise UserError(_explain(error, path, timeout)) from error
 
 
-def _connect(path: str, mode: str, timeout: float) -> sqlite3.Connection:
+def _connect(path: str, mode: str) -> sqlite3.Connection:
     uri = "file::memory:"
     if path != MEMORY:  # three slashes: what follows two would be taken for a host
         uri = f"file:///{quote(os.fsencode(os.path.abspath(path)).lstrip(b'/'))}?mode={mode}"
     # isolation_level=None: sqlite3 opens no transactions of its own.
-    return sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)
+    return sqlite3.connect(uri, uri=True, timeout=_NAP, isolation_level=None)
 
 
 def _prepare_place(path: Path, read_only: bool) -> None:
@@ -137,7 +143,7 @@ def no_store(path: str | Path) -> str:
     return f"no store at {path}: run `swarmtest run` first or pass --store"
 
 
-def _readable(connection: sqlite3.Connection, path: str, timeout: float) -> sqlite3.Connection:
+def _readable(connection: sqlite3.Connection, path: str) -> sqlite3.Connection:
     """A read-only connection that also works where SQLite may not put its `-shm` file."""
     try:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -149,13 +155,13 @@ def _readable(connection: sqlite3.Connection, path: str, timeout: float) -> sqli
         if not os.access(path, os.R_OK):
             raise
         connection.close()
-        return _connect(path, "ro&immutable=1", timeout)
+        return _connect(path, "ro&immutable=1")
     return connection
 
 
 def _adopt(connection: sqlite3.Connection, path: str, read_only: bool, timeout: float) -> None:
     """Check that the file is a store, or make an empty one into one."""
-    empty = _is_empty(connection, path)
+    empty = _patiently(lambda: _is_empty(connection, path), timeout)
     if read_only:
         if empty:
             raise UserError(no_store(path))
@@ -205,28 +211,31 @@ def _create(connection: sqlite3.Connection, timeout: float) -> None:
     # Both have to come before the first page is written, which switching to WAL does.
     connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    _switch_to_wal(connection, timeout)
-    connection.executescript(SCHEMA)
+    _patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"), timeout)
+    _patiently(lambda: connection.executescript(SCHEMA), timeout)
     try:
         version = importlib.metadata.version("swarmtest")
     except importlib.metadata.PackageNotFoundError:
         version = "unknown"
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    connection.execute(
-        "INSERT OR IGNORE INTO meta VALUES ('created', ?), ('created_by', ?)",
-        (now, f"swarmtest {version}"),
-    )
+    insert = "INSERT OR IGNORE INTO meta VALUES ('created', ?), ('created_by', ?)"
+    values = (now, f"swarmtest {version}")
+    _patiently(lambda: connection.execute(insert, values), timeout)
 
 
-def _switch_to_wal(connection: sqlite3.Connection, timeout: float) -> None:
-    # SQLite does not wait here when another process is switching too, so we do.
+def _patiently(call: Callable[[], T], timeout: float) -> T:
+    """Call again while another process holds the lock, up to `timeout` seconds.
+
+    SQLite can wait by itself, but deaf to Ctrl-C, and it does not wait at all where another
+    process is switching to WAL at the same time.
+    """
     deadline = time.monotonic() + timeout
     while True:
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
+            return call()
         except sqlite3.OperationalError as error:
-            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            busy = code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
             if not busy or time.monotonic() > deadline:
                 raise
             time.sleep(0.005)

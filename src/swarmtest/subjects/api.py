@@ -13,7 +13,7 @@ import itertools
 import random
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from swarmtest.errors import UserError, did_you_mean
 from swarmtest.subjects.hints import generator_of_hint, hints_of
@@ -28,13 +28,16 @@ TOLERATED: tuple[type[Exception], ...] = (
 )
 """Exceptions by which Python code refuses bad arguments or states."""
 
+Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
+"""Values by position and by name."""
+
 _OPERATORS: dict[str, str] = {
     "__len__": "len({0})",
     "__contains__": "{1} in {0}",
     "__getitem__": "{0}[{1}]",
     "__setitem__": "{0}[{1}] = {2}",
     "__delitem__": "del {0}[{1}]",
-    "__iter__": "list({0})",
+    "__iter__": "for _ in zip(range(1000), {0}): pass",
     "__eq__": "{0} == {1}",
     "__call__": "{0}({1})",
 }
@@ -63,10 +66,10 @@ def api_machine(cls: type, raises: Sequence[str] = ()) -> type[Machine]:
         if arguments is None:
             continue
         uses_pool = uses_pool or refers
-        members[name] = _action(name, arguments, tolerated)
+        members[name] = _action(name, arguments, _positional_only(method), tolerated)
     if uses_pool:
         members["objects"] = made
-        new = f"{cls.__qualname__}({', '.join(map(repr, arguments_of_new))})"
+        new = _constructor_code(cls, arguments_of_new)
         members["new_object"] = _maker(made, tolerated, new)
     machine = types.new_class(cls.__name__, (ApiMachine,), {}, lambda ns: ns.update(members))
     if not any(hasattr(member, "_swarmtest_action") for member in members.values()):
@@ -81,7 +84,7 @@ class ApiMachine(Machine):
     """Base of derived machines: holds the object under test."""
 
     object: Any
-    _swarmtest_api: tuple[type, tuple[Any, ...]]
+    _swarmtest_api: tuple[type, Arguments]
 
     @classmethod
     def code_of_start(cls) -> tuple[str, str]:
@@ -92,12 +95,12 @@ class ApiMachine(Machine):
     def code_of_new(cls) -> str:
         """The code that makes an object of the class under test."""
         made, arguments = cls._swarmtest_api
-        return f"{made.__qualname__}({', '.join(map(repr, arguments))})"
+        return _constructor_code(made, arguments)
 
     def new(self) -> Any:
         """An object of the class under test."""
         made, arguments = self._swarmtest_api
-        return made(*arguments)
+        return made(*arguments[0], **arguments[1])
 
     def start(self) -> None:
         """Make the object under test."""
@@ -142,18 +145,29 @@ def _arguments(
     return arguments, refers
 
 
+def _positional_only(method: Callable[..., Any]) -> frozenset[str]:
+    parameters = inspect.signature(method).parameters.values()
+    return frozenset(p.name for p in parameters if p.kind is p.POSITIONAL_ONLY)
+
+
 def _action(
-    name: str, arguments: dict[str, Any], tolerated: tuple[type[BaseException], ...]
+    name: str,
+    arguments: dict[str, Any],
+    unnamed: frozenset[str],
+    tolerated: tuple[type[BaseException], ...],
 ) -> Callable[..., Any]:
+    unnamed = unnamed | frozenset(arguments if name in _OPERATORS else ())
+
     def call(self: Any, **values: Any) -> None:
         if name == "__iter__":
             list(itertools.islice(self.object, 1000))
-        elif name in _OPERATORS:
-            getattr(self.object, name)(*values.values())
-        else:
-            getattr(self.object, name)(**values)
+            return
+        by_position = [value for key, value in values.items() if key in unnamed]
+        by_name = {key: value for key, value in values.items() if key not in unnamed}
+        getattr(self.object, name)(*by_position, **by_name)
 
-    return _as_action(call, name, arguments, tolerated, _renderer(name, list(arguments)))
+    render = _renderer(name, ["" if key in unnamed else f"{key}=" for key in arguments])
+    return _as_action(call, name, arguments, tolerated, render)
 
 
 def _as_action(
@@ -172,12 +186,12 @@ def _as_action(
     return action(args=arguments, **options)(call)
 
 
-def _renderer(name: str, parameters: Sequence[str]) -> Callable[[str, Sequence[str]], str]:
-    def render(machine: str, arguments: Sequence[str]) -> str:
+def _renderer(name: str, labels: Sequence[str]) -> Callable[[str, Sequence[str]], str]:
+    def render(subject: str, arguments: Sequence[str]) -> str:
         if name in _OPERATORS:
-            return _OPERATORS[name].format(machine, *arguments)
-        pairs = ", ".join(f"{p}={a}" for p, a in zip(parameters, arguments, strict=True))
-        return f"{machine}.{name}({pairs})"
+            return _OPERATORS[name].format(subject, *arguments)
+        words = ", ".join(f"{p}{a}" for p, a in zip(labels, arguments, strict=True))
+        return f"{subject}.{name}({words})"
 
     return render
 
@@ -192,20 +206,27 @@ def _maker(into: Pool, tolerated: tuple[type[BaseException], ...], new: str) -> 
     return _as_action(call, "new_object", {}, tolerated, render, into)
 
 
-def _constructor_arguments(cls: type) -> tuple[Any, ...]:
+def _constructor_code(cls: type, arguments: Arguments) -> str:
+    by_position, by_name = arguments
+    words = [*map(repr, by_position), *(f"{k}={v!r}" for k, v in by_name.items())]
+    return f"{cls.__qualname__}({', '.join(words)})"
+
+
+def _constructor_arguments(cls: type) -> Arguments:
     """Simple values for the constructor's required parameters, the same in every test."""
     try:
         parameters = list(inspect.signature(cls).parameters.values())
     except (ValueError, TypeError):
-        return ()
+        return (), {}
     hints = hints_of(inspect.getattr_static(cls, "__init__"), cls)
-    values: list[Any] = []
+    by_position: list[Any] = []
+    by_name: dict[str, Any] = {}
     for parameter in parameters:
         if parameter.default is not parameter.empty or parameter.kind in (
             parameter.VAR_POSITIONAL,
             parameter.VAR_KEYWORD,
         ):
-            break
+            continue
         hint = hints.get(parameter.name, inspect.Parameter.empty)
         generator = generator_of_hint(hint, inspect.Parameter.empty)
         if generator is None:
@@ -213,8 +234,12 @@ def _constructor_arguments(cls: type) -> tuple[Any, ...]:
                 f"{cls.__module__}:{cls.__qualname__} needs {parameter.name!r} to be made, and its "
                 "type does not say what that could be: write a Machine whose start() makes it"
             )
-        values.append(generator.draw(random.Random(0)))
-    return tuple(values)
+        value = generator.draw(random.Random(0))
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            by_name[parameter.name] = value
+        else:
+            by_position.append(value)
+    return tuple(by_position), by_name
 
 
 def _named_exceptions(cls: type, names: Sequence[str]) -> tuple[type[BaseException], ...]:

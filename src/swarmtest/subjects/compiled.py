@@ -27,6 +27,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from swarmtest.errors import UserError
+from swarmtest.faults import exception_text
 from swarmtest.subjects.generators import Generator
 from swarmtest.subjects.machine import Action, FromPool, Machine, actions_of, invariants_of
 from swarmtest.subjects.values import Ref, to_json
@@ -187,12 +189,13 @@ def _call(action: Action, number: int, names: dict[str, Any]) -> list[str]:
     lines, noted, passed = [], [], []
     for at, (name, source) in enumerate(action.arguments.items()):
         value = f"x{at}"
+        where = f"action {action.name!r}, argument {name!r}"
         passed.append(value if at < action.positional else f"{name}={value}")
         if isinstance(source, FromPool):
             lines += _draw_from_pool(source, value)
             noted.append(f"Ref({value}_label)")
         else:
-            lines.append(f"{value} = {_drawn(source, f'{number}_{at}', names)}")
+            lines.append(f"{value} = {_drawn(source, f'{number}_{at}', names, where)}")
             noted.append(value if source.immutable else f"Snapshot({value})")
     label = "len(record)"
     lines += [f"note(({', '.join([str(number), *noted])},))", f"c{number} += 1"]
@@ -218,9 +221,23 @@ def _call(action: Action, number: int, names: dict[str, Any]) -> list[str]:
     ]
 
 
-def _drawn(source: Generator[Any], key: str, names: dict[str, Any]) -> str:
+def _guarded(draw: Callable[[Any], Any], where: str) -> Callable[[Any], Any]:
+    """A mistake in a generator is the harness's, not a fault of the program."""
+
+    def guarded(rng: Any) -> Any:
+        try:
+            return draw(rng)
+        except UserError:
+            raise
+        except Exception as error:
+            raise UserError(f"{where}: its generator raised {exception_text(error)}") from error
+
+    return guarded
+
+
+def _drawn(source: Generator[Any], key: str, names: dict[str, Any], where: str) -> str:
     if not source.inline:
-        names[f"draw{key}"] = source.draw
+        names[f"draw{key}"] = _guarded(source.draw, where)
         return f"draw{key}(rng)"
     expression = source.inline
     for constant, value in source.constants.items():

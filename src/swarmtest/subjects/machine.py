@@ -208,7 +208,11 @@ class Machine:
         >>> machine.event("stack was full")
         """
         if name not in self._events:
-            self._events |= {name}
+            self._events |= {str(name)}
+
+    def hits(self) -> tuple[str, ...]:
+        """The events of the test so far, as targets."""
+        return tuple(f"event:{name}" for name in sorted(self._events))
 
 
 def actions_of(cls: type) -> list[Action]:
@@ -237,6 +241,16 @@ def invariants_of(cls: type) -> list[str]:
 
 def space_of(cls: type[Machine]) -> Space:
     """The space of a machine: its actions as features, and its other dimensions."""
+    required = [
+        p.name
+        for p in list(inspect.signature(cls.__init__).parameters.values())[1:]
+        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]
+    if required:
+        raise UserError(
+            f"machine {cls.__name__!r}: a machine is made without arguments, but its __init__ "
+            f"needs {', '.join(required)}"
+        )
     actions = actions_of(cls)
     if not actions:
         raise UserError(
@@ -275,14 +289,24 @@ def _read(cls: type, name: str, method: Callable[..., Any], note: dict[str, Any]
         raise UserError(f"{where}: when is a function of the machine, not {when!r}")
     if into is not None and not isinstance(into, Pool):
         raise UserError(f"{where}: into is a Pool, not {into!r}")
+    raises = raises if isinstance(raises, tuple) else (raises,)
+    if not all(inspect.isclass(e) and issubclass(e, BaseException) for e in raises):
+        raise UserError(f"{where}: raises is an exception class, or several, not {raises!r}")
     parameters = _check_arguments(where, method, arguments)
+    sources = {key: _argument(arguments[key], f"{where}, argument {key!r}") for key in parameters}
+    for pool in (into, *(s.pool for s in sources.values() if isinstance(s, FromPool))):
+        if pool is not None and getattr(cls, pool.name, None) is not pool:
+            raise UserError(
+                f"{where}: its pool is not an attribute of the class; "
+                "write `things = Pool()` in the class body and name that"
+            )
     return Action(
         name,
         feature,
-        {key: _argument(arguments[key], f"{where}, argument {key!r}") for key in parameters},
+        sources,
         _positional(method, parameters),
         when,
-        raises if isinstance(raises, tuple) else (raises,),
+        raises,
         into,
         render,
     )

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, TypeAlias
 
 from swarmtest.errors import UserError
-from swarmtest.faults import fault_of_exception
+from swarmtest.faults import exception_text, fault_of_exception
 from swarmtest.result import Fault, Result, Verdict
 from swarmtest.space import Configuration
 from swarmtest.subjects.compiled import Snapshot, compile_machine
@@ -62,6 +62,8 @@ class MachineSubject:
         self._picks: dict[int, list[int]] = {}
         self.journal: Callable[[Any], None] | None = None
         """Told of every step before it runs, when the test at hand may kill the process."""
+        self.keep_tests = False
+        """Whether results carry their test also when it passed."""
         self.interruptible = True
         """Whether KeyboardInterrupt is the user's Ctrl-C; in a worker it is the program's doing."""
 
@@ -75,11 +77,12 @@ class MachineSubject:
         record = Record() if self.journal is None else Journal(self.journal, self.step)
         tally: list[int] = []
         another = self._guarded and Another(picks, self.compiled.possible, weights, bounds)
-        machine = self.machine()
-        if configuration.space.settings:
-            machine.settings = configuration.settings
+        machine = None
         fault = None
         try:
+            machine = self.machine()
+            if configuration.space.settings:
+                machine.settings = configuration.settings
             try:
                 machine.start()
                 self._check(machine)
@@ -100,13 +103,14 @@ class MachineSubject:
                     machine.stop()
         except BaseException as error:
             fault = self.fault_of(error)
-        hits = tuple(f"event:{e}" for e in sorted(machine._events)) if machine._events else ()
+        hits = machine.hits() if machine is not None and machine._events else ()
         skipped = tally.pop() if tally else 0
         used = tuple(tally) if tally else (0,) * len(self.actions)
-        if fault is None:
+        if fault is None and not self.keep_tests:
             return Result(_PASSED, None, used, hits, len(record), skipped)
-        test = self._test(record, machine.settings).to_json()
-        return Result(Verdict.FAILED, fault, used, hits, len(record), skipped, test)
+        test = self._test(record, configuration.settings).to_json()
+        verdict = Verdict.FAILED if fault else _PASSED
+        return Result(verdict, fault, used, hits, len(record), skipped, test)
 
     def test_of(self, configuration: Configuration, seed: int) -> MachineTest:
         """The test that a configuration and a seed give, also when it passes."""
@@ -136,7 +140,16 @@ class MachineSubject:
         if isinstance(self._length, tuple):
             low, high = self._length
             return low + int(rng.random() * (high - low + 1))
-        return self._length(rng) if callable(self._length) else self._length
+        if not callable(self._length):
+            return self._length
+        name = self.machine.__name__
+        try:
+            steps = self._length(rng)
+        except Exception as error:
+            raise UserError(f"machine {name!r}: steps raised {exception_text(error)}") from None
+        if not isinstance(steps, int) or steps < 1:
+            raise UserError(f"machine {name!r}: steps answered {steps!r}, not a number above 0")
+        return steps
 
     def _way(self, configuration: Configuration) -> _Way:
         """The loop for a configuration, with the tables it needs."""
@@ -186,8 +199,8 @@ def _length(machine: type[Machine], steps: int | tuple[int, int] | None) -> Leng
     wanted = machine.steps if steps is None else steps
     if callable(wanted):
         return wanted
-    low, high = wanted if isinstance(wanted, tuple) else (wanted, wanted)
-    if not 1 <= low <= high:
+    low, high = wanted if isinstance(wanted, tuple) and len(wanted) == 2 else (wanted, wanted)
+    if not (isinstance(low, int) and isinstance(high, int) and 1 <= low <= high):
         raise UserError(
             f"machine {machine.__name__!r}: steps is a number above 0, a range, or a function of "
             f"a random source, not {wanted!r}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from swarmtest.errors import UserError
-from swarmtest.subjects.values import Ref, from_json
+from swarmtest.subjects.values import from_json
 
 FORMAT = "swarmtest machine test 1"
 
@@ -81,22 +81,6 @@ class MachineTest:
                 "a saved machine test is broken: 'steps' is not a list of steps"
             ) from None
         return cls(data.get("subject", ""), steps, data.get("settings", {}))
-
-
-def argument_code(argument: Any) -> str:
-    """The Python expression of a saved argument.
-
-    >>> argument_code({"$ref": 3}), argument_code({"$tuple": [1, 2]})
-    ('v3', '(1, 2)')
-    """
-    if isinstance(argument, dict) and "$pickle" in argument:
-        return str(argument["repr"])
-    value = from_json(argument)
-    if isinstance(value, Ref):
-        return f"v{value.label}"
-    if isinstance(value, float) and value - value != 0:
-        return f"float({str(value)!r})"
-    return repr(value)
 
 
 def used_labels(steps: Sequence[Step]) -> set[int]:

@@ -25,12 +25,13 @@ class Replay:
 
     def run(self) -> Result:
         subject = self._subject
-        machine = subject.machine()
-        machine.settings = dict(self._test.settings)
+        machine = None
         used = [0] * len(subject.actions)
         skipped = 0
         fault = None
         try:
+            machine = subject.machine()
+            machine.settings = dict(self._test.settings)
             try:
                 machine.start()
                 subject.compiled.check(machine)
@@ -41,7 +42,7 @@ class Replay:
                 machine.stop()
         except BaseException as error:
             fault = subject.fault_of(error)
-        hits = tuple(f"event:{e}" for e in sorted(machine._events))
+        hits = machine.hits() if machine is not None else ()
         verdict = Verdict.FAILED if fault else Verdict.PASSED
         return Result(verdict, fault, tuple(used), hits, sum(used), skipped, self._test.to_json())
 
@@ -62,8 +63,11 @@ class Replay:
             return False
         self._take(machine, action.arguments, step)
         used[number] += 1
+        keys = list(values)
+        positional = [values[key] for key in keys[: action.positional]]
+        named = {key: values[key] for key in keys[action.positional :]}
         try:
-            result = getattr(machine, action.name)(**values)
+            result = getattr(machine, action.name)(*positional, **named)
         except action.raises:
             result = None
         if action.into is not None and result is not None:

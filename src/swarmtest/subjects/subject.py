@@ -21,6 +21,8 @@ class Subject(Protocol):
     space: Space
     interruptible: bool
     """Whether KeyboardInterrupt is the user's Ctrl-C; in a worker it is the program's doing."""
+    keep_tests: bool
+    """Whether results carry their test also when it passed."""
     journal: Callable[[Any], None] | None
     """Told of every step before it runs, when the test at hand may kill the process."""
 

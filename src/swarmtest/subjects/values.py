@@ -82,7 +82,12 @@ def _tagged(tag: str, body: Any) -> Any:
         case "$dict":
             return {from_json(key): from_json(item) for key, item in body}
         case "$pickle":
-            return pickle.loads(base64.b64decode(body))
+            try:
+                return pickle.loads(base64.b64decode(body))
+            except Exception as error:
+                raise UserError(
+                    f"this test has an argument that cannot be read back: {error}"
+                ) from None
         case "$lost":
             raise UserError(f"this test has an argument that could not be saved: {body}")
     raise UserError(f"not a test that this version of swarmtest wrote: unknown tag {tag!r}")

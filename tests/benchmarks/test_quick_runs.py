@@ -1,0 +1,53 @@
+"""A small run of every benchmark: it works, prints its figures, and the robust goals hold."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+def figures_of(name: str, *options: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / name), "--quick", *options],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    *table, last = done.stdout.strip().splitlines()
+    assert len(table) > 3, "a benchmark prints a table that a person can read"
+    figures: dict[str, Any] = json.loads(last)
+    return figures
+
+
+def test_detection_finds_the_papers_odds_for_a_swarm() -> None:
+    figures = figures_of("detection.py")
+    # 10,000 tests at 1 in 15.5: five standard deviations are 0.012 of 0.065.
+    assert 1 / figures["odds_coin_one_in"] == pytest.approx(1 / 15.5, abs=0.0125)
+    assert figures["odds_default_exact_one_in"] > 400_000
+    assert figures["opens_pair_share"] > 0.8
+    medians = figures["medians"]
+    assert medians["64 opens without a close"]["default"] is None
+    assert medians["64 opens without a close"]["layered"] < 100
+
+
+def test_throughput_is_at_least_half_of_a_bare_loop_and_a_hundred_times_hypothesis() -> None:
+    figures = figures_of("throughput.py")
+    assert figures["vs_bare"] >= 0.5
+    assert figures["vs_hypothesis"] >= 100
+    assert figures["two_workers"] > 0
+
+
+def test_covering_arrays_are_covering_and_small() -> None:
+    figures = figures_of("covering.py")
+    assert figures["all_verified"]
+    assert figures["worst_vs_best_known"] <= 1.25
+    assert figures["worst_vs_nist"] <= 1.0
+    assert figures["rows_23_5"] <= 136

@@ -1,0 +1,222 @@
+"""The command line as a real process, and what it left in a store."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarmtest.store import open_store, unpack_counts
+from swarmtest.targets import unpack_hits
+
+# -P: as for the installed program, the current directory is not on the path.
+SWARMTEST = [sys.executable, "-P", "-c", "from swarmtest.cli import main; main()"]
+PATIENCE = 60.0
+"""Seconds after which a command that should have ended counts as hanging."""
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("SWARMTEST", "PYTEST"))}
+    return kept | {"PYTHONUNBUFFERED": "1", "COLUMNS": "100"} | more
+
+
+def marked_processes(mark: str) -> list[int]:
+    """The living processes whose environment has a mark."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+                if state != "Z" and mark.encode() in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+    return found
+
+
+@pytest.fixture(scope="session")
+def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start `swarmtest` without waiting for it; `process.mark` marks it and all it starts."""
+    started: list[subprocess.Popen[str]] = []
+    numbers = itertools.count()
+
+    def begin(*arguments: object, cwd: Path, **env: str) -> subprocess.Popen[str]:
+        mark = f"{os.getpid()}-{next(numbers)}-"
+        process = subprocess.Popen(
+            [*SWARMTEST, *map(str, arguments)],
+            cwd=cwd,
+            env=environment(TEST_MARK=mark, **env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        process.mark = f"TEST_MARK={mark}"  # type: ignore[attr-defined]
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        end_family(process)
+        process.communicate()
+
+
+def end_family(process: subprocess.Popen[str]) -> None:
+    """End a command and everything that it started."""
+    mark: str = process.mark  # type: ignore[attr-defined]
+    for pid in marked_processes(mark):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+SERVER = """
+import json, os, sys
+import swarmtest.cli
+for line in sys.stdin:
+    order = json.loads(line)
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        os.chdir(order["cwd"])
+        os.environ.clear()
+        os.environ.update(order["env"])
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for fd in (1, 2):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+            os.dup2(os.open(order["files"][fd - 1], flags), fd)
+        sys.argv[1:] = order["arguments"]
+        status = 1
+        try:
+            swarmtest.cli.main()
+        except SystemExit as error:
+            status = error.code if isinstance(error.code, int) else int(error.code is not None)
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            try:
+                sys.stdout.flush()
+            finally:
+                os._exit(status)
+    print(json.dumps(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])), flush=True)
+"""
+"""Forks a process per command from one that has imported swarmtest: saves the time to start."""
+
+
+@pytest.fixture(scope="session")
+def swarmtest(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+    """Run `swarmtest` to its end, in a process of its own."""
+    place = tmp_path_factory.mktemp("output")
+    server = subprocess.Popen(
+        [sys.executable, "-P", "-c", SERVER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    assert server.stdin
+    assert server.stdout
+    numbers = itertools.count()
+
+    def run(
+        *arguments: object, cwd: Path, patience: float = PATIENCE, **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        mark = f"{os.getpid()}-run-{next(numbers)}-"
+        files = [place / f"{mark}{name}" for name in ("out", "err")]
+        order = {
+            "arguments": [*map(str, arguments)],
+            "cwd": str(cwd),
+            "env": environment(TEST_MARK=mark, **env),
+            "files": [*map(str, files)],
+        }
+        print(json.dumps(order), file=server.stdin, flush=True)
+        ended = bool(select.select([server.stdout], [], [], patience)[0])
+        if not ended:
+            child = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+            for pid in [*map(int, child), *marked_processes(f"TEST_MARK={mark}")]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        status = json.loads(server.stdout.readline())
+        out, err = (file.read_text(errors="replace") for file in files)
+        if not ended:
+            pytest.fail(f"swarmtest {arguments} still ran after {patience} s\n{out}\n{err}")
+        return subprocess.CompletedProcess(arguments, status, out, err)
+
+    yield run
+    server.communicate()
+
+
+@pytest.fixture(scope="session")
+def refused() -> Callable[..., str]:
+    """The one line that a command printed when it refused its input."""
+
+    def line(done: subprocess.CompletedProcess[str], *words: str) -> str:
+        assert "Traceback" not in done.stderr, done.stderr
+        lines = done.stderr.splitlines()
+        assert len(lines) == 1, done.stderr
+        assert lines[0].startswith("swarmtest: "), lines[0]
+        assert done.returncode == 2, (done.returncode, lines)
+        for word in words:
+            assert word in lines[0], lines[0]
+        return lines[0]
+
+    return line
+
+
+@pytest.fixture(scope="session")
+def rows() -> Callable[..., list[dict[str, Any]]]:
+    """Everything of a campaign's trials that must not depend on time or on workers."""
+
+    def read(store: Path | str, campaign: int = 1) -> list[dict[str, Any]]:
+        with open_store(str(store), must_exist=True) as opened:
+            names = opened.targets()
+            return [
+                {
+                    "trial": t.trial,
+                    "configuration": t.configuration,
+                    "propensities": t.propensities,
+                    "origin": t.origin,
+                    "seed": t.seed,
+                    "verdict": t.verdict,
+                    "fault": t.fault,
+                    "steps": t.steps,
+                    "skipped": t.skipped,
+                    "used": unpack_counts(t.used),
+                    "hits": sorted(names[i] for i in unpack_hits(t.hits)) if t.hits else [],
+                }
+                for t in opened.trials(campaign)
+            ]
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def until() -> Callable[..., Any]:
+    """Wait until a condition holds, or fail."""
+
+    def wait(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            answer = condition()
+            if answer:
+                return answer
+            time.sleep(0.02)
+        return pytest.fail(f"{what}: not within {seconds} s")
+
+    return wait
+
+
+@pytest.fixture(scope="session")
+def family() -> Callable[[subprocess.Popen[str]], list[int]]:
+    """The living processes of a campaign: itself, its hosts, their children and what those left."""
+    return lambda process: marked_processes(process.mark)  # type: ignore[attr-defined]
