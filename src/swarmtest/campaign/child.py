@@ -199,7 +199,7 @@ def _serve(
 
         def flush(batch: Batch) -> None:
             if batch.rows:
-                _tell(up, ("rows", batch.message()))
+                _tell(up, ("rows", batch.sealed()))
 
     worker.run(trials, proposals, cell, flush, careful)
     _tell(up, ("done", None))

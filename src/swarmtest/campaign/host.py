@@ -160,12 +160,11 @@ class Host:
 
     def _relay(self, kind: str, body: Any, left: list[int]) -> None:
         if kind == "rows":
-            rows, _names, faults, _tests = body
-            for fault in faults:
-                rank = (fault[6], fault[5])
-                self._worker.best[fault[0]] = min(self._worker.best.get(fault[0], rank), rank)
-            done = {row[0] for row in rows}
-            left[:] = [trial for trial in left if trial not in done]
+            count, ranks, _packed = body
+            for fault, *rank in ranks:
+                best = self._worker.best
+                best[fault] = min(best.get(fault, tuple(rank)), tuple(rank))
+            del left[:count]  # trials run in order
         self._send(kind, body)
         if kind == "error":
             raise _Failed
@@ -201,7 +200,7 @@ class Host:
         batch = Batch()
         seed = seed_of_test(self._job.seed, trial)
         self._worker.note(batch, trial, proposal, seed, result, min(death.cpu_ns, wall_ns), wall_ns)
-        self._send("rows", batch.message())
+        self._send("rows", batch.sealed())
 
     def _journal(self, trial: int, proposal: Proposal) -> Any:
         """Run a deadly test once more, in a child that tells each step before it takes it."""

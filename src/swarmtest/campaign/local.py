@@ -7,6 +7,7 @@ The campaign talks to an engine in three calls: `feed` it trials, `collect` what
 from __future__ import annotations
 
 import contextlib
+import marshal
 import os
 import pickle
 import selectors
@@ -39,6 +40,8 @@ class _Batch:
     trials: list[int]
     told: list[Any] | None
     since: float
+    done: int = 0
+    """How many have come back: a host runs them in order."""
 
 
 @dataclass
@@ -50,8 +53,6 @@ class _Slot:
     pid: int
     process: subprocess.Popen[bytes] | None
     batches: deque[_Batch] = field(default_factory=deque)
-    reported: set[int] = field(default_factory=set)
-    """Trials of the batches it holds that have come back."""
 
 
 class LocalEngine:
@@ -95,8 +96,9 @@ class LocalEngine:
             slot: _Slot = key.data
             for kind, body in slot.frames.receive():
                 if kind == "rows":
-                    found.append(body)
-                    slot.reported.update(row[0] for row in body[0])
+                    count, _ranks, packed = body
+                    found.append(marshal.loads(packed))
+                    slot.batches[0].done += count
                     self._deaths = 0
                 elif kind == "error":
                     raise UserError(body)
@@ -108,7 +110,6 @@ class LocalEngine:
 
     def _finish(self, slot: _Slot) -> None:
         batch = slot.batches.popleft()
-        slot.reported.difference_update(batch.trials)
         now = time.monotonic()
         rate = len(batch.trials) / max(now - batch.since, 1e-6)
         self.rate = rate if not self.rate else 0.5 * self.rate + 0.5 * rate
@@ -136,9 +137,8 @@ class LocalEngine:
         slot = self._start()
         _await_ready(slot)
         for batch in dead.batches:
-            left = [i for i, t in enumerate(batch.trials) if t not in dead.reported]
-            told = [batch.told[i] for i in left] if batch.told is not None else None
-            _hand_over(slot, [batch.trials[i] for i in left], told)
+            told = batch.told[batch.done :] if batch.told is not None else None
+            _hand_over(slot, batch.trials[batch.done :], told)
 
     def stop(self) -> None:
         """Tell the workers to finish the test at hand and drop the rest."""
