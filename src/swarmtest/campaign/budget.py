@@ -84,7 +84,11 @@ class Budget:
 
 @dataclass
 class Progress:
-    """How far a campaign is: what terminals and dashboards show."""
+    """How far a campaign is: what terminals and dashboards show.
+
+    >>> Progress(tests=1000).reached(Budget(tests=1000))
+    'all tests done'
+    """
 
     tests: int = 0
     failed: int = 0

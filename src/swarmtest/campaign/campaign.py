@@ -32,7 +32,12 @@ _UNUSED_AFTER = 100
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a campaign."""
+    """What came of a campaign.
+
+    >>> from swarmtest import Progress
+    >>> Outcome(1, "store.db", Progress(tests=100), [], "all tests done").progress.tests
+    100
+    """
 
     campaign: int
     store: str

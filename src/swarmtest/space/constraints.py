@@ -17,6 +17,9 @@ class Constraint:
     """A rule that users write beside the features; `requires`, `excludes` and the rest make them.
 
     `on` and `off` name features: the rule holds if one of `on` is included or one of `off` is not.
+
+    >>> print(Constraint(("read", "write"), ("open",), "open is for reading or writing"))
+    open is for reading or writing
     """
 
     on: tuple[str, ...]

@@ -40,6 +40,10 @@ class Proposal:
 
     `propensities` holds one probability of inclusion per feature, or a single one that all
     features share, or nothing when the strategy cannot tell.
+
+    >>> space = Space(["push", "pop"])
+    >>> Proposal(space.default(), propensities=(1.0,), origin="default").configuration["push"]
+    1.0
     """
 
     configuration: Configuration
@@ -152,6 +156,9 @@ def weigh(
 
     Constraints speak of presence, so presence is settled first: every feature with a weight above 0
     wants to be in. Mandatory or required features that have weight 0 come in at weight 1.
+
+    >>> print(weigh(Space(["push", "pop"]), [1, 0.25], Stream()).configuration)
+    push pop=0.25
     """
     settings = draw_settings(space, rng)
     if not space.features:

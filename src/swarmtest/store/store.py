@@ -19,7 +19,13 @@ from swarmtest.store.records import CampaignRecord, FaultRecord, TestRecord, Tri
 
 
 class Store(Protocol):
-    """Where campaigns are kept."""
+    """Where campaigns are kept.
+
+    >>> from swarmtest import open_store
+    >>> with open_store(":memory:") as store:
+    ...     store.campaigns()
+    []
+    """
 
     url: str
     """How a person would name this store on the command line."""

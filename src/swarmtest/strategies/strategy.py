@@ -42,7 +42,18 @@ class Strategy(Protocol):
 
 @runtime_checkable
 class LearningStrategy(Strategy, Protocol):
-    """A strategy that is told what came of its proposals."""
+    """A strategy that is told what came of its proposals.
+
+    >>> class Repeat:
+    ...     "Propose again what failed last."
+    ...     last = None
+    ...     def ask(self, space, trial, rng):
+    ...         return self.last or space.configuration([rng.choice(space.feature_names)])
+    ...     def tell(self, result):
+    ...         self.last = result.configuration if result.fault else None
+    >>> isinstance(Repeat(), LearningStrategy)
+    True
+    """
 
     def tell(self, result: Result) -> None:
         """Learn from one result."""

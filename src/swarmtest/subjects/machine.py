@@ -159,6 +159,17 @@ class Machine:
 
     For each test a fresh machine is made, `start` is called, then actions are chosen at random
     among those that the configuration includes and whose guard is true, then `stop` is called.
+
+    >>> class Counter(Machine):
+    ...     steps = (10, 50)
+    ...     def start(self): self.n = 0
+    ...     @action
+    ...     def up(self): self.n += 1
+    ...     @action(when=lambda self: self.n)
+    ...     def down(self): self.n -= 1
+    >>> machine = Counter()
+    >>> machine.start(); machine.up(); machine.n
+    1
     """
 
     steps: ClassVar[int | tuple[int, int] | Callable[[random.Random], int]] = 100

@@ -17,7 +17,11 @@ FORMAT = "swarmtest machine test 1"
 
 
 class Step(NamedTuple):
-    """One call of an action. `arguments` are JSON data, so that nothing can change them."""
+    """One call of an action. `arguments` are JSON data, so that nothing can change them.
+
+    >>> Step("push", (3,)).values()
+    [3]
+    """
 
     action: str
     arguments: tuple[Any, ...] = ()

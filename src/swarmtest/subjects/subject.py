@@ -14,6 +14,14 @@ class Subject(Protocol):
 
     `execute` is what campaigns call: generate and run in one go, because many generators need to
     see the program's state before they choose the next step (the papers' feedback).
+
+    >>> from swarmtest import Machine, MachineSubject, action
+    >>> class Lamp(Machine):
+    ...     @action
+    ...     def switch(self): pass
+    >>> subject: Subject = MachineSubject(Lamp)
+    >>> subject.execute(subject.space.default(), seed=1).verdict.label
+    'passed'
     """
 
     name: str
