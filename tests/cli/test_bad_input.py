@@ -271,13 +271,13 @@ def test_ctrl_c_ends_the_wait_for_a_locked_store(place, start, own_store):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of half a megabyte; only root can make one."""
+    """A file system of two megabytes; only root can make one."""
     disk = tmp_path / "disk"
     disk.mkdir()
     if (
         os.getuid()
         or subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(disk)], capture_output=True
+            ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], capture_output=True
         ).returncode
     ):
         pytest.skip("only root can mount a small disk")
