@@ -45,7 +45,7 @@ def export(campaign: int | None, kind: str | None, output: str, store: str | Non
 @store_option
 def delete(campaigns: tuple[int, ...], yes: bool, store: str | None) -> None:
     """Delete campaigns with all their trials, faults and tests."""
-    opened = existing_store(store)
+    opened = existing_store(store, write=True)
     for number in campaigns:
         record = opened.campaign(number)
         tests = opened.summary(number)["trials"]

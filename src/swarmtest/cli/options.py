@@ -65,9 +65,9 @@ def workers_option(command: Command) -> Command:
     )(command)
 
 
-def existing_store(store: str | None) -> Store:
-    """The store of a command that only reads what is there."""
-    return open_store(store, must_exist=True)
+def existing_store(store: str | None, *, write: bool = False) -> Store:
+    """The store of a command that needs what is there; most only read it."""
+    return open_store(store, must_exist=True, read_only=not write)
 
 
 def parse_steps(text: str | None) -> tuple[int, int] | None:

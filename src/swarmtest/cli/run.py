@@ -112,7 +112,7 @@ def resume(campaign: int | None, **options: Any) -> int:
 
     CAMPAIGN is its number; the newest one if left out.
     """
-    store = existing_store(options["store"])
+    store = existing_store(options["store"], write=True)
     number = latest_campaign(store, campaign)
     known = Budget(**store.campaign(number).options["budget"])
     wanted = _budget(options)
