@@ -9,7 +9,6 @@ over push, pop and add; a cell is darker the more of 20,000 tests have that many
 from __future__ import annotations
 
 import math
-import random
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -52,7 +51,7 @@ def of_family(draw: Callable[..., object]) -> Propose:
     names = SUBJECT.space.feature_names
 
     def propose(trial: int, rng: Stream) -> Configuration:
-        weights = settled(names, draw(names, random.Random(rng.key)))
+        weights = settled(names, draw(SUBJECT.space, rng))
         values = dict(zip(names, weights, strict=True))
         return SUBJECT.space.configuration(values | {"*renormalised": True})
 

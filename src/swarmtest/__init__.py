@@ -6,6 +6,8 @@ configurations, a *subject* is what is tested, a *campaign* runs many tests and 
 them.
 """
 
+import importlib.metadata as _metadata
+
 from swarmtest.campaign import Budget, Campaign, Limits, Outcome, Progress
 from swarmtest.campaign.own_loop import Trial, swarm
 from swarmtest.errors import UserError
@@ -132,3 +134,8 @@ __all__ = [
     "tuples",
     "weigh",
 ]
+
+try:
+    __version__ = _metadata.version("swarmtest")
+except _metadata.PackageNotFoundError:  # a source tree that was never installed
+    __version__ = "0+unknown"

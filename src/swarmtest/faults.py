@@ -67,6 +67,15 @@ def fault_of_exception(error: BaseException, kind: str = "exception", label: str
     return Fault(kind, " ".join(words), _details(error))
 
 
+def message_of(error: BaseException) -> str:
+    """Type and message in one line, as a person wants to read it."""
+    try:
+        text = " ".join(str(error).split())[:300]
+    except BaseException:
+        text = "(its message cannot be printed)"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 def exception_text(error: BaseException) -> str:
     """Type and normalised message."""
     name = type(error).__name__
@@ -97,13 +106,16 @@ def _encodable(text: str) -> str:
 
 def _frames_under_test(error: BaseException) -> list[str]:
     names: list[str] = []
+    library: list[str] = []  # counts only if there is nothing else: the library itself is tested
     tb: TracebackType | None = error.__traceback__
     while tb is not None:
         code = tb.tb_frame.f_code
         if not _is_foreign(code.co_filename):
             names.append(code.co_qualname)
+        elif not code.co_filename.startswith(("<swarmtest", _OWN)):
+            library.append(code.co_qualname)
         tb = tb.tb_next
-    innermost = names[::-1]
+    innermost = (names or library)[::-1]
     if isinstance(error, RecursionError):
         # Which of the functions that call each other hits the limit is a matter of depth.
         return sorted(set(innermost[:_CYCLE]))[:_FRAMES]
@@ -118,8 +130,10 @@ def _is_foreign(filename: str) -> bool:
     return filename.startswith(_STANDARD) and "site-packages" not in filename
 
 
-def python_stack_of_dump(dump: str) -> list[str]:
+def python_stack_of_dump(dump: str, *, outermost: bool = False) -> list[str]:
     """The innermost function names of a `faulthandler` dump that are in the code under test.
+
+    `outermost`: instead, the two that the test called first.
 
     >>> python_stack_of_dump('''Current thread 0x1 (most recent call first):
     ...   File "/home/me/parser.py", line 3 in parse
@@ -136,4 +150,4 @@ def python_stack_of_dump(dump: str) -> list[str]:
             names.append(found[2])
         elif names and not found:
             break
-    return names[:_FRAMES]
+    return names[:-3:-1] if outermost else names[:_FRAMES]

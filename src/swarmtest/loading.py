@@ -11,6 +11,7 @@ import importlib
 import sys
 import sysconfig
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,8 +34,25 @@ def split_reference(text: str) -> tuple[str, str]:
     return where, name
 
 
+_importing: list[str] = []
+
+
+def refuse_during_import() -> None:
+    """Stop a campaign that a module starts while it is being imported as a subject.
+
+    Workers import the subject too: each would start a campaign with workers of its own.
+    """
+    if _importing:
+        raise UserError(
+            f"{_importing[-1]} starts a campaign when it is imported: "
+            "put that part under `if __name__ == '__main__':`"
+        )
+
+
 def load_module(where: str) -> ModuleType:
     """Import a module by its dotted name or by its file's path."""
+    if Path(where).is_dir():
+        raise UserError(f"{where} is a directory: name a file, or a module by its dotted name")
     if where.endswith(".py") or "/" in where:
         return _load_file(Path(where))
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
@@ -42,8 +60,8 @@ def load_module(where: str) -> ModuleType:
     return _imported(where, where)
 
 
-def load_object(reference: str, what: str) -> Any:
-    """The object that a reference names.
+def load_object(reference: str, what: str, fits: Callable[[Any], bool] | None = None) -> Any:
+    """The object that a reference names; `fits` tells which others might have been meant.
 
     >>> load_object("collections:OrderedDict", "class").__name__
     'OrderedDict'
@@ -58,7 +76,11 @@ def load_object(reference: str, what: str) -> Any:
     found: Any = load_module(where)
     for part in name.split("."):
         if not hasattr(found, part):
-            known = [name for name in dir(found) if not name.startswith("_")]
+            known = [
+                name
+                for name in dir(found)
+                if not name.startswith("_") and (fits is None or fits(getattr(found, name)))
+            ]
             raise UserError(f"{where} has no {what} {part!r}{did_you_mean(part, known)}")
         found = getattr(found, part)
     return found
@@ -96,6 +118,7 @@ def _near(path: Path) -> str:
 
 
 def _imported(name: str, shown: str) -> ModuleType:
+    _importing.append(shown)
     try:
         return importlib.import_module(name)
     except (UserError, KeyboardInterrupt):
@@ -109,6 +132,8 @@ def _imported(name: str, shown: str) -> ModuleType:
             raise UserError(f"no module named {name!r} (looked from {Path.cwd()})") from None
         line = _line_of(error)
         raise UserError(f"cannot import {shown}{line}: {_one_line(error)}") from None
+    finally:
+        _importing.pop()
 
 
 def _one_line(error: BaseException) -> str:

@@ -1,7 +1,9 @@
-"""The loop: ask, run, tell, store, until the budget is reached."""
+"""A campaign: what is tested, how, for how long, and where the results are kept."""
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import functools
 import os
 import pickle
@@ -19,8 +21,9 @@ from swarmtest.campaign.loop import Engine, Loop, Show
 from swarmtest.campaign.recorder import Recorder
 from swarmtest.campaign.worker import Job, Worker
 from swarmtest.errors import UserError
+from swarmtest.loading import refuse_during_import
 from swarmtest.store import CampaignRecord, FaultRecord, Store, open_store
-from swarmtest.strategies import Strategy, parse_strategy, strategy_text
+from swarmtest.strategies import LearningStrategy, Strategy, parse_strategy, strategy_text
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.machine import Machine
 from swarmtest.subjects.machine_subject import MachineSubject
@@ -149,15 +152,12 @@ class Campaign:
         resumed._number = campaign
         return resumed
 
-    def use_store(self, store: Store) -> None:
-        """Keep results in a store that the caller opened and will close."""
-        self._store = store
-
     def run(self) -> Outcome:
         """Run until the budget is reached, or Ctrl-C."""
+        refuse_during_import()
         if hasattr(self.strategy, "prepare"):
             self.strategy.prepare(self.subject.space)
-        Worker(self._job()).propose(0)  # what the strategy cannot do is said before anything starts
+        self._rehearse()
         store = self._store
         opened = open_store(store) if store is None or isinstance(store, str) else store
         try:
@@ -165,6 +165,13 @@ class Campaign:
         finally:
             if opened is not store:
                 opened.close()
+
+    def _rehearse(self) -> None:
+        """What the strategy cannot do is said before anything starts; a copy, for it may learn."""
+        strategy = self.strategy
+        if isinstance(strategy, LearningStrategy):
+            strategy = copy.deepcopy(strategy)
+        Worker(Job(self.subject, strategy, self.seed)).propose(0)
 
     def _run(self, store: Store) -> Outcome:
         resumed = bool(self._number)
@@ -184,14 +191,14 @@ class Campaign:
                 )
             before = store.campaign(self._number).wall_seconds
             reason, interrupted = loop.until_done(before)
+            recorder.keep_times(status="interrupted" if interrupted else "finished")
+        except BaseException:
+            if self._number:
+                with contextlib.suppress(UserError):  # the store may be what went wrong
+                    store.update_campaign(self._number, status="interrupted")
+            raise
         finally:
             engine.close()
-        store.update_campaign(
-            self._number,
-            status="interrupted" if interrupted else "finished",
-            wall_seconds=recorder.progress.wall_seconds,
-            cpu_seconds=recorder.progress.cpu_seconds,
-        )
         return Outcome(
             self._number,
             store.url,

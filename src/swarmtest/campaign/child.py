@@ -22,14 +22,12 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from swarmtest.campaign import wire
-from swarmtest.campaign.worker import Batch, Worker, restored
+from swarmtest.campaign.worker import IDLE, PIPE_GONE, TELLING, TRIAL, Batch, Worker, restored
 from swarmtest.errors import UserError
 from swarmtest.faults import python_stack_of_dump
 from swarmtest.result import Fault
 
 _PR_SET_PDEATHSIG = 1
-PIPE_GONE = 98
-"""Exit status of a child that cannot tell its results: a test closed the pipe to the host."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +39,19 @@ class Death:
     timed_out: bool
     asked: bool
     """The host killed it because the campaign was told to stop."""
-
-    @property
-    def pipe_gone(self) -> bool:
-        """Whether it ended because it could not tell its results any more."""
-        return os.WIFEXITED(self.status) and os.WEXITSTATUS(self.status) == PIPE_GONE
+    pipe_gone: bool = False
+    """It could not tell its results any more: a test closed its pipe, or wrote into it."""
 
     def fault(self, dump: str, timeout: float) -> Fault:
         """The fault that a test showed by ending its process; `dump` is its standard error."""
+        if self.pipe_gone:
+            text = "the program closed, or wrote to, file descriptors that are not its own"
+            return Fault("exit", text, dump)
         if self.timed_out:
-            # Where a loop was when its time was up varies from run to run, so it is no signature.
-            return Fault("timeout", f"timeout after {timeout:g} s", dump)
+            # Where a loop was when its time was up varies; what it was called from does not.
+            outer = python_stack_of_dump(dump, outermost=True)
+            where = f" [{' > '.join(outer)}]" if outer else ""
+            return Fault("timeout", f"timeout{where}", f"after {timeout:g} s\n{dump}")
         frames = python_stack_of_dump(dump)
         where = f" [{' < '.join(frames)}]" if frames else ""
         if os.WIFSIGNALED(self.status):
@@ -59,23 +59,27 @@ class Death:
             hint = " (out of memory?)" if number == signal.SIGKILL else ""
             return Fault("signal", f"{signal.Signals(number).name}{hint}{where}", dump)
         status = os.WEXITSTATUS(self.status)
-        if self.pipe_gone:
-            return Fault("exit", "the program closed file descriptors that are not its own", dump)
         return Fault("exit", f"the program ended its process with exit status {status}", dump)
 
 
 class Child:
     """A forked process that runs trials, and the host's end of its two pipes."""
 
-    def __init__(self, worker: Worker, cell: memoryview, stderr: IO[bytes], memory: int) -> None:
+    def __init__(
+        self, worker: Worker, cell: memoryview, stderr: IO[bytes], memory: int, private: int
+    ) -> None:
+        """`private` is the host's line to the campaign, which is not the child's business."""
         down_read, self._down = os.pipe()
         up_read, up_write = os.pipe()
+        self._cell = cell
         self._timed_out = self._asked = False
+        self.overdue = IDLE
+        """The trial whose time was up when the child was told to tell its stack."""
         self._death: Death | None = None
         self.pid = os.fork()
         if self.pid == 0:
-            os.close(self._down)
-            os.close(up_read)
+            for fd in (self._down, up_read, private):
+                os.close(fd)
             _live(worker, cell, stderr.fileno(), memory, down_read, up_write)
         os.close(down_read)
         os.close(up_write)
@@ -93,6 +97,9 @@ class Child:
         frames = self.frames.receive() if ready else []
         while dead and not self.frames.ended and select.select([self.frames.fd], [], [], 0)[0]:
             frames += self.frames.receive()
+        if self.frames.broken:
+            self._cell[PIPE_GONE] = 1
+            self.kill()
         self.silent = dead or self.frames.ended
         return frames
 
@@ -122,6 +129,7 @@ class Child:
         """End a child that hangs, after it has written where (faulthandler works even in C)."""
         if not self._timed_out and self._death is None:
             self._timed_out = True
+            self.overdue = self._cell[TRIAL]
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGUSR2)
                 time.sleep(0.05)
@@ -133,7 +141,8 @@ class Child:
             pid, status, usage = os.wait4(self.pid, os.WNOHANG)
             if pid:
                 cpu_ns = int((usage.ru_utime + usage.ru_stime) * 1e9)
-                self._death = Death(status, cpu_ns, self._timed_out, self._asked)
+                gone = bool(self._cell[PIPE_GONE])
+                self._death = Death(status, cpu_ns, self._timed_out, self._asked, gone)
                 self._end_family()
         return self._death
 
@@ -158,9 +167,11 @@ def _live(worker: Worker, cell: memoryview, stderr: int, memory: int, down: int,
             for trials, told, careful, journal in frames.receive():
                 _serve(worker, cell, up, trials, told, careful, journal)
     except _PipeGone:
-        os._exit(PIPE_GONE)
+        cell[PIPE_GONE] = 1
     except UserError as error:
         wire.send(up, ("error", str(error)))
+    except MemoryError:
+        wire.send(up, ("error", "a worker has no memory left between tests: raise --memory"))
     except BaseException:
         wire.send(up, ("error", f"a bug in swarmtest, please report it:\n{traceback.format_exc()}"))
     finally:
@@ -199,10 +210,16 @@ def _serve(
 
         def flush(batch: Batch) -> None:
             if batch.rows:
+                cell[TELLING] = 1
                 _tell(up, ("rows", batch.sealed()))
+                cell[TELLING] = 0
 
     worker.run(trials, proposals, cell, flush, careful)
     _tell(up, ("done", None))
+
+
+def _no_debugger(*args: object, **kwargs: object) -> None:
+    raise UserError("breakpoint() needs the terminal: run with --workers 0")
 
 
 def prepare_child(stderr: int, memory: int, *, quiet: bool = True) -> None:
@@ -217,6 +234,7 @@ def prepare_child(stderr: int, memory: int, *, quiet: bool = True) -> None:
         os.dup2(null, 1)
         os.dup2(stderr, 2)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.breakpointhook = _no_debugger
     faulthandler.enable(file=stderr, all_threads=False)
     faulthandler.register(signal.SIGUSR2, file=stderr, all_threads=False)
     if memory:

@@ -8,7 +8,7 @@ Invariants:
 
 - The host alone writes to the campaign; a child's half-written frame dies with the child's pipe.
 - A trial of a batch is answered exactly once: by the child, or, if the child died in it, by the
-  host with the fault "died of signal …", "exit", "timeout". The trials behind it go to a new child.
+  host with the fault it showed (a signal, an exit, a timeout). The rest goes to a new child.
 - When the campaign's end of the pipe closes, the host kills its child and ends. A child whose host
   dies is killed by the kernel (Linux) or ends at its next write.
 """
@@ -30,13 +30,26 @@ from typing import Any
 
 from swarmtest.campaign import wire
 from swarmtest.campaign.child import Child, Death
-from swarmtest.campaign.worker import IDLE, STARTED, STOP, TRIAL, Batch, Job, Worker, restored
+from swarmtest.campaign.worker import (
+    IDLE,
+    PIPE_GONE,
+    STARTED,
+    STOP,
+    TELLING,
+    TRIAL,
+    Batch,
+    Job,
+    Worker,
+    plain,
+    restored,
+)
 from swarmtest.errors import UserError
-from swarmtest.result import Result, Verdict
 from swarmtest.seeds import seed_of_test
 from swarmtest.space import Proposal
 
 _LONGEST_DUMP = 20_000
+_IDLE_DEATHS = 3
+"""Times a child may die outside a test (a strategy that ends the process?) before we give up."""
 _GRACE = 0.4
 """Seconds that a stopped child has to finish its test before it is killed."""
 
@@ -105,17 +118,25 @@ class Host:
         given = restored(self._job.subject.space, told) if told is not None else ()
         proposals = dict(zip(trials, given, strict=False))
         careful = False
+        idle_deaths = 0
         while left and not self._stopped:
+            for place in (STOP, TELLING, PIPE_GONE):
+                self._cell[place] = 0
             self._cell[TRIAL] = IDLE
-            self._cell[STOP] = 0
             child = self._child or self._new_child()
-            told = [_plain(proposals[t]) for t in left] if proposals else None
+            told = [plain(proposals[t]) for t in left] if proposals else None
             child.send(left, told, careful=careful)
             if self._finishes(child, left):
                 continue
             death = self._bury(child)
             victim = self._cell[TRIAL]
-            if death.asked or victim not in left:
+            if death.asked or (death.timed_out and victim != child.overdue):
+                continue  # told to stop; or the slow test ended after all, in its last moment
+            if victim not in left:
+                idle_deaths += 1
+                if idle_deaths > _IDLE_DEATHS:
+                    status = death.fault("", self._setup.timeout).signature
+                    self._relay("error", f"workers keep dying between tests: {status}", left)
                 continue
             if death.pipe_gone and not careful:
                 # Some test since the last result closed the pipe; told one by one, we see which.
@@ -154,7 +175,7 @@ class Host:
         return 0.05 if self._stopped else max(0.005, min(0.25, self._setup.timeout / 8))
 
     def _overdue(self) -> bool:
-        running = self._cell[TRIAL] != IDLE
+        running = self._cell[TRIAL] != IDLE and not self._cell[TELLING]
         age = (time.monotonic_ns() - self._cell[STARTED]) / 1e9
         return running and age > self._setup.timeout
 
@@ -188,25 +209,18 @@ class Host:
         fault = death.fault(self._dump(), self._setup.timeout)
         started = self._cell[STARTED]
         wall_ns = time.monotonic_ns() - started
-        subject = self._job.subject
-        test = self._journal(trial, proposal)
-        names = subject.space.feature_names
-        steps = test["steps"] if test else []
-        used = [0] * len(names)
-        for step in steps:
-            if step[0] in names:
-                used[names.index(step[0])] += 1
-        result = Result(Verdict.FAILED, fault, tuple(used), (), len(steps), 0, test)
+        steps = self._journal(trial, proposal)
+        result = self._job.subject.result_of_journal(steps, proposal.configuration, fault)
         batch = Batch()
         seed = seed_of_test(self._job.seed, trial)
         self._worker.note(batch, trial, proposal, seed, result, min(death.cpu_ns, wall_ns), wall_ns)
         self._send("rows", batch.sealed())
 
-    def _journal(self, trial: int, proposal: Proposal) -> Any:
+    def _journal(self, trial: int, proposal: Proposal) -> list[Any]:
         """Run a deadly test once more, in a child that tells each step before it takes it."""
         self._cell[TRIAL] = IDLE
         child = self._new_child()
-        child.send([trial], [_plain(proposal)], journal=True)
+        child.send([trial], [plain(proposal)], journal=True)
         told: list[Any] = []
         while not child.silent and ("done", None) not in told[-1:]:
             told += self._heard(child)
@@ -214,8 +228,7 @@ class Host:
                 break
         child.kill(asked=True)
         self._bury(child)
-        steps = [json.loads(body) for kind, body in told if kind == "step"]
-        return self._job.subject.test_of_journal(steps, proposal.configuration)
+        return [json.loads(body) for kind, body in told if kind == "step"]
 
     def _dump(self) -> str:
         size = self._stderr.seek(0, os.SEEK_END)
@@ -227,7 +240,8 @@ class Host:
 
     def _new_child(self) -> Child:
         self._dump()
-        self._child = Child(self._worker, self._cell, self._stderr, self._setup.memory)
+        memory = self._setup.memory
+        self._child = Child(self._worker, self._cell, self._stderr, memory, self._up)
         return self._child
 
     def _end_child(self) -> None:
@@ -236,13 +250,10 @@ class Host:
             self._bury(self._child)
 
 
-def _plain(proposal: Proposal) -> tuple[bytes, tuple[float, ...], str]:
-    return proposal.configuration.to_bytes(), proposal.propensities, proposal.origin
-
-
 def main(fd: int) -> None:
     """Entry point of a host in a fresh interpreter: read the setup from the pipe, then serve."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.set_inheritable(fd, False)
     frames = wire.Frames(fd)
     first: list[Any] = []
     while not first and not frames.ended:

@@ -17,6 +17,7 @@ class InlineEngine:
         self._batches: deque[tuple[list[int], list[Any] | None]] = deque()
         self._finished: list[Batch] = []
         self._cell = [0, 0, 0]
+        self.deaf_to_interrupts = False
         self.rate = 0.0
 
     @property

@@ -1,7 +1,6 @@
 """The local engine: worker slots on this machine, fed in batches.
 
-The campaign talks to an engine in three calls: `feed` it trials, `collect` what came back, and
-`close` it. Which worker runs what, and when, is the engine's affair and never changes a result.
+Which worker runs what, and when, is the engine's affair and never changes a result.
 """
 
 from __future__ import annotations
@@ -64,6 +63,7 @@ class LocalEngine:
         self._selector = selectors.DefaultSelector()
         self._slots: list[_Slot] = []
         self._deaths = 0
+        self.deaf_to_interrupts = True
         self.rate = 0.0
         """Tests per second of one worker, lately."""
         try:
@@ -176,6 +176,7 @@ def _await_ready(slot: _Slot) -> None:
 
 def _spawn(setup: Setup) -> _Slot:
     """A fresh interpreter that imports the subject by its name."""
+    pickled = pickle.dumps(setup)
     ours, theirs = socket.socketpair()
     with theirs:
         process = subprocess.Popen(
@@ -184,7 +185,8 @@ def _spawn(setup: Setup) -> _Slot:
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
-    wire.send(ours.fileno(), pickle.dumps(setup))
+    with contextlib.suppress(BrokenPipeError):  # one that died at once is noticed by its silence
+        wire.send(ours.fileno(), pickled)
     return _Slot(ours, wire.Frames(ours.fileno()), process.pid, process)
 
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeAlias
 
 from swarmtest.campaign.budget import Budget, Progress
 from swarmtest.campaign.recorder import Recorder
-from swarmtest.campaign.worker import Job, Worker, mistake_in
-from swarmtest.errors import UserError
+from swarmtest.campaign.worker import Job, Worker, plain, tell
 from swarmtest.store import FaultRecord, Store
+from swarmtest.strategies import LearningStrategy
 from swarmtest.targets import unpack_hits
 
 _BATCH_SECONDS = 0.2
 _LARGEST_BATCH = 5000
+_LARGEST_TOLD = 64
+"""Proposals in a batch: they must fit a socket's buffer, or both ends might wait for each other."""
 _FLUSH_SECONDS = 0.5
 _SHOW_SECONDS = 0.1
 
@@ -28,6 +32,8 @@ class Engine(Protocol):
 
     rate: float
     """Tests per second of one worker, lately; 0 while unknown."""
+    deaf_to_interrupts: bool
+    """Whether tests run elsewhere, so that Ctrl-C can wait for a good moment here."""
 
     @property
     def hungry(self) -> int:
@@ -64,7 +70,8 @@ class Loop:
         self._show = show
         self._trials: Iterator[int] = itertools.count()
         self._worker = Worker(job)
-        self._learns = hasattr(job.strategy, "tell")
+        self._learns = isinstance(job.strategy, LearningStrategy)
+        self._interrupt = _Interrupt(defer=engine.deaf_to_interrupts)
         self._handed_out = 0
         self._size = 8
 
@@ -89,10 +96,13 @@ class Loop:
         start = time.monotonic() - wall_before
         flushed = shown = time.monotonic()
         progress, budget = self._recorder.progress, self._budget
-        reason = ""
+        progress.wall_seconds = wall_before
+        reason = progress.reached(budget)
         interrupted = False
         try:
             while not reason:
+                if self._interrupt.pressed:
+                    raise KeyboardInterrupt
                 self._feed()
                 if not self._engine.busy:
                     reason = "all tests done"
@@ -103,6 +113,7 @@ class Loop:
                 reason = progress.reached(budget)
                 if now - flushed > _FLUSH_SECONDS:
                     self._recorder.flush()
+                    self._recorder.keep_times()
                     flushed = now
                 if new or now - shown > _SHOW_SECONDS:
                     self._show(progress, new)
@@ -112,17 +123,20 @@ class Loop:
         finally:
             self._wind_up()
             progress.wall_seconds = time.monotonic() - start
+            self._interrupt.restore()
         self._show(progress, [])
         return reason, interrupted
 
     def _wind_up(self) -> None:
         """Take in what is still on its way, and keep everything."""
-        if self._engine.busy:
-            self._engine.stop()
-            deadline = time.monotonic() + 0.8
-            while self._engine.busy and time.monotonic() < deadline:
-                self._collect(0.05)
-        self._recorder.flush()
+        try:
+            if self._engine.busy:
+                self._engine.stop()
+                deadline = time.monotonic() + 0.8
+                while self._engine.busy and time.monotonic() < deadline:
+                    self._collect(0.05)
+        finally:
+            self._recorder.flush()
 
     def _feed(self) -> None:
         while self._engine.hungry > 0:
@@ -132,7 +146,7 @@ class Loop:
             self._handed_out += len(trials)
             told = None
             if self._learns:
-                told = [self._ask(trial) for trial in trials]
+                told = [plain(self._worker.propose(trial)) for trial in trials]
             self._engine.feed(trials, told)
 
     def _batch_size(self) -> int:
@@ -140,7 +154,8 @@ class Loop:
         if self._engine.rate:
             seconds = _BATCH_SECONDS / 4 if self._learns else _BATCH_SECONDS
             wanted = max(1, int(self._engine.rate * seconds))
-            self._size = min(wanted, 4 * self._size, _LARGEST_BATCH)
+            largest = _LARGEST_TOLD if self._learns else _LARGEST_BATCH
+            self._size = min(wanted, 4 * self._size, largest)
         tests = self._budget.tests
         if tests is None:
             return self._size
@@ -148,23 +163,35 @@ class Loop:
         share = -(-left // (2 * max(self._workers, 1)))
         return max(0, min(self._size, left, max(share, 1)))
 
-    def _ask(self, trial: int) -> tuple[bytes, tuple[float, ...], str]:
-        proposal = self._worker.propose(trial)
-        return proposal.configuration.to_bytes(), proposal.propensities, proposal.origin
-
     def _collect(self, timeout: float) -> list[FaultRecord]:
         new: list[str] = []
         for batch in self._engine.collect(timeout):
             new += self._recorder.add(batch)
-            if self._learns:
-                self._tell(batch)
+            self._tell(batch)
         return [self._recorder.faults[fault] for fault in new]
 
     def _tell(self, batch: tuple[Any, ...]) -> None:
-        for result in self._recorder.results(batch):
-            try:
-                self._strategy.tell(result)  # type: ignore[attr-defined]
-            except (UserError, KeyboardInterrupt):
-                raise
-            except Exception as error:
-                raise mistake_in(self._strategy, "tell", error) from None
+        if isinstance(self._strategy, LearningStrategy):
+            tell(self._strategy, self._recorder.results(batch))
+
+
+class _Interrupt:
+    """Ctrl-C, kept until the loop looks: between a row's arrival and its way to the store, an
+    exception would lose it. A second Ctrl-C does not wait."""
+
+    def __init__(self, defer: bool) -> None:
+        self.pressed = False
+        self._before: Any = None
+        if defer and threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._press)
+
+    def _press(self, number: int, frame: object) -> None:
+        if self.pressed:
+            raise KeyboardInterrupt
+        self.pressed = True
+
+    def restore(self) -> None:
+        """Ctrl-C is again what it was."""
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+            self._before = None

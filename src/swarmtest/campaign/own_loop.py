@@ -20,14 +20,15 @@ from typing import Any, Self
 
 from swarmtest.campaign.budget import Budget, Progress
 from swarmtest.campaign.recorder import Recorder
-from swarmtest.campaign.worker import Batch, Job, Worker
-from swarmtest.errors import UserError
+from swarmtest.campaign.worker import Batch, Job, Worker, tell
+from swarmtest.errors import UserError, did_you_mean
 from swarmtest.faults import fault_of_exception
+from swarmtest.loading import refuse_during_import
 from swarmtest.result import Fault, Result, Verdict
 from swarmtest.seeds import seed_of_test
 from swarmtest.space import Configuration, Dimension, Proposal, Space
 from swarmtest.store import CampaignRecord, FaultRecord, Store, open_store
-from swarmtest.strategies import Strategy, parse_strategy, strategy_text
+from swarmtest.strategies import LearningStrategy, Strategy, parse_strategy, strategy_text
 
 _FLUSH_SECONDS = 0.5
 
@@ -83,8 +84,11 @@ class Trial:
 
     def use(self, name: str, times: int = 1) -> None:
         """Count a feature as used, where `choose` did not pick it."""
-        if name not in self.configuration.space.feature_number:
-            self.configuration.space.setting_number(name)
+        known = self.configuration.space.feature_names
+        if name not in known:
+            raise UserError(f"there is no feature {name!r}{did_you_mean(name, known)}")
+        if times < 0:
+            raise UserError(f"a feature is used {times} times? a count is 0 or more")
         self._used[name] = self._used.get(name, 0) + times
 
     def event(self, name: str) -> None:
@@ -119,11 +123,11 @@ class Trial:
         error: BaseException | None,
         tb: TracebackType | None,
     ) -> bool:
-        if error is not None and not isinstance(error, Exception):
+        if isinstance(error, UserError) or not isinstance(error, Exception | None):
             return False
         if self.result is None:
             self.record(failed=error or False)
-        return error is not None and not isinstance(error, UserError)
+        return error is not None
 
 
 class swarm:
@@ -158,6 +162,7 @@ class swarm:
         self.faults: list[FaultRecord] = []
 
     def __iter__(self) -> Iterator[Trial]:
+        refuse_during_import()
         if hasattr(self.strategy, "prepare"):
             self.strategy.prepare(self.space)
         given = self._given
@@ -167,6 +172,7 @@ class swarm:
         self.progress = recorder.progress
 
         def finish() -> None:
+            atexit.unregister(finish)
             recorder.flush()
             self.faults = store.faults(self.campaign)
             status = "finished" if self.progress.reached(self._budget) else "interrupted"
@@ -176,6 +182,7 @@ class swarm:
                 wall_seconds=self.progress.wall_seconds,
                 cpu_seconds=self.progress.cpu_seconds,
             )
+            recorder.open = False
             if store is not given:
                 store.close()
 
@@ -185,8 +192,8 @@ class swarm:
         try:
             yield from self._trials(recorder)
         finally:
-            atexit.unregister(finish)
-            finish()
+            if recorder.open:
+                finish()
 
     def _trials(self, recorder: Recorder) -> Iterator[Trial]:
         worker = Worker(_loop_job(self.space, self.strategy, self.seed))
@@ -225,9 +232,8 @@ class swarm:
         wall = time.monotonic_ns() - wall_since
         worker.note(batch, trial.number, trial.proposal, trial.seed, trial.result, cpu, wall)
         recorder.add(batch.message())
-        if hasattr(self.strategy, "tell"):
-            for result in recorder.results(batch.message()):
-                self.strategy.tell(result)
+        if isinstance(self.strategy, LearningStrategy):
+            tell(self.strategy, recorder.results(batch.message()))
 
     def _record(self) -> CampaignRecord:
         return CampaignRecord(

@@ -33,7 +33,9 @@ class Recorder:
         self._target_ids: dict[str, int] = {}
         self.faults: dict[str, FaultRecord] = {}
         self.progress = Progress()
-        self.never_used = set(range(len(space.features)))
+        self.open = True
+        """Whether somebody still has to write the rest and close."""
+        self._never_used = set(range(len(space.features)))
         self._offered = [0] * len(space.features)
 
     def load(self) -> None:
@@ -48,7 +50,7 @@ class Recorder:
         self.progress.faults = len(self.faults)
         hits = set()
         for trial in self._store.trials(self._campaign):
-            if self.never_used:
+            if self._never_used:
                 self._watch_use(trial)
             if trial.hits:
                 hits.update(unpack_hits(trial.hits))
@@ -78,6 +80,15 @@ class Recorder:
             self._store.record(self._campaign, self._rows, changed, self._tests)
             self._rows, self._tests, self._changed = [], [], set()
 
+    def keep_times(self, **changes: Any) -> None:
+        """Write how long the campaign has taken, so that `resume` goes on counting from there."""
+        self._store.update_campaign(
+            self._campaign,
+            wall_seconds=self.progress.wall_seconds,
+            cpu_seconds=self.progress.cpu_seconds,
+            **changes,
+        )
+
     def results(self, batch: tuple[Any, ...]) -> Iterator[Result]:
         """A batch as results, for a strategy that learns."""
         rows, names, _, _ = batch
@@ -102,7 +113,7 @@ class Recorder:
         """Features that never appeared though `least` tests or more allowed them, and how many."""
         return {
             self._space.feature_names[i]: self._offered[i]
-            for i in sorted(self.never_used)
+            for i in sorted(self._never_used)
             if self._offered[i] >= least
         }
 
@@ -138,17 +149,17 @@ class Recorder:
         failed = [row for row in rows if row[5]]
         progress.failed += sum(row[5] == Verdict.FAILED for row in failed)
         progress.invalid += sum(row[5] == Verdict.INVALID for row in failed)
-        if self.never_used:
+        if self._never_used:
             for row in rows:
                 self._watch_use(row)
 
     def _watch_use(self, row: Any) -> None:
         counts = unpack_counts(row[9])
         included = Configuration.from_bytes(self._space, row[1]).bits
-        for i in list(self.never_used):
+        for i in list(self._never_used):
             self._offered[i] += included >> i & 1
             if i < len(counts) and counts[i]:
-                self.never_used.discard(i)
+                self._never_used.discard(i)
 
 
 def _rank(fault: FaultRecord) -> tuple[bool, int, int]:

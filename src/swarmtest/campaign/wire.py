@@ -12,6 +12,7 @@ import struct
 from typing import Any
 
 _HEADER = struct.Struct("<I")
+_LARGEST = 1 << 30
 
 
 def send(fd: int, message: Any) -> None:
@@ -35,30 +36,33 @@ class Frames:
         self.fd = fd
         self._buffer = bytearray()
         self.ended = False
+        self.broken = False
+        """Whether something came that is no frame: somebody else wrote to the descriptor."""
 
     def receive(self) -> list[Any]:
         """The frames completed by one read; sets `ended` at the end of the stream."""
         try:
             data = os.read(self.fd, 1 << 20)
-        except (ConnectionResetError, OSError):
+        except OSError:
             data = b""
         if not data:
             self.ended = True
         self._buffer += data
-        frames, start = [], 0
+        frames: list[Any] = []
+        start = 0
         while len(self._buffer) - start >= _HEADER.size:
             (size,) = _HEADER.unpack_from(self._buffer, start)
+            if size > _LARGEST:
+                self.broken = self.ended = True
+                return frames
             end = start + _HEADER.size + size
             if len(self._buffer) < end:
                 break
-            frames.append(marshal.loads(memoryview(self._buffer)[start + _HEADER.size : end]))
+            try:
+                frames.append(marshal.loads(self._buffer[start + _HEADER.size : end]))
+            except (ValueError, EOFError, TypeError):
+                self.broken = self.ended = True
+                return frames
             start = end
         del self._buffer[:start]
-        return frames
-
-    def drain(self) -> list[Any]:
-        """All frames up to the end of the stream."""
-        frames: list[Any] = []
-        while not self.ended:
-            frames += self.receive()
         return frames

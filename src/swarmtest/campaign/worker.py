@@ -17,16 +17,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from swarmtest.errors import UserError
-from swarmtest.faults import exception_text
+from swarmtest.faults import message_of
 from swarmtest.result import Fault, Result
 from swarmtest.seeds import Stream, seeds_of_tests, trial_key
 from swarmtest.space import Configuration, Proposal
 from swarmtest.store.records import pack_counts, pack_floats
-from swarmtest.strategies import Strategy, strategy_text
+from swarmtest.strategies import LearningStrategy, Strategy, strategy_text
 from swarmtest.subjects.subject import Subject
 
-TRIAL, STARTED, STOP = 0, 1, 2
-"""Places in the shared memory cell: the trial at hand, when it began (ns), "stop now"."""
+TRIAL, STARTED, STOP, TELLING, PIPE_GONE = range(5)
+"""Places in the cell of shared memory: the trial at hand, when it began (ns), "stop now", whether
+results are being told (that is no test's time), whether they cannot be told any more."""
 IDLE = -1
 
 _FLUSH_NS = 100_000_000
@@ -210,12 +211,23 @@ class Worker:
         return fault_id
 
 
+def tell(strategy: LearningStrategy, results: Iterable[Result]) -> None:
+    """Tell a strategy that learns; a mistake in it is the user's to mend."""
+    try:
+        for result in results:
+            strategy.tell(result)
+    except (UserError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        raise mistake_in(strategy, "tell", error) from None
+
+
 def mistake_in(strategy: Strategy, method: str, error: Exception) -> UserError:
     """One line about an exception in a user's strategy: what, and where."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return UserError(
         f"strategy {strategy_text(strategy)!r}: {method} raised "
-        f"{exception_text(error)} ({frame.filename}:{frame.lineno})"
+        f"{message_of(error)} ({frame.filename}:{frame.lineno})"
     )
 
 
@@ -224,8 +236,13 @@ def _packed(propensities: tuple[float, ...]) -> bytes:
     return pack_floats(propensities)
 
 
+def plain(proposal: Proposal) -> tuple[bytes, tuple[float, ...], str]:
+    """A proposal as plain data, for another process."""
+    return proposal.configuration.to_bytes(), proposal.propensities, proposal.origin
+
+
 def restored(space: Any, told: Sequence[tuple[bytes, tuple[float, ...], str]]) -> list[Proposal]:
-    """Proposals that travelled as plain data, from a strategy that learns."""
+    """The proposals that `plain` described."""
     return [
         Proposal(Configuration.from_bytes(space, data), tuple(propensities), origin)
         for data, propensities, origin in told

@@ -14,9 +14,13 @@ from swarmtest.cli.strategies import strategies
 from swarmtest.errors import UserError
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    invoke_without_command=True,
+)
 @click.version_option(package_name="swarmtest")
-def group() -> None:
+@click.pass_context
+def group(context: click.Context) -> None:
     """Random testing that finds more bugs: swarms of configurations.
 
     \b
@@ -28,6 +32,8 @@ def group() -> None:
     Exit status: 0 no fault, 1 faults found, 2 something to mend (one line says what),
     130 interrupted.
     """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 for command in (run, resume, list_campaigns, show, faults, replay, export, delete, strategies):

@@ -67,18 +67,20 @@ def show(campaign: int | None, store: str | None) -> None:
 
 
 @click.command()
-@click.argument("campaign", type=int, required=False)
+@click.argument("campaign", required=False)
 @click.argument("fault", required=False)
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, for programs.")
-def faults(campaign: int | None, fault: str | None, store: str | None, as_json: bool) -> None:
+def faults(campaign: str | None, fault: str | None, store: str | None, as_json: bool) -> None:
     """Show the faults of a campaign, each with its shortest test and how to replay it.
 
-    CAMPAIGN is a number, the newest one if left out; FAULT is a fault's id, for one of them with
-    its traceback.
+    CAMPAIGN is a number, the newest one if left out; FAULT is a fault's id (or its beginning), for
+    that one with its traceback.
     """
     opened = existing_store(store)
-    number = latest_campaign(opened, campaign)
+    if campaign is not None and not campaign.isdigit():
+        campaign, fault = None, campaign
+    number = latest_campaign(opened, None if campaign is None else int(campaign))
     found = opened.faults(number)
     if fault is not None:
         chosen = [f for f in found if f.id.startswith(fault)]
@@ -95,7 +97,7 @@ def faults(campaign: int | None, fault: str | None, store: str | None, as_json: 
     subject = subject_or_none(opened, number)
     configurations = fault_configurations(opened, number, found)
     for f in found:
-        command = command_text(f"replay {number}#{f.trial}", opened.url)
+        command = command_text(f"replay {number}#{f.trial}", opened.url) if subject else ""
         click.echo("\n".join(fault_lines(f, subject, configurations[f.id], command)) + "\n")
         if fault is not None and f.details:
             click.echo(f.details)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import BinaryIO, cast
 
 import click
@@ -30,6 +31,8 @@ def export(campaign: int | None, kind: str | None, output: str, store: str | Non
                 "or pass --format"
             )
         kind = ending if output != "-" else "csv"
+    if kind == "parquet" and importlib.util.find_spec("pyarrow") is None:
+        raise UserError("Parquet needs pyarrow: pip install 'swarmtest[parquet]'")
     try:
         with click.open_file(output, "wb") as out:
             export_campaign(opened, number, kind, cast(BinaryIO, out))

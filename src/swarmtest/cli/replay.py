@@ -39,7 +39,7 @@ def replay(
     """
     if re.fullmatch(r"\d+#\d+", test):
         subject, data, recorded = _from_store(test, store, parse_seconds(timeout))
-    elif "#" in test and not Path(test).exists():
+    elif ("#" in test or test.isdigit()) and not Path(test).exists():
         raise UserError(f"{test!r} is not CAMPAIGN#TRIAL, like 3#17, nor a file")
     else:
         subject, data, recorded = _from_file(Path(test))
@@ -137,12 +137,15 @@ def _verdict(result: Result, recorded: str | None) -> str:
 
 def _debug(subject: MachineSubject, data: Any) -> int:
     """Run the printed code itself, so that the debugger stops in the user's own frames."""
+    import linecache
     import pdb as debugger
     import sys
     import traceback
 
+    code = subject.code(data)
+    linecache.cache["<test>"] = (len(code), None, code.splitlines(True), "<test>")
     try:
-        exec(compile(subject.code(data), "<test>", "exec"), {"__name__": "__test__"})
+        exec(compile(code, "<test>", "exec"), {"__name__": "__test__"})
     except Exception:
         traceback.print_exc()
         debugger.post_mortem(sys.exc_info()[2])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
+import secrets
 import signal
 from typing import Any
 
@@ -22,11 +22,12 @@ from swarmtest.cli.options import (
 )
 from swarmtest.errors import UserError
 from swarmtest.report.progress import JsonLines, ProgressView, view_for
-from swarmtest.report.terminal import command_text, fault_configurations, outcome_text
+from swarmtest.report.terminal import command_text, fault_configurations, outcome_text, plural
 from swarmtest.store import Store, open_store
 from swarmtest.strategies import strategy_text
 from swarmtest.subjects.loading import SubjectReference
 
+_LEAST_MEMORY = 64 << 20
 _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
 
 
@@ -41,7 +42,9 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
     help="Who chooses the configurations; `swarmtest strategies` lists them.",
 )
 @budget_options
-@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same tests.")
+@click.option(
+    "--seed", default="0", show_default=True, help="Same seed, same tests; `random` for another."
+)
 @workers_option
 @click.option("--steps", metavar="N | LOW-HIGH", help="Steps of a test, instead of the machine's.")
 @click.option(
@@ -79,21 +82,20 @@ def run(path: str, **options: Any) -> int:
         path, options["api"], parse_steps(options["steps"]), tuple(options["raises"])
     )
     budget = _budget(options) or _DEFAULT_BUDGET
-    view = view_for(budget, quiet=options["quiet"], as_json=options["as_json"])
+    view = _view(budget, options)
     try:
         campaign = Campaign(
             reference,
             options["strategy"],
             budget,
-            options["seed"],
+            _seed(options["seed"]),
             options["workers"],
-            None,
+            open_store(options["store"]),
             limits=Limits(parse_seconds(options["timeout"]), _memory(options["memory"])),
             keep_tests=options["keep_tests"],
             on_progress=view.update,
         )
-        store = open_store(options["store"])
-        return _run(campaign, store, view, options)
+        return _run(campaign, view, options)
     finally:
         view.end()
 
@@ -115,19 +117,17 @@ def resume(campaign: int | None, **options: Any) -> int:
     store = existing_store(options["store"], write=True)
     number = latest_campaign(store, campaign)
     known = Budget(**store.campaign(number).options["budget"])
-    wanted = _budget(options)
-    budget = dataclasses.replace(known, **wanted.to_json()) if wanted else known
-    view = view_for(budget, quiet=options["quiet"], as_json=options["as_json"])
+    budget = _budget(options) or known
+    view = _view(budget, options)
     try:
         resumed = Campaign.resume(store, number, budget, options["workers"], view.update)
-        return _run(resumed, store, view, options)
+        return _run(resumed, view, options)
     finally:
         view.end()
 
 
-def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str, Any]) -> int:
-    signal.signal(signal.SIGTERM, _interrupt)
-    campaign.use_store(store)
+def _run(campaign: Campaign, view: ProgressView, options: dict[str, Any]) -> int:
+    signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
     if isinstance(view, JsonLines):
         view.event(
             "start",
@@ -140,15 +140,28 @@ def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str
         )
     elif not options["quiet"]:
         click.echo(
-            f"{campaign.subject.name}: {len(campaign.subject.space.features)} features, strategy "
-            f"{strategy_text(campaign.strategy)}, seed {campaign.seed}, "
-            f"{campaign.workers} workers, until {campaign.budget.describe()}"
+            f"{campaign.subject.name}: {plural(len(campaign.subject.space.features), 'feature')}, "
+            f"strategy {strategy_text(campaign.strategy)}, seed {campaign.seed}, "
+            f"{plural(campaign.workers, 'worker') if campaign.workers else 'in this process'}, "
+            f"until {campaign.budget.describe()}"
         )
+    left_out = getattr(getattr(campaign.subject, "machine", None), "left_out", ())
+    if left_out and not options["quiet"] and not isinstance(view, JsonLines):
+        click.echo(f"left out, for want of type hints: {', '.join(left_out)}")
     outcome = campaign.run()
     view.end()
-    _report(campaign, store, outcome, view)
-    store.close()
+    with open_store(outcome.store, read_only=True) as store:
+        _report(campaign, store, outcome, view)
     return _status(outcome, options)
+
+
+def _view(budget: Budget, options: dict[str, Any]) -> ProgressView:
+    return view_for(
+        budget,
+        quiet=options["quiet"],
+        as_json=options["as_json"],
+        workers=options["workers"],
+    )
 
 
 def _report(campaign: Campaign, store: Store, outcome: Outcome, view: ProgressView) -> None:
@@ -200,11 +213,19 @@ def _budget(options: dict[str, Any]) -> Budget | None:
     return budget if budget.to_json() else None
 
 
+def _seed(text: str) -> int:
+    if text == "random":
+        return secrets.randbelow(10**6)
+    try:
+        return int(text)
+    except ValueError:
+        raise UserError(f"--seed is a whole number or `random`, not {text!r}") from None
+
+
 def _memory(text: str) -> int | str:
     if text == "auto":
         return text
-    return 0 if text == "none" else parse_bytes(text)
-
-
-def _interrupt(signum: int, frame: object) -> None:
-    raise KeyboardInterrupt
+    size = 0 if text == "none" else parse_bytes(text)
+    if 0 < size < _LEAST_MEMORY:
+        raise UserError(f"--memory {text}: a worker needs at least 64MB")
+    return size

@@ -97,7 +97,7 @@ class LiveLine:
 
         for fault in new_faults:
             self._console.print(
-                f"[bold red]new fault[/] [bold]{fault.id}[/] {escape(fault.signature)}"
+                f"[bold red]new fault[/] [bold]{fault.id}[/]: {escape(fault.signature)}"
             )
         self._status.update(summary_line(progress, self._budget))
 
@@ -136,13 +136,13 @@ def seconds_left(progress: Progress, budget: Budget, rate: float) -> float | Non
     return max(0.0, min(found)) if found else None
 
 
-def view_for(budget: Budget, *, quiet: bool, as_json: bool) -> ProgressView:
-    """The view that fits where the output goes."""
+def view_for(budget: Budget, *, quiet: bool, as_json: bool, workers: int | None) -> ProgressView:
+    """The view that fits where the output goes; a debugger (no workers) wants a quiet line."""
     if as_json:
         return JsonLines(sys.stdout)
     if quiet:
         return Quiet()
-    if sys.stdout.isatty():
+    if sys.stdout.isatty() and workers != 0:
         from rich.console import Console
 
         return LiveLine(budget, Console())

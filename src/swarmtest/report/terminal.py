@@ -25,7 +25,7 @@ def outcome_text(outcome: Outcome, subject: Any, configurations: dict[str, str])
     lines = [
         f"campaign {outcome.campaign}: {outcome.reason}: {progress.tests:,} tests, "
         f"{progress.steps:,} steps in {progress.wall_seconds:.1f} s ({rate:,.0f} tests/s), "
-        f"{_plural(len(outcome.faults), 'distinct fault')}"
+        f"{plural(len(outcome.faults), 'distinct fault')}"
     ]
     for fault in outcome.faults:
         command = command_text(f"replay {outcome.campaign}#{fault.trial}", outcome.store)
@@ -47,16 +47,28 @@ def fault_lines(fault: FaultRecord, subject: Any, configuration: str, command: s
     """One fault: what it is, how often, under which configuration, its shortest test, replay."""
     lines = [
         f"fault {fault.id}  {fault.kind}: {fault.signature}",
-        f"  shown by {_plural(fault.count, 'test')}, first by trial {fault.first_trial}; "
-        f"shortest: {_plural(fault.size, 'step')}, trial {fault.trial}",
+        f"  shown by {plural(fault.count, 'test')}, first by trial {fault.first_trial}; "
+        f"shortest: {plural(fault.size, 'step')}, trial {fault.trial}",
     ]
+    message = _message(fault)
+    if message:
+        lines.append(f"  message: {message}")
     if configuration:
         lines.append(f"  found with: {configuration}")
     code = test_code(fault.test, subject)
     if code:
         shown = code.rstrip().splitlines()
-        lines += ["", *("    " + line for line in _shortened(shown)), ""]
-    return [*lines, f"  replay: {command}"]
+        lines += ["", *(("    " + line).rstrip() for line in _shortened(shown)), ""]
+    return [*lines, f"  replay: {command}"] if command else lines
+
+
+def _message(fault: FaultRecord) -> str:
+    """What the exception said in full, where the signature leaves something out."""
+    lines = fault.details.rstrip().splitlines()
+    if fault.kind not in ("exception", "invariant", "memory") or not lines:
+        return ""
+    said = lines[-1].strip()
+    return "" if said in fault.signature else said[:200]
 
 
 def test_code(test: str | None, subject: Any) -> str:
@@ -179,7 +191,12 @@ def _shortened(lines: list[str]) -> list[str]:
     return [*lines[:half], f"... {gone} more lines ...", *lines[half + gone :]]
 
 
-def _plural(count: int, word: str) -> str:
+def plural(count: int, word: str) -> str:
+    """A count with its word.
+
+    >>> plural(1, "test"), plural(1200, "test")
+    ('1 test', '1,200 tests')
+    """
     return f"{count:,} {word}{'s' * (count != 1)}"
 
 

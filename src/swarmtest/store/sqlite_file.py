@@ -127,6 +127,8 @@ def _prepare_place(path: Path, read_only: bool) -> None:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.parent.name == ".swarmtest" and not (path.parent / ".gitignore").exists():
+            (path.parent / ".gitignore").write_text("*\n")
     except OSError as error:
         raise UserError(
             f"store {path}: cannot make directory {path.parent} ({error.strerror}): "

@@ -88,22 +88,19 @@ class CoinByTime(Coin):
         super().__post_init__()
         if not self.n:
             raise UserError("strategy 'coin': by=time shares time among a fixed swarm: set n")
-        self._spent = [0.0] * self.n
-        self._member: dict[Configuration, int] = {}
+        self._spent: dict[Configuration, float] = {}
         self._charged: dict[int, float] = {}
         self._told = 0
         self._total = 0.0
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
         """The member with the least time so far."""
-        if not self._member:
-            for number in range(self.n):
-                configuration = self.member(space, number, rng).configuration
-                self._member.setdefault(configuration, number)
-        number = min(self._member.values(), key=self._spent.__getitem__)
-        self._charged[trial] = self._total / self._told if self._told else 1e-9
-        self._spent[number] += self._charged[trial]
-        return self.member(space, number, rng)
+        members = [self.member(space, number, rng) for number in range(self.n)]
+        chosen = min(members, key=lambda member: self._spent.get(member.configuration, 0.0))
+        charge = self._total / self._told if self._told else 1e-9
+        self._charged[trial] = charge
+        self._spent[chosen.configuration] = self._spent.get(chosen.configuration, 0.0) + charge
+        return chosen
 
     def parameters_text(self) -> str:
         """The parameters as ``coin`` takes them."""
@@ -112,10 +109,11 @@ class CoinByTime(Coin):
 
     def tell(self, result: Result) -> None:
         """Charge the member that ran with the time it took."""
-        if result.configuration is not None and result.configuration in self._member:
-            number = self._member[result.configuration]
+        configuration = result.configuration
+        if configuration is not None:
             charged = self._charged.pop(result.trial, 0.0)
-            self._spent[number] += result.cpu_seconds - charged
+            spent = self._spent.get(configuration, 0.0)
+            self._spent[configuration] = spent + result.cpu_seconds - charged
             self._told += 1
             self._total += result.cpu_seconds
 

@@ -21,10 +21,11 @@ test suppresses as much as one that shows always, but adds nothing.
 from __future__ import annotations
 
 import bisect
+import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from swarmtest.seeds import Stream
 from swarmtest.space import Proposal, Space, toss, weigh
@@ -32,61 +33,68 @@ from swarmtest.strategies.strategy import register
 
 FLOOR = 1 / 32
 """A weight below this is a feature left out."""
+_STEEPEST = 3.0
+"""The largest exponent of a power law."""
 
 Weights = Mapping[str, float]
 """Weights by name; what is missing is left out."""
-Family = Callable[[Sequence[str], Stream], Weights]
+Family = Callable[[Space, Stream], Weights]
 """Draws weights for the features."""
 
 
-def equal(names: Sequence[str], rng: Stream) -> Weights:
+def equal(space: Space, rng: Stream) -> Weights:
     """All features alike: bugs that need everything.
 
-    >>> dict(equal(["push", "pop"], Stream()))
+    >>> dict(equal(Space(["push", "pop"]), Stream()))
     {'push': 1.0, 'pop': 1.0}
     """
-    return dict.fromkeys(names, 1.0)
+    return dict.fromkeys(space.feature_names, 1.0)
 
 
-def fair_coin(names: Sequence[str], rng: Stream) -> Weights:
+def fair_coin(space: Space, rng: Stream) -> Weights:
     """Half of the features: bugs that some features suppress."""
-    return dict.fromkeys(_some(names, 0.5, rng), 1.0)
+    return dict.fromkeys(_some(space.feature_names, 0.5, rng), 1.0)
 
 
-def biased_coin(names: Sequence[str], rng: Stream) -> Weights:
+def biased_coin(space: Space, rng: Stream) -> Weights:
     """A random share of the features: bugs that need nearly all, or nearly none."""
-    return dict.fromkeys(_some(names, rng.named("*share"), rng), 1.0)
+    return dict.fromkeys(_some(space.feature_names, rng.named("*share"), rng), 1.0)
 
 
-def uniform(names: Sequence[str], rng: Stream) -> Weights:
+def uniform(space: Space, rng: Stream) -> Weights:
     """Every ratio between two features: the blog's activation probabilities."""
-    return {name: 1.0 - rng.named(name) for name in names}
+    return {name: 1.0 - rng.named(name) for name in space.feature_names}
 
 
-def beta(names: Sequence[str], rng: Stream) -> Weights:
-    """From "all or nothing" to "all alike", as the shape falls."""
+def beta(space: Space, rng: Stream) -> Weights:
+    """From "all or nothing" (small shapes) to "all alike" (large ones)."""
     a = _log_uniform(1 / 4, 8, rng.named("*a"))
     b = _log_uniform(1 / 4, 8, rng.named("*b"))
-    return {name: max(rng.split(name).betavariate(a, b), 1e-300) for name in names}
+    draws = {name: rng.split(name).betavariate(a, b) for name in space.feature_names}
+    return {name: max(draw, 1e-300) for name, draw in draws.items()}
 
 
-def power_law(names: Sequence[str], rng: Stream) -> Weights:
+def power_law(space: Space, rng: Stream) -> Weights:
     """A over B over C: bugs that need a ranking of the features."""
-    order = sorted(_members(names, rng), key=rng.named)
-    exponent = 3.0 * rng.named("*exponent")
+    order = sorted(_members(space.feature_names, rng), key=rng.named)
+    exponent = _STEEPEST * rng.named("*exponent")
     return {name: (rank + 1) ** -exponent for rank, name in enumerate(order)}
 
 
-def groups(names: Sequence[str], rng: Stream) -> Weights:
-    """Two or three groups at a whole ratio: some features half as common as some others."""
+def groups(space: Space, rng: Stream) -> Weights:
+    """Two or three groups at a whole ratio: some features half as common as some others.
+
+    Features that the space puts into one group stay together.
+    """
     levels = rng.split("*levels").sample(range(1, 6), 2 if rng.named("*count") < 0.75 else 3)
-    count = len(levels)
-    return {name: float(levels[int(rng.named(name) * count)]) for name in _members(names, rng)}
+    group = {feature.name: feature.group or feature.name for feature in space.features}
+    members = _members(space.feature_names, rng)
+    return {name: float(levels[int(rng.named(group[name]) * len(levels))]) for name in members}
 
 
-def dominant(names: Sequence[str], rng: Stream) -> Weights:
-    """One feature far above the rest: ten times as likely as all others."""
-    members = _members(names, rng)
+def dominant(space: Space, rng: Stream) -> Weights:
+    """One feature two to thirty-two times as likely as each of the others."""
+    members = _members(space.feature_names, rng)
     low, top = _log_uniform(FLOOR, 1 / 2, rng.named("*low")), min(members, key=rng.named)
     return {name: 1.0 if name == top else low for name in members}
 
@@ -103,11 +111,10 @@ FAMILIES: tuple[tuple[str, float, Family], ...] = (
 )
 """Each family's name, its share of the tests, and how it draws weights."""
 _BOUNDS = list(itertools.accumulate(share for _, share, _ in FAMILIES))[:-1]
-_REHEARSALS = 2000
 
 
 @register("layered")
-@dataclass
+@dataclass(frozen=True)
 class Layered:
     """A family of distributions is drawn for each test, and the features' weights from it.
 
@@ -117,26 +124,6 @@ class Layered:
 
     renormalise: bool = True
     """Choose in proportion to the weights; otherwise a weight below 1 spends steps."""
-    _included: dict[str, tuple[float, ...]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
-
-    def prepare(self, space: Space) -> None:
-        """Work out how often each family includes a feature: the propensities.
-
-        Families treat features alike, so one number per family and number of features says it. It
-        is counted in rehearsals with fixed seeds, to about one per cent.
-        """
-        if space.clauses or not space.features:
-            return
-        names = space.feature_names
-        rehearsals = max(50, _REHEARSALS // len(names))
-        for number, (family, _, draw) in enumerate(FAMILIES):
-            drawn = [
-                settled(names, draw(names, Stream(number, trial))) for trial in range(rehearsals)
-            ]
-            included = sum(weight > 0 for weights in drawn for weight in weights)
-            self._included[family] = (included / (rehearsals * len(names)),)
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
         """Draw a family, then weights."""
@@ -144,9 +131,42 @@ class Layered:
         if not names:
             return toss(space, (), rng)
         family, _, draw = FAMILIES[bisect.bisect_right(_BOUNDS, rng.named("*family"))]
-        weights = settled(names, draw(names, rng))
-        propensities = self._included.get(family, ())
+        weights = settled(names, draw(space, rng))
+        # Constraints may keep a feature out, and then nobody has worked out how often.
+        propensities = () if space.clauses else included(family, len(names))
         return weigh(space, weights, rng, propensities, family, self.renormalise)
+
+
+@functools.lru_cache(maxsize=256)
+def included(family: str, count: int) -> tuple[float, ...]:
+    """How often a family includes a feature, one of `count`; empty where there is no formula.
+
+    Families treat features alike, so one number says it. `_some` with a random share has 1 to
+    `count` members with equal probability, and once more 1 in place of none.
+
+    >>> included("coin", 1), included("equal", 7), included("beta", 3)
+    ((1.0,), (1.0,), ())
+    """
+    share = 0.5 + 1 / (count * (count + 1))
+    member = 0.75 + 0.25 * share
+    ranked = [_kept(members) for members in range(1, count + 1)]
+    formulas = {
+        "coin": 0.5 + 0.5**count / count,
+        "biased-coin": share,
+        "equal": 1.0,
+        "groups": member,
+        "dominant": member,
+        # A uniform weight is below the floor of the largest of the others, on average 1 - 1/count.
+        "uniform": 1.0 - FLOOR * (count - 1) / count,
+        "power": (0.75 * ranked[-1] + 0.25 * (sum(ranked) + ranked[0]) / (count + 1)) / count,
+    }
+    return (formulas[family],) if family in formulas else ()
+
+
+def _kept(members: int) -> float:
+    """How many ranks of a power law are above the floor, on average over its exponent."""
+    steepest = math.log(1 / FLOOR) / _STEEPEST
+    return sum(min(1.0, steepest / math.log(r)) if r > 1 else 1.0 for r in range(1, members + 1))
 
 
 def settled(names: Sequence[str], raw: Weights) -> list[float]:

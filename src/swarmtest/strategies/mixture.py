@@ -17,6 +17,7 @@ from swarmtest.result import Result
 from swarmtest.seeds import Stream, key_of
 from swarmtest.space import Proposal, Space
 from swarmtest.strategies.strategy import (
+    LearningStrategy,
     Strategy,
     called_text,
     parse_strategy,
@@ -47,7 +48,7 @@ class Mixture:
         rare = [text for n, text in enumerate(shares) if n not in self._turns]
         if rare:
             raise UserError(f"strategy 'mixture': the share of {rare[0]!r} is below 1 in {_BLOCK}")
-        if any(hasattr(member, "tell") for member in self._members):
+        if any(isinstance(member, LearningStrategy) for member in self._members):
             self.tell = self._tell
 
     @classmethod
@@ -95,7 +96,7 @@ class Mixture:
 
     def _tell(self, result: Result) -> None:
         member, turn = self._turn(result.trial)
-        if hasattr(member, "tell"):
+        if isinstance(member, LearningStrategy):
             member.tell(result._replace(trial=turn))
 
 

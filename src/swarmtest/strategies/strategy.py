@@ -129,8 +129,8 @@ def parse_strategy(text: str) -> Strategy:
         raise UserError(f"{head!r} is not a strategy: it has no method ask(space, trial, rng)")
     if head not in _REGISTRY:
         # The class alone does not say in which file it was found, or with which parameters made.
-        with contextlib.suppress(AttributeError, dataclasses.FrozenInstanceError):
-            made.strategy_source = (head, arguments)  # type: ignore[attr-defined]
+        with contextlib.suppress(AttributeError):  # a class with __slots__
+            object.__setattr__(made, "strategy_source", (head, arguments))
     return made
 
 

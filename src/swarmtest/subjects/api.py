@@ -13,9 +13,12 @@ import itertools
 import random
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from swarmtest.errors import UserError, did_you_mean
+from swarmtest.faults import message_of
+from swarmtest.loading import load_object
+from swarmtest.subjects.generators import integers, lists
 from swarmtest.subjects.hints import generator_of_hint, hints_of
 from swarmtest.subjects.machine import Machine, Pool, action
 
@@ -28,6 +31,8 @@ TOLERATED: tuple[type[Exception], ...] = (
 )
 """Exceptions by which Python code refuses bad arguments or states."""
 
+_ANYTHING = "anything"
+"""Stands for the arguments of a method that does not say which it takes."""
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 """Values by position and by name."""
 
@@ -38,8 +43,6 @@ _OPERATORS: dict[str, str] = {
     "__setitem__": "{0}[{1}] = {2}",
     "__delitem__": "del {0}[{1}]",
     "__iter__": "for _ in zip(range(1000), {0}): pass",
-    "__eq__": "{0} == {1}",
-    "__call__": "{0}({1})",
 }
 """Special methods that are part of a container's interface, and how a call of them is written."""
 
@@ -60,30 +63,47 @@ def api_machine(cls: type, raises: Sequence[str] = ()) -> type[Machine]:
         "_swarmtest_api": (cls, arguments_of_new),
     }
     made = Pool()
-    uses_pool = False
+    left_out = []
     for name, method in _public_methods(cls):
-        arguments, refers = _arguments(cls, name, method, made)
+        arguments = _arguments(cls, method, made)
         if arguments is None:
+            left_out.append(name)
             continue
-        uses_pool = uses_pool or refers
-        members[name] = _action(name, arguments, _positional_only(method), tolerated)
-    if uses_pool:
-        members["objects"] = made
-        new = _constructor_code(cls, arguments_of_new)
-        members["new_object"] = _maker(made, tolerated, new)
-    machine = types.new_class(cls.__name__, (ApiMachine,), {}, lambda ns: ns.update(members))
+        # A method called like one of the machine's own must not take its place.
+        attribute = f"{name}_" if hasattr(ApiMachine, name) else name
+        members[attribute] = _action(name, arguments, _positional_only(method), tolerated)
+        members[attribute].__name__ = attribute
+        if made in arguments.values():
+            members["objects"] = made
     if not any(hasattr(member, "_swarmtest_action") for member in members.values()):
         raise UserError(
             f"{cls.__module__}:{cls.__qualname__} has no public method whose arguments can be "
             "drawn: add type hints, or write a Machine"
         )
-    return machine
+    if "objects" in members:
+        new = _constructor_code(cls, arguments_of_new)
+        members["new_object"] = _maker(made, tolerated, new)
+    members["left_out"] = tuple(left_out)
+    _try_constructor(cls, arguments_of_new)
+    return types.new_class(cls.__name__, (ApiMachine,), {}, lambda ns: ns.update(members))
+
+
+def _try_constructor(cls: type, arguments: Arguments) -> None:
+    try:
+        cls(*arguments[0], **arguments[1])
+    except Exception as error:
+        raise UserError(
+            f"cannot make {_constructor_code(cls, arguments)}: {message_of(error)}; "
+            "write a Machine whose start() makes it"
+        ) from None
 
 
 class ApiMachine(Machine):
     """Base of derived machines: holds the object under test."""
 
     object: Any
+    left_out: ClassVar[tuple[str, ...]] = ()
+    """Public methods whose arguments cannot be drawn from their type hints."""
     _swarmtest_api: tuple[type, Arguments]
 
     @classmethod
@@ -112,41 +132,39 @@ def _public_methods(cls: type) -> list[tuple[str, Callable[..., Any]]]:
     for name, member in inspect.getmembers_static(cls):
         if isinstance(member, staticmethod | classmethod | property):
             continue
-        special = name in _OPERATORS and not hasattr(object, name)
-        if callable(member) and (special or not name.startswith("_")):
+        if callable(member) and (name in _OPERATORS or not name.startswith("_")):
             found.append((name, member))
     return found
 
 
-def _arguments(
-    cls: type, name: str, method: Callable[..., Any], made: Pool
-) -> tuple[dict[str, Any] | None, bool]:
+def _arguments(cls: type, method: Callable[..., Any], made: Pool) -> dict[str, Any] | None:
     """Generators for the parameters that need a value; None if one cannot be drawn."""
+    if inspect.iscoroutinefunction(method):
+        return None
     try:
         parameters = list(inspect.signature(method).parameters.values())[1:]
     except (ValueError, TypeError):
-        return None, False
+        # Many methods written in C do not say: try up to two small numbers.
+        return {_ANYTHING: lists(integers(0, 9), max_size=2)}
     hints = hints_of(method, cls)
     arguments: dict[str, Any] = {}
-    refers = False
     for parameter in parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         hint = hints.get(parameter.name, inspect.Parameter.empty)
-        if hint is cls:
-            arguments[parameter.name], refers = made, True
-            continue
-        generator = generator_of_hint(hint, parameter.default)
-        if generator is None:
-            if parameter.default is parameter.empty:
-                return None, False
-            continue
-        arguments[parameter.name] = generator
-    return arguments, refers
+        generator = made if hint is cls else generator_of_hint(hint, parameter.default)
+        if generator is not None:
+            arguments[parameter.name] = generator
+        elif parameter.default is parameter.empty:
+            return None
+    return arguments
 
 
 def _positional_only(method: Callable[..., Any]) -> frozenset[str]:
-    parameters = inspect.signature(method).parameters.values()
+    try:
+        parameters = inspect.signature(method).parameters.values()
+    except (ValueError, TypeError):
+        return frozenset()
     return frozenset(p.name for p in parameters if p.kind is p.POSITIONAL_ONLY)
 
 
@@ -162,11 +180,15 @@ def _action(
         if name == "__iter__":
             list(itertools.islice(self.object, 1000))
             return
+        if _ANYTHING in values:
+            getattr(self.object, name)(*values[_ANYTHING])
+            return
         by_position = [value for key, value in values.items() if key in unnamed]
         by_name = {key: value for key, value in values.items() if key not in unnamed}
         getattr(self.object, name)(*by_position, **by_name)
 
-    render = _renderer(name, ["" if key in unnamed else f"{key}=" for key in arguments])
+    labels = {_ANYTHING: "*"} | dict.fromkeys(unnamed, "")
+    render = _renderer(name, [labels.get(key, f"{key}=") for key in arguments])
     return _as_action(call, name, arguments, tolerated, render)
 
 
@@ -246,23 +268,35 @@ def _named_exceptions(cls: type, names: Sequence[str]) -> tuple[type[BaseExcepti
     module = inspect.getmodule(cls)
     found = []
     for name in names:
-        error = getattr(module, name, None) or getattr(builtins, name, None)
-        if not (inspect.isclass(error) and issubclass(error, BaseException)):
-            known = [n for n, e in vars(builtins).items() if inspect.isclass(e)]
-            raise UserError(f"--raises: no exception {name!r}{did_you_mean(name, known)}")
+        where, _, last = name.replace(":", ".").rpartition(".")
+        if where:
+            error = load_object(f"{where}:{last}", "exception", _is_exception)
+        else:
+            error = getattr(module, name, None) or getattr(builtins, name, None)
+        if not _is_exception(error):
+            known = [n for n, e in vars(builtins).items() if _is_exception(e)]
+            raise UserError(f"--raises: no exception {name!r}{_nearest(name, known)}")
         found.append(error)
     return tuple(found)
 
 
+def _is_exception(member: object) -> bool:
+    return inspect.isclass(member) and issubclass(member, BaseException)
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    near = did_you_mean(name, known)
+    return near if "did you mean" in near else "; write MODULE.NAME for one of a module"
+
+
 def _own_exceptions(cls: type) -> tuple[type[BaseException], ...]:
-    """Exceptions that the module of the class defines or imports from its own package."""
-    package = cls.__module__.partition(".")[0]
+    """Exceptions that the module of the class defines or offers under its own name."""
     module = inspect.getmodule(cls)
+    members = vars(module).values() if module is not None and module is not builtins else ()
     return tuple(
         member
-        for member in vars(module).values()
+        for member in members
         if inspect.isclass(member)
         and issubclass(member, Exception)
-        and member.__module__.partition(".")[0] == package
-        and package != "builtins"
+        and member.__module__ != "builtins"
     )

@@ -28,9 +28,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from swarmtest.errors import UserError
-from swarmtest.faults import exception_text
+from swarmtest.faults import message_of
+from swarmtest.subjects.declared import actions_of, invariants_of
 from swarmtest.subjects.generators import Generator
-from swarmtest.subjects.machine import Action, FromPool, Machine, actions_of, invariants_of
+from swarmtest.subjects.machine import Action, FromPool, Machine
 from swarmtest.subjects.values import Ref, to_json
 
 
@@ -230,7 +231,7 @@ def _guarded(draw: Callable[[Any], Any], where: str) -> Callable[[Any], Any]:
         except UserError:
             raise
         except Exception as error:
-            raise UserError(f"{where}: its generator raised {exception_text(error)}") from error
+            raise UserError(f"{where}: its generator raised {message_of(error)}") from error
 
     return guarded
 

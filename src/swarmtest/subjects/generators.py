@@ -104,36 +104,47 @@ def just(value: T) -> Generator[T]:
     return Generator(lambda rng: copy.deepcopy(value))
 
 
-def text(alphabet: str = string.ascii_lowercase, max_size: int = 10) -> Generator[str]:
-    """Strings over an alphabet, every length up to `max_size` equally likely.
+def text(
+    alphabet: str = string.ascii_lowercase, max_size: int = 10, min_size: int = 0
+) -> Generator[str]:
+    """Strings over an alphabet, every length from `min_size` to `max_size` equally likely.
 
     >>> len(text("ab", max_size=3).draw(random.Random(0))) <= 3
     True
     """
 
+    size = _sizes(min_size, max_size)
+
     def draw(rng: random.Random) -> str:
-        return "".join(rng.choices(alphabet, k=int(rng.random() * (max_size + 1))))
+        return "".join(rng.choices(alphabet, k=size(rng)))
 
     return Generator(draw, immutable=True)
 
 
-def binary(max_size: int = 10) -> Generator[bytes]:
-    """Byte strings, every length up to `max_size` equally likely.
+def binary(max_size: int = 10, min_size: int = 0) -> Generator[bytes]:
+    """Byte strings, every length from `min_size` to `max_size` equally likely.
 
     >>> len(binary(max_size=3).draw(random.Random(0))) <= 3
     True
     """
-    return Generator(lambda rng: rng.randbytes(int(rng.random() * (max_size + 1))), immutable=True)
+    size = _sizes(min_size, max_size)
+    return Generator(lambda rng: rng.randbytes(size(rng)), immutable=True)
 
 
-def lists(elements: Any, max_size: int = 5) -> Generator[list[Any]]:
-    """Lists of drawn elements, every length up to `max_size` equally likely.
+def lists(elements: Any, max_size: int = 5, min_size: int = 0) -> Generator[list[Any]]:
+    """Lists of drawn elements, every length from `min_size` to `max_size` equally likely.
 
     >>> all(0 <= x <= 9 for x in lists(integers(0, 9)).draw(random.Random(0)))
     True
     """
-    draw = as_generator(elements).draw
-    return Generator(lambda rng: [draw(rng) for _ in range(int(rng.random() * (max_size + 1)))])
+    draw, size = as_generator(elements).draw, _sizes(min_size, max_size)
+    return Generator(lambda rng: [draw(rng) for _ in range(size(rng))])
+
+
+def _sizes(low: int, high: int) -> Callable[[random.Random], int]:
+    if not 0 <= low <= high:
+        raise UserError(f"sizes go from min_size to max_size: 0 <= {low} <= {high} does not hold")
+    return lambda rng: low + int(rng.random() * (high - low + 1))
 
 
 def tuples(*parts: Any) -> Generator[tuple[Any, ...]]:

@@ -41,8 +41,8 @@ class SubjectReference:
         where, name = split_reference(self.text)
         if not name:
             name = _only_machine(load_module(where), where)
-        found = load_object(f"{where}:{name}", "machine")
-        if not (inspect.isclass(found) and issubclass(found, Machine)):
+        found = load_object(f"{where}:{name}", "machine", _is_machine)
+        if not _is_machine(found):
             raise UserError(
                 f"{where}:{name} is not a Machine: subclass swarmtest.Machine, or use --api to "
                 "derive one from its public methods"
@@ -66,14 +66,15 @@ class SubjectReference:
         return cls(data["text"], data.get("api", False), steps, tuple(data.get("raises", ())))
 
 
+def _is_machine(member: object) -> bool:
+    return inspect.isclass(member) and issubclass(member, Machine) and member is not Machine
+
+
 def _only_machine(module: ModuleType, where: str) -> str:
     names = [
         name
         for name, member in vars(module).items()
-        if inspect.isclass(member)
-        and issubclass(member, Machine)
-        and member is not Machine
-        and member.__module__ == module.__name__
+        if _is_machine(member) and member.__module__ == module.__name__
     ]
     if len(names) == 1:
         return names[0]

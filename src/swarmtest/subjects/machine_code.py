@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from swarmtest.subjects.argument_code import ArgumentWriter
-from swarmtest.subjects.machine import Action, Machine, invariants_of
+from swarmtest.subjects.declared import invariants_of
+from swarmtest.subjects.machine import Action, Machine
 from swarmtest.subjects.machine_test import MachineTest, Step, used_labels
 
 

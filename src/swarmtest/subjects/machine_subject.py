@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 import random
+from bdb import BdbQuit
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeAlias
 
 from swarmtest.errors import UserError
-from swarmtest.faults import exception_text, fault_of_exception
+from swarmtest.faults import fault_of_exception, message_of
 from swarmtest.result import Fault, Result, Verdict
 from swarmtest.space import Configuration
 from swarmtest.subjects.compiled import Snapshot, compile_machine
-from swarmtest.subjects.machine import Machine, invariants_of, space_of
+from swarmtest.subjects.declared import invariants_of, space_of
+from swarmtest.subjects.machine import Machine
 from swarmtest.subjects.machine_test import MachineTest, Step
 from swarmtest.subjects.recording import Another, Journal, Record, journalled
 from swarmtest.subjects.replaying import Replay
@@ -122,9 +124,14 @@ class MachineSubject:
             self.journal = None
         return MachineTest(self.name, journalled(told), configuration.settings)
 
-    def test_of_journal(self, steps: Sequence[Any], configuration: Configuration) -> Any:
-        """The test (JSON data) whose steps the journal told before the process died."""
-        return MachineTest(self.name, journalled(steps), configuration.settings).to_json()
+    def result_of_journal(
+        self, told: Sequence[Any], configuration: Configuration, fault: Fault
+    ) -> Result:
+        """What came of a test that ended its process, from what it told the journal before."""
+        steps = journalled(told)
+        used = tuple(sum(step.action == name for step in steps) for name in self.actions)
+        test = MachineTest(self.name, steps, configuration.settings).to_json()
+        return Result(Verdict.FAILED, fault, used, (), len(steps), 0, test)
 
     def replay(self, test: Any) -> Result:
         """Run a saved test step by step; steps that cannot run are skipped and counted."""
@@ -136,6 +143,15 @@ class MachineSubject:
 
         return code_of(self.machine, MachineTest.from_json(test), self.actions)
 
+    def _guard_in(self, tb: TracebackType | None) -> str:
+        """The action whose guard raised, from the traceback; empty if none did."""
+        codes = {getattr(a.when, "__code__", None): name for name, a in self.actions.items()}
+        while tb is not None:
+            if tb.tb_frame.f_code in codes:
+                return codes[tb.tb_frame.f_code]
+            tb = tb.tb_next
+        return ""
+
     def _draw_length(self, rng: random.Random) -> int:
         if isinstance(self._length, tuple):
             low, high = self._length
@@ -146,7 +162,7 @@ class MachineSubject:
         try:
             steps = self._length(rng)
         except Exception as error:
-            raise UserError(f"machine {name!r}: steps raised {exception_text(error)}") from None
+            raise UserError(f"machine {name!r}: steps raised {message_of(error)}") from None
         if not isinstance(steps, int) or steps < 1:
             raise UserError(f"machine {name!r}: steps answered {steps!r}, not a number above 0")
         return steps
@@ -183,13 +199,16 @@ class MachineSubject:
 
     def fault_of(self, error: BaseException) -> Fault:
         """The fault that an exception shows; what is not the program's doing goes on its way."""
-        if isinstance(error, UserError) or (
-            isinstance(error, KeyboardInterrupt) and self.interruptible
-        ):
+        if isinstance(error, UserError):
             raise error
+        if isinstance(error, KeyboardInterrupt | BdbQuit) and self.interruptible:
+            raise KeyboardInterrupt from error
         name = _violated(error.__traceback__, self.compiled.check, invariants_of(self.machine))
         if name:
             return fault_of_exception(error, "invariant", f"invariant {name}:")
+        guard = self._guard_in(error.__traceback__)
+        if guard:
+            return fault_of_exception(error, label=f"guard of {guard}:")
         if isinstance(error, MemoryError):
             return fault_of_exception(error, "memory")
         return fault_of_exception(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from swarmtest.result import Result
+from swarmtest.result import Fault, Result
 from swarmtest.space import Configuration, Space
 
 
@@ -37,8 +37,10 @@ class Subject(Protocol):
     def execute(self, configuration: Configuration, seed: int) -> Result:
         """Generate a test from a configuration and a seed, and run it."""
 
-    def test_of_journal(self, steps: Sequence[Any], configuration: Configuration) -> Any:
-        """The test (JSON data) whose steps the journal told before the process died."""
+    def result_of_journal(
+        self, told: Sequence[Any], configuration: Configuration, fault: Fault
+    ) -> Result:
+        """What came of a test that ended its process, from what it told the journal before."""
 
     def replay(self, test: Any) -> Result:
         """Run a test that was saved as JSON data."""
