@@ -71,7 +71,19 @@ def test_programs_that_hang_in_two_places_show_two_faults_whatever_the_limit(pla
     found = []
     for limit in ("0.2s", "0.4s"):
         store = cwd / f"{limit}.db"
-        swarmtest("run", "hangs.py", "-n", 8, "-s", "complete", "--timeout", limit, "--store", store, cwd=cwd)
+        swarmtest(
+            "run",
+            "hangs.py",
+            "-n",
+            8,
+            "-s",
+            "complete",
+            "--timeout",
+            limit,
+            "--store",
+            store,
+            cwd=cwd,
+        )
         with open_store(str(store)) as opened:
             found.append({(fault.id, fault.signature) for fault in opened.faults(1)})
     assert found[0] == found[1]
