@@ -4,7 +4,7 @@ set -eu
 store=$(mktemp -d)/demo.db
 trap 'rm -rf "$(dirname "$store")"' EXIT
 
-say() { printf '\n\033[1m$ %s\033[0m\n' "$*"; }
+say() { if [ -t 1 ]; then printf '\n\033[1m$ %s\033[0m\n' "$*"; else printf '\n$ %s\n' "$*"; fi; }
 run() { say "$@"; "$@" --store "$store" || [ $? -eq 1 ]; }
 
 echo "examples/stack.py is a stack for 32 elements with a bug in its overflow check."

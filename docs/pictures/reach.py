@@ -71,7 +71,7 @@ def reached(propose: Propose) -> Counter[tuple[int, int]]:
 def panel(title: str, counts: Counter[tuple[int, int]], x: int, y: int) -> str:
     darkest = math.log1p(TESTS / 20)
     parts = [
-        f'<text x="{x}" y="{y - 6}" font-size="13">{title}</text>',
+        f'<text x="{x}" y="{y - 6}" font-size="12">{title}</text>',
         f'<rect x="{x}" y="{y}" width="{SIDE}" height="{SIDE}" fill="#fff" stroke="#999"/>',
     ]
     for (push, pop), number in sorted(counts.items()):
@@ -88,9 +88,7 @@ def panel(title: str, counts: Counter[tuple[int, int]], x: int, y: int) -> str:
 def main() -> None:
     strategies = ["default", "coin", "coin:p=random", "activation", "layered"]
     panels = [(name, of_strategy(name)) for name in strategies]
-    panels += [
-        (f"layered / {name} ({share:.0%})", of_family(draw)) for name, share, draw in FAMILIES
-    ]
+    panels += [(f"layered: {name} {share:.0%}", of_family(draw)) for name, share, draw in FAMILIES]
     rows = -(-len(panels) // COLUMNS)
     width, height = COLUMNS * (SIDE + 20) + 40, rows * (SIDE + 34) + 30
     parts = [

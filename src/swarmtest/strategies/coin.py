@@ -120,7 +120,7 @@ class CoinByTime(Coin):
 
 @register("coin")
 def coin(p: float | str = 0.5, n: int = 0, by: str = "tests") -> Coin:
-    """The coin strategy that ``coin:p=…,n=…,by=…`` names.
+    """Each feature is in with probability p, or p=random; n fixes a swarm, by tests or by time.
 
     >>> coin(n=100, by="time")
     CoinByTime(p=0.5, n=100, by='time')

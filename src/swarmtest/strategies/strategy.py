@@ -86,15 +86,19 @@ def strategy_names() -> list[str]:
 
 
 def describe_strategies() -> list[tuple[str, list[str], str]]:
-    """Every built-in strategy: its name, its parameters with their defaults, and what it does."""
+    """Every built-in strategy: its name, its parameters with their defaults, and what it does.
+
+    >>> next(parameters for name, parameters, _ in describe_strategies() if name == "sized")
+    ['low=1', 'high=0']
+    """
     found = []
     for name, maker in sorted(_REGISTRY.items()):
         doc = inspect.getdoc(maker) or ""
         parameters = [
-            str(p).replace(": ", " (", 1).replace(" = ", ", default ") + ")"
+            f"{p.name}={'...' if p.default is p.empty else p.default}"
             for p in inspect.signature(maker).parameters.values()
         ]
-        found.append((name, parameters, doc.splitlines()[0] if doc else ""))
+        found.append((name, parameters, doc.splitlines()[0]))
     return found
 
 

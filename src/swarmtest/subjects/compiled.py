@@ -58,7 +58,6 @@ class Compiled:
     renormalised: Callable[..., None]
     check: Callable[[Machine], None]
     possible: tuple[Callable[[Machine], Any] | None, ...]
-    source: str
 
 
 def compile_machine(cls: type[Machine]) -> Compiled:
@@ -87,7 +86,6 @@ def compile_machine(cls: type[Machine]) -> Compiled:
         names["renormalised"],
         names["check"],
         possible,
-        source,
     )
 
 

@@ -21,7 +21,6 @@ class Replay:
         self._subject = subject
         self._test = test
         self._made: dict[int, Any] = {}
-        self._ran: list[Step] = []
 
     def run(self) -> Result:
         subject = self._subject
