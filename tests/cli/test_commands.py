@@ -232,8 +232,8 @@ def test_strategies_lists_all_with_their_parameters(swarmtest, tmp_path):
 
     out = swarmtest("strategies", cwd=tmp_path).stdout
     for name in strategy_names():
-        assert re.search(rf"^{name}$", out, re.MULTILINE)
-    assert "p (" in out
+        assert re.search(rf"^{name}(:|$)", out, re.MULTILINE)
+    assert "coin:p=0.5,n=0,by=tests" in out
 
 
 @pytest.mark.parametrize(
