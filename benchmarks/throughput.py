@@ -19,6 +19,7 @@ import random
 import statistics
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from harness import arguments, median_ratio, print_figures, print_table, timed
@@ -128,6 +129,8 @@ def main() -> None:
     quick = arguments(__doc__).quick
     tests, rounds, examples = (20_000, 3, 50) if quick else (100_000, 7, 300)
     start_up = statistics.median(timed(lambda: campaign(1, "coin")) for _ in range(3))
+    writer_start = timed(lambda: campaign(1, "coin"), time.process_time)
+    writer: list[float] = []
     names = ("bare, randrange", "bare, tuned", "bare, batched")
     loops = (bare_randrange, bare_tuned, bare_batched)
     strategies = ("coin", "layered")
@@ -137,8 +140,10 @@ def main() -> None:
         for name, loop in zip(names, loops, strict=True):
             seconds[name].append(timed(lambda loop=loop: loop(tests)))
         for strategy in strategies:
+            before = time.process_time()
             used = timed(lambda strategy=strategy: campaign(tests, strategy))
             seconds[strategy].append(used - start_up)
+            writer.append(time.process_time() - before - writer_start)
         hypothesis.append(hypothesis_steps_per_second(examples))
 
     walls: dict[int, list[float]] = {1: [], 2: []}
@@ -157,7 +162,13 @@ def main() -> None:
         ],
     )
     print(f"\nstart of a campaign with one worker: {start_up:.2f} s of CPU, not counted above")
-    print(f"two workers: {median_ratio(walls[1], walls[2]):.2f} times one, by wall time")
+    ratios = sorted(one / two for one, two in zip(walls[1], walls[2], strict=True))
+    print(
+        f"two workers: {median_ratio(walls[1], walls[2]):.2f} times one, by wall time "
+        f"({ratios[0]:.2f} to {ratios[-1]:.2f} in single rounds)"
+    )
+    writer_us = statistics.median(writer) / tests * 1e6
+    print(f"the process that writes to the store: {writer_us:.1f} us of CPU per test")
     print_figures(
         {
             "vs_bare": round(median_ratio(seconds["bare, randrange"], seconds["coin"]), 3),
@@ -167,6 +178,7 @@ def main() -> None:
             ),
             "vs_hypothesis": round(rates["coin"] / rates["Hypothesis stateful"], 1),
             "two_workers": round(median_ratio(walls[1], walls[2]), 3),
+            "writer_us_per_test": round(writer_us, 2),
             "start_up_cpu_seconds": round(start_up, 3),
             "python": sys.version.split()[0],
         }
