@@ -192,7 +192,7 @@ def rows() -> Callable[..., list[dict[str, Any]]]:
                     "steps": t.steps,
                     "skipped": t.skipped,
                     "used": unpack_counts(t.used),
-                    "hits": sorted(names[i] for i in unpack_hits(t.hits)) if t.hits else [],
+                    "hits": sorted(str(names[i]) for i in unpack_hits(t.hits)) if t.hits else [],
                 }
                 for t in opened.trials(campaign)
             ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from swarmtest.space import Configuration
+from swarmtest.targets import Hits
 
 
 class Verdict(enum.IntEnum):
@@ -76,3 +77,7 @@ class Result(NamedTuple):
     """What the test was generated from (filled in by the campaign)."""
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
+    covered: tuple[Hits, ...] = ()
+    """More targets that it reached, as whoever watched it numbers them."""
+    missing: str = ""
+    """Why what it reached is not known in full; empty when it is."""

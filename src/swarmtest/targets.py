@@ -1,27 +1,68 @@
 """Targets: behaviours that some tests show and others do not. All are alike: a kind and a name.
 
-A test's hits are kept as a compressed bitmap of integer ids; the store gives a target its id when
-it is first seen.
+A test's hits travel as `Hits`: numbers into the `Catalogue` of whoever watched the test. A store
+gives each target an id of its own when it first sees it, and keeps a test's hits as a compressed
+bitmap of those ids.
+
+Identity: two targets are the same if kind, name and source are the same. A target that lies in
+code names the version of the file it was found in (`Source.id`), so that line 12 of yesterday's
+file is never mistaken for line 12 of today's; `content` and `function` are what lets it be found
+again after an edit.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple, Protocol
 
+import numpy as np
 from pyroaring import BitMap
+
+
+@dataclass(frozen=True)
+class Source:
+    """One version of a file of the program under test.
+
+    >>> Source("shop/cart.py", "x = 1\\n").id
+    '042c6029f9136d3f'
+    """
+
+    path: str
+    """As a person would name it: relative to the project where possible."""
+    text: str
+    """The whole file; empty when it cannot be read (code without source)."""
+
+    @cached_property
+    def id(self) -> str:
+        """The same for the same path and text, on every machine."""
+        return _digest(f"{self.path}\0{self.text}")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A behaviour: ``event:stack was full``, later a line, a branch, a mutant.
+    """A behaviour: ``event:stack was full``, ``line:shop/cart.py:12``, ``branch:cart.py:12->15``.
 
-    >>> Target.parse("event:stack was full")
-    Target(kind='event', name='stack was full')
+    >>> Target.parse("event:stack was full").name
+    'stack was full'
     """
 
     kind: str
     name: str
+    file: str = ""
+    """`Source.path`, for targets that lie in code."""
+    line: int = 0
+    """Where it begins; 0 when it has no place."""
+    function: str = ""
+    """The qualified name of the function around it; empty at module level."""
+    content: str = ""
+    """`content_hash` of the code it stands for."""
+    source: str = ""
+    """`Source.id` of the version of the file it was found in."""
+    detail: str = ""
+    """What its name only hashes: the blocks of a path, the predicates behind a vector."""
 
     @classmethod
     def parse(cls, text: str) -> Target:
@@ -29,8 +70,89 @@ class Target:
         kind, _, name = text.partition(":")
         return cls(kind, name)
 
+    @property
+    def key(self) -> int:
+        """64 bits that stand for the target's identity, the same in every process and store."""
+        return int(_digest(f"{self.kind}\0{self.name}\0{self.source}"), 16)
+
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}"
+
+
+@dataclass
+class Catalogue:
+    """Targets numbered as they were first seen. It only grows, so numbers stay valid.
+
+    >>> catalogue = Catalogue()
+    >>> catalogue.number(Target("event", "full")), catalogue.number(Target("event", "empty"))
+    (0, 1)
+    """
+
+    targets: list[Target] = field(default_factory=list)
+    sources: dict[str, Source] = field(default_factory=dict)
+    """The files that targets lie in, by `Source.id`."""
+    _numbers: dict[tuple[str, str, str], int] = field(default_factory=dict)
+
+    def number(self, target: Target) -> int:
+        """The target's number; one not seen before gets the next."""
+        identity = (target.kind, target.name, target.source)
+        number = self._numbers.get(identity)
+        if number is None:
+            number = self._numbers[identity] = len(self.targets)
+            self.targets.append(target)
+        return number
+
+    def add_source(self, source: Source) -> str:
+        """Keep a file's text, so that reports can show it however it changes later."""
+        self.sources[source.id] = source
+        return source.id
+
+
+class Hits(NamedTuple):
+    """What one test reached, of the targets in a catalogue.
+
+    >>> catalogue = Catalogue([Target("line", "a.py:1"), Target("line", "a.py:2")])
+    >>> [str(target) for target in Hits.of(catalogue, [1]).targets()]
+    ['line:a.py:2']
+    """
+
+    catalogue: Catalogue
+    numbers: bytes
+    """Ascending, four bytes each (little-endian)."""
+
+    @classmethod
+    def of(cls, catalogue: Catalogue, numbers: Iterable[int]) -> Hits:
+        """Hits from numbers in any order."""
+        return cls(catalogue, np.unique(np.fromiter(numbers, "<u4")).tobytes())
+
+    def targets(self) -> list[Target]:
+        """The targets that were hit."""
+        return [self.catalogue.targets[i] for i in np.frombuffer(self.numbers, "<u4")]
+
+
+class Covered(Protocol):
+    """Anything that tells what a test reached: a run of a native program."""
+
+    @property
+    def hits(self) -> Hits | None:
+        """What was reached; None when that is not known."""
+
+    @property
+    def missing(self) -> str:
+        """Why it is not known; empty when it is."""
+
+
+def content_hash(text: str) -> str:
+    """A hash of code that stays the same when the code only moves or is indented anew.
+
+    >>> content_hash("    return x\\n") == content_hash("return x")
+    True
+    """
+    return _digest("\n".join(line.strip() for line in text.strip().splitlines()))
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 
 def pack_hits(ids: Iterable[int]) -> bytes:

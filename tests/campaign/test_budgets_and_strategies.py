@@ -162,7 +162,7 @@ def test_events_are_targets(run, place):
     end = run("Faulty", "-n", 50, "-j", 1)
     assert end["progress"]["targets"] == 1
     with open_store(str(place / ".swarmtest" / "swarmtest.db")) as store:
-        assert list(store.targets().values()) == ["event:rested"]
+        assert [str(target) for target in store.targets().values()] == ["event:rested"]
 
 
 def test_a_strategy_in_a_file_works_in_workers(run, place, rows):

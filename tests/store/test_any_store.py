@@ -16,7 +16,7 @@ from store_examples import BITS, CAMPAIGN, fault, finish, python, trial, trials
 from swarmtest.errors import UserError
 from swarmtest.result import Verdict
 from swarmtest.store import FaultRecord, Store, TestRecord, TrialRecord, open_store, pack_counts
-from swarmtest.targets import pack_hits
+from swarmtest.targets import Source, Target, pack_hits
 
 Opener = Callable[..., Store]
 
@@ -217,17 +217,53 @@ def test_an_unknown_trial_is_an_error_that_tells_which_exist(store: Store) -> No
 
 
 def test_a_target_keeps_its_id(store: Store, url: str, open_url: Opener) -> None:
-    first = store.target_ids(["event:full", "line:a.py:3", "event:full"])
-    again = open_url(url).target_ids(["line:a.py:3", "event:empty", "event:full"])
-    assert first.items() <= again.items()
-    assert len(set(again.values())) == 3
-    assert store.targets() == {id: name for name, id in again.items()}
-    assert store.targets([first["line:a.py:3"], 10**30]) == {first["line:a.py:3"]: "line:a.py:3"}
+    full, empty = Target("event", "full"), Target("event", "empty")
+    line = Target("line", "a.py:3", "a.py", 3, "f", "c0ffee", "5eed", "detail")
+    first = store.target_ids([full, line, full])
+    again = open_url(url).target_ids([line, empty, full])
+    assert first == [again[2], again[0], again[2]]
+    assert len(set(again)) == 3
+    assert store.targets() == dict(zip(again, [line, empty, full], strict=True))
+    assert store.targets([first[1], 10**30]) == {first[1]: line}
+
+
+def test_the_same_line_of_another_version_of_a_file_is_another_target(store: Store) -> None:
+    before = Target("line", "a.py:3", "a.py", 3, source="before")
+    after = Target("line", "a.py:3", "a.py", 3, source="after")
+    assert len(set(store.target_ids([before, after]))) == 2
+
+
+def test_the_files_that_a_campaign_watched_are_kept_as_they_were(store: Store) -> None:
+    one, two = store.add_campaign(CAMPAIGN), store.add_campaign(CAMPAIGN)
+    old, new = Source("a.py", "x = 1\n"), Source("a.py", "x = 2\n")
+    store.add_sources(one, [old])
+    store.add_sources(two, [old, new])
+    in_old, in_new = (Target("line", "a.py:1", "a.py", 1, source=s.id) for s in (old, new))
+    ids = store.target_ids([in_old, in_new, Target("event", "full")])
+    assert store.sources(one) == [old]
+    assert {source.text for source in store.sources(two)} == {old.text, new.text}
+    assert store.watched_targets(one) == {ids[0]: in_old}
+    assert store.watched_targets(two) == {ids[0]: in_old, ids[1]: in_new}
+
+
+def test_deleting_a_campaign_forgets_files_that_no_other_watched(store: Store) -> None:
+    one, two = store.add_campaign(CAMPAIGN), store.add_campaign(CAMPAIGN)
+    shared, own = Source("a.py", "x = 1\n"), Source("b.py", "y = 1\n")
+    store.add_sources(one, [shared, own])
+    store.add_sources(two, [shared])
+    in_shared, in_own = (
+        Target("line", f"{s.path}:1", s.path, 1, source=s.id) for s in (shared, own)
+    )
+    event = Target("event", "full")
+    store.target_ids([in_shared, in_own, event])
+    store.delete_campaign(one)
+    assert store.sources(two) == [shared]
+    assert set(store.targets().values()) == {in_shared, event}
 
 
 def test_a_target_without_a_kind_is_refused(store: Store) -> None:
     with pytest.raises(UserError, match=r"written kind:name.*not 'full'"):
-        store.target_ids(["full"])
+        store.target_ids([Target.parse("full")])
 
 
 def test_a_batch_that_fails_leaves_nothing_behind(store: Store) -> None:
@@ -259,6 +295,7 @@ WRITER = """
 import sys
 from store_examples import CAMPAIGN, trials
 from swarmtest.store import open_store
+from swarmtest.targets import Target
 url, name = sys.argv[1:]
 print("ready", flush=True)
 sys.stdin.readline()
@@ -266,8 +303,8 @@ with open_store(url) as store:
     number = store.add_campaign(CAMPAIGN)
     for start in range(0, 2000, 100):
         store.record(number, trials(start, start + 100))
-        store.target_ids([f"event:{i}" for i in range(start // 100 + 5)])
-        store.target_ids([f"{name}:{start}"])
+        store.target_ids([Target("event", str(i)) for i in range(start // 100 + 5)])
+        store.target_ids([Target(name, str(start))])
     print(number)
 """
 

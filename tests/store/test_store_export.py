@@ -15,14 +15,14 @@ from store_examples import CAMPAIGN, SPACE, fault, python, trial
 from swarmtest.errors import UserError
 from swarmtest.result import Verdict
 from swarmtest.store import FORMATS, Store, export_campaign, pack_counts, pack_floats
-from swarmtest.targets import pack_hits
+from swarmtest.targets import Target, pack_hits
 
 
 @pytest.fixture
 def campaign(store: Store) -> int:
     """Three trials: one passed, one failed, one of which little is known."""
     number = store.add_campaign(CAMPAIGN)
-    ids = store.target_ids(["event:full", "line:a.py:3"])
+    ids = store.target_ids([Target("event", "full"), Target("line", "a.py:3")])
     weighted = SPACE.configuration({"push": 1, "pop": 0.25, "fsync": True, "level": "-O2"})
     records = [
         trial(
@@ -31,7 +31,7 @@ def campaign(store: Store) -> int:
             propensities=pack_floats([0.5, 0.1]),
             origin="coin",
             used=pack_counts([3, 300]),
-            hits=pack_hits(ids.values()),
+            hits=pack_hits(ids),
             cpu_ns=1_500_000,
             wall_ns=2_000_000,
         ),

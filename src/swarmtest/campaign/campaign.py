@@ -10,7 +10,8 @@ import pickle
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from swarmtest.campaign.budget import Budget, Progress
@@ -21,7 +22,9 @@ from swarmtest.campaign.loop import Engine, Loop, Show
 from swarmtest.campaign.recorder import Recorder
 from swarmtest.campaign.worker import Job, Worker
 from swarmtest.errors import UserError
-from swarmtest.loading import refuse_during_import
+from swarmtest.instrument.kinds import parse_kinds
+from swarmtest.instrument.watch import Coverage, CoverageOptions
+from swarmtest.loading import refuse_during_import, split_reference
 from swarmtest.store import CampaignRecord, FaultRecord, Store, open_store
 from swarmtest.strategies import LearningStrategy, Strategy, parse_strategy, strategy_text
 from swarmtest.subjects.loading import SubjectReference
@@ -51,6 +54,8 @@ class Outcome:
     interrupted: bool = False
     unused: dict[str, int] = field(default_factory=dict)
     """Features that many tests allowed and none contained, with how many: a guard never true?"""
+    notes: list[str] = field(default_factory=list)
+    """What a user should know: what could not be watched, and what to do about it."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +105,15 @@ class Campaign:
         *,
         limits: Limits | None = None,
         keep_tests: bool = False,
+        coverage: CoverageOptions | str | None = None,
         on_progress: Show | None = None,
     ) -> None:
+        if isinstance(coverage, str):
+            coverage = CoverageOptions(parse_kinds(coverage))
+        self.coverage = _placed(coverage, subject) if coverage is not None else None
+        self._watching: Coverage | None = None
+        if self.coverage is not None and workers == 0:
+            self._watching = Coverage(self.coverage).install()
         self._reference, self.subject = _resolve(subject)
         self.strategy = parse_strategy(strategy) if isinstance(strategy, str) else strategy
         self.budget = Budget(tests=budget) if isinstance(budget, int) else budget
@@ -141,6 +153,7 @@ class Campaign:
             store,
             limits=Limits(options["seconds"], options["memory"]),
             keep_tests=options["keep_tests"],
+            coverage=_stored_coverage(options),
             on_progress=on_progress,
         )
         stored = record.space
@@ -199,6 +212,8 @@ class Campaign:
             raise
         finally:
             engine.close()
+            if self._watching is not None:
+                self._watching.uninstall()
         return Outcome(
             self._number,
             store.url,
@@ -207,10 +222,11 @@ class Campaign:
             reason,
             interrupted,
             recorder.unused(_UNUSED_AFTER),
+            engine.notes,
         )
 
     def _job(self) -> Job:
-        return Job(self.subject, self.strategy, self.seed, self.keep_tests)
+        return Job(self.subject, self.strategy, self.seed, self.keep_tests, self._watching)
 
     def _record(self) -> CampaignRecord:
         return CampaignRecord(
@@ -224,6 +240,7 @@ class Campaign:
                 "seconds": self.limits.seconds,
                 "memory": self.limits.memory,
                 "keep_tests": self.keep_tests,
+                "coverage": self.coverage.to_plain() if self.coverage else None,
                 "python": sys.version.split()[0],
             },
             created=time.time(),
@@ -240,7 +257,8 @@ class Campaign:
             )
         memory = self.limits.memory_bytes(self.workers)
         setup = Setup(make_job, self.limits.seconds, memory)
-        return LocalEngine(setup, self.workers, importable=reference is not None)
+        coverage = self.coverage.to_plain() if self.coverage else None
+        return LocalEngine(setup, self.workers, reference is not None, coverage)
 
 
 def _resolve(
@@ -257,6 +275,27 @@ def _resolve(
         findable = _findable(subject)
         return (reference if findable else None), MachineSubject(subject, reference.text)
     return None, subject
+
+
+def _placed(coverage: CoverageOptions, subject: Any) -> CoverageOptions:
+    """Options that say where the subject is: what is not named otherwise is looked for there."""
+    if coverage.beside or coverage.package or coverage.cover:
+        return coverage
+    if isinstance(subject, SubjectReference):
+        subject = subject.text
+    if isinstance(subject, str):
+        where, _ = split_reference(subject)
+        if where.endswith(".py") or os.sep in where:
+            return replace(coverage, beside=str(Path(where).resolve().parent))
+        return replace(coverage, package=where.partition(".")[0])
+    module = sys.modules.get(getattr(subject, "__module__", ""))
+    file = getattr(module, "__file__", None)
+    return replace(coverage, beside=str(Path(file).resolve().parent)) if file else coverage
+
+
+def _stored_coverage(options: dict[str, Any]) -> CoverageOptions | None:
+    told = options.get("coverage")
+    return CoverageOptions.from_plain(told) if told else None
 
 
 def _findable(cls: type) -> bool:

@@ -40,10 +40,12 @@ from swarmtest.campaign.worker import (
     Batch,
     Job,
     Worker,
+    begin_coverage,
     plain,
     restored,
 )
 from swarmtest.errors import UserError
+from swarmtest.instrument.watch import Coverage, CoverageOptions
 from swarmtest.seeds import seed_of_test
 from swarmtest.space import Proposal
 
@@ -72,13 +74,15 @@ class _Failed(Exception):
 class Host:
     """Runs batches in a child, and outlives it."""
 
-    def __init__(self, up: int, setup: Setup) -> None:
+    def __init__(self, up: int, setup: Setup, coverage: Coverage | None = None) -> None:
         self._up = up
         self._setup = setup
         self._frames = wire.Frames(up)
         self._cell = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("q")
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the host)
         self._job: Job = setup.make_job()
+        self._job.coverage = coverage
+        self._notes = begin_coverage(self._job)
         self._worker = Worker(self._job)
         self._child: Child | None = None
         self._waiting: list[Any] = []
@@ -86,7 +90,10 @@ class Host:
 
     def serve(self) -> None:
         """Take batches until the campaign closes the pipe."""
-        self._send("ready", None)
+        introduction = None
+        if self._job.coverage is not None:
+            introduction = self._worker.introduction().sealed()[2]
+        self._send("ready", (self._notes, introduction))
         try:
             while True:
                 message = self._next_message()
@@ -211,6 +218,8 @@ class Host:
         wall_ns = time.monotonic_ns() - started
         steps = self._journal(trial, proposal)
         result = self._job.subject.result_of_journal(steps, proposal.configuration, fault)
+        if self._job.coverage is not None:
+            result = result._replace(missing="its process died before it could tell")
         batch = Batch()
         seed = seed_of_test(self._job.seed, trial)
         self._worker.note(batch, trial, proposal, seed, result, min(death.cpu_ns, wall_ns), wall_ns)
@@ -259,14 +268,20 @@ def main(fd: int) -> None:
     while not first and not frames.ended:
         first = frames.receive()
     if first:
-        run_host(fd, first[0])
+        run_host(fd, *first[0])
 
 
-def run_host(fd: int, pickled: bytes | Setup) -> None:
-    """Make the subject and serve; what goes wrong on the way is told to the campaign."""
+def run_host(fd: int, options: dict[str, Any] | None, pickled: bytes | Setup) -> None:
+    """Make the subject and serve; what goes wrong on the way is told to the campaign.
+
+    Coverage begins before the setup is unpickled: that may import the user's modules.
+    """
     try:
+        coverage = None
+        if options is not None:
+            coverage = Coverage(CoverageOptions.from_plain(options)).install()
         setup = pickle.loads(pickled) if isinstance(pickled, bytes) else pickled
-        host = Host(fd, setup)
+        host = Host(fd, setup, coverage)
     except UserError as error:
         wire.send(fd, ("error", str(error)))
         return

@@ -6,7 +6,8 @@ import time
 from collections import deque
 from typing import Any
 
-from swarmtest.campaign.worker import Batch, Job, Worker, restored
+from swarmtest.campaign.hits import NO_NEWS
+from swarmtest.campaign.worker import Batch, Job, Worker, begin_coverage, restored
 
 
 class InlineEngine:
@@ -14,8 +15,12 @@ class InlineEngine:
 
     def __init__(self, job: Job) -> None:
         self._worker = Worker(job)
+        self.notes: list[str] = []
         self._batches: deque[tuple[list[int], list[Any] | None]] = deque()
         self._finished: list[Batch] = []
+        if job.coverage is not None:
+            self.notes = begin_coverage(job)
+            self._finished.append(self._worker.introduction())
         self._cell = [0, 0, 0]
         self.deaf_to_interrupts = False
         self.rate = 0.0
@@ -49,7 +54,7 @@ class InlineEngine:
 
     def _taken(self) -> list[Any]:
         taken, self._finished = self._finished, []
-        return [batch.message() for batch in taken if batch.rows]
+        return [batch.message() for batch in taken if batch.rows or batch.news != NO_NEWS]
 
     def stop(self) -> None:
         """Drop what is waiting."""

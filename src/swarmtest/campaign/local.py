@@ -57,8 +57,13 @@ class _Slot:
 class LocalEngine:
     """Worker processes on this machine."""
 
-    def __init__(self, setup: Setup, workers: int, importable: bool) -> None:
+    def __init__(
+        self, setup: Setup, workers: int, importable: bool, coverage: dict[str, Any] | None = None
+    ) -> None:
         self._setup = setup
+        self._coverage = coverage
+        self.notes: list[str] = []
+        self._introductions: list[Any] = []
         self._importable = importable
         self._selector = selectors.DefaultSelector()
         self._slots: list[_Slot] = []
@@ -70,7 +75,7 @@ class LocalEngine:
             for _ in range(workers):
                 self._start()
             for slot in self._slots:
-                _await_ready(slot)
+                self._await_ready(slot)
         except BaseException:
             self.close()
             raise
@@ -91,7 +96,7 @@ class LocalEngine:
 
     def collect(self, timeout: float) -> list[Any]:
         """The batches of rows that came back within `timeout` seconds; perhaps none."""
-        found = []
+        found, self._introductions = self._introductions, []
         for key, _ in self._selector.select(timeout):
             slot: _Slot = key.data
             for kind, body in slot.frames.receive():
@@ -117,7 +122,12 @@ class LocalEngine:
             slot.batches[0].since = now
 
     def _start(self) -> _Slot:
-        slot = _spawn(self._setup) if self._importable else _fork(self._setup, self._slots)
+        coverage = self._coverage
+        slot = (
+            _spawn(self._setup, coverage)
+            if self._importable
+            else _fork(self._setup, self._slots, coverage)
+        )
         self._slots.append(slot)
         self._selector.register(slot.socket, selectors.EVENT_READ, slot)
         return slot
@@ -135,10 +145,23 @@ class LocalEngine:
         dead.socket.close()
         _wait(dead)
         slot = self._start()
-        _await_ready(slot)
+        self._await_ready(slot)
         for batch in dead.batches:
             told = batch.told[batch.done :] if batch.told is not None else None
             _hand_over(slot, batch.trials[batch.done :], told)
+
+    def _await_ready(self, slot: _Slot) -> None:
+        while not slot.frames.ended:
+            for kind, body in slot.frames.receive():
+                if kind == "error":
+                    raise UserError(body)
+                if kind == "ready":
+                    notes, introduction = body
+                    self.notes += [note for note in notes if note not in self.notes]
+                    if introduction is not None:
+                        self._introductions.append(marshal.loads(introduction))
+                    return
+        raise UserError("a worker process ended before it was ready")
 
     def stop(self) -> None:
         """Tell the workers to finish the test at hand and drop the rest."""
@@ -164,17 +187,7 @@ def _hand_over(slot: _Slot, trials: list[int], told: list[Any] | None) -> None:
         wire.send(slot.socket.fileno(), ("batch", (trials, told)))
 
 
-def _await_ready(slot: _Slot) -> None:
-    while not slot.frames.ended:
-        for kind, body in slot.frames.receive():
-            if kind == "error":
-                raise UserError(body)
-            if kind == "ready":
-                return
-    raise UserError("a worker process ended before it was ready")
-
-
-def _spawn(setup: Setup) -> _Slot:
+def _spawn(setup: Setup, coverage: dict[str, Any] | None) -> _Slot:
     """A fresh interpreter that imports the subject by its name."""
     pickled = pickle.dumps(setup)
     ours, theirs = socket.socketpair()
@@ -186,11 +199,11 @@ def _spawn(setup: Setup) -> _Slot:
             start_new_session=True,
         )
     with contextlib.suppress(BrokenPipeError):  # one that died at once is noticed by its silence
-        wire.send(ours.fileno(), pickled)
+        wire.send(ours.fileno(), (coverage, pickled))
     return _Slot(ours, wire.Frames(ours.fileno()), process.pid, process)
 
 
-def _fork(setup: Setup, others: list[_Slot]) -> _Slot:
+def _fork(setup: Setup, others: list[_Slot], coverage: dict[str, Any] | None) -> _Slot:
     """A copy of this process: for subjects that no other process can import (notebooks)."""
     ours, theirs = socket.socketpair()
     pid = os.fork()
@@ -201,7 +214,7 @@ def _fork(setup: Setup, others: list[_Slot]) -> _Slot:
             for slot in others:
                 slot.socket.close()
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            run_host(theirs.fileno(), setup)
+            run_host(theirs.fileno(), coverage, setup)
         finally:
             os._exit(0)
     theirs.close()

@@ -12,9 +12,9 @@ from typing import Any, Protocol, TypeAlias
 from swarmtest.campaign.budget import Budget, Progress
 from swarmtest.campaign.recorder import Recorder
 from swarmtest.campaign.worker import Job, Worker, plain, tell
+from swarmtest.result import Result
 from swarmtest.store import FaultRecord, Store
 from swarmtest.strategies import LearningStrategy
-from swarmtest.targets import unpack_hits
 
 _BATCH_SECONDS = 0.2
 _LARGEST_BATCH = 5000
@@ -32,6 +32,8 @@ class Engine(Protocol):
 
     rate: float
     """Tests per second of one worker, lately; 0 while unknown."""
+    notes: list[str]
+    """What a user should know, one line each; it may grow."""
     deaf_to_interrupts: bool
     """Whether tests run elsewhere, so that Ctrl-C can wait for a good moment here."""
 
@@ -84,12 +86,8 @@ class Loop:
     def relearn(self, store: Store, campaign: int) -> None:
         """Tell a learning strategy what an earlier run found."""
         if self._learns:
-            targets = store.targets()
-            names, place = list(targets.values()), {id: i for i, id in enumerate(targets)}
             for trial in store.trials(campaign):
-                hits = [place[id] for id in unpack_hits(trial.hits)] if trial.hits else None
-                row = (*trial[:10], hits, *trial[11:])
-                self._tell(((row,), names, (), ()))
+                self._tell(self._recorder.results([trial]))
 
     def until_done(self, wall_before: float) -> tuple[str, bool]:
         """Run; why it ended, and whether the user ended it."""
@@ -167,12 +165,12 @@ class Loop:
         new: list[str] = []
         for batch in self._engine.collect(timeout):
             new += self._recorder.add(batch)
-            self._tell(batch)
+            self._tell(self._recorder.latest_results())
         return [self._recorder.faults[fault] for fault in new]
 
-    def _tell(self, batch: tuple[Any, ...]) -> None:
+    def _tell(self, results: Iterator[Result]) -> None:
         if isinstance(self._strategy, LearningStrategy):
-            tell(self._strategy, self._recorder.results(batch))
+            tell(self._strategy, results)
 
 
 class _Interrupt:

@@ -23,12 +23,14 @@ from swarmtest.campaign.recorder import Recorder
 from swarmtest.campaign.worker import Batch, Job, Worker, tell
 from swarmtest.errors import UserError, did_you_mean
 from swarmtest.faults import fault_of_exception
+from swarmtest.instrument.watch import Coverage
 from swarmtest.loading import refuse_during_import
 from swarmtest.result import Fault, Result, Verdict
 from swarmtest.seeds import seed_of_test
 from swarmtest.space import Configuration, Dimension, Proposal, Space
 from swarmtest.store import CampaignRecord, FaultRecord, Store, open_store
 from swarmtest.strategies import LearningStrategy, Strategy, parse_strategy, strategy_text
+from swarmtest.targets import Covered, Hits
 
 _FLUSH_SECONDS = 0.5
 
@@ -58,6 +60,8 @@ class Trial:
         self._names = self.configuration.included
         self._used: dict[str, int] = {}
         self._events: set[str] = set()
+        self._covered: list[Hits] = []
+        self._missing = ""
         self._skipped = 0
 
     def __contains__(self, name: str) -> bool:
@@ -95,6 +99,12 @@ class Trial:
         """Note that something happened in this test: a target."""
         self._events.add(name)
 
+    def cover(self, run: Covered) -> None:
+        """Note what a native program reached in this test (`swarmtest.Program.run`)."""
+        if run.hits is not None:
+            self._covered.append(run.hits)
+        self._missing = run.missing or self._missing
+
     def record(self, failed: bool | str | BaseException = False, steps: int | None = None) -> None:
         """Say what came of this test: an exception or a text names the fault."""
         if self.result is not None:
@@ -112,6 +122,8 @@ class Trial:
             tuple(f"event:{name}" for name in sorted(self._events)),
             sum(used) if steps is None else steps,
             self._skipped,
+            covered=tuple(self._covered),
+            missing=self._missing,
         )
 
     def __enter__(self) -> Self:
@@ -149,6 +161,7 @@ class swarm:
         seconds: float | None = None,
         store: str | Store | None = None,
         name: str = "loop",
+        coverage: Coverage | None = None,
     ) -> None:
         self.space = features if isinstance(features, Space) else Space(features)
         self.strategy = parse_strategy(strategy) if isinstance(strategy, str) else strategy
@@ -156,6 +169,7 @@ class swarm:
         self._budget = Budget(tests=tests, wall_seconds=seconds)
         self._name = name
         self._given = store
+        self._coverage = coverage
         self.campaign = 0
         """The campaign's number in the store, once the loop runs."""
         self.progress = Progress()
@@ -196,13 +210,18 @@ class swarm:
                 finish()
 
     def _trials(self, recorder: Recorder) -> Iterator[Trial]:
-        worker = Worker(_loop_job(self.space, self.strategy, self.seed))
+        worker = Worker(_loop_job(self.space, self.strategy, self.seed, self._coverage))
+        if self._coverage is not None:
+            self._coverage.begin()
+            recorder.add(worker.introduction().message())
         begun = flushed = time.monotonic()
         number = 0
         while not self.progress.reached(self._budget):
             cpu, wall = time.process_time_ns(), time.monotonic_ns()
             proposal = worker.propose(number)
             trial = Trial(number, seed_of_test(self.seed, number), proposal)
+            if self._coverage is not None:
+                self._coverage.reset()
             try:
                 yield trial
             except GeneratorExit:
@@ -227,13 +246,16 @@ class swarm:
         self, worker: Worker, recorder: Recorder, trial: Trial, cpu_since: int, wall_since: int
     ) -> None:
         assert trial.result is not None
+        result = trial.result
+        if self._coverage is not None:
+            result = result._replace(covered=(self._coverage.take(), *result.covered))
         batch = Batch()
         cpu = time.process_time_ns() - cpu_since
         wall = time.monotonic_ns() - wall_since
-        worker.note(batch, trial.number, trial.proposal, trial.seed, trial.result, cpu, wall)
-        recorder.add(batch.message())
+        worker.note(batch, trial.number, trial.proposal, trial.seed, result, cpu, wall)
+        recorder.add(worker.finished(batch).message())
         if isinstance(self.strategy, LearningStrategy):
-            tell(self.strategy, recorder.results(batch.message()))
+            tell(self.strategy, recorder.latest_results())
 
     def _record(self) -> CampaignRecord:
         return CampaignRecord(
@@ -241,7 +263,11 @@ class swarm:
             strategy=strategy_text(self.strategy),
             seed=self.seed,
             space=self.space.to_json(),
-            options={"subject": None, "budget": self._budget.to_json()},
+            options={
+                "subject": None,
+                "budget": self._budget.to_json(),
+                "coverage": self._coverage.options.to_plain() if self._coverage else None,
+            },
             created=time.time(),
         )
 
@@ -253,6 +279,6 @@ class _NoSubject:
         self.space = space
 
 
-def _loop_job(space: Space, strategy: Strategy, seed: int) -> Job:
+def _loop_job(space: Space, strategy: Strategy, seed: int, coverage: Coverage | None) -> Job:
     subject: Any = _NoSubject(space)
-    return Job(subject, strategy, seed)
+    return Job(subject, strategy, seed, coverage=coverage)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from swarmtest.campaign.budget import Progress
+from swarmtest.campaign.hits import Receiver
 from swarmtest.result import Fault, Result, Verdict
 from swarmtest.space import Configuration, Space
 from swarmtest.store import FaultRecord, Store, TestRecord, TrialRecord
 from swarmtest.store.records import unpack_counts
-from swarmtest.targets import pack_hits, unpack_hits
+from swarmtest.targets import unpack_hits
 
 _ROWS = 1000
 
@@ -30,7 +31,8 @@ class Recorder:
         self._rows: list[Any] = []
         self._tests: list[TestRecord] = []
         self._changed: set[str] = set()
-        self._target_ids: dict[str, int] = {}
+        self._receiver = Receiver(store, campaign)
+        self._latest: list[Any] = []
         self.faults: dict[str, FaultRecord] = {}
         self.progress = Progress()
         self.open = True
@@ -48,26 +50,28 @@ class Recorder:
         self.progress.cpu_seconds = summary["cpu_ns"] / 1e9
         self.faults = {fault.id: fault for fault in self._store.faults(self._campaign)}
         self.progress.faults = len(self.faults)
-        hits = set()
+        hits: set[int] = set()
         for trial in self._store.trials(self._campaign):
             if self._never_used:
                 self._watch_use(trial)
             if trial.hits:
                 hits.update(unpack_hits(trial.hits))
-        self._target_ids = {name: id for id, name in self._store.targets(hits).items()}
-        self.progress.targets = len(self._target_ids)
+        self._receiver.load(hits, self._store.campaign(self._campaign).outside)
+        self.progress.targets = len(hits)
 
     def add(self, batch: tuple[Any, ...]) -> list[str]:
         """Take a worker's batch; the ids of faults that are new."""
-        rows, names, faults, tests = batch
-        known = len(self.faults)
+        rows, sets, news, faults, tests = batch
+        known, hit = len(self.faults), len(self._receiver.hit)
         self._add_faults(rows, faults)
         self._tests += [TestRecord(trial, json.dumps(test)) for trial, test in tests]
-        new_targets = self._learn_targets(names)
-        if names:
-            ids = [self._target_ids[name] for name in names]
-            rows = [_with_hits(row, ids) for row in rows]
+        self._receiver.learn(news)
+        if sets:
+            packed = self._receiver.pack(sets)
+            rows = [self._with_hits(row, sets, packed) for row in rows]
         self._rows += rows
+        self._latest = rows
+        new_targets = len(self._receiver.hit) > hit
         self._count(rows, anything_new=new_targets or len(self.faults) > known)
         if len(self._rows) >= _ROWS:
             self.flush()
@@ -89,9 +93,12 @@ class Recorder:
             **changes,
         )
 
-    def results(self, batch: tuple[Any, ...]) -> Iterator[Result]:
-        """A batch as results, for a strategy that learns."""
-        rows, names, _, _ = batch
+    def latest_results(self) -> Iterator[Result]:
+        """The batch that was added last as results, for a strategy that learns."""
+        return self.results(self._latest)
+
+    def results(self, rows: Iterable[Any]) -> Iterator[Result]:
+        """Rows as results."""
         for row in rows:
             trial = TrialRecord(*row)
             fault = self.faults.get(trial.fault) if trial.fault else None
@@ -99,7 +106,7 @@ class Recorder:
                 Verdict(trial.verdict),
                 Fault(fault.kind, fault.signature, fault.details) if fault else None,
                 unpack_counts(trial.used),
-                tuple(names[i] for i in row[10] or ()),
+                self._receiver.names(trial.hits) if trial.hits else (),
                 trial.steps,
                 trial.skipped,
                 None,
@@ -132,18 +139,23 @@ class Recorder:
                 self.faults[row[6]] = self.faults[row[6]]._replace(first_trial=row[0])
                 self._changed.add(row[6])
 
-    def _learn_targets(self, names: Sequence[str]) -> bool:
-        unknown = [name for name in names if name not in self._target_ids]
-        if unknown:
-            self._target_ids |= self._store.target_ids(unknown)
-        return bool(unknown)
+    def _with_hits(self, row: Any, sets: Sequence[bytes], packed: Sequence[bytes]) -> Any:
+        """A row with its hits as the store keeps them, instead of places in the list of sets."""
+        places = row[10]
+        if places is None:
+            return row
+        if len(places) == 1:
+            hits = packed[places[0]]
+        else:
+            hits = self._receiver.packed_union(sets[place] for place in places)
+        return (*row[:10], hits, *row[11:])
 
     def _count(self, rows: Sequence[Any], anything_new: bool) -> None:
         progress = self.progress
         progress.tests += len(rows)
         progress.since_new = 0 if anything_new else progress.since_new + len(rows)
         progress.faults = len(self.faults)
-        progress.targets = len(self._target_ids)
+        progress.targets = len(self._receiver.hit)
         progress.cpu_seconds += sum([row[11] for row in rows]) / 1e9
         progress.steps += sum([row[7] for row in rows])
         failed = [row for row in rows if row[5]]
@@ -165,9 +177,3 @@ class Recorder:
 def _rank(fault: FaultRecord) -> tuple[bool, int, int]:
     """Shorter is better, and a test that can be replayed is better than none."""
     return fault.test is None, fault.size, fault.trial
-
-
-def _with_hits(row: Any, ids: Sequence[int]) -> Any:
-    if row[10] is None:
-        return row
-    return (*row[:10], pack_hits(ids[i] for i in row[10]), *row[11:])

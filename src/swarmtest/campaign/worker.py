@@ -16,14 +16,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from swarmtest.campaign.hits import NO_NEWS, News, Sender
 from swarmtest.errors import UserError
 from swarmtest.faults import message_of
+from swarmtest.instrument.watch import Coverage
 from swarmtest.result import Fault, Result
 from swarmtest.seeds import Stream, seeds_of_tests, trial_key
 from swarmtest.space import Configuration, Proposal
 from swarmtest.store.records import pack_counts, pack_floats
 from swarmtest.strategies import LearningStrategy, Strategy, strategy_text
 from swarmtest.subjects.subject import Subject
+from swarmtest.targets import Hits
 
 TRIAL, STARTED, STOP, TELLING, PIPE_GONE = range(5)
 """Places in the cell of shared memory: the trial at hand, when it began (ns), "stop now", whether
@@ -34,7 +37,7 @@ _FLUSH_NS = 100_000_000
 _FLUSH_ROWS = 1000
 
 Row = tuple[Any, ...]
-"""A `TrialRecord` as a tuple, its hits still numbers into the batch's list of names."""
+"""A `TrialRecord` as a tuple, its hits still numbers into the batch's list of sets."""
 
 
 @dataclass
@@ -46,6 +49,8 @@ class Job:
     seed: int
     keep_tests: bool = False
     """Keep every test whole, not only those that show a fault."""
+    coverage: Coverage | None = None
+    """Sees what tests reach, in the process that runs them."""
 
 
 class Batch:
@@ -53,13 +58,14 @@ class Batch:
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
-        self.names: dict[str, int] = {}
+        self.sets: dict[bytes, int] = {}
+        self.news: News = NO_NEWS
         self.faults: dict[str, tuple[Any, ...]] = {}
         self.tests: list[tuple[int, Any]] = []
 
     def message(self) -> tuple[Any, ...]:
         """The batch as plain data."""
-        return (self.rows, list(self.names), list(self.faults.values()), self.tests)
+        return (self.rows, list(self.sets), self.news, list(self.faults.values()), self.tests)
 
     def sealed(self) -> tuple[int, list[tuple[str, int, int]], bytes]:
         """The batch for the wire: how many rows, how short each fault's test is, and the rest.
@@ -82,6 +88,7 @@ class Worker:
         job.subject.keep_tests = job.keep_tests
         self.best: dict[str, tuple[int, int]] = {}
         self._stream = Stream(job.seed)
+        self._sender = Sender()
 
     def proposals(self, trials: Sequence[int]) -> Iterable[Proposal]:
         """What the strategy proposes for these trials."""
@@ -126,6 +133,7 @@ class Worker:
         `careful`: now and then is after every test.
         """
         execute, process = self.job.subject.execute, os.getpid()
+        coverage = self.job.coverage
         seeds = seeds_of_tests(self.job.seed, trials)
         batch = Batch()
         cpu, wall = time.process_time_ns(), time.monotonic_ns()
@@ -136,7 +144,12 @@ class Worker:
                     return False
                 cell[STARTED] = wall
                 cell[TRIAL] = trial
-                result = execute(proposal.configuration, seed)
+                if coverage is None:
+                    result = execute(proposal.configuration, seed)
+                else:
+                    coverage.reset()
+                    result = execute(proposal.configuration, seed)
+                    result = result._replace(covered=(coverage.take(), *result.covered))
                 if os.getpid() != process:
                     # The program forked, and its child came back here: one of us is enough.
                     os._exit(0)
@@ -144,13 +157,13 @@ class Worker:
                 self.note(batch, trial, proposal, seed, result, cpu_now - cpu, wall_now - wall)
                 cpu, wall = cpu_now, wall_now
                 if careful or wall - flushed > _FLUSH_NS or len(batch.rows) >= _FLUSH_ROWS:
-                    flush(batch)
+                    flush(self.finished(batch))
                     batch = Batch()
                     flushed = wall
             return True
         finally:
             # Told before the cell says idle: if this fails, the test is still the one at hand.
-            flush(batch)
+            flush(self.finished(batch))
             cell[TRIAL] = IDLE
 
     def note(
@@ -170,9 +183,12 @@ class Worker:
         elif self.job.keep_tests and result.test is not None:
             batch.tests.append((trial, result.test))
         hits: tuple[int, ...] | None = None
-        if result.hits:
-            names = batch.names
-            hits = tuple([names.setdefault(name, len(names)) for name in result.hits])
+        if result.hits or result.covered:
+            sets = batch.sets
+            told = [self._sender.keys(covered) for covered in result.covered]
+            if result.hits:
+                told.append(self._sender.keys_of_names(result.hits))
+            hits = tuple([sets.setdefault(keys, len(sets)) for keys in told if keys]) or None
         batch.rows.append(
             (
                 trial,
@@ -188,8 +204,22 @@ class Worker:
                 hits,
                 cpu_ns,
                 wall_ns,
+                result.missing,
             )
         )
+
+    def finished(self, batch: Batch) -> Batch:
+        """A batch with what has to be told along with it."""
+        coverage = self.job.coverage
+        outside = Hits.of(coverage.catalogue, coverage.outside) if coverage else None
+        batch.news = self._sender.news(outside)
+        return batch
+
+    def introduction(self) -> Batch:
+        """A batch without rows that tells all targets known so far, so that no child has to."""
+        if self.job.coverage is not None:
+            self._sender.know(self.job.coverage.catalogue)
+        return self.finished(Batch())
 
     def _note_fault(self, batch: Batch, fault: Fault, trial: int, result: Result) -> str:
         """The fault's id; its test travels along if it is shorter than what this worker sent."""
@@ -209,6 +239,15 @@ class Worker:
                 result.test,
             )
         return fault_id
+
+
+def begin_coverage(job: Job) -> list[str]:
+    """The subject is loaded, tests come next; answers what a user should know about it."""
+    coverage = job.coverage
+    if coverage is None:
+        return []
+    coverage.begin(getattr(job.subject, "harness", ""))
+    return coverage.notes()
 
 
 def tell(strategy: LearningStrategy, results: Iterable[Result]) -> None:

@@ -7,6 +7,7 @@ import sys
 import click
 
 from swarmtest.cli.browse import faults, list_campaigns, show
+from swarmtest.cli.coverage import coverage, import_coverage
 from swarmtest.cli.keep import delete, export
 from swarmtest.cli.replay import replay
 from swarmtest.cli.run import resume, run
@@ -36,7 +37,19 @@ def group(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (run, resume, list_campaigns, show, faults, replay, export, delete, strategies):
+for command in (
+    run,
+    resume,
+    list_campaigns,
+    show,
+    faults,
+    coverage,
+    replay,
+    export,
+    import_coverage,
+    delete,
+    strategies,
+):
     group.add_command(command)
 
 

@@ -9,6 +9,7 @@ import click
 
 from swarmtest.cli.options import existing_store, latest_campaign, store_option
 from swarmtest.errors import UserError, did_you_mean
+from swarmtest.report.coverage import campaign_tally, coverage_line
 from swarmtest.report.terminal import (
     campaign_lines,
     campaign_rows,
@@ -53,8 +54,13 @@ def show(campaign: int | None, store: str | None) -> None:
     number = latest_campaign(opened, campaign)
     for line in campaign_lines(opened.campaign(number), opened.summary(number)):
         click.echo(line)
-    click.echo()
-    click.echo(table(_FEATURES, feature_rows(opened, number), right=" rrrrr"))
+    features = feature_rows(opened, number)
+    if features:
+        click.echo("\n" + table(_FEATURES, features, right=" rrrrr"))
+    covered = coverage_line(campaign_tally(opened, number))
+    if covered:
+        click.echo(f"\n{covered}")
+        click.echo(f"  by file: {command_text(f'coverage {number}', opened.url)}")
     found = opened.faults(number)
     if found:
         rows = [

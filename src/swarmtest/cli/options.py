@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from swarmtest.errors import UserError
+from swarmtest.instrument.watch import PROBES
 from swarmtest.store import Store, open_store
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -52,6 +53,35 @@ def view_options(command: Command) -> Command:
     return click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress.")(
         command
     )
+
+
+def coverage_options(command: Command) -> Command:
+    """What is watched while tests run."""
+    options = [
+        click.option(
+            "--coverage",
+            "kinds",
+            metavar="KIND,...",
+            help="Watch what tests reach: line, block, branch, predicate, path, prime, du.",
+        ),
+        click.option(
+            "--cover",
+            multiple=True,
+            metavar="NAME",
+            help="A module, package or path to watch. May be repeated.  [default: the program's "
+            "modules beside PATH]",
+        ),
+        click.option(
+            "--probes",
+            type=click.Choice(PROBES),
+            default="auto",
+            show_default=True,
+            help="How: woven into the source, or by the interpreter (lines only, Python 3.12+).",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def workers_option(command: Command) -> Command:

@@ -13,6 +13,7 @@ from swarmtest.campaign import Budget, Campaign, Limits, Outcome
 from swarmtest.campaign.budget import parse_bytes, parse_seconds
 from swarmtest.cli.options import (
     budget_options,
+    coverage_options,
     existing_store,
     latest_campaign,
     parse_steps,
@@ -21,6 +22,9 @@ from swarmtest.cli.options import (
     workers_option,
 )
 from swarmtest.errors import UserError
+from swarmtest.instrument.kinds import parse_kinds
+from swarmtest.instrument.watch import CoverageOptions
+from swarmtest.report.coverage import campaign_tally, coverage_line
 from swarmtest.report.progress import JsonLines, ProgressView, view_for
 from swarmtest.report.terminal import command_text, fault_configurations, outcome_text, plural
 from swarmtest.store import Store, open_store
@@ -64,6 +68,7 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
     metavar="EXCEPTION",
     help="With --api: an exception that is a correct outcome. May be repeated.",
 )
+@coverage_options
 @click.option("--keep-tests", is_flag=True, help="Store every test whole, not only failing ones.")
 @click.option(
     "--allow-unused", is_flag=True, help="Do not mind actions that never ran (exit status 2)."
@@ -93,6 +98,7 @@ def run(path: str, **options: Any) -> int:
             open_store(options["store"]),
             limits=Limits(parse_seconds(options["timeout"]), _memory(options["memory"])),
             keep_tests=options["keep_tests"],
+            coverage=_coverage(options),
             on_progress=view.update,
         )
         return _run(campaign, view, options)
@@ -178,11 +184,19 @@ def _report(campaign: Campaign, store: Store, outcome: Outcome, view: ProgressVi
                 "progress": vars(outcome.progress),
                 "faults": faults,
                 "unused": outcome.unused,
+                "notes": outcome.notes,
+                "coverage": campaign_tally(store, outcome.campaign).shares(),
             },
         )
         return
+    for note in outcome.notes:
+        click.echo(f"note: {note}")
     configurations = fault_configurations(store, outcome.campaign, outcome.faults)
     click.echo(outcome_text(outcome, campaign.subject, configurations))
+    if campaign.coverage is not None:
+        click.echo("\n" + coverage_line(campaign_tally(store, outcome.campaign)))
+        command = command_text(f"coverage {outcome.campaign}", outcome.store)
+        click.echo(f"  by file: {command}")
     if outcome.interrupted:
         command = command_text(f"resume {outcome.campaign}", outcome.store)
         click.echo(f"\neverything so far is kept; go on with: {command}")
@@ -211,6 +225,15 @@ def _budget(options: dict[str, Any]) -> Budget | None:
         saturation=options["saturation"],
     )
     return budget if budget.to_json() else None
+
+
+def _coverage(options: dict[str, Any]) -> CoverageOptions | None:
+    if options["kinds"] is None:
+        if options["cover"]:
+            raise UserError("--cover goes with --coverage: say what to watch, like --coverage line")
+        return None
+    kinds = parse_kinds(options["kinds"])
+    return CoverageOptions(kinds, tuple(options["cover"]), options["probes"])
 
 
 def _seed(text: str) -> int:

@@ -19,7 +19,7 @@ from typing import Any
 from swarmtest.store.records import FaultRecord, TestRecord, TrialRecord
 
 _ROWS = 50
-"""Rows per statement: 13 values each stay below 999, the least limit an SQLite is built with."""
+"""Rows per statement: 14 values each stay below 999, the least limit an SQLite is built with."""
 
 _FEW = 16
 """Batches below this are not worth an SQL text of their own."""

@@ -61,6 +61,11 @@ def export_campaign(store: Store, campaign: int, format: str, out: BinaryIO) -> 
     """
     if format not in FORMATS:
         raise UserError(f"unknown export format {format!r}{did_you_mean(format, FORMATS)}")
+    if not store.campaign(campaign).space["dimensions"]:
+        raise UserError(
+            f"campaign {campaign} is coverage that another tool measured, without configurations: "
+            f"`swarmtest coverage {campaign} -o FILE` writes it"
+        )
     table = _Table(store, campaign)
     try:
         return FORMATS[format](table, out)
@@ -142,7 +147,8 @@ class _Table:
         hits = {id for t in trials if t.hits for id in unpack_hits(t.hits)}
         new = hits - self._targets.keys()
         if new:
-            self._targets |= dict.fromkeys(new, "unknown:target") | self._store.targets(new)
+            names = {id: str(target) for id, target in self._store.targets(new).items()}
+            self._targets |= dict.fromkeys(new, "unknown:target") | names
 
 
 def _type_of(values: Iterable[Any]) -> str:

@@ -26,6 +26,8 @@ class CampaignRecord:
     """Seconds since 1970."""
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
+    outside: bytes | None = None
+    """`swarmtest.targets.pack_hits`: what imports reached, and so no test in particular."""
     id: int = 0
 
 
@@ -52,9 +54,11 @@ class TrialRecord(NamedTuple):
     used: bytes = b""
     """`pack_counts`: how often each feature appeared."""
     hits: bytes | None = None
-    """`swarmtest.targets.pack_hits`; None when hits were not collected or there were none."""
+    """`swarmtest.targets.pack_hits`; None when there were none."""
     cpu_ns: int = 0
     wall_ns: int = 0
+    missing: str = ""
+    """Why its coverage is not known; empty when `hits` tell all. Analyses leave such tests out."""
 
 
 class FaultRecord(NamedTuple):

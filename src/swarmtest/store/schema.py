@@ -3,6 +3,8 @@
 Version history (``PRAGMA user_version``):
 
 1. The first: campaigns, trials, faults, tests, targets, meta.
+2. Coverage: targets have places in files; sources, campaign_sources; trials.missing;
+   campaigns.outside.
 
 When the schema changes: add a line here, raise `VERSION`, and teach `sqlite_file` to bring an older
 file up to date. A file with a newer version than `VERSION` is refused, never guessed at.
@@ -10,7 +12,7 @@ file up to date. A file with a newer version than `VERSION` is refused, never gu
 
 from __future__ import annotations
 
-VERSION = 1
+VERSION = 2
 """The version of `SCHEMA`, kept in ``PRAGMA user_version``."""
 
 APPLICATION_ID = 0x5357524D
@@ -18,6 +20,36 @@ APPLICATION_ID = 0x5357524D
 
 PAGE_SIZE = 16384
 """Measured: with 2.5 KB of hits per trial twice as fast as SQLite's 4 KB, otherwise the same."""
+
+TARGETS = """
+-- Behaviours that some tests show and others do not; shared by all campaigns of the file.
+CREATE TABLE IF NOT EXISTS targets (
+    id       INTEGER PRIMARY KEY,
+    kind     TEXT NOT NULL,         -- event, line, branch, path, mutant, ...
+    name     TEXT NOT NULL,         -- 'stack was full', 'shop/cart.py:12'
+    source   TEXT NOT NULL,         -- sources.id: the version of the file; '' for events
+    file     TEXT NOT NULL,
+    line     INTEGER NOT NULL,
+    function TEXT NOT NULL,
+    content  TEXT NOT NULL,         -- hash of the code it stands for: found again after an edit
+    detail   TEXT NOT NULL,         -- what the name only hashes: a path's blocks
+    UNIQUE (kind, name, source)
+);
+
+-- Versions of files of programs under test, so that reports show what was tested.
+CREATE TABLE IF NOT EXISTS sources (
+    id   TEXT PRIMARY KEY,          -- hash of path and text
+    path TEXT NOT NULL,
+    text BLOB NOT NULL              -- UTF-8, zlib
+);
+
+-- Which of them a campaign watched: its targets are the targets of these, hit or not.
+CREATE TABLE IF NOT EXISTS campaign_sources (
+    campaign INTEGER NOT NULL,      -- campaigns.id
+    source   TEXT NOT NULL,         -- sources.id
+    PRIMARY KEY (campaign, source)
+) WITHOUT ROWID;
+"""
 
 SCHEMA = f"""
 BEGIN IMMEDIATE;
@@ -40,7 +72,8 @@ CREATE TABLE IF NOT EXISTS campaigns (
     wall_seconds REAL NOT NULL,
     cpu_seconds  REAL NOT NULL,
     options      TEXT NOT NULL,     -- JSON
-    space        TEXT NOT NULL      -- JSON: dimensions and constraints
+    space        TEXT NOT NULL,     -- JSON: dimensions and constraints
+    outside      BLOB               -- targets.id reached by imports, not by tests; as trials.hits
 );
 
 -- One row per executed test. The small columns come first, so that totals need not walk the
@@ -60,6 +93,7 @@ CREATE TABLE IF NOT EXISTS trials (
     propensities  BLOB NOT NULL,    -- float32 each: one per feature, or one for all, or none
     used          BLOB NOT NULL,    -- how often each feature appeared: records.pack_counts
     hits          BLOB,             -- targets.id reached, a roaring bitmap: targets.pack_hits
+    missing       TEXT NOT NULL DEFAULT '', -- why its coverage is not known; '': hits are complete
     PRIMARY KEY (campaign, trial)
 ) WITHOUT ROWID;
 
@@ -89,13 +123,7 @@ CREATE TABLE IF NOT EXISTS tests (
     PRIMARY KEY (campaign, trial)
 );
 
--- Behaviours that some tests show and others do not; shared by all campaigns of the file.
-CREATE TABLE IF NOT EXISTS targets (
-    id   INTEGER PRIMARY KEY,
-    kind TEXT NOT NULL,             -- event, line, branch, mutant, ...
-    name TEXT NOT NULL,
-    UNIQUE (kind, name)
-);
+{TARGETS}
 
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {VERSION};
@@ -103,3 +131,18 @@ PRAGMA user_version = {VERSION};
 COMMIT;
 """
 """One transaction that makes an empty file a store; two processes may run it at once."""
+
+MIGRATIONS = {
+    1: f"""
+BEGIN IMMEDIATE;
+ALTER TABLE trials ADD COLUMN missing TEXT NOT NULL DEFAULT '';
+ALTER TABLE campaigns ADD COLUMN outside BLOB;
+ALTER TABLE targets RENAME TO targets_1;
+{TARGETS}
+INSERT INTO targets SELECT id, kind, name, '', '', 0, '', '', '' FROM targets_1;
+DROP TABLE targets_1;
+PRAGMA user_version = 2;
+COMMIT;
+""",
+}
+"""From each older version to the next, each in one transaction."""

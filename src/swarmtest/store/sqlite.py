@@ -18,7 +18,15 @@ from swarmtest.errors import UserError
 from swarmtest.store.batch import insert_faults, insert_tests, insert_trials, storable
 from swarmtest.store.records import CampaignRecord, FaultRecord, TestRecord, TrialRecord
 from swarmtest.store.sqlite_file import SqliteFile
-from swarmtest.targets import Target
+from swarmtest.store.sqlite_targets import (
+    FORGET_SOURCES,
+    insert_sources,
+    insert_targets,
+    sources_of,
+    targets_by_id,
+    targets_of_campaign,
+)
+from swarmtest.targets import Source, Target
 
 _CAMPAIGN = ", ".join(field.name for field in fields(CampaignRecord))
 _TRIAL = ", ".join(TrialRecord._fields)
@@ -57,7 +65,6 @@ class SqliteStore:
     def __init__(self, path: str | Path, read_only: bool = False, *, timeout: float = 30.0) -> None:
         """Open a file; `timeout`: seconds to wait for another process that is writing."""
         self.url = fspath(path)
-        self._target_ids: dict[str, int] = {}
         self._file = SqliteFile(self.url, read_only=read_only, timeout=timeout)
 
     def add_campaign(self, campaign: CampaignRecord) -> int:
@@ -72,18 +79,19 @@ class SqliteStore:
             campaign.created or time.time(),
             campaign.wall_seconds,
             campaign.cpu_seconds,
+            campaign.outside,
         )
         with self._file.transaction() as connection:
             cursor = connection.execute(
-                f"INSERT INTO campaigns ({_CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+                f"INSERT INTO campaigns ({_CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
                 values,
             )
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
     def update_campaign(self, campaign: int, **changes: Any) -> None:
-        """Change `status`, `options`, `wall_seconds` or `cpu_seconds` of a campaign."""
-        unknown = changes.keys() - {"status", "options", "wall_seconds", "cpu_seconds"}
+        """Change `status`, `options`, `wall_seconds`, `cpu_seconds` or `outside` of a campaign."""
+        unknown = changes.keys() - {"status", "options", "wall_seconds", "cpu_seconds", "outside"}
         if unknown:
             raise TypeError(f"a campaign's {', '.join(sorted(unknown))} cannot change")
         if "options" in changes:
@@ -110,9 +118,11 @@ class SqliteStore:
         """Forget a campaign with all its trials, faults and tests, and give the space back."""
         with self._file.transaction() as connection:
             self._must_have(campaign)
-            for table in ("trials", "faults", "tests"):
+            for table in ("trials", "faults", "tests", "campaign_sources"):
                 connection.execute(f"DELETE FROM {table} WHERE campaign = ?", (campaign,))
             connection.execute("DELETE FROM campaigns WHERE id = ?", (campaign,))
+            for statement in FORGET_SOURCES:
+                connection.execute(statement)
         self._file.shrink()
 
     def record(
@@ -182,22 +192,32 @@ class SqliteStore:
                 return str(found)
         return None
 
-    def target_ids(self, targets: Iterable[str]) -> dict[str, int]:
-        """The ids of targets ("kind:name"); those not yet known get one."""
-        wanted = list(targets)
-        new = [target for target in wanted if target not in self._target_ids]
-        if new:
-            self._target_ids |= self._learn_targets(new)
-        return {target: self._target_ids[target] for target in wanted}
+    def target_ids(self, targets: Sequence[Target]) -> list[int]:
+        """The ids of targets, in their order; those not yet known get one."""
+        if not targets:
+            return []
+        with self._file.transaction() as connection:
+            return insert_targets(connection, targets)
 
-    def targets(self, ids: Iterable[int] | None = None) -> dict[int, str]:
-        """The names ("kind:name") of targets by id; all of them when no ids are given."""
-        query = "SELECT id, kind, name FROM targets"
-        if ids is None:
-            rows = self._file.rows(f"{query} ORDER BY id")
-        else:
-            rows = [row for id in ids for row in self._file.rows(f"{query} WHERE id = ?", id)]
-        return {id: f"{kind}:{name}" for id, kind, name in rows}
+    def targets(self, ids: Iterable[int] | None = None) -> dict[int, Target]:
+        """Targets by id; all of them when no ids are given."""
+        return targets_by_id(self._file, ids)
+
+    def add_sources(self, campaign: int, sources: Iterable[Source]) -> None:
+        """Keep files that a campaign watches; what is kept already is only noted."""
+        with self._file.transaction() as connection:
+            self._must_have(campaign)
+            insert_sources(connection, campaign, sources)
+
+    def sources(self, campaign: int) -> list[Source]:
+        """The files that a campaign watched, as they were then, in order of their paths."""
+        self._must_have(campaign)
+        return sources_of(self._file, campaign)
+
+    def watched_targets(self, campaign: int) -> dict[int, Target]:
+        """The targets that lie in a campaign's sources, hit or not, by id."""
+        self._must_have(campaign)
+        return targets_of_campaign(self._file, campaign)
 
     def close(self) -> None:
         """Let go of the file; the store is not used afterwards."""
@@ -208,17 +228,6 @@ class SqliteStore:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-    def _learn_targets(self, names: list[str]) -> dict[str, int]:
-        keys = {name: _target_key(name) for name in names}
-        find = "SELECT id FROM targets WHERE kind = ? AND name = ?"
-        known = {n: id for n, key in keys.items() for (id,) in self._file.rows(find, *key)}
-        new = [key for name, key in keys.items() if name not in known]
-        if not new:
-            return known
-        with self._file.transaction() as connection:
-            connection.executemany("INSERT OR IGNORE INTO targets (kind, name) VALUES (?, ?)", new)
-            return {name: self._file.rows(find, *key)[0][0] for name, key in keys.items()}
 
     def _chunks(
         self, query: str, values: Iterable[Any], after: int
@@ -259,10 +268,3 @@ def _campaign(row: tuple[Any, ...]) -> CampaignRecord:
     record = CampaignRecord(*row)
     space, options = json.loads(row[3]), json.loads(row[4])
     return replace(record, seed=int(record.seed), space=space, options=options)
-
-
-def _target_key(text: str) -> tuple[str, str]:
-    target = Target.parse(storable(text))
-    if not target.kind or not target.name:
-        raise UserError(f"a target is written kind:name, like 'event:stack was full', not {text!r}")
-    return target.kind, target.name

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from swarmtest.errors import UserError
-from swarmtest.store.schema import APPLICATION_ID, PAGE_SIZE, SCHEMA, VERSION
+from swarmtest.store.schema import APPLICATION_ID, MIGRATIONS, PAGE_SIZE, SCHEMA, VERSION
 
 T = TypeVar("T")
 _NAP = 0.1
@@ -167,11 +167,49 @@ def _adopt(connection: sqlite3.Connection, path: str, read_only: bool, timeout: 
     if read_only:
         if empty:
             raise UserError(no_store(path))
+        if _version(connection) < VERSION:
+            _migrate_for_reading(path, timeout)
         return
     # Safe in WAL mode: a crash of the machine, not of a process, may cost the last commits.
     connection.execute("PRAGMA synchronous = NORMAL")
     if empty:
         _create(connection, timeout)
+    else:
+        _migrate(connection, timeout)
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _migrate(connection: sqlite3.Connection, timeout: float) -> None:
+    """Bring a file that an older swarmtest wrote up to date; two processes may both try."""
+
+    def step() -> None:
+        try:
+            connection.executescript(MIGRATIONS[_version(connection)])
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    while _version(connection) < VERSION:
+        try:
+            _patiently(step, timeout)
+        except sqlite3.OperationalError:
+            if _version(connection) < VERSION:  # else another process has done it meanwhile
+                raise
+
+
+def _migrate_for_reading(path: str, timeout: float) -> None:
+    """Reading needs today's tables too."""
+    try:
+        connect(path, read_only=False, timeout=timeout).close()
+    except UserError as error:
+        raise UserError(
+            f"store {path} was written by an older swarmtest and cannot be brought up to date "
+            f"({error}): copy it to a place that can be written to"
+        ) from error
 
 
 def _is_empty(connection: sqlite3.Connection, path: str) -> bool:

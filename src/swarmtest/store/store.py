@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, Self
 
 from swarmtest.store.records import CampaignRecord, FaultRecord, TestRecord, TrialRecord
+from swarmtest.targets import Source, Target
 
 
 class Store(Protocol):
@@ -34,7 +35,7 @@ class Store(Protocol):
         """Keep a new campaign and give it its number."""
 
     def update_campaign(self, campaign: int, **changes: Any) -> None:
-        """Change `status`, `options`, `wall_seconds` or `cpu_seconds` of a campaign."""
+        """Change `status`, `options`, `wall_seconds`, `cpu_seconds` or `outside` of a campaign."""
 
     def campaign(self, campaign: int) -> CampaignRecord:
         """One campaign; a number that is not there is a `UserError` that tells which are."""
@@ -79,11 +80,20 @@ class Store(Protocol):
     def test(self, campaign: int, trial: int) -> str | None:
         """The JSON of a test that is kept whole (asked for, or a fault's shortest), or None."""
 
-    def target_ids(self, targets: Iterable[str]) -> dict[str, int]:
-        """The ids of targets ("kind:name"); those not yet known get one."""
+    def target_ids(self, targets: Sequence[Target]) -> list[int]:
+        """The ids of targets, in their order; those not yet known get one."""
 
-    def targets(self, ids: Iterable[int] | None = None) -> dict[int, str]:
-        """The names ("kind:name") of targets by id; all of them when no ids are given."""
+    def targets(self, ids: Iterable[int] | None = None) -> dict[int, Target]:
+        """Targets by id; all of them when no ids are given."""
+
+    def add_sources(self, campaign: int, sources: Iterable[Source]) -> None:
+        """Keep files that a campaign watches; what is kept already is only noted."""
+
+    def sources(self, campaign: int) -> list[Source]:
+        """The files that a campaign watched, as they were then, in order of their paths."""
+
+    def watched_targets(self, campaign: int) -> dict[int, Target]:
+        """The targets that lie in a campaign's sources, hit or not, by id."""
 
     def close(self) -> None:
         """Let go of the file or connection; the store is not used afterwards."""

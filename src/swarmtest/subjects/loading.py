@@ -37,7 +37,9 @@ class SubjectReference:
             found = load_object(self.text, "class")
             if not inspect.isclass(found):
                 raise UserError(f"{self.text} is not a class: --api derives a machine from a class")
-            return MachineSubject(api_machine(found, self.raises), self.text, self.steps)
+            return MachineSubject(
+                api_machine(found, self.raises), self.text, self.steps, harness=False
+            )
         where, name = split_reference(self.text)
         if not name:
             name = _only_machine(load_module(where), where)

@@ -18,6 +18,7 @@ from swarmtest.errors import UserError
 from swarmtest.space import Constraint, Feature
 from swarmtest.space.dimensions import Setting
 from swarmtest.subjects.generators import Generator
+from swarmtest.targets import Covered, Hits
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 ACTION = "_swarmtest_action"
@@ -182,6 +183,8 @@ class Machine:
     settings: Mapping[str, Any] = MappingProxyType({})
     """The values of `dimensions` in the test at hand."""
     _events: AbstractSet[str] = frozenset()
+    _covered: tuple[Hits, ...] = ()
+    _missing: str = ""
     _pools: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -220,6 +223,16 @@ class Machine:
         """
         if name not in self._events:
             self._events |= {str(name)}
+
+    def cover(self, run: Covered) -> None:
+        """Note what a native program reached in this test (`swarmtest.Program.run`).
+
+        If it could not tell, the test counts, and its coverage is marked as missing.
+        """
+        if run.hits is not None:
+            self._covered += (run.hits,)
+        if run.missing:
+            self._missing = run.missing
 
     def hits(self) -> tuple[str, ...]:
         """The events of the test so far, as targets."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import sys
 from bdb import BdbQuit
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -47,9 +48,15 @@ class MachineSubject:
     """
 
     def __init__(
-        self, machine: type[Machine], name: str = "", steps: int | tuple[int, int] | None = None
+        self,
+        machine: type[Machine],
+        name: str = "",
+        steps: int | tuple[int, int] | None = None,
+        harness: bool = True,
     ) -> None:
         self.machine = machine
+        self.harness = _file_of(machine) if harness else ""
+        """The file that only drives the program; empty if the machine was derived from it."""
         self.name = name or f"{machine.__module__}:{machine.__qualname__}"
         self.space = space_of(machine)
         self.compiled = compile_machine(machine)
@@ -109,10 +116,14 @@ class MachineSubject:
         skipped = tally.pop() if tally else 0
         used = tuple(tally) if tally else (0,) * len(self.actions)
         if fault is None and not self.keep_tests:
-            return Result(_PASSED, None, used, hits, len(record), skipped)
-        test = self._test(record, configuration.settings).to_json()
-        verdict = Verdict.FAILED if fault else _PASSED
-        return Result(verdict, fault, used, hits, len(record), skipped, test)
+            result = Result(_PASSED, None, used, hits, len(record), skipped)
+        else:
+            test = self._test(record, configuration.settings).to_json()
+            verdict = Verdict.FAILED if fault else _PASSED
+            result = Result(verdict, fault, used, hits, len(record), skipped, test)
+        if machine is not None and (machine._covered or machine._missing):
+            return result._replace(covered=machine._covered, missing=machine._missing)
+        return result
 
     def test_of(self, configuration: Configuration, seed: int) -> MachineTest:
         """The test that a configuration and a seed give, also when it passes."""
@@ -212,6 +223,11 @@ class MachineSubject:
         if isinstance(error, MemoryError):
             return fault_of_exception(error, "memory")
         return fault_of_exception(error)
+
+
+def _file_of(machine: type[Machine]) -> str:
+    module = sys.modules.get(machine.__module__)
+    return getattr(module, "__file__", None) or ""
 
 
 def _length(machine: type[Machine], steps: int | tuple[int, int] | None) -> Length:

@@ -1,0 +1,170 @@
+"""Hits on their way from a worker to the store.
+
+A process numbers its targets as it meets them, so another process cannot read its numbers. On the
+wire, a target is its 64-bit key, and a set of hits the keys in it; what a key means is told once
+per process, before the first set that contains it. Sets repeat, so each is translated once.
+"""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple
+from typing import Any
+
+import numpy as np
+from pyroaring import BitMap
+
+from swarmtest.store import Store
+from swarmtest.targets import Catalogue, Hits, Source, Target
+
+_REMEMBERED = 20_000
+"""Distinct sets that either side remembers before it starts anew."""
+
+News = tuple[list[tuple[Any, ...]], list[tuple[str, str]], bytes]
+"""Targets not told before (key and fields), files not told before, keys reached by imports."""
+NO_NEWS: News = ([], [], b"")
+
+
+class Sender:
+    """A worker's side."""
+
+    def __init__(self) -> None:
+        self._events = Catalogue()
+        self._catalogues: list[Catalogue] = []
+        self._keys: dict[int, list[int]] = {}
+        self._named: dict[tuple[str, ...], bytes] = {}
+        self._told_sources: set[str] = set()
+        self._told: dict[int, int] = {}
+        self._sets: dict[tuple[int, bytes], bytes] = {}
+
+    def keys(self, hits: Hits) -> bytes:
+        """The set as it travels."""
+        known = self._sets.get((id(hits.catalogue), hits.numbers))
+        if known is None:
+            known = self._translate(hits)
+        return known
+
+    def keys_of_names(self, names: tuple[str, ...]) -> bytes:
+        """The set of targets that a subject names ("kind:name")."""
+        known = self._named.get(names)
+        if known is None:
+            numbers = [self._events.number(Target.parse(name)) for name in names]
+            known = self._named[names] = self.keys(Hits.of(self._events, numbers))
+        return known
+
+    def _translate(self, hits: Hits) -> bytes:
+        keys = np.array(self._all_keys(hits.catalogue), dtype="<u8")
+        if len(self._sets) >= _REMEMBERED:
+            self._sets.clear()
+        told: bytes = keys[np.frombuffer(hits.numbers, "<u4")].tobytes()
+        self._sets[id(hits.catalogue), hits.numbers] = told
+        return told
+
+    def _all_keys(self, catalogue: Catalogue) -> list[int]:
+        keys = self._keys.get(id(catalogue))
+        if keys is None:
+            keys = self._keys[id(catalogue)] = []
+            self._catalogues.append(catalogue)  # also keeps it alive, and so its id its own
+        keys += [target.key for target in catalogue.targets[len(keys) :]]
+        return keys
+
+    def know(self, catalogue: Catalogue) -> None:
+        """Let the next news tell all of a catalogue, hit or not."""
+        self._all_keys(catalogue)
+
+    def news(self, outside: Hits | None = None) -> News:
+        """What this process has not told yet."""
+        targets: list[tuple[Any, ...]] = []
+        sources: list[tuple[str, str]] = []
+        for catalogue in self._catalogues:
+            keys = self._all_keys(catalogue)
+            start = self._told.get(id(catalogue), 0)
+            self._told[id(catalogue)] = len(keys)
+            for key, target in zip(keys[start:], catalogue.targets[start:], strict=True):
+                targets.append((key, *astuple(target)))
+            for source in catalogue.sources.values():
+                if source.id not in self._told_sources:
+                    self._told_sources.add(source.id)
+                    sources.append((source.path, source.text))
+        return targets, sources, self.keys(outside) if outside else b""
+
+
+class Receiver:
+    """The store's side."""
+
+    def __init__(self, store: Store, campaign: int) -> None:
+        self._store = store
+        self._campaign = campaign
+        self._ids: dict[int, int] = {}
+        self._sorted_keys = np.zeros(0, "<u8")
+        self._sorted_ids = np.zeros(0, "<u4")
+        self._sets: dict[bytes, BitMap] = {}
+        self.targets: dict[int, Target] = {}
+        """What is known of targets, by the store's ids."""
+        self.hit = BitMap()
+        """The ids that any test has hit."""
+        self.outside = BitMap()
+        """The ids that imports reached."""
+
+    def load(self, hit: Iterable[int], outside: bytes | None) -> None:
+        """Take up what an earlier run of the campaign has found."""
+        self.hit |= BitMap(hit)
+        if outside:
+            self.outside |= BitMap.deserialize(outside)
+
+    def learn(self, news: News) -> None:
+        """Keep targets and files that a worker tells of."""
+        targets, sources, outside = news
+        if sources:
+            self._store.add_sources(self._campaign, [Source(*source) for source in sources])
+        new = [told for told in targets if told[0] not in self._ids]
+        if new:
+            described = [Target(*told[1:]) for told in new]
+            ids = self._store.target_ids(described)
+            self.targets.update(zip(ids, described, strict=True))
+            self._ids.update(zip([told[0] for told in new], ids, strict=True))
+            self._sort()
+        if outside:
+            before = len(self.outside)
+            self.outside |= self.ids(outside)
+            if len(self.outside) > before:
+                self._store.update_campaign(self._campaign, outside=self.outside.serialize())
+
+    def _sort(self) -> None:
+        keys = np.fromiter(self._ids.keys(), "<u8", len(self._ids))
+        ids = np.fromiter(self._ids.values(), "<u4", len(self._ids))
+        order = np.argsort(keys)
+        self._sorted_keys, self._sorted_ids = keys[order], ids[order]
+
+    def ids(self, keys: bytes) -> BitMap:
+        """The store's ids of a set."""
+        known = self._sets.get(keys)
+        if known is None:
+            places = np.searchsorted(self._sorted_keys, np.frombuffer(keys, "<u8"))
+            numbers = array.array("I", self._sorted_ids[places].tobytes())
+            if len(self._sets) >= _REMEMBERED:
+                self._sets.clear()
+            known = self._sets[keys] = BitMap(numbers)
+        return known
+
+    def pack(self, sets: Sequence[bytes]) -> list[bytes]:
+        """Sets as the store keeps them; what they hit is noted."""
+        return [self._packed(self.ids(keys)) for keys in sets]
+
+    def packed_union(self, sets: Iterable[bytes]) -> bytes:
+        """Several sets of one test as one."""
+        return self._packed(BitMap.union(*[self.ids(keys) for keys in sets]))
+
+    def _packed(self, ids: BitMap) -> bytes:
+        self.hit |= ids
+        packed: bytes = ids.serialize()
+        return packed
+
+    def names(self, hits: bytes) -> tuple[str, ...]:
+        """The names of what a test hit, for strategies that learn."""
+        ids = BitMap.deserialize(hits)
+        unknown = [id for id in ids if id not in self.targets]
+        if unknown:
+            self.targets |= self._store.targets(unknown)
+        return tuple(str(self.targets[id]) for id in ids)

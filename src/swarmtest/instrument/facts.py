@@ -1,0 +1,98 @@
+"""What probes tell, as facts that imply each other.
+
+A probe does not stand at every statement. Of a suite (the statements under one header), the ones
+that were begun are always the first few: so "the last one was begun" implies that all were, and
+"the first one was begun" implies that its header was. A `Plan` holds these implications for one
+file: a *fact* is a number; it has the facts that it implies at once, and the targets that it hits.
+Probes, raised exceptions and paths each stand for facts; the rest follows.
+
+A plan is plain data (it is kept on disk beside the code that it belongs to).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Function:
+    """A function (or the module, which is function 0) as far as probes care."""
+
+    name: str
+    """Qualified; empty for the module."""
+    line: int
+    """Where its code object begins: the first decorator."""
+    spans: list[tuple[int, int, int]] = field(default_factory=list)
+    """(first line, last line, fact) of each statement or header in it, outer ones first."""
+    predicates: list[str] = field(default_factory=list)
+    """The source of its conditions, in the order of their places in the vector."""
+    outline: Any = None
+    """Its statements as nested plain data (`swarmtest.instrument.outline`), for paths."""
+
+    def fact_at(self, line: int) -> int:
+        """The innermost statement's fact at a line; -1 when there is none."""
+        found = -1
+        for first, last, fact in self.spans:
+            if first <= line <= last:
+                found = fact
+        return found
+
+
+@dataclass
+class Plan:
+    """The facts of one file."""
+
+    implies: list[tuple[int, ...]] = field(default_factory=list)
+    targets: list[tuple[str, str, int, int, str]] = field(default_factory=list)
+    """(kind, name after the file, line, function, content hash)."""
+    hits: list[tuple[int, ...]] = field(default_factory=list)
+    """For each fact the targets it hits."""
+    probes: list[int] = field(default_factory=list)
+    """For each probe its fact."""
+    functions: list[Function] = field(default_factory=list)
+    kinds: tuple[str, ...] = ()
+    _known: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def fact(self, *implied: int) -> int:
+        """A new fact."""
+        self.implies.append(implied)
+        self.hits.append(())
+        return len(self.implies) - 1
+
+    def probe(self, fact: int) -> int:
+        """A new probe that tells a fact."""
+        self.probes.append(fact)
+        return len(self.probes) - 1
+
+    def target(self, fact: int, target: tuple[str, str, int, int, str]) -> None:
+        """Let a fact hit a target, which other facts may hit as well."""
+        number = self._known.setdefault(target[:2], len(self.targets))
+        if number == len(self.targets):
+            self.targets.append(target)
+        self.hits[fact] += (number,)
+
+    def targets_of(self, facts: Iterable[int]) -> set[int]:
+        """All targets that these facts hit, at once or through what they imply."""
+        seen: set[int] = set()
+        left = list(facts)
+        found: set[int] = set()
+        while left:
+            fact = left.pop()
+            if fact not in seen:
+                seen.add(fact)
+                found.update(self.hits[fact])
+                left.extend(self.implies[fact])
+        return found
+
+    def to_plain(self) -> Any:
+        """The plan as data that `marshal` can write."""
+        functions = [(f.name, f.line, f.spans, f.predicates, f.outline) for f in self.functions]
+        return (self.implies, self.targets, self.hits, self.probes, functions, self.kinds)
+
+    @classmethod
+    def from_plain(cls, data: Any) -> Plan:
+        """What `to_plain` told."""
+        implies, targets, hits, probes, functions, kinds = data
+        return cls(implies, targets, hits, probes, [Function(*f) for f in functions], kinds)

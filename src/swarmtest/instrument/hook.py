@@ -1,0 +1,104 @@
+"""The import hook: modules of the program under test are loaded with probes in them.
+
+The hook stands first on `sys.meta_path`, lets the finders behind it find the module as they always
+do, and replaces the loader if the module is chosen and has Python source. So packages, namespace
+packages, zip files that others import, editable installs and relative imports need no care here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import (
+    ExtensionFileLoader,
+    ModuleSpec,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
+from types import CodeType, ModuleType
+
+from swarmtest.instrument import cache
+from swarmtest.instrument.facts import Plan
+from swarmtest.instrument.scope import Scope, shown_path
+from swarmtest.instrument.weave import weave
+from swarmtest.targets import Source
+
+Register = Callable[[Source, Plan, str], None]
+
+
+class Hook(MetaPathFinder):
+    """Finds what others find, and lets `loader_for` choose another loader for chosen modules."""
+
+    def __init__(self, scope: Scope, loader_for: Callable[[ModuleSpec], Loader | None]) -> None:
+        self._scope = scope
+        self._loader_for = loader_for
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The module's spec with our loader; None leaves it to the other finders."""
+        if not self._scope.may_choose(fullname):
+            return None
+        spec = self._found_by_others(fullname, path, target)
+        if spec is None or spec.origin is None or spec.loader is None:
+            return None
+        if not self._scope.chooses(fullname, spec.origin):
+            return None
+        loader = self._loader_for(spec)
+        if loader is None:
+            return None
+        spec.loader = loader
+        return spec
+
+    def _found_by_others(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None
+    ) -> ModuleSpec | None:
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            if finder is self or find is None:
+                continue
+            spec: ModuleSpec | None = find(fullname, path, target)
+            if spec is not None:
+                return spec
+        return None
+
+
+class ProbingLoader(SourceFileLoader):
+    """Loads a source file with probes woven in."""
+
+    def __init__(self, name: str, path: str, kinds: tuple[str, ...], register: Register) -> None:
+        super().__init__(name, path)
+        self._kinds = kinds
+        self._register = register
+
+    def get_code(self, fullname: str) -> CodeType:
+        """The module's code; its plan is made known before the code runs."""
+        path = self.get_filename(fullname)
+        data = self.get_data(path)
+        text = importlib.util.decode_source(data)
+        source = Source(shown_path(path), text)
+        made_from = cache.stamp(data, f"{path}\0{source.id}", self._kinds)
+        kept = cache.load(path, self._kinds, made_from)
+        if kept is None:
+            kept = weave(text, path, source.id, self._kinds)
+            cache.keep(path, self._kinds, made_from, *kept)
+        code, plan = kept
+        self._register(source, plan, path)
+        return code
+
+
+def has_source(spec: ModuleSpec) -> bool:
+    """Whether a module is an ordinary source file."""
+    return isinstance(spec.loader, SourceFileLoader)
+
+
+def has_bytecode_only(spec: ModuleSpec) -> bool:
+    """Whether a module is a ``.pyc`` file without its source."""
+    return isinstance(spec.loader, SourcelessFileLoader)
+
+
+def is_extension(spec: ModuleSpec) -> bool:
+    """Whether a module is compiled to machine code."""
+    return isinstance(spec.loader, ExtensionFileLoader)

@@ -1,0 +1,40 @@
+"""Where probes write: one set of cells per instrumented file, for the life of the process.
+
+Instrumented code finds its cells here when its module is executed; whoever watches the tests reads
+and empties them. The objects stay the same, only their contents change: code holds on to them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Cells:
+    """What the probes of one file write to."""
+
+    hits: list[int]
+    """A list, not a bytearray: CPython has a fast path for storing into lists."""
+    zeros: list[int]
+    raised: dict[tuple[int, int], int] = field(default_factory=dict)
+    states: dict[tuple[int, int], int] = field(default_factory=dict)
+    paths: dict[str, int] = field(default_factory=dict)
+
+
+_cells: dict[str, Cells] = {}
+
+
+def cells_of(file: str, probes: int) -> Cells:
+    """The cells of a file, made when they are first asked for."""
+    found = _cells.get(file)
+    if found is None or len(found.hits) < probes:
+        found = _cells[file] = Cells([0] * probes, [0] * probes)
+    return found
+
+
+def cells(
+    file: str,
+) -> tuple[list[int], dict[tuple[int, int], int], dict[tuple[int, int], int], dict[str, int]]:
+    """What instrumented code asks for, in the order of `snippets.CELLS`."""
+    found = _cells[file]
+    return found.hits, found.raised, found.states, found.paths

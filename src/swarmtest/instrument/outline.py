@@ -1,0 +1,159 @@
+"""The outline of a function: its basic blocks, nested as its statements are.
+
+Paths are told by probes as strings of symbols, one for each way that a decision took. The outline
+says which symbol stands for which way, and so lets a string be read back as blocks
+(`swarmtest.instrument.paths`). Block 0 is the entry, which defines the parameters.
+
+As plain data, a suite is a list of items:
+
+- ``("run", block)``: statements without a decision
+- ``("jump", block, how)``: the same, ending in ``return``, ``raise``, ``break`` or ``continue``
+- ``("if", block, symbol, suite, symbol, suite)``
+- ``("loop", block, symbol, body, symbol, else suite)``; the second symbol is empty for endless ones
+- ``("match", block, [(symbol, suite), ...], symbol of no match or "")``
+- ``("with", block, body)``
+- ``("try", body, [(symbol, suite), ...], else suite, finally suite)``
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from swarmtest.instrument.syntax import (
+    FunctionNode,
+    first_line,
+    header_end,
+    is_docstring,
+    is_endless,
+    is_irrefutable,
+)
+
+_JUMPS = {ast.Return: "return", ast.Raise: "raise", ast.Break: "break", ast.Continue: "continue"}
+
+
+class Outline:
+    """The outline of one function, and the symbols that its probes use."""
+
+    def __init__(self, function: FunctionNode) -> None:
+        self.symbols: dict[tuple[int, int], str] = {}
+        """(id of a statement, which of its ways) -> symbol."""
+        line = first_line(function)
+        self._blocks: list[tuple[int, int, set[str], set[str]]] = [
+            (line, line, set(_parameters(function)), set())
+        ]
+        body = function.body[1:] if is_docstring(function.body[0]) else function.body
+        self._body = self._suite(body)
+
+    def to_plain(self) -> Any:
+        """Blocks as (first line, last line, variables defined, variables used), and the suite."""
+        blocks = [(a, b, tuple(sorted(d)), tuple(sorted(u))) for a, b, d, u in self._blocks]
+        return blocks, self._body
+
+    def _symbol(self, node: ast.stmt, way: int) -> str:
+        symbol = chr(len(self.symbols) + 1)
+        self.symbols[id(node), way] = symbol
+        return symbol
+
+    def _suite(self, body: list[ast.stmt]) -> list[Any]:
+        items: list[Any] = []
+        open_block = -1
+        for node in body:
+            if isinstance(node, ast.Try | ast.TryStar):
+                items += _run(open_block)
+                open_block = -1
+                items.append(self._try(node))
+                continue
+            fresh = open_block < 0 or isinstance(node, ast.While | ast.For | ast.AsyncFor)
+            if fresh:
+                items += _run(open_block)
+                open_block = self._new_block(node)
+            self._extend(open_block, node)
+            how = _JUMPS.get(type(node))
+            item = ("jump", open_block, how) if how else self._compound(node, open_block)
+            if item:
+                items.append(item)
+                open_block = -1
+        return items + _run(open_block)
+
+    def _compound(self, node: ast.stmt, block: int) -> Any:
+        match node:
+            case ast.If():
+                then = self._symbol(node, 0), self._suite(node.body)
+                return ("if", block, *then, self._symbol(node, 1), self._suite(node.orelse))
+            case ast.While() | ast.For() | ast.AsyncFor():
+                body = self._symbol(node, 0), self._suite(node.body)
+                done = "" if is_endless(node) else self._symbol(node, 1)
+                return ("loop", block, *body, done, self._suite(node.orelse))
+            case ast.With() | ast.AsyncWith():
+                return ("with", block, self._suite(node.body))
+            case ast.Match():
+                cases = [
+                    (self._symbol(node, i), self._suite(case.body))
+                    for i, case in enumerate(node.cases)
+                ]
+                all_matched = is_irrefutable(node.cases[-1])
+                none = "" if all_matched else self._symbol(node, len(node.cases))
+                return ("match", block, cases, none)
+        return None
+
+    def _try(self, node: ast.Try | ast.TryStar) -> Any:
+        body = self._suite(node.body)
+        handlers = [
+            (self._symbol(node, i), self._suite(handler.body))
+            for i, handler in enumerate(node.handlers)
+        ]
+        return ("try", body, handlers, self._suite(node.orelse), self._suite(node.finalbody))
+
+    def _new_block(self, node: ast.stmt) -> int:
+        self._blocks.append((first_line(node), header_end(node), set(), set()))
+        return len(self._blocks) - 1
+
+    def _extend(self, block: int, node: ast.stmt) -> None:
+        first, _, defined, used = self._blocks[block]
+        stores: set[str] = set()
+        loads: set[str] = set()
+        for name, stored in _names(node):
+            (stores if stored else loads).add(name)
+        used |= loads - defined
+        defined |= stores
+        self._blocks[block] = (first, header_end(node), defined, used)
+
+
+def _run(block: int) -> list[Any]:
+    return [("run", block)] if block >= 0 else []
+
+
+def _parameters(function: FunctionNode) -> Iterator[str]:
+    given = function.args
+    for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
+        if argument is not None:
+            yield argument.arg
+
+
+def _names(node: ast.stmt) -> Iterator[tuple[str, bool]]:
+    """The names in a statement's own code, and whether each is defined there."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node.name, True
+    left: list[ast.AST] = list(_own_code(node))
+    while left:
+        part = left.pop()
+        if isinstance(part, ast.Name):
+            yield part.id, isinstance(part.ctx, ast.Store)
+        elif isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
+            yield part.target.id, False
+        elif isinstance(part, ast.alias):
+            yield (part.asname or part.name.split(".")[0]), True
+        elif isinstance(part, ast.MatchAs | ast.MatchStar) and part.name:
+            yield part.name, True
+        left.extend(ast.iter_child_nodes(part))
+
+
+def _own_code(node: ast.stmt) -> list[ast.AST]:
+    """A statement's expressions, without the statements below it."""
+    if isinstance(node, ast.Match):
+        return [node.subject, *(case.pattern for case in node.cases)]
+    if any(isinstance(child, ast.stmt) for child in ast.iter_child_nodes(node)):
+        return [c for c in ast.iter_child_nodes(node) if isinstance(c, ast.expr | ast.withitem)]
+    return [node]

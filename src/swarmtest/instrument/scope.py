@@ -1,0 +1,98 @@
+"""Which modules are the program under test, and how their files are named."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from swarmtest.errors import UserError
+
+_ROOT_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+_INSTALLED = ("site-packages", "dist-packages")
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The modules to watch: by name (``shop``, ``shop.cart``) or by where their files are.
+
+    >>> Scope(names=("shop",)).chooses("shop.cart", "anywhere/cart.py")
+    True
+    """
+
+    names: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    """Absolute files and directories."""
+    own_code_only: bool = False
+    """Leave out what is installed below the places: a virtual environment in the project."""
+
+    def chooses(self, name: str, origin: str) -> bool:
+        """Whether a module is chosen; `origin` is its file."""
+        if any(name == one or name.startswith(f"{one}.") for one in self.names):
+            return True
+        if self.own_code_only and any(mark in origin for mark in _INSTALLED):
+            return False
+        return any(origin == place or origin.startswith(place + os.sep) for place in self.places)
+
+    def may_choose(self, name: str) -> bool:
+        """Whether it is worth looking for a module's file: most imports are none of ours."""
+        top = name.partition(".")[0]
+        if any(one == name or name.startswith(f"{one}.") for one in self.names):
+            return True
+        return bool(self.places) and top not in sys.stdlib_module_names and top != "swarmtest"
+
+
+def parse_scope(given: Iterable[str], beside: str = "", package: str = "") -> Scope:
+    """The scope that a user wrote, as names of modules and paths.
+
+    With nothing given: the subject's `package`, and every module in the directory `beside` it and
+    in the current directory, without what is installed there.
+    """
+    names, places = [], []
+    for text in given:
+        path = Path(text)
+        if path.exists() and (os.sep in text or text.endswith(".py") or path.is_dir()):
+            if _is_package_here(path):
+                names.append(path.name)
+            else:
+                places.append(str(path.resolve()))
+        elif all(part.isidentifier() for part in text.split(".")):
+            names.append(text)
+        else:
+            raise UserError(f"--cover {text}: neither the name of a module nor a path that exists")
+    if not names and not places:
+        here = {str(Path.cwd()), *([str(Path(beside).resolve())] if beside else [])}
+        return Scope((package,) if package else (), tuple(sorted(here)), own_code_only=True)
+    return Scope(tuple(names), tuple(places))
+
+
+def _is_package_here(path: Path) -> bool:
+    """Whether a plain name is that of a package in the current directory, not a mere folder."""
+    return path.name == str(path) and (path / "__init__.py").exists()
+
+
+def shown_path(file: str) -> str:
+    """A file as a person would name it: relative to the project, or to where it is installed.
+
+    It does not depend on the directory within a project from which a command is started.
+    """
+    path = Path(file).resolve()
+    root = project_root()
+    if path.is_relative_to(root) and not any(mark in path.parts for mark in _INSTALLED):
+        return path.relative_to(root).as_posix()
+    roots = [Path(entry).resolve() for entry in sys.path if entry]
+    above = [entry for entry in roots if path.is_relative_to(entry)]
+    if above:
+        return path.relative_to(max(above, key=lambda entry: len(entry.parts))).as_posix()
+    return str(path)
+
+
+def project_root() -> Path:
+    """The nearest directory, from the current one upwards, that looks like a project's top."""
+    here = Path.cwd().resolve()
+    for directory in (here, *here.parents):
+        if any((directory / mark).exists() for mark in _ROOT_MARKS):
+            return directory
+    return here

@@ -1,0 +1,131 @@
+"""The few pieces of syntax that weaving puts into a program.
+
+All are statements without calls, so that they neither count against the recursion limit nor show
+in a profile, and all use names that end in two underscores, which classes do not mangle.
+"""
+
+from __future__ import annotations
+
+import ast
+
+HITS = "__swarm_hits__"
+RAISED = "__swarm_raised__"
+STATES = "__swarm_states__"
+PATHS = "__swarm_paths__"
+CELLS = (HITS, RAISED, STATES, PATHS)
+"""Module globals: a list of probes, and three dictionaries used as sets."""
+
+_ERROR = "__swarm_error__"
+_PATH = "__swarm_path__"
+_STATE = "__swarm_state__"
+ENDED_BY_EXCEPTION = "\0"
+"""The symbol that closes the path of a call which an exception ended."""
+
+
+def located(nodes: list[ast.stmt], place: ast.AST) -> list[ast.stmt]:
+    """Give new statements the place of the code that they belong to."""
+    for top in nodes:
+        for node in ast.walk(top):
+            if "lineno" in node._attributes and not hasattr(node, "lineno"):
+                ast.copy_location(node, place)
+                # One line, so that a traceback never points at more than it should.
+                node.end_lineno = node.lineno  # type: ignore[attr-defined]
+                node.end_col_offset = node.col_offset  # type: ignore[attr-defined]
+    return nodes
+
+
+def _load(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
+
+
+def _mark(cell: str, key: ast.expr) -> ast.stmt:
+    """``cell[key] = 1``."""
+    place = ast.Subscript(_load(cell), key, ast.Store())
+    return ast.Assign([place], ast.Constant(1))
+
+
+def probe(number: int) -> ast.stmt:
+    """``hits[number] = 1``."""
+    return _mark(HITS, ast.Constant(number))
+
+
+def start_path(function: int) -> ast.stmt:
+    """``path = "..."``: a path begins with the number of its function."""
+    return ast.Assign([ast.Name(_PATH, ast.Store())], ast.Constant(chr(function)))
+
+
+def step_path(symbol: str) -> ast.stmt:
+    """``path += "..."``: CPython appends to a string that nobody else holds in place."""
+    return ast.AugAssign(ast.Name(_PATH, ast.Store()), ast.Add(), ast.Constant(symbol))
+
+
+def end_path() -> ast.stmt:
+    """``paths[path] = 1``."""
+    return _mark(PATHS, _load(_PATH))
+
+
+def start_state(predicates: int) -> ast.stmt:
+    """``state = 1 << 2n``: no predicate has been evaluated yet; the top bit keeps it true."""
+    return ast.Assign([ast.Name(_STATE, ast.Store())], ast.Constant(1 << 2 * predicates))
+
+
+def note_state(fact: int) -> ast.stmt:
+    """``states[fact, state] = 1``."""
+    return _mark(STATES, ast.Tuple([ast.Constant(fact), _load(_STATE)], ast.Load()))
+
+
+def watched_predicate(test: ast.expr, number: int, predicates: int) -> ast.expr:
+    """An expression that is true or false as `test` is, and notes which in the state."""
+    keep = (1 << 2 * predicates + 1) - 1 & ~(3 << 2 * number)
+
+    def noted(value: int) -> ast.expr:
+        kept = ast.BinOp(_load(_STATE), ast.BitAnd(), ast.Constant(keep))
+        both = ast.BinOp(kept, ast.BitOr(), ast.Constant(value << 2 * number))
+        return ast.NamedExpr(ast.Name(_STATE, ast.Store()), both)
+
+    return ast.IfExp(test, noted(2), ast.UnaryOp(ast.Not(), noted(1)))
+
+
+def handler(statements: list[ast.stmt], named: bool) -> ast.ExceptHandler:
+    """``except BaseException: ...; raise``: sees every exception, and stops none.
+
+    A bare ``raise`` leaves the traceback as it was.
+    """
+    name = _ERROR if named else None
+    return ast.ExceptHandler(_load("BaseException"), name, [*statements, ast.Raise()])
+
+
+def note_raised(function: int) -> list[ast.stmt]:
+    """``if error.__traceback__: raised[function, error.__traceback__.tb_lineno] = 1``."""
+    traceback = ast.Attribute(_load(_ERROR), "__traceback__", ast.Load())
+    line = ast.Attribute(traceback, "tb_lineno", ast.Load())
+    key = ast.Tuple([ast.Constant(function), line], ast.Load())
+    return [ast.If(traceback, [_mark(RAISED, key)], [])]
+
+
+def watched(body: list[ast.stmt], function: int) -> ast.stmt:
+    """A suite whose exceptions are noted with the line that they came from."""
+    return ast.Try(body, [handler(note_raised(function), named=True)], [], [])
+
+
+def traced(body: list[ast.stmt], function: int) -> list[ast.stmt]:
+    """A function's body whose path is noted, however it is left."""
+    seen = handler([*note_raised(function), step_path(ENDED_BY_EXCEPTION)], named=True)
+    inner = ast.Try(body, [seen], [], [])
+    return [start_path(function), ast.Try([inner], [], [], [end_path()])]
+
+
+def prologue(file: str) -> ast.stmt:
+    """``hits, raised, states, paths = __import__(...).cells("file")``.
+
+    A statement of the module, not something its loader sets: so it also holds when the code is run
+    in another namespace (`runpy`).
+    """
+    live = ast.Call(
+        _load("__import__"),
+        [ast.Constant("swarmtest.instrument.live")],
+        [ast.keyword("fromlist", ast.List([ast.Constant("cells")], ast.Load()))],
+    )
+    call = ast.Call(ast.Attribute(live, "cells", ast.Load()), [ast.Constant(file)], [])
+    names: list[ast.expr] = [ast.Name(name, ast.Store()) for name in CELLS]
+    return ast.Assign([ast.Tuple(names, ast.Store())], call)

@@ -1,0 +1,189 @@
+"""What tests reached, added up: how much of each file, by how many tests, and its files."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from swarmtest.errors import UserError
+from swarmtest.instrument.interchange import (
+    FileCoverage,
+    TestCoverage,
+    write_cobertura,
+    write_coverage_data,
+    write_lcov,
+)
+from swarmtest.targets import Catalogue, Hits, Target
+
+_ARC = re.compile(r":(\d+)->(?:(\d+)|exit\((\d+)\))$")
+STATIC = ("line", "block", "branch")
+"""Kinds whose targets are all known beforehand, so that a share of them can be told."""
+
+
+@dataclass
+class Tally:
+    """Targets, how many tests hit each, and (where they have names) which test hit which."""
+
+    catalogue: Catalogue = field(default_factory=Catalogue)
+    counts: Counter[int] = field(default_factory=Counter)
+    outside: set[int] = field(default_factory=set)
+    """Targets reached while modules were imported, by no test in particular."""
+    tests: dict[str, list[int]] = field(default_factory=dict)
+
+    def know(self, targets: Iterable[Target]) -> None:
+        """Let targets be listed, hit or not."""
+        for target in targets:
+            self.catalogue.number(target)
+
+    def add(self, hits: Hits, test: str = "") -> None:
+        """Count one test."""
+        numbers = [self.catalogue.number(target) for target in hits.targets()]
+        self.counts.update(numbers)
+        if test:
+            self.tests[test] = numbers
+
+    def add_outside(self, targets: Iterable[Target]) -> None:
+        """Note what imports reached."""
+        self.outside |= {self.catalogue.number(target) for target in targets}
+
+    def reached(self, number: int) -> bool:
+        """Whether anything reached a target."""
+        return number in self.counts or number in self.outside
+
+    def shares(self, file: str = "") -> dict[str, tuple[int, int]]:
+        """For each kind how many targets were reached, of how many; of one file, or of all."""
+        found: dict[str, tuple[int, int]] = {}
+        for number, target in enumerate(self.catalogue.targets):
+            if not file or target.file == file:
+                hit, known = found.get(target.kind, (0, 0))
+                found[target.kind] = (hit + self.reached(number), known + 1)
+        return found
+
+    def summary(self) -> str:
+        """One line: ``line 40 of 52 (77%), path 12``.
+
+        >>> tally = Tally()
+        >>> tally.know([Target("line", "a.py:1"), Target("line", "a.py:2")])
+        >>> tally.add_outside([Target("line", "a.py:2")])
+        >>> tally.summary()
+        'line 1 of 2 (50%)'
+        """
+        parts = []
+        for kind, (hit, known) in self.shares().items():
+            share = f" of {known} ({hit / known:.0%})" if kind in STATIC else ""
+            parts.append(f"{kind} {hit}{share}")
+        return ", ".join(parts) or "nothing was reached"
+
+    # Files
+
+    def files(self) -> list[FileCoverage]:
+        """Lines, branches and functions of each file, with the number of tests that hit each."""
+        lines: dict[str, dict[int, int]] = {}
+        branches: dict[str, dict[tuple[int, int], int]] = {}
+        functions: dict[str, dict[str, tuple[int, int]]] = {}
+        for number, target in enumerate(self.catalogue.targets):
+            count = self.counts[number] or int(number in self.outside)
+            if target.kind == "line":
+                lines.setdefault(target.file, {})[target.line] = count
+                if target.function:
+                    known = functions.setdefault(target.file, {})
+                    first, most = known.get(target.function, (target.line, 0))
+                    known[target.function] = (min(first, target.line), max(most, count))
+            elif target.kind == "branch":
+                branches.setdefault(target.file, {})[arc_of(target)] = count
+        return [
+            FileCoverage(path, lines.get(path, {}), branches.get(path, {}), functions.get(path, {}))
+            for path in sorted(lines.keys() | branches.keys())
+        ]
+
+    def test_coverages(self) -> list[TestCoverage]:
+        """What each named test hit."""
+        return [self._test(name, numbers) for name, numbers in self.tests.items()]
+
+    def _test(self, name: str, numbers: Iterable[int]) -> TestCoverage:
+        lines: dict[str, set[int]] = {}
+        arcs: dict[str, set[tuple[int, int]]] = {}
+        for number in numbers:
+            target = self.catalogue.targets[number]
+            if target.kind == "line":
+                lines.setdefault(target.file, set()).add(target.line)
+            elif target.kind == "branch":
+                arcs.setdefault(target.file, set()).add(arc_of(target))
+        files = {
+            path: (frozenset(lines.get(path, ())), frozenset(arcs.get(path, ())))
+            for path in sorted(lines.keys() | arcs.keys())
+        }
+        return TestCoverage(name, files)
+
+    def write(self, file: str, root: str = "") -> None:
+        """Write in the format that the file's ending names.
+
+        ``.json``: everything; ``.lcov`` or ``.info``; ``.xml``: Cobertura; else coverage.py's own.
+        """
+        place = Path(file)
+        try:
+            if place.suffix == ".json":
+                place.write_text(json.dumps(self.to_json(), indent=1) + "\n")
+            elif place.suffix in (".lcov", ".info"):
+                place.write_text(write_lcov(self.files(), self.test_coverages()))
+            elif place.suffix == ".xml":
+                place.write_text(write_cobertura(self.files(), sources=[root or "."]))
+            else:
+                write_coverage_data(place, self.files(), self.test_coverages(), root=root)
+        except OSError as error:
+            raise UserError(f"{file}: cannot be written: {error.strerror}") from None
+
+    def to_json(self) -> dict[str, Any]:
+        """Targets with their places and counts, and the tests with numbers of targets."""
+        return {
+            "targets": [
+                {
+                    "kind": target.kind,
+                    "name": target.name,
+                    "file": target.file,
+                    "line": target.line,
+                    "function": target.function,
+                    "content": target.content,
+                    **({"detail": target.detail} if target.detail else {}),
+                    "tests": self.counts[number],
+                    "at_import": number in self.outside,
+                }
+                for number, target in enumerate(self.catalogue.targets)
+            ],
+            "tests": self.tests,
+        }
+
+    # Between processes
+
+    def to_plain(self) -> Any:
+        """Everything as plain data, for `merge` in another process."""
+        targets = [astuple(target) for target in self.catalogue.targets]
+        return targets, dict(self.counts), sorted(self.outside), self.tests
+
+    def merge(self, told: Any) -> None:
+        """Add what another process told."""
+        targets, counts, outside, tests = told
+        numbers = [self.catalogue.number(Target(*target)) for target in targets]
+        for number, count in counts.items():
+            self.counts[numbers[int(number)]] += count
+        self.outside |= {numbers[number] for number in outside}
+        for name, hit in tests.items():
+            self.tests[name] = [numbers[number] for number in hit]
+
+
+def arc_of(target: Target) -> tuple[int, int]:
+    """The lines of a branch target, with leaving a code object as coverage.py writes it.
+
+    >>> arc_of(Target("branch", "a.py:3->7")), arc_of(Target("branch", "a.py:3->exit(1)"))
+    ((3, 7), (3, -1))
+    """
+    found = _ARC.search(target.name)
+    if found is None:
+        raise ValueError(f"not a branch: {target.name}")
+    line, to, left = found.groups()
+    return int(line), int(to) if to else -int(left)

@@ -1,0 +1,232 @@
+"""Watching tests: install the hook once, then `reset` before and `take` after each test.
+
+What is executed while a module is imported belongs to no test, whichever test happened to import
+it: such targets are left out of a test's hits and kept in `outside`.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+from swarmtest.errors import UserError
+from swarmtest.instrument import live
+from swarmtest.instrument.facts import Plan
+from swarmtest.instrument.hook import (
+    Hook,
+    ProbingLoader,
+    has_bytecode_only,
+    has_source,
+    is_extension,
+)
+from swarmtest.instrument.kinds import DEFAULT_KINDS
+from swarmtest.instrument.monitoring import Monitor, monitoring_is_possible
+from swarmtest.instrument.scope import parse_scope
+from swarmtest.instrument.woven import WovenFile
+from swarmtest.targets import Catalogue, Hits, Source
+
+PROBES = ("auto", "ast", "monitoring")
+_REMEMBERED = 20_000
+"""Distinct sets of hits that are remembered before we start anew."""
+
+
+@dataclass(frozen=True)
+class CoverageOptions:
+    """What to watch. Plain data, because every worker process needs it.
+
+    >>> CoverageOptions(kinds=("line", "branch"), cover=("shop",)).probes
+    'auto'
+    """
+
+    kinds: tuple[str, ...] = DEFAULT_KINDS
+    cover: tuple[str, ...] = ()
+    """Modules and paths; empty: the code beside the subject."""
+    probes: str = "auto"
+    """``ast`` weaves probes into source, ``monitoring`` asks the interpreter (`sys.monitoring`);
+    ``auto`` weaves where there is source, and asks where there is none."""
+    beside: str = ""
+    """The directory of the subject, when it was named by its file."""
+    package: str = ""
+    """The package of the subject, when it was named by its module."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """For JSON and `from_plain`."""
+        return {
+            "kinds": list(self.kinds),
+            "cover": list(self.cover),
+            "probes": self.probes,
+            "beside": self.beside,
+            "package": self.package,
+        }
+
+    @classmethod
+    def from_plain(cls, data: dict[str, Any]) -> CoverageOptions:
+        """What `to_plain` told."""
+        kinds, cover = tuple(data["kinds"]), tuple(data["cover"])
+        return cls(kinds, cover, data["probes"], data["beside"], data["package"])
+
+
+class Coverage:
+    """Sees what tests reach in the chosen modules of this process.
+
+    >>> coverage = Coverage(CoverageOptions(cover=("colorsys",)))
+    >>> with coverage:
+    ...     import colorsys
+    ...     coverage.reset()
+    ...     _ = colorsys.rgb_to_hsv(0, 0, 0)
+    ...     hits = coverage.take()
+    >>> any(target.function == "rgb_to_hsv" for target in hits.targets())
+    True
+    """
+
+    def __init__(self, options: CoverageOptions | None = None) -> None:
+        self.options = options or CoverageOptions()
+        self.catalogue = Catalogue()
+        self.outside: set[int] = set()
+        """The targets that were reached while modules were imported."""
+        self.problems: list[str] = []
+        """What cannot be watched, one line each, with what to do about it."""
+        self.files: list[WovenFile] = []
+        """The files that are watched."""
+        self._loaded: dict[str, WovenFile] = {}
+        self._pending: list[WovenFile] = []
+        self._known: dict[Any, Hits] = {}
+        self._scope = parse_scope(self.options.cover, self.options.beside, self.options.package)
+        self._monitor: Monitor | None = None
+        self._hook = Hook(self._scope, self._loader_for)
+        if self.options.probes not in PROBES:
+            raise UserError(f"--probes {self.options.probes}: choose from {', '.join(PROBES)}")
+        if self.options.probes == "monitoring":
+            self._need_monitoring()
+
+    # Installation
+
+    def install(self) -> Coverage:
+        """Watch modules that are imported from now on."""
+        self._note_what_is_already_imported()
+        sys.meta_path.insert(0, self._hook)
+        return self
+
+    def uninstall(self) -> None:
+        """Leave imports alone again; modules that are loaded keep their probes."""
+        if self._hook in sys.meta_path:
+            sys.meta_path.remove(self._hook)
+        if self._monitor is not None:
+            self._monitor.close()
+
+    def __enter__(self) -> Coverage:
+        return self.install()
+
+    def __exit__(self, *exception: object) -> None:
+        self.uninstall()
+
+    def _note_what_is_already_imported(self) -> None:
+        for name, module in sorted(sys.modules.items()):
+            origin = getattr(getattr(module, "__spec__", None), "origin", None) or ""
+            loader = getattr(module, "__loader__", None)
+            woven = isinstance(loader, ProbingLoader)
+            if name.partition(".")[0] == "swarmtest" or not origin.endswith(".py"):
+                continue
+            if self._scope.chooses(name, origin) and not woven and name != "__main__":
+                self.problems.append(
+                    f"{name} was imported before coverage began, so its lines are not seen: "
+                    "start coverage first, then import it"
+                )
+
+    def _loader_for(self, spec: ModuleSpec) -> Loader | None:
+        assert spec.origin is not None
+        if has_source(spec) and self.options.probes != "monitoring":
+            return ProbingLoader(spec.name, spec.origin, self.options.kinds, self._register)
+        if has_source(spec) or has_bytecode_only(spec):
+            if monitoring_is_possible(self.options.kinds):
+                return self._need_monitoring().loader(spec)
+            self.problems.append(
+                f"{spec.name} has no source ({spec.origin}): only lines can be seen, by "
+                "sys.monitoring, which needs Python 3.12 or newer and --coverage line"
+            )
+        elif is_extension(spec):
+            self.problems.append(
+                f"{spec.name} is a C extension ({spec.origin}): its lines cannot be seen from "
+                "Python; docs/native.md shows how to watch native code"
+            )
+        return None
+
+    def _need_monitoring(self) -> Monitor:
+        if not monitoring_is_possible(self.options.kinds):
+            raise UserError(
+                "--probes monitoring needs Python 3.12 or newer and sees lines only: "
+                "use --probes ast, or --coverage line"
+            )
+        if self._monitor is None:
+            self._monitor = Monitor(self.catalogue)
+        return self._monitor
+
+    def _register(self, source: Source, plan: Plan, path: str) -> None:
+        if source.id not in self._loaded:
+            cells = live.cells_of(source.id, len(plan.probes))
+            self._loaded[source.id] = file = WovenFile(source, path, plan, cells)
+            self._pending.append(file)
+
+    def _take_up(self) -> None:
+        """Watch what was loaded since the last time."""
+        for file in self._pending:
+            file.enrol(self.catalogue)
+        self.files += self._pending
+        self._pending = []
+        self._known.clear()
+
+    def notes(self) -> list[str]:
+        """What a user should know about what is watched, one line each."""
+        if self.files or (self._monitor is not None and self._monitor.watches):
+            return self.problems
+        return [
+            *self.problems,
+            "coverage: the subject imported no module that is watched; name modules with --cover",
+        ]
+
+    # Tests
+
+    def begin(self, harness: str = "") -> None:
+        """All modules are loaded: what was executed so far is no test's.
+
+        `harness` is a file that only drives the program: it is left out when nothing was asked for
+        and there is anything else.
+        """
+        others = [file for file in self._pending if file.path != harness]
+        if others and not self.options.cover:
+            self._pending = others
+        self.take()
+
+    def reset(self) -> None:
+        """Forget what was executed; a test begins."""
+        if self._pending:
+            self.take()
+        for file in self.files:
+            file.reset()
+        if self._monitor is not None:
+            self._monitor.reset()
+
+    def take(self) -> Hits:
+        """What was executed since the last `reset`."""
+        if self._pending:
+            self._take_up()
+        key = tuple([file.state() for file in self.files])
+        monitored = self._monitor.take() if self._monitor is not None else ()
+        found = self._known.get((key, monitored))
+        if found is None:
+            found = self._remember(key, monitored)
+        return found
+
+    def _remember(self, key: tuple[Any, ...], monitored: tuple[int, ...]) -> Hits:
+        numbers: set[int] = set(monitored)
+        for file, state in zip(self.files, key, strict=True):
+            inside, outside = file.numbers(state)
+            numbers |= inside
+            self.outside |= outside
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        found = self._known[key, monitored] = Hits.of(self.catalogue, numbers)
+        return found

@@ -1,0 +1,359 @@
+"""Weaving probes into a module's syntax tree: few of them, and exact.
+
+The rule that saves most probes: the statements of a suite that were begun are always its first few.
+So a suite needs one probe, before its last statement; from it all statements of the suite follow,
+and the headers around it (`swarmtest.instrument.facts`). It needs none if its last statement begins
+a suite in any case (``if``/``else``, ``try``, ``with``). What remains is a suite that was left in
+the middle:
+
+- by an exception: the function (and each ``try`` or ``with`` body, where it may be swallowed) has a
+  handler that notes the line the exception came from, and raises it again. Since Python 3.11 a
+  handler costs nothing until there is an exception.
+- by ``yield`` or ``await`` that is never resumed: such statements have a probe of their own.
+- because it is still running: a line on which another thread waits when the test ends is seen only
+  when it goes on. This is the price; ``docs/coverage.md`` tells it.
+
+Module and class bodies run once, and must not get new names: there every statement has a probe.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from types import CodeType
+
+from swarmtest.instrument import snippets
+from swarmtest.instrument.arcs import Arcs
+from swarmtest.instrument.facts import Function, Plan
+from swarmtest.instrument.kinds import ON_PATHS
+from swarmtest.instrument.outline import Outline
+from swarmtest.instrument.predicates import watch_predicates
+from swarmtest.instrument.syntax import (
+    FunctionNode,
+    cannot_raise,
+    catches_all,
+    executable_lines,
+    first_line,
+    header_end,
+    is_compound,
+    is_constant,
+    is_docstring,
+    is_endless,
+    is_future_import,
+    is_irrefutable,
+    logical_lines,
+    suspends,
+)
+from swarmtest.targets import content_hash
+
+
+def weave(text: str, filename: str, file: str, kinds: tuple[str, ...]) -> tuple[CodeType, Plan]:
+    """The code of a module with probes, and the plan that tells what they mean.
+
+    `file` is the key under which the code asks for its cells (`swarmtest.instrument.live`).
+    """
+    tree = ast.parse(text, filename)
+    starts = logical_lines(text)
+    plain = compile(tree, filename, "exec", dont_inherit=True)
+    weaver = _Weaver(text, tree, kinds, executable_lines(plain, starts), starts)
+    weaver.module(tree, file)
+    return compile(tree, filename, "exec", dont_inherit=True), weaver.plan
+
+
+@dataclass
+class _Scope:
+    """The code object that statements are in."""
+
+    function: int
+    direct: bool
+    """Every statement has a probe: module and class bodies."""
+    name: str = ""
+    """What qualified names of what is defined here begin with."""
+    outline: Outline | None = None
+    unproven: bool = False
+    """Whether an exception in the current region would leave a statement without proof."""
+
+    def within(self, name: str) -> str:
+        """The qualified name of something defined here."""
+        return f"{self.name}.{name}" if self.name else name
+
+    def symbol(self, node: ast.stmt, way: int) -> str:
+        """What stands for a way out of a decision in paths; empty when no paths are noted."""
+        return self.outline.symbols.get((id(node), way), "") if self.outline else ""
+
+
+class _Weaver:
+    def __init__(
+        self,
+        text: str,
+        tree: ast.Module,
+        kinds: tuple[str, ...],
+        executable: set[int],
+        starts: dict[int, int],
+    ) -> None:
+        self.plan = Plan(kinds=kinds)
+        self._lines = text.splitlines()
+        self._executable = executable
+        self._starts = starts
+        self._branch = "branch" in kinds
+        self._block = "block" in kinds
+        self._line = "line" in kinds
+        self._predicate = "predicate" in kinds
+        self._path = bool(ON_PATHS & set(kinds))
+        self._arcs = Arcs(tree, executable, starts)
+
+    def module(self, tree: ast.Module, file: str) -> None:
+        """Weave a whole module, in place."""
+        self.plan.functions.append(Function("", 1))
+        scope = _Scope(0, direct=True)
+        head, rest = _split_head(tree.body)
+        entry = self.plan.fact()
+        for node in head:
+            if is_future_import(node):
+                entry = self.plan.fact(entry)
+                self._name(entry, [node], scope, leader=False)
+        start = snippets.prologue(file)
+        alone = [] if rest else [snippets.probe(self.plan.probe(entry))]
+        woven = self._suite(rest, entry, scope)[0] if rest else []
+        place = (rest or head or [ast.Pass(lineno=1, col_offset=0)])[0]
+        tree.body = [*head, *snippets.located([start, *alone], place), *woven]
+        ast.fix_missing_locations(tree)
+
+    # Suites. Each answers its statements with their probes, and the fact of its last statement.
+
+    def _suite(
+        self, body: list[ast.stmt], entry: int, scope: _Scope, symbol: str = ""
+    ) -> tuple[list[ast.stmt], int]:
+        """`entry` is the fact that the suite was entered, `symbol` stands for that in paths."""
+        woven: list[ast.stmt] = []
+        if symbol:
+            woven += snippets.located([snippets.step_path(symbol)], body[0])
+        fact, leader = entry, True
+        for i, node in enumerate(body):
+            fact = self.plan.fact(fact)
+            self._name(fact, body[i:], scope, leader)
+            before: list[ast.stmt] = []
+            last = node is body[-1]
+            if scope.direct or suspends(node) or (last and not self._begins_a_suite(node)):
+                before.append(snippets.probe(self.plan.probe(fact)))
+            elif not cannot_raise(node):
+                scope.unproven = True
+            if self._predicate and not scope.direct:
+                before.append(snippets.note_state(fact))
+            woven += [*snippets.located(before, node), self._statement(node, fact, scope)]
+            leader = is_compound(node)
+        return woven, fact
+
+    def _region(
+        self, body: list[ast.stmt], entry: int, scope: _Scope, symbol: str = ""
+    ) -> tuple[list[ast.stmt], int]:
+        """A suite whose exceptions may be swallowed by what is around it."""
+        outer, scope.unproven = scope.unproven, False
+        woven, fact = self._suite(body, entry, scope, symbol)
+        if scope.unproven:
+            woven = snippets.located([snippets.watched(woven, scope.function)], body[0])
+        scope.unproven = outer
+        return woven, fact
+
+    def _begins_a_suite(self, node: ast.stmt) -> bool:
+        """Whether a statement that was begun always leads to a proof of it further in."""
+        every_way_out = self._branch or self._path
+        if isinstance(node, ast.If):
+            return not is_constant(node.test) and (bool(node.orelse) or every_way_out)
+        if isinstance(node, ast.While):
+            return is_endless(node) or (every_way_out and not is_constant(node.test))
+        if isinstance(node, ast.For):
+            return every_way_out
+        return isinstance(node, ast.Try | ast.TryStar | ast.With | ast.Match)
+
+    # Statements
+
+    def _statement(self, node: ast.stmt, fact: int, scope: _Scope) -> ast.stmt:
+        """Weave what is below a statement, in place."""
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self._function(node, scope)
+            case ast.ClassDef():
+                inner = _Scope(scope.function, direct=True, name=scope.within(node.name))
+                node.body = self._with_docstring(node.body, fact, inner)
+            case ast.If():
+                self._if(node, fact, scope)
+            case ast.While() | ast.For() | ast.AsyncFor():
+                self._loop(node, fact, scope)
+            case ast.With() | ast.AsyncWith():
+                node.body = self._region(node.body, self.plan.fact(fact), scope)[0]
+            case ast.Try() | ast.TryStar():
+                self._try(node, fact, scope)
+            case ast.Match():
+                self._match(node, fact, scope)
+        return node
+
+    def _with_docstring(self, body: list[ast.stmt], entry: int, scope: _Scope) -> list[ast.stmt]:
+        if not is_docstring(body[0]):
+            return self._suite(body, entry, scope)[0]
+        return body[:1] + (self._suite(body[1:], entry, scope)[0] if body[1:] else [])
+
+    def _function(self, node: FunctionNode, outer: _Scope) -> None:
+        number = len(self.plan.functions)
+        function = Function(outer.within(node.name), first_line(node))
+        self.plan.functions.append(function)
+        outline = Outline(node) if self._path else None
+        if outline is not None:
+            function.outline = outline.to_plain()
+        if self._predicate:
+            function.predicates = watch_predicates(node)
+        scope = _Scope(number, False, f"{function.name}.<locals>", outline)
+        head = node.body[:1] if is_docstring(node.body[0]) else []
+        rest = node.body[len(head) :]
+        if not rest:
+            return
+        woven = self._suite(rest, self.plan.fact(), scope)[0]
+        if outline is not None:
+            woven = snippets.located(snippets.traced(woven, number), rest[0])
+        elif scope.unproven:
+            woven = snippets.located([snippets.watched(woven, number)], rest[0])
+        if self._predicate:
+            start = snippets.start_state(len(function.predicates))
+            woven = [*snippets.located([start], rest[0]), *woven]
+        node.body = [*head, *woven]
+
+    def _if(self, node: ast.If, fact: int, scope: _Scope) -> None:
+        then, other = self.plan.fact(fact), self.plan.fact(fact)
+        out = self._into(node, node.orelse) if node.orelse else self._arcs.after(node)
+        if not is_constant(node.test):
+            self._decision(node, scope, [(then, self._into(node, node.body)), (other, out)])
+        node.body = self._suite(node.body, then, scope, scope.symbol(node, 0))[0]
+        node.orelse = self._otherwise(node, other, scope)
+
+    def _loop(self, node: ast.While | ast.For | ast.AsyncFor, fact: int, scope: _Scope) -> None:
+        again, done = self.plan.fact(fact), self.plan.fact(fact)
+        out = self._into(node, node.orelse) if node.orelse else self._arcs.after(node)
+        decides = not (isinstance(node, ast.While) and is_constant(node.test))
+        if decides:
+            self._decision(node, scope, [(again, self._into(node, node.body)), (done, out)])
+        node.body = self._suite(node.body, again, scope, scope.symbol(node, 0))[0]
+        if decides or node.orelse:
+            node.orelse = self._otherwise(node, done, scope)
+
+    def _otherwise(
+        self, node: ast.If | ast.While | ast.For | ast.AsyncFor, fact: int, scope: _Scope
+    ) -> list[ast.stmt]:
+        """The ``else`` of a statement; where there is none and it matters, one that only tells."""
+        symbol = scope.symbol(node, 1)
+        if node.orelse:
+            return self._suite(node.orelse, fact, scope, symbol)[0]
+        return self._way_out(fact, symbol, node) if self._branch or self._path else []
+
+    def _way_out(self, fact: int, symbol: str, place: ast.AST) -> list[ast.stmt]:
+        woven = [snippets.step_path(symbol)] if symbol else []
+        return snippets.located([*woven, snippets.probe(self.plan.probe(fact))], place)
+
+    def _try(self, node: ast.Try | ast.TryStar, fact: int, scope: _Scope) -> None:
+        entered = self.plan.fact(fact)
+        clause = self._region if node.finalbody else self._suite
+        node.body, completed = self._region(node.body, entered, scope)
+        passed = entered
+        for i, handler in enumerate(node.handlers):
+            tested = self.plan.fact(passed)
+            self._header(tested, handler, handler.lineno, scope)
+            caught, passed = self.plan.fact(tested), self.plan.fact(tested)
+            ways = [(caught, self._into(handler, handler.body))]
+            if i + 1 < len(node.handlers):
+                ways.append((passed, self._arcs.line(node.handlers[i + 1])))
+            self._decision(handler, scope, ways)
+            handler.body = clause(handler.body, caught, scope, scope.symbol(node, i))[0]
+        if node.handlers and isinstance(node, ast.Try) and not catches_all(node.handlers[-1]):
+            # What no clause catches has been tested against all of them.
+            told = snippets.handler([snippets.probe(self.plan.probe(passed))], named=False)
+            node.handlers += _located_handler(told, node)
+        if node.orelse:
+            node.orelse = clause(node.orelse, self.plan.fact(completed), scope)[0]
+        if node.finalbody:
+            node.finalbody = self._suite(node.finalbody, self.plan.fact(entered), scope)[0]
+
+    def _match(self, node: ast.Match, fact: int, scope: _Scope) -> None:
+        passed = fact
+        for i, case in enumerate(node.cases):
+            tested = self.plan.fact(passed)
+            self._header(tested, case.pattern, case.pattern.lineno, scope)
+            matched, passed = self.plan.fact(tested), self.plan.fact(tested)
+            ways = [(matched, self._into(case.pattern, case.body))]
+            if i + 1 < len(node.cases):
+                ways.append((passed, self._arcs.line(node.cases[i + 1].pattern)))
+            elif not is_irrefutable(case):
+                ways.append((passed, self._arcs.after(node)))
+            self._decision(case.pattern, scope, ways)
+            case.body = self._suite(case.body, matched, scope, scope.symbol(node, i))[0]
+        if not is_irrefutable(node.cases[-1]):
+            body = self._way_out(passed, scope.symbol(node, len(node.cases)), node)
+            rest = ast.match_case(ast.copy_location(ast.MatchAs(None, None), node), None, body)
+            node.cases.append(rest)
+
+    # Names
+
+    def _name(self, fact: int, run: list[ast.stmt], scope: _Scope, leader: bool) -> None:
+        """The targets of a statement: `run` is it and what follows in its suite."""
+        node = run[0]
+        first = first_line(node)
+        if not scope.direct:
+            spans = self.plan.functions[scope.function].spans
+            spans.append((first, header_end(node), fact))
+        if self._line:
+            lines = {first, node.lineno}
+            lines.update(decorator.lineno for decorator in getattr(node, "decorator_list", ()))
+            for line in sorted(self._starts.get(line, line) for line in lines):
+                self._line_target(fact, line, scope)
+        if self._block and leader:
+            self._block_target(fact, run, scope)
+
+    def _header(self, fact: int, node: ast.AST, line: int, scope: _Scope) -> None:
+        """The targets of a clause (``except``, ``case``)."""
+        if not scope.direct:
+            last = getattr(node, "end_lineno", line) if isinstance(node, ast.pattern) else line
+            self.plan.functions[scope.function].spans.append((line, last, fact))
+        if self._line:
+            self._line_target(fact, self._starts.get(line, line), scope)
+
+    def _line_target(self, fact: int, line: int, scope: _Scope) -> None:
+        if line in self._executable:
+            content = content_hash(self._lines[line - 1])
+            self.plan.target(fact, ("line", f"{line}", line, scope.function, content))
+
+    def _block_target(self, fact: int, run: list[ast.stmt], scope: _Scope) -> None:
+        last = next((node for node in run if is_compound(node)), run[-1])
+        first, end = first_line(run[0]), header_end(last)
+        if any(self._starts.get(line, line) in self._executable for line in range(first, end + 1)):
+            content = content_hash("\n".join(self._lines[first - 1 : end]))
+            self.plan.target(fact, ("block", f"{first}-{end}", first, scope.function, content))
+
+    def _decision(self, place: ast.AST, scope: _Scope, ways: list[tuple[int, int]]) -> None:
+        """The branch targets of a decision, if more than one way leads to another line."""
+        line = self._arcs.line(place)
+        if not self._branch or len({way for _, way in ways}) < 2 or line not in self._executable:
+            return
+        for fact, way in ways:
+            content = content_hash(f"{self._text(line)}\n{self._text(way)}")
+            name = f"{line}->{way}" if way > 0 else f"{line}->exit({-way})"
+            self.plan.target(fact, ("branch", name, line, scope.function, content))
+
+    def _into(self, place: ast.AST, suite: list[ast.stmt]) -> int:
+        return self._arcs.into(suite, self._arcs.line(place))
+
+    def _text(self, line: int) -> str:
+        return self._lines[line - 1] if line > 0 else "exit"
+
+
+def _split_head(body: list[ast.stmt]) -> tuple[list[ast.stmt], list[ast.stmt]]:
+    """What has to stay at the top of a module, and the rest."""
+    kept = 0
+    while kept < len(body) and (
+        is_future_import(body[kept]) or (kept == 0 and is_docstring(body[kept]))
+    ):
+        kept += 1
+    return body[:kept], body[kept:]
+
+
+def _located_handler(handler: ast.ExceptHandler, place: ast.AST) -> list[ast.ExceptHandler]:
+    shell = ast.Try([], [handler], [], [])
+    snippets.located([shell], place)
+    return [handler]
