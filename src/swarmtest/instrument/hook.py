@@ -21,6 +21,7 @@ from types import CodeType, ModuleType
 
 from swarmtest.instrument import cache
 from swarmtest.instrument.facts import Plan
+from swarmtest.instrument.live import cells_key
 from swarmtest.instrument.scope import Scope, shown_path
 from swarmtest.instrument.weave import weave
 from swarmtest.targets import Source
@@ -79,10 +80,11 @@ class ProbingLoader(SourceFileLoader):
         data = self.get_data(path)
         text = importlib.util.decode_source(data)
         source = Source(shown_path(path), text)
-        made_from = cache.stamp(data, f"{path}\0{source.id}", self._kinds)
+        key = cells_key(source, self._kinds)
+        made_from = cache.stamp(data, f"{path}\0{key}", self._kinds)
         kept = cache.load(path, self._kinds, made_from)
         if kept is None:
-            kept = weave(text, path, source.id, self._kinds)
+            kept = weave(text, path, key, self._kinds)
             cache.keep(path, self._kinds, made_from, *kept)
         code, plan = kept
         self._register(source, plan, path)

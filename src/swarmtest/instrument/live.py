@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from swarmtest.targets import Source
+
 
 @dataclass
 class Cells:
@@ -21,13 +23,18 @@ class Cells:
     paths: dict[str, int] = field(default_factory=dict)
 
 
+def cells_key(source: Source, kinds: tuple[str, ...]) -> str:
+    """What names the cells of a file: another version, or other probes, are other cells."""
+    return f"{source.id} {' '.join(kinds)}"
+
+
 _cells: dict[str, Cells] = {}
 
 
 def cells_of(file: str, probes: int) -> Cells:
     """The cells of a file, made when they are first asked for."""
     found = _cells.get(file)
-    if found is None or len(found.hits) < probes:
+    if found is None:
         found = _cells[file] = Cells([0] * probes, [0] * probes)
     return found
 

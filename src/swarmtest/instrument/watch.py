@@ -166,7 +166,7 @@ class Coverage:
 
     def _register(self, source: Source, plan: Plan, path: str) -> None:
         if source.id not in self._loaded:
-            cells = live.cells_of(source.id, len(plan.probes))
+            cells = live.cells_of(live.cells_key(source, plan.kinds), len(plan.probes))
             self._loaded[source.id] = file = WovenFile(source, path, plan, cells)
             self._pending.append(file)
 

@@ -19,32 +19,29 @@ Module and class bodies run once, and must not get new names: there every statem
 from __future__ import annotations
 
 import ast
+import warnings
 from dataclasses import dataclass
 from types import CodeType
 
 from swarmtest.instrument import snippets
-from swarmtest.instrument.arcs import Arcs
 from swarmtest.instrument.facts import Function, Plan
 from swarmtest.instrument.kinds import ON_PATHS
+from swarmtest.instrument.naming import Names
 from swarmtest.instrument.outline import Outline
 from swarmtest.instrument.predicates import watch_predicates
 from swarmtest.instrument.syntax import (
     FunctionNode,
     cannot_raise,
     catches_all,
-    executable_lines,
     first_line,
-    header_end,
     is_compound,
     is_constant,
     is_docstring,
     is_endless,
     is_future_import,
     is_irrefutable,
-    logical_lines,
     suspends,
 )
-from swarmtest.targets import content_hash
 
 
 def weave(text: str, filename: str, file: str, kinds: tuple[str, ...]) -> tuple[CodeType, Plan]:
@@ -53,9 +50,10 @@ def weave(text: str, filename: str, file: str, kinds: tuple[str, ...]) -> tuple[
     `file` is the key under which the code asks for its cells (`swarmtest.instrument.live`).
     """
     tree = ast.parse(text, filename)
-    starts = logical_lines(text)
-    plain = compile(tree, filename, "exec", dont_inherit=True)
-    weaver = _Weaver(text, tree, kinds, executable_lines(plain, starts), starts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # compiling the woven tree warns as well
+        plain = compile(tree, filename, "exec", dont_inherit=True)
+    weaver = _Weaver(text, tree, plain, kinds)
     weaver.module(tree, file)
     return compile(tree, filename, "exec", dont_inherit=True), weaver.plan
 
@@ -84,23 +82,13 @@ class _Scope:
 
 class _Weaver:
     def __init__(
-        self,
-        text: str,
-        tree: ast.Module,
-        kinds: tuple[str, ...],
-        executable: set[int],
-        starts: dict[int, int],
+        self, text: str, tree: ast.Module, plain: CodeType, kinds: tuple[str, ...]
     ) -> None:
         self.plan = Plan(kinds=kinds)
-        self._lines = text.splitlines()
-        self._executable = executable
-        self._starts = starts
+        self._names = Names(self.plan, text, tree, plain)
         self._branch = "branch" in kinds
-        self._block = "block" in kinds
-        self._line = "line" in kinds
         self._predicate = "predicate" in kinds
         self._path = bool(ON_PATHS & set(kinds))
-        self._arcs = Arcs(tree, executable, starts)
 
     def module(self, tree: ast.Module, file: str) -> None:
         """Weave a whole module, in place."""
@@ -111,7 +99,7 @@ class _Weaver:
         for node in head:
             if is_future_import(node):
                 entry = self.plan.fact(entry)
-                self._name(entry, [node], scope, leader=False)
+                self._names.statement(entry, [node], 0, spanned=False, leader=False)
         start = snippets.prologue(file)
         alone = [] if rest else [snippets.probe(self.plan.probe(entry))]
         woven = self._suite(rest, entry, scope)[0] if rest else []
@@ -131,7 +119,7 @@ class _Weaver:
         fact, leader = entry, True
         for i, node in enumerate(body):
             fact = self.plan.fact(fact)
-            self._name(fact, body[i:], scope, leader)
+            self._names.statement(fact, body[i:], scope.function, not scope.direct, leader)
             before: list[ast.stmt] = []
             last = node is body[-1]
             if scope.direct or suspends(node) or (last and not self._begins_a_suite(node)):
@@ -219,18 +207,22 @@ class _Weaver:
 
     def _if(self, node: ast.If, fact: int, scope: _Scope) -> None:
         then, other = self.plan.fact(fact), self.plan.fact(fact)
-        out = self._into(node, node.orelse) if node.orelse else self._arcs.after(node)
+        out = self._names.into(node, node.orelse) if node.orelse else self._names.arcs.after(node)
         if not is_constant(node.test):
-            self._decision(node, scope, [(then, self._into(node, node.body)), (other, out)])
+            self._names.decision(
+                node, scope.function, [(then, self._names.into(node, node.body)), (other, out)]
+            )
         node.body = self._suite(node.body, then, scope, scope.symbol(node, 0))[0]
         node.orelse = self._otherwise(node, other, scope)
 
     def _loop(self, node: ast.While | ast.For | ast.AsyncFor, fact: int, scope: _Scope) -> None:
         again, done = self.plan.fact(fact), self.plan.fact(fact)
-        out = self._into(node, node.orelse) if node.orelse else self._arcs.after(node)
+        out = self._names.into(node, node.orelse) if node.orelse else self._names.arcs.after(node)
         decides = not (isinstance(node, ast.While) and is_constant(node.test))
         if decides:
-            self._decision(node, scope, [(again, self._into(node, node.body)), (done, out)])
+            self._names.decision(
+                node, scope.function, [(again, self._names.into(node, node.body)), (done, out)]
+            )
         node.body = self._suite(node.body, again, scope, scope.symbol(node, 0))[0]
         if decides or node.orelse:
             node.orelse = self._otherwise(node, done, scope)
@@ -255,12 +247,12 @@ class _Weaver:
         passed = entered
         for i, handler in enumerate(node.handlers):
             tested = self.plan.fact(passed)
-            self._header(tested, handler, handler.lineno, scope)
+            self._names.clause(tested, handler, scope.function, not scope.direct)
             caught, passed = self.plan.fact(tested), self.plan.fact(tested)
-            ways = [(caught, self._into(handler, handler.body))]
+            ways = [(caught, self._names.into(handler, handler.body))]
             if i + 1 < len(node.handlers):
-                ways.append((passed, self._arcs.line(node.handlers[i + 1])))
-            self._decision(handler, scope, ways)
+                ways.append((passed, self._names.arcs.line(node.handlers[i + 1])))
+            self._names.decision(handler, scope.function, ways)
             handler.body = clause(handler.body, caught, scope, scope.symbol(node, i))[0]
         if node.handlers and isinstance(node, ast.Try) and not catches_all(node.handlers[-1]):
             # What no clause catches has been tested against all of them.
@@ -275,72 +267,19 @@ class _Weaver:
         passed = fact
         for i, case in enumerate(node.cases):
             tested = self.plan.fact(passed)
-            self._header(tested, case.pattern, case.pattern.lineno, scope)
+            self._names.clause(tested, case.pattern, scope.function, not scope.direct)
             matched, passed = self.plan.fact(tested), self.plan.fact(tested)
-            ways = [(matched, self._into(case.pattern, case.body))]
+            ways = [(matched, self._names.into(case.pattern, case.body))]
             if i + 1 < len(node.cases):
-                ways.append((passed, self._arcs.line(node.cases[i + 1].pattern)))
+                ways.append((passed, self._names.arcs.line(node.cases[i + 1].pattern)))
             elif not is_irrefutable(case):
-                ways.append((passed, self._arcs.after(node)))
-            self._decision(case.pattern, scope, ways)
+                ways.append((passed, self._names.arcs.after(node)))
+            self._names.decision(case.pattern, scope.function, ways)
             case.body = self._suite(case.body, matched, scope, scope.symbol(node, i))[0]
         if not is_irrefutable(node.cases[-1]):
             body = self._way_out(passed, scope.symbol(node, len(node.cases)), node)
             rest = ast.match_case(ast.copy_location(ast.MatchAs(None, None), node), None, body)
             node.cases.append(rest)
-
-    # Names
-
-    def _name(self, fact: int, run: list[ast.stmt], scope: _Scope, leader: bool) -> None:
-        """The targets of a statement: `run` is it and what follows in its suite."""
-        node = run[0]
-        first = first_line(node)
-        if not scope.direct:
-            spans = self.plan.functions[scope.function].spans
-            spans.append((first, header_end(node), fact))
-        if self._line:
-            lines = {first, node.lineno}
-            lines.update(decorator.lineno for decorator in getattr(node, "decorator_list", ()))
-            for line in sorted(self._starts.get(line, line) for line in lines):
-                self._line_target(fact, line, scope)
-        if self._block and leader:
-            self._block_target(fact, run, scope)
-
-    def _header(self, fact: int, node: ast.AST, line: int, scope: _Scope) -> None:
-        """The targets of a clause (``except``, ``case``)."""
-        if not scope.direct:
-            last = getattr(node, "end_lineno", line) if isinstance(node, ast.pattern) else line
-            self.plan.functions[scope.function].spans.append((line, last, fact))
-        if self._line:
-            self._line_target(fact, self._starts.get(line, line), scope)
-
-    def _line_target(self, fact: int, line: int, scope: _Scope) -> None:
-        if line in self._executable:
-            content = content_hash(self._lines[line - 1])
-            self.plan.target(fact, ("line", f"{line}", line, scope.function, content))
-
-    def _block_target(self, fact: int, run: list[ast.stmt], scope: _Scope) -> None:
-        last = next((node for node in run if is_compound(node)), run[-1])
-        first, end = first_line(run[0]), header_end(last)
-        if any(self._starts.get(line, line) in self._executable for line in range(first, end + 1)):
-            content = content_hash("\n".join(self._lines[first - 1 : end]))
-            self.plan.target(fact, ("block", f"{first}-{end}", first, scope.function, content))
-
-    def _decision(self, place: ast.AST, scope: _Scope, ways: list[tuple[int, int]]) -> None:
-        """The branch targets of a decision, if more than one way leads to another line."""
-        line = self._arcs.line(place)
-        if not self._branch or len({way for _, way in ways}) < 2 or line not in self._executable:
-            return
-        for fact, way in ways:
-            content = content_hash(f"{self._text(line)}\n{self._text(way)}")
-            name = f"{line}->{way}" if way > 0 else f"{line}->exit({-way})"
-            self.plan.target(fact, ("branch", name, line, scope.function, content))
-
-    def _into(self, place: ast.AST, suite: list[ast.stmt]) -> int:
-        return self._arcs.into(suite, self._arcs.line(place))
-
-    def _text(self, line: int) -> str:
-        return self._lines[line - 1] if line > 0 else "exit"
 
 
 def _split_head(body: list[ast.stmt]) -> tuple[list[ast.stmt], list[ast.stmt]]:

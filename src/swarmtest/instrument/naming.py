@@ -1,0 +1,98 @@
+"""What the facts of a module are called: its lines, blocks and branches as targets."""
+
+from __future__ import annotations
+
+import ast
+from types import CodeType
+
+from swarmtest.instrument.arcs import Arcs
+from swarmtest.instrument.facts import Plan
+from swarmtest.instrument.syntax import (
+    executable_lines,
+    first_line,
+    header_end,
+    is_compound,
+    logical_lines,
+)
+from swarmtest.targets import content_hash
+
+
+class Names:
+    """Gives facts their targets, and functions the spans of their statements.
+
+    `tree` is the module before weaving, `plain` its code: a line is a target if the compiler made
+    code for it.
+    """
+
+    def __init__(self, plan: Plan, text: str, tree: ast.Module, plain: CodeType) -> None:
+        self._plan = plan
+        self._lines = text.splitlines()
+        self._starts = logical_lines(text)
+        self._executable = executable_lines(plain, self._starts)
+        self.arcs = Arcs(tree, self._executable, self._starts)
+
+    def statement(
+        self, fact: int, run: list[ast.stmt], function: int, spanned: bool, leader: bool
+    ) -> None:
+        """The targets of a statement: `run` is it and what follows in its suite.
+
+        `spanned`: an exception's line may have to be traced back to it. `leader`: a block begins.
+        """
+        node = run[0]
+        first = first_line(node)
+        if spanned:
+            self._plan.functions[function].spans.append((first, header_end(node), fact))
+        if "line" in self._plan.kinds:
+            lines = {first, node.lineno}
+            lines.update(decorator.lineno for decorator in getattr(node, "decorator_list", ()))
+            for line in sorted({self._starts.get(line, line) for line in lines}):
+                self._line(fact, line, function)
+        if "block" in self._plan.kinds and leader:
+            self._block(fact, run, function)
+
+    def clause(
+        self,
+        fact: int,
+        node: ast.expr | ast.pattern | ast.ExceptHandler,
+        function: int,
+        spanned: bool,
+    ) -> None:
+        """The targets of a clause (``except``, ``case``)."""
+        if spanned:
+            last = node.end_lineno if isinstance(node, ast.pattern) else node.lineno
+            self._plan.functions[function].spans.append((node.lineno, last or node.lineno, fact))
+        if "line" in self._plan.kinds:
+            self._line(fact, self.arcs.line(node), function)
+
+    def _line(self, fact: int, line: int, function: int) -> None:
+        if line in self._executable:
+            content = content_hash(self._lines[line - 1])
+            self._plan.target(fact, ("line", f"{line}", line, function, content))
+
+    def _block(self, fact: int, run: list[ast.stmt], function: int) -> None:
+        last = next((node for node in run if is_compound(node)), run[-1])
+        first, end = first_line(run[0]), header_end(last)
+        if any(self._starts.get(line, line) in self._executable for line in range(first, end + 1)):
+            content = content_hash("\n".join(self._lines[first - 1 : end]))
+            self._plan.target(fact, ("block", f"{first}-{end}", first, function, content))
+
+    def decision(self, place: ast.AST, function: int, ways: list[tuple[int, int]]) -> None:
+        """The branch targets of a decision, if its ways (fact, line) lead to different lines."""
+        line = self.arcs.line(place)
+        if (
+            "branch" not in self._plan.kinds
+            or len({way for _, way in ways}) < 2
+            or line not in self._executable
+        ):
+            return
+        for fact, way in ways:
+            content = content_hash(f"{self._text(line)}\n{self._text(way)}")
+            name = f"{line}->{way}" if way > 0 else f"{line}->exit({-way})"
+            self._plan.target(fact, ("branch", name, line, function, content))
+
+    def into(self, place: ast.AST, suite: list[ast.stmt]) -> int:
+        """Where control goes from a header into its suite."""
+        return self.arcs.into(suite, self.arcs.line(place))
+
+    def _text(self, line: int) -> str:
+        return self._lines[line - 1] if line > 0 else "exit"
