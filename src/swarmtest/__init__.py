@@ -11,6 +11,7 @@ import importlib.metadata as _metadata
 from swarmtest.campaign import Budget, Campaign, Limits, Outcome, Progress
 from swarmtest.campaign.own_loop import Trial, swarm
 from swarmtest.errors import UserError
+from swarmtest.instrument.watch import Coverage, CoverageOptions
 from swarmtest.result import Fault, Result, Verdict
 from swarmtest.seeds import Stream
 from swarmtest.space import (
@@ -65,24 +66,28 @@ from swarmtest.subjects.machine import Machine, Pool, action, consumes, invarian
 from swarmtest.subjects.machine_subject import MachineSubject
 from swarmtest.subjects.machine_test import MachineTest, Step
 from swarmtest.subjects.subject import Subject
-from swarmtest.targets import Target
+from swarmtest.targets import Catalogue, Hits, Source, Target
 
 __all__ = [
     "Activation",
     "Budget",
     "Campaign",
+    "Catalogue",
     "Choice",
     "Coin",
     "CoinByTime",
     "Complete",
     "Configuration",
     "Constraint",
+    "Coverage",
+    "CoverageOptions",
     "Covering",
     "Default",
     "Fault",
     "Feature",
     "Flag",
     "Generator",
+    "Hits",
     "Integer",
     "Layered",
     "LearningStrategy",
@@ -97,6 +102,7 @@ __all__ = [
     "Proposal",
     "Result",
     "Sized",
+    "Source",
     "Space",
     "Step",
     "Store",

@@ -71,6 +71,7 @@ class _Watcher:
         finally:
             self._suite.end(item.nodeid)
 
+    @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Under pytest-xdist: a worker tells what its tests reached."""
         told = getattr(node, "workeroutput", {}).get("swarm_coverage")

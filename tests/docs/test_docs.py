@@ -17,6 +17,13 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 VARYING = re.compile(r"\d+\.\d s\b|[\d,.]+ tests/s|\d+ workers?|\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?")
 """Times, rates and cores depend on the machine; everything else is the same everywhere."""
 
+PROGRAMS = {
+    "swarmtest": [sys.executable, "-c", "from swarmtest.cli import main; main()"],
+    "pytest": [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"],
+    "coverage": [sys.executable, "-m", "coverage"],
+}
+"""What a user has on the path, from the environment that the tests run in."""
+
 
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
@@ -54,12 +61,9 @@ def check_console(body: str) -> None:
     """Run each command of a session, and compare what it prints, but for times."""
     for session in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
         command, _, shown = session.partition("\n")
-        words = shlex.split(command)
-        assert words[0] == "swarmtest"
-        program = "from swarmtest.cli import main; main()"
-        done = subprocess.run(
-            [sys.executable, "-c", program, *words[1:]], capture_output=True, text=True, timeout=120
-        )
+        program, *arguments = shlex.split(command)
+        words = [*PROGRAMS.get(program, [program]), *arguments]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
         assert done.returncode in (0, 1), f"{command}\n{done.stdout}{done.stderr}"
         actual, expected = masked(done.stdout), masked(shown)
         assert matches(expected, actual), f"$ {command}\n{done.stdout}\nbut shown is\n{shown}"

@@ -111,6 +111,8 @@ class Campaign:
         if isinstance(coverage, str):
             coverage = CoverageOptions(parse_kinds(coverage))
         self.coverage = _placed(coverage, subject) if coverage is not None else None
+        if self.coverage is not None:
+            self.coverage.check()
         self._watching: Coverage | None = None
         if self.coverage is not None and workers == 0:
             self._watching = Coverage(self.coverage).install()

@@ -283,10 +283,15 @@ def run_host(fd: int, options: dict[str, Any] | None, pickled: bytes | Setup) ->
         setup = pickle.loads(pickled) if isinstance(pickled, bytes) else pickled
         host = Host(fd, setup, coverage)
     except UserError as error:
-        wire.send(fd, ("error", str(error)))
+        _complain(fd, str(error))
         return
     except Exception:
-        wire.send(fd, ("error", f"a worker could not start:\n{traceback.format_exc()}"))
+        _complain(fd, f"a worker could not start:\n{traceback.format_exc()}")
         return
     with contextlib.suppress(BrokenPipeError):
         host.serve()
+
+
+def _complain(fd: int, text: str) -> None:
+    with contextlib.suppress(BrokenPipeError):  # another worker may have said it first
+        wire.send(fd, ("error", text))

@@ -24,7 +24,7 @@ from swarmtest.cli.options import (
 from swarmtest.errors import UserError
 from swarmtest.instrument.kinds import parse_kinds
 from swarmtest.instrument.watch import CoverageOptions
-from swarmtest.report.coverage import campaign_tally, coverage_line
+from swarmtest.report.coverage import campaign_tally, coverage_lines
 from swarmtest.report.progress import JsonLines, ProgressView, view_for
 from swarmtest.report.terminal import command_text, fault_configurations, outcome_text, plural
 from swarmtest.store import Store, open_store
@@ -142,6 +142,7 @@ def _run(campaign: Campaign, view: ProgressView, options: dict[str, Any]) -> int
                 "strategy": strategy_text(campaign.strategy),
                 "seed": campaign.seed,
                 "features": list(campaign.subject.space.feature_names),
+                "coverage": list(campaign.coverage.kinds) if campaign.coverage else [],
             },
         )
     elif not options["quiet"]:
@@ -150,6 +151,7 @@ def _run(campaign: Campaign, view: ProgressView, options: dict[str, Any]) -> int
             f"strategy {strategy_text(campaign.strategy)}, seed {campaign.seed}, "
             f"{plural(campaign.workers, 'worker') if campaign.workers else 'in this process'}, "
             f"until {campaign.budget.describe()}"
+            + (f", coverage {','.join(campaign.coverage.kinds)}" if campaign.coverage else "")
         )
     left_out = getattr(getattr(campaign.subject, "machine", None), "left_out", ())
     if left_out and not options["quiet"] and not isinstance(view, JsonLines):
@@ -194,9 +196,9 @@ def _report(campaign: Campaign, store: Store, outcome: Outcome, view: ProgressVi
     configurations = fault_configurations(store, outcome.campaign, outcome.faults)
     click.echo(outcome_text(outcome, campaign.subject, configurations))
     if campaign.coverage is not None:
-        click.echo("\n" + coverage_line(campaign_tally(store, outcome.campaign)))
         command = command_text(f"coverage {outcome.campaign}", outcome.store)
-        click.echo(f"  by file: {command}")
+        tally = campaign_tally(store, outcome.campaign)
+        click.echo("\n" + "\n".join(coverage_lines(tally, command)))
     if outcome.interrupted:
         command = command_text(f"resume {outcome.campaign}", outcome.store)
         click.echo(f"\neverything so far is kept; go on with: {command}")

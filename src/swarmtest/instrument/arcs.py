@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 
-from swarmtest.instrument.syntax import first_line, is_constant
+from swarmtest.instrument.syntax import first_line
 
 _Around = tuple[int, ast.stmt | None, int]
 """Leaving the code object, the loop around a statement, and where ``continue`` goes."""
@@ -78,7 +78,7 @@ class Arcs:
             self._suite(node.body, exit_line, (exit_line, None, 0))
         elif isinstance(node, ast.For | ast.AsyncFor | ast.While):
             top = self.line(node)
-            if isinstance(node, ast.While) and is_constant(node.test):
+            if top not in self._executable:
                 top = self._starts.get(node.body[0].lineno, node.body[0].lineno)
             self._suite(node.body, top, (around[0], node, top))
             self._suite(node.orelse, after, around)

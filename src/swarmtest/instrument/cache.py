@@ -8,6 +8,7 @@ written is no error: the work is done again.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib.util
 import marshal
@@ -19,13 +20,13 @@ from types import CodeType
 
 from swarmtest.instrument.facts import Plan
 
-FORMAT = b"swarmtest 1\n"
-"""Raise the number when weaving changes what it makes of the same source."""
+FORMAT = b"swarmtest\n"
 
 
 def stamp(source: bytes, file: str, kinds: tuple[str, ...]) -> bytes:
     """What instrumented code was made from: 32 bytes."""
-    options = repr((file, kinds, sys.version_info[:3], sys.flags.optimize)).encode()
+    python = (sys.version_info[:3], sys.flags.optimize)
+    options = repr((file, kinds, python, _weaver())).encode()
     return hashlib.blake2b(FORMAT + options + b"\0" + source, digest_size=32).digest()
 
 
@@ -55,6 +56,15 @@ def keep(path: str, kinds: tuple[str, ...], made_from: bytes, code: CodeType, pl
             os.replace(temporary, place)
         except OSError:
             os.unlink(temporary)
+
+
+@functools.cache
+def _weaver() -> str:
+    """A hash of the code that weaves: what another version of it made is of no use."""
+    digest = hashlib.blake2b(digest_size=16)
+    for module in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(module.read_bytes())
+    return digest.hexdigest()
 
 
 def _place(path: str, kinds: tuple[str, ...]) -> Path:

@@ -96,6 +96,11 @@ def has_source(spec: ModuleSpec) -> bool:
     return isinstance(spec.loader, SourceFileLoader)
 
 
+def is_test_module(spec: ModuleSpec) -> bool:
+    """Whether pytest rewrites a module's assertions: it holds tests, not the program."""
+    return type(spec.loader).__module__.startswith("_pytest.")
+
+
 def has_bytecode_only(spec: ModuleSpec) -> bool:
     """Whether a module is a ``.pyc`` file without its source."""
     return isinstance(spec.loader, SourcelessFileLoader)

@@ -7,7 +7,7 @@ from swarmtest.errors import UserError, did_you_mean
 KINDS = {
     "line": "statements, by their first line",
     "block": "straight runs of statements: what is executed together",
-    "branch": "where a decision (if, loop, case, except) went, as a pair of lines",
+    "branch": "where a decision (if, loop, case) went, as a pair of lines",
     "predicate": "the values of a function's conditions at each of its statements (PCT)",
     "path": "the way through a function from entry to exit",
     "prime": "prime paths of up to ten edges, within a function",

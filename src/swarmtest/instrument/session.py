@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import json
 
-from swarmtest.instrument.kinds import parse_kinds
 from swarmtest.instrument.scope import project_root
 from swarmtest.instrument.tally import Tally
-from swarmtest.instrument.watch import Coverage, CoverageOptions
+from swarmtest.instrument.watch import Coverage
 
 
 class SuiteCoverage:
     """What each test of a suite reached. Made before the program is imported."""
 
     def __init__(self, kinds: str, cover: list[str]) -> None:
-        self._coverage = Coverage(CoverageOptions(parse_kinds(kinds), tuple(cover))).install()
+        self._coverage = Coverage(kinds, cover).install()
         self._tally = Tally()
 
     def begin(self) -> None:
         """A test begins."""
-        self._coverage.take()  # what was imported in the meantime
+        self._coverage.settle()
         self._coverage.reset()
 
     def end(self, test: str) -> None:
         """The test has ended."""
         self._tally.add(self._coverage.take(), test)
+        self._coverage.reset()
 
     def problems(self) -> list[str]:
         """What could not be watched."""
@@ -42,8 +42,9 @@ class SuiteCoverage:
         self._tally.merge(json.loads(told))
 
     def _settle(self) -> None:
-        self._coverage.take()
+        self._coverage.settle()
         catalogue = self._coverage.catalogue
+        self._tally.places |= {file.source.path: file.path for file in self._coverage.files}
         self._tally.know(catalogue.targets)
         self._tally.add_outside(catalogue.targets[number] for number in self._coverage.outside)
 

@@ -34,6 +34,8 @@ class Tally:
     outside: set[int] = field(default_factory=set)
     """Targets reached while modules were imported, by no test in particular."""
     tests: dict[str, list[int]] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
+    """Where files are on this machine, by the names that targets have for them."""
 
     def know(self, targets: Iterable[Target]) -> None:
         """Let targets be listed, hit or not."""
@@ -139,8 +141,9 @@ class Tally:
             raise UserError(f"{file}: cannot be written: {error.strerror}") from None
 
     def to_json(self) -> dict[str, Any]:
-        """Targets with their places and counts, and the tests with numbers of targets."""
+        """Files, targets with their places and counts, and the tests with numbers of targets."""
         return {
+            "files": [self._file_json(file) for file in self.files()],
             "targets": [
                 {
                     "kind": target.kind,
@@ -158,16 +161,27 @@ class Tally:
             "tests": self.tests,
         }
 
+    def _file_json(self, file: FileCoverage) -> dict[str, Any]:
+        return {
+            "file": file.path,
+            "path": self.places.get(file.path, ""),
+            "lines": sorted(file.lines),
+            "hit_lines": sorted(line for line, count in file.lines.items() if count),
+            "branches": sorted(file.branches),
+            "hit_branches": sorted(arc for arc, count in file.branches.items() if count),
+        }
+
     # Between processes
 
     def to_plain(self) -> Any:
         """Everything as plain data, for `merge` in another process."""
         targets = [astuple(target) for target in self.catalogue.targets]
-        return targets, dict(self.counts), sorted(self.outside), self.tests
+        return targets, dict(self.counts), sorted(self.outside), self.tests, self.places
 
     def merge(self, told: Any) -> None:
         """Add what another process told."""
-        targets, counts, outside, tests = told
+        targets, counts, outside, tests, places = told
+        self.places |= places
         numbers = [self.catalogue.number(Target(*target)) for target in targets]
         for number, count in counts.items():
             self.counts[numbers[int(number)]] += count

@@ -7,10 +7,13 @@ it: such targets are left out of a test's hits and kept in `outside`.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from typing import Any
+
+import numpy as np
 
 from swarmtest.errors import UserError
 from swarmtest.instrument import live
@@ -21,14 +24,16 @@ from swarmtest.instrument.hook import (
     has_bytecode_only,
     has_source,
     is_extension,
+    is_test_module,
 )
-from swarmtest.instrument.kinds import DEFAULT_KINDS
+from swarmtest.instrument.kinds import DEFAULT_KINDS, parse_kinds
 from swarmtest.instrument.monitoring import Monitor, monitoring_is_possible
-from swarmtest.instrument.scope import parse_scope
+from swarmtest.instrument.scope import Scope, parse_scope
 from swarmtest.instrument.woven import WovenFile
 from swarmtest.targets import Catalogue, Hits, Source
 
 PROBES = ("auto", "ast", "monitoring")
+_OUR_OWN = ("numpy", "pyroaring", "click", "rich")
 _REMEMBERED = 20_000
 """Distinct sets of hits that are remembered before we start anew."""
 
@@ -52,6 +57,21 @@ class CoverageOptions:
     package: str = ""
     """The package of the subject, when it was named by its module."""
 
+    def check(self) -> None:
+        """Say at once what cannot be done."""
+        if self.probes not in PROBES:
+            raise UserError(f"--probes {self.probes}: choose from {', '.join(PROBES)}")
+        if self.probes == "monitoring" and not monitoring_is_possible(self.kinds):
+            raise UserError(
+                "--probes monitoring needs Python 3.12 or newer and sees lines only: "
+                "use --probes ast, or --coverage line"
+            )
+        self.scope()
+
+    def scope(self) -> Scope:
+        """The modules that are watched."""
+        return parse_scope(self.cover, self.beside, self.package)
+
     def to_plain(self) -> dict[str, Any]:
         """For JSON and `from_plain`."""
         return {
@@ -72,7 +92,7 @@ class CoverageOptions:
 class Coverage:
     """Sees what tests reach in the chosen modules of this process.
 
-    >>> coverage = Coverage(CoverageOptions(cover=("colorsys",)))
+    >>> coverage = Coverage("line", cover=["colorsys"])
     >>> with coverage:
     ...     import colorsys
     ...     coverage.reset()
@@ -82,8 +102,11 @@ class Coverage:
     True
     """
 
-    def __init__(self, options: CoverageOptions | None = None) -> None:
-        self.options = options or CoverageOptions()
+    def __init__(self, options: CoverageOptions | str = "line", cover: Iterable[str] = ()) -> None:
+        """`options`: the kinds, like ``"line,branch"``, or everything that can be said."""
+        if isinstance(options, str):
+            options = CoverageOptions(parse_kinds(options), tuple(cover))
+        self.options = options
         self.catalogue = Catalogue()
         self.outside: set[int] = set()
         """The targets that were reached while modules were imported."""
@@ -94,13 +117,10 @@ class Coverage:
         self._loaded: dict[str, WovenFile] = {}
         self._pending: list[WovenFile] = []
         self._known: dict[Any, Hits] = {}
-        self._scope = parse_scope(self.options.cover, self.options.beside, self.options.package)
+        self.options.check()
+        self._scope = self.options.scope()
         self._monitor: Monitor | None = None
         self._hook = Hook(self._scope, self._loader_for)
-        if self.options.probes not in PROBES:
-            raise UserError(f"--probes {self.options.probes}: choose from {', '.join(PROBES)}")
-        if self.options.probes == "monitoring":
-            self._need_monitoring()
 
     # Installation
 
@@ -124,17 +144,25 @@ class Coverage:
         self.uninstall()
 
     def _note_what_is_already_imported(self) -> None:
+        early: dict[str, list[str]] = {}
         for name, module in sorted(sys.modules.items()):
             origin = getattr(getattr(module, "__spec__", None), "origin", None) or ""
-            loader = getattr(module, "__loader__", None)
-            woven = isinstance(loader, ProbingLoader)
-            if name.partition(".")[0] == "swarmtest" or not origin.endswith(".py"):
+            top = name.partition(".")[0]
+            woven = isinstance(getattr(module, "__loader__", None), ProbingLoader)
+            if woven or not origin.endswith(".py") or top in ("swarmtest", "__main__"):
                 continue
-            if self._scope.chooses(name, origin) and not woven and name != "__main__":
-                self.problems.append(
-                    f"{name} was imported before coverage began, so its lines are not seen: "
-                    "start coverage first, then import it"
-                )
+            if self._scope.chooses(name, origin):
+                early.setdefault(top, []).append(name)
+        for top, names in early.items():
+            what = names[0] if len(names) == 1 else f"{top} ({len(names)} modules)"
+            cure = (
+                "swarmtest itself needs it"
+                if top in _OUR_OWN
+                else "start coverage first, then import it"
+            )
+            self.problems.append(
+                f"{what} was imported before coverage began, so its lines are not seen: {cure}"
+            )
 
     def _loader_for(self, spec: ModuleSpec) -> Loader | None:
         assert spec.origin is not None
@@ -152,14 +180,15 @@ class Coverage:
                 f"{spec.name} is a C extension ({spec.origin}): its lines cannot be seen from "
                 "Python; docs/native.md shows how to watch native code"
             )
+        elif not is_test_module(spec):
+            kind = type(spec.loader).__name__
+            self.problems.append(
+                f"{spec.name} is loaded by {kind}, not from a plain file ({spec.origin}): "
+                "its lines cannot be seen"
+            )
         return None
 
     def _need_monitoring(self) -> Monitor:
-        if not monitoring_is_possible(self.options.kinds):
-            raise UserError(
-                "--probes monitoring needs Python 3.12 or newer and sees lines only: "
-                "use --probes ast, or --coverage line"
-            )
         if self._monitor is None:
             self._monitor = Monitor(self.catalogue)
         return self._monitor
@@ -198,12 +227,16 @@ class Coverage:
         others = [file for file in self._pending if file.path != harness]
         if others and not self.options.cover:
             self._pending = others
-        self.take()
+        self.settle()
+
+    def settle(self) -> None:
+        """What was executed since the last `reset` is no test's: imports, and what they called."""
+        self.outside.update(np.frombuffer(self.take().numbers, "<u4").tolist())
 
     def reset(self) -> None:
         """Forget what was executed; a test begins."""
         if self._pending:
-            self.take()
+            self.settle()
         for file in self.files:
             file.reset()
         if self._monitor is not None:

@@ -248,12 +248,8 @@ class _Weaver:
         for i, handler in enumerate(node.handlers):
             tested = self.plan.fact(passed)
             self._names.clause(tested, handler, scope.function, not scope.direct)
-            caught, passed = self.plan.fact(tested), self.plan.fact(tested)
-            ways = [(caught, self._names.into(handler, handler.body))]
-            if i + 1 < len(node.handlers):
-                ways.append((passed, self._names.arcs.line(node.handlers[i + 1])))
-            self._names.decision(handler, scope.function, ways)
-            handler.body = clause(handler.body, caught, scope, scope.symbol(node, i))[0]
+            handler.body = clause(handler.body, tested, scope, scope.symbol(node, i))[0]
+            passed = tested
         if node.handlers and isinstance(node, ast.Try) and not catches_all(node.handlers[-1]):
             # What no clause catches has been tested against all of them.
             told = snippets.handler([snippets.probe(self.plan.probe(passed))], named=False)

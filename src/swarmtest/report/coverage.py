@@ -48,6 +48,12 @@ def coverage_line(tally: Tally) -> str:
     return f"coverage: {tally.summary()}" if tally.catalogue.targets else ""
 
 
+def coverage_lines(tally: Tally, command: str) -> list[str]:
+    """The end of a run that collected coverage."""
+    line = coverage_line(tally)
+    return [line, f"  by file: {command}"] if line else ["coverage: nothing was watched"]
+
+
 def coverage_table(tally: Tally) -> str:
     """A row per file: how much of each kind was reached, and the lines that were not."""
     kinds = [kind for kind in KINDS if kind in tally.shares()]
