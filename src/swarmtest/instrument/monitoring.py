@@ -8,19 +8,26 @@ the events of every tool in the process. Events are set on the chosen code only.
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
+from collections.abc import Callable
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, SourceFileLoader, SourcelessFileLoader
 from types import CodeType, ModuleType
 from typing import Any
 
 from swarmtest.errors import UserError
+from swarmtest.instrument.facts import Plan
 from swarmtest.instrument.scope import shown_path
 from swarmtest.instrument.syntax import logical_lines
-from swarmtest.targets import Catalogue, Source, Target, content_hash
+from swarmtest.instrument.weave import weave
+from swarmtest.targets import Catalogue, Source, Target
 
 _TOOL_IDS = (2, 5, 0)
 """1, 3 and 4 are in use by coverage.py, Hypothesis and HypoFuzz."""
+
+Found = tuple[str, int, str, str]
+"""Name after the file, line, function and content hash of a line target."""
 
 
 def monitoring_is_possible(kinds: tuple[str, ...]) -> bool:
@@ -28,23 +35,79 @@ def monitoring_is_possible(kinds: tuple[str, ...]) -> bool:
     return hasattr(sys, "monitoring") and kinds == ("line",)
 
 
-class Monitor:
-    """Collects the lines of chosen code objects."""
+class MonitoredFile:
+    """One file whose lines the interpreter reports."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+    def __init__(self, source: Source, path: str, code: CodeType) -> None:
+        self.source = source
+        self.path = path
+        self.seen: set[int] = set()
+        self._starts = logical_lines(source.text) if source.text else {}
+        self._targets = _with_source(source, path) if source.text else _of_code(code)
+        self._numbers: dict[int, int] = {}
+        self._at_import: set[int] = set()
+
+    def enrol(self, catalogue: Catalogue) -> None:
+        """Number the file's targets in a catalogue."""
+        catalogue.add_source(self.source)
+        path = self.source.path
+        for name, line, function, content in self._targets:
+            target = Target("line", f"{path}:{name}", path, line, function, content, self.source.id)
+            self._numbers[line] = number = catalogue.number(target)
+            if not function:
+                self._at_import.add(number)
+
+    def reset(self) -> None:
+        """Forget what was executed."""
+        self.seen.clear()
+
+    def state(self) -> frozenset[int]:
+        """What was executed, as something that can be looked up."""
+        return frozenset(self.seen)
+
+    def numbers(self, state: Any) -> tuple[set[int], set[int]]:
+        """The targets of a state: those that tests reach, and those that imports reach."""
+        lines = {self._starts.get(line, line) for line in state}
+        found = {self._numbers[line] for line in lines if line in self._numbers}
+        outside = found & self._at_import
+        return found - outside, outside
+
+
+def _with_source(source: Source, path: str) -> list[Found]:
+    """The lines that weaving would watch: the same targets either way."""
+    plan: Plan = weave(source.text, path, "", ("line",))[1]
+    return [
+        (name, line, plan.functions[function].name, content)
+        for _, name, line, function, content in plan.targets
+    ]
+
+
+def _of_code(code: CodeType, function: str = "") -> list[Found]:
+    """The lines that code has, where that is all there is."""
+    found: dict[int, Found] = {}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            inner = constant.co_qualname if constant.co_flags & inspect.CO_OPTIMIZED else function
+            found |= {line[1]: line for line in _of_code(constant, inner)}
+    found |= {line: (str(line), line, function, "") for _, _, line in code.co_lines() if line}
+    return list(found.values())
+
+
+class Monitor:
+    """Has the interpreter report the lines of chosen files."""
+
+    def __init__(self, register: Callable[[MonitoredFile], None]) -> None:
+        self._register = register
         self._events: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
-        self._seen: set[tuple[str, int]] = set()
-        self._numbers: dict[tuple[str, int], int] = {}
+        self._seen: dict[str, set[int]] = {}
         self._tool = self._free_tool()
-        line_event = self._events.events.LINE
         seen, disable = self._seen, self._events.DISABLE
 
         def saw(code: CodeType, line: int) -> Any:
-            seen.add((code.co_filename, line))
+            seen[code.co_filename].add(line)
             return disable
 
-        self._events.register_callback(self._tool, line_event, saw)
+        self._events.register_callback(self._tool, self._events.events.LINE, saw)
 
     def _free_tool(self) -> int:
         for number in _TOOL_IDS:
@@ -61,11 +124,6 @@ class Monitor:
         if self._events.get_tool(self._tool) == "swarmtest":
             self._events.free_tool_id(self._tool)
 
-    @property
-    def watches(self) -> bool:
-        """Whether there is any code to watch."""
-        return bool(self._numbers)
-
     def loader(self, spec: ModuleSpec) -> Loader:
         """A loader that loads a module as ever, and watches its code."""
         assert spec.origin is not None
@@ -75,45 +133,18 @@ class Monitor:
 
     def watch(self, code: CodeType, path: str, text: str) -> None:
         """Report the lines of a module's code, and of all functions in it."""
-        source = Source(shown_path(path), text)
-        self._catalogue.add_source(source)
-        starts = logical_lines(text) if text else {}
-        lines = text.splitlines()
-        self._watch(code, "", source, starts, lines, outermost=True)
+        file = MonitoredFile(Source(shown_path(path), text), path, code)
+        self._seen[code.co_filename] = file.seen
+        self._register(file)
+        left = [code]
+        while left:
+            current = left.pop()
+            self._events.set_local_events(self._tool, current, self._events.events.LINE)
+            left += [constant for constant in current.co_consts if isinstance(constant, CodeType)]
 
-    def _watch(
-        self,
-        code: CodeType,
-        function: str,
-        source: Source,
-        starts: dict[int, int],
-        lines: list[str],
-        outermost: bool,
-    ) -> None:
-        self._events.set_local_events(self._tool, code, self._events.events.LINE)
-        for _, _, physical in code.co_lines():
-            if not physical or outermost:
-                continue  # what runs at import belongs to no test
-            line = starts.get(physical, physical)
-            content = content_hash(lines[line - 1]) if lines else ""
-            name = f"{source.path}:{line}"
-            target = Target("line", name, source.path, line, function, content, source.id)
-            self._numbers[code.co_filename, physical] = self._catalogue.number(target)
-        for constant in code.co_consts:
-            if isinstance(constant, CodeType):
-                in_class = outermost and not constant.co_flags & 0x1  # CO_OPTIMIZED: a function
-                name = constant.co_qualname
-                self._watch(constant, name, source, starts, lines, outermost=in_class)
-
-    def reset(self) -> None:
-        """Forget what was seen, and have it reported anew."""
-        self._seen.clear()
+    def restart(self) -> None:
+        """Have lines that were seen reported anew."""
         self._events.restart_events()
-
-    def take(self) -> tuple[int, ...]:
-        """The numbers of the lines that were seen."""
-        numbers = self._numbers
-        return tuple(sorted({numbers[place] for place in self._seen if place in numbers}))
 
 
 class _WatchedSource(SourceFileLoader):

@@ -27,7 +27,7 @@ from swarmtest.instrument.hook import (
     is_test_module,
 )
 from swarmtest.instrument.kinds import DEFAULT_KINDS, parse_kinds
-from swarmtest.instrument.monitoring import Monitor, monitoring_is_possible
+from swarmtest.instrument.monitoring import Monitor, MonitoredFile, monitoring_is_possible
 from swarmtest.instrument.scope import Scope, parse_scope
 from swarmtest.instrument.woven import WovenFile
 from swarmtest.targets import Catalogue, Hits, Source
@@ -112,10 +112,10 @@ class Coverage:
         """The targets that were reached while modules were imported."""
         self.problems: list[str] = []
         """What cannot be watched, one line each, with what to do about it."""
-        self.files: list[WovenFile] = []
+        self.files: list[WovenFile | MonitoredFile] = []
         """The files that are watched."""
         self._loaded: dict[str, WovenFile] = {}
-        self._pending: list[WovenFile] = []
+        self._pending: list[WovenFile | MonitoredFile] = []
         self._known: dict[Any, Hits] = {}
         self.options.check()
         self._scope = self.options.scope()
@@ -190,7 +190,7 @@ class Coverage:
 
     def _need_monitoring(self) -> Monitor:
         if self._monitor is None:
-            self._monitor = Monitor(self.catalogue)
+            self._monitor = Monitor(self._pending_file)
         return self._monitor
 
     def _register(self, source: Source, plan: Plan, path: str) -> None:
@@ -198,6 +198,9 @@ class Coverage:
             cells = live.cells_of(live.cells_key(source, plan.kinds), len(plan.probes))
             self._loaded[source.id] = file = WovenFile(source, path, plan, cells)
             self._pending.append(file)
+
+    def _pending_file(self, file: WovenFile | MonitoredFile) -> None:
+        self._pending.append(file)
 
     def _take_up(self) -> None:
         """Watch what was loaded since the last time."""
@@ -209,7 +212,7 @@ class Coverage:
 
     def notes(self) -> list[str]:
         """What a user should know about what is watched, one line each."""
-        if self.files or (self._monitor is not None and self._monitor.watches):
+        if self.files:
             return self.problems
         return [
             *self.problems,
@@ -240,26 +243,25 @@ class Coverage:
         for file in self.files:
             file.reset()
         if self._monitor is not None:
-            self._monitor.reset()
+            self._monitor.restart()
 
     def take(self) -> Hits:
         """What was executed since the last `reset`."""
         if self._pending:
             self._take_up()
         key = tuple([file.state() for file in self.files])
-        monitored = self._monitor.take() if self._monitor is not None else ()
-        found = self._known.get((key, monitored))
+        found = self._known.get(key)
         if found is None:
-            found = self._remember(key, monitored)
+            found = self._remember(key)
         return found
 
-    def _remember(self, key: tuple[Any, ...], monitored: tuple[int, ...]) -> Hits:
-        numbers: set[int] = set(monitored)
+    def _remember(self, key: tuple[Any, ...]) -> Hits:
+        numbers: set[int] = set()
         for file, state in zip(self.files, key, strict=True):
             inside, outside = file.numbers(state)
             numbers |= inside
             self.outside |= outside
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
-        found = self._known[key, monitored] = Hits.of(self.catalogue, numbers)
+        found = self._known[key] = Hits.of(self.catalogue, numbers)
         return found
