@@ -11,5 +11,8 @@ echo "examples/stack.py is a stack for 32 elements with a bug in its overflow ch
 run swarmtest run examples/stack.py --strategy default --tests 20000
 echo
 echo "Every test used push, pop and add, so the stack never got full. Now a swarm:"
-run swarmtest run examples/stack.py --strategy layered --tests 2000
+run swarmtest run examples/stack.py --strategy layered --tests 2000 --coverage line,branch
 run swarmtest show
+echo
+echo "How many of the tests reached each line:"
+run swarmtest coverage --show examples/stack.py
