@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shutil
 import sqlite3
@@ -17,6 +18,7 @@ from store_examples import CAMPAIGN, fault, finish, python, trial, trials
 
 from swarmtest.errors import UserError
 from swarmtest.store import SqliteStore, Store, TrialRecord, open_store
+from swarmtest.targets import Target, pack_hits, unpack_hits
 
 Opener = Callable[..., Store]
 NOBODY = 65534
@@ -346,3 +348,46 @@ def test_a_store_opened_for_reading_never_writes(path: Path) -> None:
         with pytest.raises(UserError):
             store.add_campaign(CAMPAIGN)
         assert len(store.campaigns()) == 1
+
+
+@pytest.fixture
+def old_file(tmp_path: Path) -> Path:
+    """A store that an older swarmtest wrote, with one campaign, two trials and a target."""
+    path = tmp_path / "old.db"
+    connection = sqlite3.connect(path)
+    connection.executescript((Path(__file__).parent / "schema_1.sql").read_text())
+    connection.execute(
+        "INSERT INTO campaigns VALUES (1, 'stack.py', 'coin', '7', 'finished', 1.0, 2.0, 3.0, "
+        "'{}', ?)",
+        (json.dumps(CAMPAIGN.space),),
+    )
+    for number, hits in ((0, None), (1, pack_hits([5]))):
+        connection.execute(
+            "INSERT INTO trials VALUES (1, ?, 0, NULL, 9, 0, 0, 0, 0, '', x'01', x'', x'', ?)",
+            (number, hits),
+        )
+    connection.execute("INSERT INTO targets VALUES (5, 'event', 'stack was full')")
+    connection.commit()
+    connection.close()
+    return path
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_store_of_an_older_swarmtest_is_brought_up_to_date(
+    old_file: Path, read_only: bool
+) -> None:
+    with open_store(str(old_file), read_only=read_only, must_exist=True) as store:
+        first, second = store.trials(1)
+        assert first.hits is None
+        assert not first.missing
+        assert unpack_hits(second.hits or b"") == [5]
+        assert store.targets() == {5: Target("event", "stack was full")}
+        assert store.campaign(1).outside is None
+        assert store.sources(1) == []
+
+
+def test_an_old_store_that_cannot_be_changed_says_so(old_file: Path, public: Path) -> None:
+    copy = read_only_copy(old_file, public)
+    with an_ordinary_user(), pytest.raises(UserError) as error:
+        open_store(copy, read_only=True)
+    assert one_line(error, "older swarmtest", "place that can be written to")
