@@ -195,9 +195,9 @@ def _report(campaign: Campaign, store: Store, outcome: Outcome, view: ProgressVi
         click.echo(f"note: {note}")
     configurations = fault_configurations(store, outcome.campaign, outcome.faults)
     click.echo(outcome_text(outcome, campaign.subject, configurations))
-    if campaign.coverage is not None:
+    tally = campaign_tally(store, outcome.campaign)
+    if campaign.coverage is not None or tally.catalogue.targets:  # native code needs no option
         command = command_text(f"coverage {outcome.campaign}", outcome.store)
-        tally = campaign_tally(store, outcome.campaign)
         click.echo("\n" + "\n".join(coverage_lines(tally, command)))
     if outcome.interrupted:
         command = command_text(f"resume {outcome.campaign}", outcome.store)

@@ -23,6 +23,8 @@ def campaign_tally(store: Store, campaign: int, named_tests: bool = False) -> Ta
     tally = Tally()
     record = store.campaign(campaign)
     targets = store.watched_targets(campaign)
+    if not targets:
+        return tally
     counts = np.zeros(max(targets, default=0) + 1, np.int64)
     # Another campaign may have watched the same files for other kinds.
     kinds = (record.options.get("coverage") or {}).get("kinds", ["line"])
