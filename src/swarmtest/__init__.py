@@ -11,6 +11,7 @@ import importlib.metadata as _metadata
 from swarmtest.campaign import Budget, Campaign, Limits, Outcome, Progress
 from swarmtest.campaign.own_loop import Trial, swarm
 from swarmtest.errors import UserError
+from swarmtest.instrument.native import Program, Run
 from swarmtest.instrument.watch import Coverage, CoverageOptions
 from swarmtest.result import Fault, Result, Verdict
 from swarmtest.seeds import Stream
@@ -98,9 +99,11 @@ __all__ = [
     "Mixture",
     "Outcome",
     "Pool",
+    "Program",
     "Progress",
     "Proposal",
     "Result",
+    "Run",
     "Sized",
     "Source",
     "Space",

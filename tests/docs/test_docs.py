@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,6 +25,8 @@ PROGRAMS = {
 }
 """What a user has on the path, from the environment that the tests run in."""
 
+NEEDS_GCC = ("native.md",)
+
 
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
@@ -40,6 +43,8 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_a_page_shows_is_what_happens(page: Path, workplace: Path) -> None:
+    if page.name in NEEDS_GCC and not (shutil.which("gcc") and shutil.which("addr2line")):
+        pytest.skip("needs gcc and addr2line: apt-get install gcc binutils")
     names: dict[str, object] = {"__name__": "__docs__"}
     for language, body in BLOCK.findall(page.read_text()):
         if language == "python":

@@ -7,6 +7,7 @@ import sys
 import click
 
 from swarmtest.cli.browse import faults, list_campaigns, show
+from swarmtest.cli.cc import cc
 from swarmtest.cli.coverage import coverage, import_coverage
 from swarmtest.cli.keep import delete, export
 from swarmtest.cli.replay import replay
@@ -49,6 +50,7 @@ for command in (
     import_coverage,
     delete,
     strategies,
+    cc,
 ):
     group.add_command(command)
 

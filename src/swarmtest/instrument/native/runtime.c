@@ -1,0 +1,271 @@
+/* The part of swarmtest that lives in the program under test; `swarmtest cc` links it in.
+
+   Every block of the program calls one of the two callbacks below. A block that runs for the first
+   time in a test is appended to a list in memory shared with swarmtest, and marked in a map so that
+   it is appended once: reading and clearing a test's hits costs in proportion to the hits. Shared
+   memory outlives the program, so a crash or a kill loses nothing.
+
+   Every executable and shared library has its own copy (all symbols are hidden) and its own range
+   of slots, claimed in a table in the shared memory the first time it is loaded. Slot 0 is none.
+
+   Without swarmtest's environment variables the program runs as if this file were not there.
+
+   The layout is known to fast.py as well, the fork server's messages to fork_server.py. */
+
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#if defined __x86_64__ && __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#define CAN_SILENCE 1
+#else
+#define CAN_SILENCE 0
+#endif
+
+#pragma GCC visibility push(hidden)
+
+__attribute__((used)) static const char marker[] = "swarmtest native runtime 1";
+
+/* ---- the shared memory ---- */
+
+enum { MODULES = 64, PATH_LENGTH = 480, HEADER_SIZE = 1 << 16 };
+enum { FREE, CLAIMED, READY };
+enum { CALL_SITES = 1, GUARDS = 2 };
+
+struct module {
+    uint32_t state;
+    uint32_t kind;
+    uint32_t first; /* slot */
+    uint32_t count; /* of slots */
+    uint64_t text;  /* link-time address of the code */
+    uint64_t reserved;
+    char path[PATH_LENGTH];
+};
+
+struct header {
+    uint32_t slots;
+    uint32_t hits;     /* entries in the list */
+    uint32_t attached; /* modules loaded since swarmtest last set this to 0 */
+    uint32_t next;     /* first slot that no module has */
+    uint32_t no_room;  /* a module found no free slots */
+    uint32_t reserved[11];
+    struct module modules[MODULES];
+};
+
+_Static_assert(sizeof(struct header) <= HEADER_SIZE, "the header has its place");
+
+static struct header *header;
+static uint8_t *map;      /* per slot: has it been hit */
+static uint32_t *list;    /* the slots hit, in order */
+static uint32_t *offsets; /* per slot of a guard: where in the code it lies */
+
+static int attach(void) {
+    const char *path = getenv("SWARMTEST_MAP");
+    if (header || !path) return header != NULL;
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0) return 0;
+    off_t size = lseek(file, 0, SEEK_END);
+    char *memory = size < HEADER_SIZE ? MAP_FAILED
+                 : mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (memory == MAP_FAILED) return 0;
+    size_t slots = ((struct header *)memory)->slots;
+    map = (uint8_t *)memory + HEADER_SIZE;
+    list = (uint32_t *)(map + slots);
+    offsets = list + slots;
+    header = (struct header *)memory;
+    __atomic_fetch_add(&header->attached, 1, __ATOMIC_RELAXED);
+    return 1;
+}
+
+/* ---- this module ---- */
+
+static struct {
+    uintptr_t bias; /* run-time minus link-time addresses */
+    uintptr_t text;
+    size_t size;
+    int is_executable;
+    char path[PATH_LENGTH];
+} self;
+
+static int find_self(struct dl_phdr_info *info, size_t size, void *place) {
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + segment->p_vaddr;
+        if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X)) continue;
+        if ((uintptr_t)place < start || (uintptr_t)place >= start + segment->p_memsz) continue;
+        self.bias = info->dlpi_addr;
+        self.text = segment->p_vaddr;
+        self.size = segment->p_memsz;
+        self.is_executable = !info->dlpi_name || !*info->dlpi_name;
+        char resolved[PATH_MAX];
+        const char *name = self.is_executable ? "/proc/self/exe" : info->dlpi_name;
+        if (realpath(name, resolved) && strlen(resolved) < PATH_LENGTH)
+            strcpy(self.path, resolved); /* else it stays empty, and swarmtest says so */
+        return 1;
+    }
+    return 0;
+}
+
+static void know_self(void) {
+    if (!self.size) dl_iterate_phdr(find_self, (void *)(uintptr_t)know_self);
+}
+
+static int is_ready(struct module *module) {
+    for (int patience = 0; patience < 1000; patience++) {
+        uint32_t state = __atomic_load_n(&module->state, __ATOMIC_ACQUIRE);
+        if (state != CLAIMED) return state == READY;
+        sched_yield();
+    }
+    return 0; /* whoever claimed it was killed while it did */
+}
+
+static void publish(struct module *module) {
+    __atomic_store_n(&module->state, READY, __ATOMIC_RELEASE);
+}
+
+/* This module's entry in the table; a new one is CLAIMED, and its owner has to publish it. */
+static struct module *claim(uint32_t kind, uint32_t count) {
+    for (int i = 0; i < MODULES; i++) {
+        struct module *module = &header->modules[i];
+        uint32_t expected = FREE;
+        if (__atomic_compare_exchange_n(&module->state, &expected, CLAIMED, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
+            uint64_t first = __atomic_fetch_add(&header->next, count, __ATOMIC_RELAXED);
+            if (first + count > header->slots) break;
+            module->kind = kind;
+            module->first = (uint32_t)first;
+            module->count = count;
+            module->text = self.text;
+            memcpy(module->path, self.path, PATH_LENGTH);
+            return module;
+        }
+        if (is_ready(module) && module->kind == kind && module->count == count
+            && strncmp(module->path, self.path, PATH_LENGTH) == 0)
+            return module;
+    }
+    header->no_room = 1;
+    return NULL;
+}
+
+/* ---- the callbacks ---- */
+
+/* A block calls once in a process: its call is then overwritten with a no-operation, or tight loops
+   would take twice their time. This process's copy of the code is its own, so neither the file nor
+   the next test sees it. Only while there is one thread: no other may be executing what is
+   overwritten. */
+static int may_silence;
+
+__attribute__((noinline)) static void silence(unsigned char *after_call, uintptr_t callback) {
+    (void)after_call, (void)callback;
+#if CAN_SILENCE
+    static const unsigned char nop[5] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
+    unsigned char *call = after_call - sizeof nop;
+    int32_t distance;
+    if (!__libc_single_threaded) return;
+    memcpy(&distance, call + 1, sizeof distance);
+    if (*call == 0xe8 && (uintptr_t)after_call + (uintptr_t)(intptr_t)distance == callback)
+        memcpy(call, nop, sizeof nop);
+#endif
+}
+
+static void allow_silence(void) {
+#if CAN_SILENCE
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t start = (self.bias + self.text) & -page;
+    uintptr_t end = self.bias + self.text + self.size;
+    may_silence = mprotect((void *)start, end - start, PROT_READ | PROT_WRITE | PROT_EXEC) == 0;
+#endif
+}
+
+/* List before map: killed in between, a slot is listed twice, which does no harm; the other way
+   round it would stay marked and never be listed again. */
+static inline void hit(uint32_t slot, void *after_call, uintptr_t callback) {
+    if (may_silence) silence(after_call, callback);
+    if (__atomic_load_n(&map[slot], __ATOMIC_RELAXED)) return;
+    uint32_t place = __atomic_fetch_add(&header->hits, 1, __ATOMIC_RELAXED);
+    if (place < header->slots) list[place] = slot;
+    __atomic_store_n(&map[slot], 1, __ATOMIC_RELEASE);
+}
+
+#ifndef __clang__ /* GCC knows no guards: a slot is the place of the call in the code */
+static uintptr_t call_text;
+static uintptr_t call_slots;
+static uint32_t call_first;
+
+void __sanitizer_cov_trace_pc(void) {
+    /* A call takes at least four bytes, so no two share a slot. */
+    void *after_call = __builtin_return_address(0);
+    uintptr_t slot = ((uintptr_t)after_call - call_text) >> 2;
+    if (slot < call_slots)
+        hit(call_first + (uint32_t)slot, after_call, (uintptr_t)__sanitizer_cov_trace_pc);
+}
+
+static void claim_call_sites(void) {
+    struct module *module = claim(CALL_SITES, (uint32_t)(self.size >> 2) + 1);
+    if (!module) return;
+    publish(module);
+    call_text = self.bias + self.text;
+    call_first = module->first;
+    call_slots = module->count;
+}
+#endif
+
+static struct module *guards;
+
+void __sanitizer_cov_trace_pc_guard(uint32_t *guard) {
+    if (!*guard) return;
+    hit(*guard, __builtin_return_address(0), (uintptr_t)__sanitizer_cov_trace_pc_guard);
+}
+
+void __sanitizer_cov_trace_pc_guard_init(uint32_t *start, uint32_t *stop) {
+    if (start == stop || *start || !attach()) return;
+    know_self();
+    guards = claim(GUARDS, (uint32_t)(stop - start));
+    if (!guards) return;
+    for (uint32_t i = 0; start + i < stop; i++) start[i] = guards->first + i;
+}
+
+void __sanitizer_cov_pcs_init(const uintptr_t *start, const uintptr_t *stop) {
+    if (!guards || guards->state != CLAIMED) return;
+    uint32_t *offset = offsets + guards->first;
+    for (const uintptr_t *entry = start; entry < stop; entry += 2)
+        *offset++ = (uint32_t)(entry[0] - self.bias - self.text);
+    publish(guards);
+}
+
+#include "runtime_server.c"
+
+/* ---- before main ---- */
+
+__attribute__((constructor(101))) static void begin(void) {
+    if (!attach()) return;
+    know_self();
+#ifndef __clang__
+    claim_call_sites();
+#endif
+    /* A process that runs several tests has to call again in each. */
+    if (!read_orders() || server.per_process < 2) allow_silence();
+}
+
+/* Last of the constructors (this file is last on the linker's line), just before main. */
+__attribute__((constructor)) static void serve_before_main(void) {
+    if (!read_orders() || server.per_process) return;
+    know_self();
+    if (self.is_executable) serve();
+}
+
+#pragma GCC visibility pop

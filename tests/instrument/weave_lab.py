@@ -1,0 +1,301 @@
+"""A small program, run once as it is under coverage.py and once with probes, to be compared."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import json
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+from types import CodeType, FrameType
+from typing import Any
+
+import coverage
+
+from swarmtest.instrument import live
+from swarmtest.instrument.paths import blocks_of
+from swarmtest.instrument.tally import arc_of
+from swarmtest.instrument.weave import weave
+from swarmtest.instrument.woven import WovenFile
+from swarmtest.targets import Catalogue, Source, Target
+
+KINDS = (
+    ("line",),
+    ("branch",),
+    ("line", "branch"),
+    ("line", "path"),
+    ("line", "predicate"),
+    ("line", "block", "branch", "predicate", "path", "prime", "du"),
+)
+"""Which probes there are depends on the kinds, so each program is tried with several."""
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What somebody who calls the program can observe."""
+
+    result: str
+    places: tuple[Any, ...] = ()
+    """Of an exception: function, line and columns of each frame of the program."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Lines and branches, as coverage.py writes them."""
+
+    lines: frozenset[int]
+    branches: frozenset[tuple[int, int]]
+
+    def __or__(self, other: Reached) -> Reached:
+        return Reached(self.lines | other.lines, self.branches | other.branches)
+
+
+def outcome(call: Callable[[], Any], filename: str) -> Outcome:
+    """Call, and tell what came of it."""
+    try:
+        return Outcome(repr(call()))
+    except BaseException as error:
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == filename]
+        places = tuple((f.name, f.lineno, f.end_lineno, f.colno, f.end_colno) for f in frames)
+        said = [f"{type(e).__name__}: {e}" for e in _chain(error)]
+        return Outcome(" <- ".join(said), places)
+
+
+def _chain(error: BaseException | None) -> list[BaseException]:
+    found: list[BaseException] = []
+    while error is not None and error not in found:
+        found.append(error)
+        error = error.__cause__ or error.__context__
+    return found
+
+
+class Plain:
+    """The program as it is; `imported` and the calls are watched by coverage.py."""
+
+    def __init__(self, text: str, directory: Path) -> None:
+        self.file = directory / f"program_{next(_numbers)}.py"
+        self.file.write_text(text)
+        self.code = compile(text, str(self.file), "exec", dont_inherit=True)
+        self._one_liners = _definitions_in_one_line(text)
+        self.namespace: dict[str, Any] = {"__name__": self.file.stem}
+        self.known = Reached(frozenset(), frozenset())
+        """Everything that could be reached."""
+        _, self.imported = self._watched(lambda: exec(self.code, self.namespace))
+
+    def call(self, given: Any) -> tuple[Outcome, Reached]:
+        """Call `run`, and tell what was reached."""
+        run = self.namespace["run"]
+        return self._watched(lambda: run(given))
+
+    def outcome(self, given: Any) -> Outcome:
+        """Call `run` unwatched."""
+        return outcome(lambda: self.namespace["run"](given), str(self.file))
+
+    def _watched(self, call: Callable[[], Any]) -> tuple[Outcome, Reached]:
+        watcher = coverage.Coverage(
+            data_file=None, branch=True, config_file=False, include=[str(self.file)], messages=False
+        )
+        watcher.set_option("report:exclude_lines", [])
+        watcher.set_option("report:partial_branches", [])
+        watcher.set_option("run:disable_warnings", ["no-data-collected", "module-not-imported"])
+        before = sys.gettrace()
+        watcher.start()
+        try:
+            done = outcome(call, str(self.file))
+        finally:
+            watcher.stop()
+            sys.settrace(before)
+        with tempfile.NamedTemporaryFile(dir=self.file.parent) as out:
+            if str(self.file) not in watcher.get_data().measured_files():
+                return done, Reached(frozenset(), frozenset())
+            watcher.json_report([str(self.file)], outfile=out.name)
+            (told,) = json.loads(Path(out.name).read_text())["files"].values()
+        reached = Reached(
+            frozenset(told["executed_lines"]), self._arcs(told["executed_branches"])
+        )
+        missed = Reached(frozenset(told["missing_lines"]), self._arcs(told["missing_branches"]))
+        self.known = reached | missed
+        return done, reached
+
+    def _arcs(self, told: list[list[int]]) -> frozenset[tuple[int, int]]:
+        return frozenset((a, b) for a, b in told if a not in self._one_liners)
+
+
+def _definitions_in_one_line(text: str) -> set[int]:
+    """There coverage.py takes "defines it" and "runs it" for two ways out of a decision."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)]
+    return {node.lineno for node in nodes if node.lineno == node.body[0].lineno}
+
+
+class Woven:
+    """The same program with probes in it."""
+
+    def __init__(self, text: str, filename: str, kinds: Sequence[str]) -> None:
+        self.filename = filename
+        self.kinds = tuple(kinds)
+        source = Source(f"woven_{next(_numbers)}.py", text)
+        self.code, self.plan = weave(text, filename, source.id, self.kinds)
+        self.cells = live.cells_of(source.id, len(self.plan.probes))
+        self.catalogue = Catalogue()
+        self.file = WovenFile(source, filename, self.plan, self.cells)
+        self.file.enrol(self.catalogue)
+        self.known = reached_by(self.catalogue.targets)
+        self.at_import = reached_by([t for t in self.catalogue.targets if not t.function])
+        self.namespace: dict[str, Any] = {"__name__": Path(filename).stem}
+        self.file.reset()
+        outcome(lambda: exec(self.code, self.namespace), filename)
+        self.imported = reached_by(self._hit())
+
+    def call(self, given: Any) -> tuple[Outcome, list[Target]]:
+        """Call `run`, and tell what was reached."""
+        self.file.reset()
+        done = outcome(lambda: self.namespace["run"](given), self.filename)
+        return done, self._hit()
+
+    def _hit(self) -> list[Target]:
+        inside, outside = self.file.numbers(self.file.state())
+        return [self.catalogue.targets[number] for number in sorted(inside | outside)]
+
+    @property
+    def function_names(self) -> set[str]:
+        """The functions that have paths."""
+        return {f"{f.name}:{f.line}" for f in self.plan.functions if f.outline}
+
+    def spans_of(self, name: str) -> list[tuple[int, int]]:
+        """The first and last lines of the blocks of a function, without its entry."""
+        (function,) = [f for f in self.plan.functions if f"{f.name}:{f.line}" == name]
+        return [block[:2] for block in function.outline[0][1:]]
+
+    def block_lines(self) -> list[tuple[str, list[tuple[int, int]]]]:
+        """The paths of the last call: the function's name, and the blocks as spans of lines."""
+        found = []
+        for path in self.cells.paths:
+            function = self.plan.functions[ord(path[0])]
+            blocks = blocks_of(function.outline, path[1:])
+            found.append((f"{function.name}:{function.line}", [function.outline[0][b][:2] for b in blocks]))
+        return found
+
+
+def reached_by(targets: Sequence[Target]) -> Reached:
+    """The lines and branches among targets."""
+    return Reached(
+        frozenset(t.line for t in targets if t.kind == "line"),
+        frozenset(arc_of(t) for t in targets if t.kind == "branch"),
+    )
+
+
+def traced_lines(code: CodeType, run: Callable[[], Any]) -> list[tuple[str, list[int]]]:
+    """Each call's function and lines, in order: an oracle that shares nothing with coverage.py."""
+    calls: list[tuple[str, list[int]]] = []
+
+    def on_call(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename != code.co_filename or event != "call":
+            return None
+        lines: list[int] = []
+        calls.append((f"{frame.f_code.co_qualname}:{frame.f_code.co_firstlineno}", lines))
+
+        def on_line(frame: FrameType, event: str, _: Any) -> Any:
+            if event == "line":
+                lines.append(frame.f_lineno)
+            return on_line
+
+        return on_line
+
+    before = sys.gettrace()
+    sys.settrace(on_call)
+    try:
+        outcome(run, code.co_filename)
+    finally:
+        sys.settrace(before)
+    return calls
+
+
+def exits_by_exception(code: CodeType, run: Callable[[], Any]) -> set[tuple[int, int]]:
+    """(line, -first line of the code) for each call that an exception ended."""
+    found: set[tuple[int, int]] = set()
+
+    def on_call(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename != code.co_filename or event != "call":
+            return None
+        before = ""
+
+        def on_line(frame: FrameType, event: str, _: Any) -> Any:
+            nonlocal before
+            if event == "return" and before == "exception":
+                found.add((frame.f_lineno, -frame.f_code.co_firstlineno))
+            before = event
+            return on_line
+
+        return on_line
+
+    before = sys.gettrace()
+    sys.settrace(on_call)
+    try:
+        outcome(run, code.co_filename)
+    finally:
+        sys.settrace(before)
+    return found
+
+
+def differences(
+    text: str, inputs: Sequence[Any], directory: Path, kinds: Sequence[Sequence[str]] = KINDS
+) -> list[str]:
+    """Everything in which a program with probes differs from the same program without."""
+    text = dedent(text).lstrip("\n")
+    found: list[str] = []
+
+    def same(what: str, ours: Any, theirs: Any) -> None:
+        if ours != theirs:
+            if isinstance(ours, frozenset):
+                ours, theirs = sorted(ours - theirs), sorted(theirs - ours)
+                found.append(f"{what}: only with probes {ours}, only without {theirs}")
+            else:
+                found.append(f"{what}: with probes {ours}, without {theirs}")
+
+    plain = Plain(text, directory)
+    expected = [plain.call(given) for given in inputs]
+    one_liners = _definitions_in_one_line(text)
+    for chosen in kinds:
+        woven = Woven(text, str(plain.file), chosen)
+        if "line" in chosen:
+            same(f"{chosen} all lines", woven.known.lines, plain.known.lines)
+            same(f"{chosen} lines at import", woven.imported.lines, plain.imported.lines)
+        if "branch" in chosen:
+            same(f"{chosen} all branches", woven.known.branches, plain.known.branches)
+            same(f"{chosen} branches at import", woven.imported.branches, plain.imported.branches)
+        for given, (end, reached) in zip(inputs, expected, strict=True):
+            done, hit = woven.call(given)
+            case = f"{chosen} run({given!r})"
+            same(f"{case} outcome", done, end)
+            ours = reached_by(hit)
+            if "line" in chosen:
+                # What runs at import (the line of a lambda, of a def in one line) is no test's.
+                ours_only = ours.lines - woven.at_import.lines
+                same(f"{case} lines", ours_only, reached.lines - woven.at_import.lines)
+            if "branch" in chosen:
+                same(f"{case} branches", ours.branches, reached.branches)
+            if "block" in chosen and "line" in chosen:
+                found.extend(_wrong_blocks(case, hit, ours.lines, woven, one_liners))
+    return found
+
+
+def _wrong_blocks(
+    case: str, hit: list[Target], lines: frozenset[int], woven: Woven, one_liners: set[int]
+) -> list[str]:
+    """A block is hit if and only if its first line is."""
+    found = []
+    for target in woven.catalogue.targets:
+        if target.kind == "block":
+            first, last = map(int, target.name.rpartition(":")[2].split("-"))
+            inside = [n for n in range(first, last + 1) if n in woven.known.lines]
+            if inside and inside[0] not in one_liners and (inside[0] in lines) != (target in hit):
+                found.append(f"{case} block {first}-{last}: {target in hit}")
+    return found
