@@ -33,6 +33,7 @@ class Sender:
         self._events = Catalogue()
         self._catalogues: list[Catalogue] = []
         self._keys: dict[int, list[int]] = {}
+        self._arrays: dict[int, np.ndarray[Any, np.dtype[np.uint64]]] = {}
         self._named: dict[tuple[str, ...], bytes] = {}
         self._told_sources: set[str] = set()
         self._told: dict[int, int] = {}
@@ -54,12 +55,22 @@ class Sender:
         return known
 
     def _translate(self, hits: Hits) -> bytes:
-        keys = np.array(self._all_keys(hits.catalogue), dtype="<u8")
+        keys = self._key_array(hits.catalogue)
         if len(self._sets) >= _REMEMBERED:
             self._sets.clear()
         told: bytes = keys[np.frombuffer(hits.numbers, "<u4")].tobytes()
         self._sets[id(hits.catalogue), hits.numbers] = told
         return told
+
+    def _key_array(self, catalogue: Catalogue) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        known = self._arrays.get(id(catalogue))
+        if known is None or len(known) < len(catalogue.targets):
+            keys = self._all_keys(catalogue)
+            start = 0 if known is None else len(known)
+            new = np.array(keys[start:], dtype="<u8")
+            known = new if known is None else np.concatenate([known, new])
+            self._arrays[id(catalogue)] = known
+        return known
 
     def _all_keys(self, catalogue: Catalogue) -> list[int]:
         keys = self._keys.get(id(catalogue))

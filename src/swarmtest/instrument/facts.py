@@ -3,7 +3,7 @@
 A probe does not stand at every statement. Of a suite (the statements under one header), the ones
 that were begun are always the first few: so "the last one was begun" implies that all were, and
 "the first one was begun" implies that its header was. A `Plan` holds these implications for one
-file: a *fact* is a number; it has the facts that it implies at once, and the targets that it hits.
+file: a *fact* is a number; it has the fact that it implies at once, and the targets that it hits.
 Probes, raised exceptions and paths each stand for facts; the rest follows.
 
 A plan is plain data (it is kept on disk beside the code that it belongs to).
@@ -11,7 +11,6 @@ A plan is plain data (it is kept on disk beside the code that it belongs to).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,7 +43,8 @@ class Function:
 class Plan:
     """The facts of one file."""
 
-    implies: list[tuple[int, ...]] = field(default_factory=list)
+    implies: list[int] = field(default_factory=list)
+    """For each fact the one that follows from it at once; -1 for none."""
     targets: list[tuple[str, str, int, int, str]] = field(default_factory=list)
     """(kind, name after the file, line, function, content hash)."""
     hits: list[tuple[int, ...]] = field(default_factory=list)
@@ -54,9 +54,10 @@ class Plan:
     functions: list[Function] = field(default_factory=list)
     kinds: tuple[str, ...] = ()
     _known: dict[tuple[str, str], int] = field(default_factory=dict)
+    _masks: dict[int, int] = field(default_factory=dict)
 
-    def fact(self, *implied: int) -> int:
-        """A new fact."""
+    def fact(self, implied: int = -1) -> int:
+        """A new fact, and what follows from it."""
         self.implies.append(implied)
         self.hits.append(())
         return len(self.implies) - 1
@@ -73,18 +74,18 @@ class Plan:
             self.targets.append(target)
         self.hits[fact] += (number,)
 
-    def targets_of(self, facts: Iterable[int]) -> set[int]:
-        """All targets that these facts hit, at once or through what they imply."""
-        seen: set[int] = set()
-        left = list(facts)
-        found: set[int] = set()
-        while left:
-            fact = left.pop()
-            if fact not in seen:
-                seen.add(fact)
-                found.update(self.hits[fact])
-                left.extend(self.implies[fact])
-        return found
+    def mask(self, fact: int) -> int:
+        """All targets that a fact hits, at once or through what it implies: a bit for each."""
+        chain = []
+        while fact >= 0 and fact not in self._masks:
+            chain.append(fact)
+            fact = self.implies[fact]
+        mask = self._masks[fact] if fact >= 0 else 0
+        for one in reversed(chain):
+            for target in self.hits[one]:
+                mask |= 1 << target
+            self._masks[one] = mask
+        return mask
 
     def to_plain(self) -> Any:
         """The plan as data that `marshal` can write."""

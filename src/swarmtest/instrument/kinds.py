@@ -18,6 +18,9 @@ KINDS = {
 ON_PATHS = frozenset({"path", "prime", "du"})
 """Kinds that need the whole way through each function."""
 
+WITH_PROBES = frozenset({"line", "block", "branch"})
+"""Kinds that follow from which statements were begun. Their targets are known beforehand."""
+
 DEFAULT_KINDS = ("line",)
 
 

@@ -16,11 +16,14 @@ from importlib.machinery import ModuleSpec, SourceFileLoader, SourcelessFileLoad
 from types import CodeType, ModuleType
 from typing import Any
 
+import numpy as np
+
 from swarmtest.errors import UserError
 from swarmtest.instrument.facts import Plan
 from swarmtest.instrument.scope import shown_path
 from swarmtest.instrument.syntax import logical_lines
 from swarmtest.instrument.weave import weave
+from swarmtest.instrument.woven import Reached
 from swarmtest.targets import Catalogue, Source, Target
 
 _TOOL_IDS = (2, 5, 0)
@@ -65,12 +68,17 @@ class MonitoredFile:
         """What was executed, as something that can be looked up."""
         return frozenset(self.seen)
 
-    def numbers(self, state: Any) -> tuple[set[int], set[int]]:
-        """The targets of a state: those that tests reach, and those that imports reach."""
+    def found(self) -> list[int]:
+        """Nothing but lines can be seen."""
+        return []
+
+    def reached(self, state: Any) -> Reached:
+        """The targets of a state."""
         lines = {self._starts.get(line, line) for line in state}
         found = {self._numbers[line] for line in lines if line in self._numbers}
         outside = found & self._at_import
-        return found - outside, outside
+        inside = found - outside
+        return Reached(np.array(sorted(inside), np.uint32), np.array(sorted(outside), np.uint32))
 
 
 def _with_source(source: Source, path: str) -> list[Found]:

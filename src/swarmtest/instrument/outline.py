@@ -1,16 +1,19 @@
 """The outline of a function: its basic blocks, nested as its statements are.
 
-Paths are told by probes as strings of symbols, one for each way that a decision took. The outline
-says which symbol stands for which way, and so lets a string be read back as blocks
-(`swarmtest.instrument.paths`). Block 0 is the entry, which defines the parameters.
+Paths are told by probes as strings of symbols. Ways into a suite have one: the body of an ``if`` or
+a loop, a ``case``, an ``except``; the other way (no ``else``, or its suite; the end of a loop)
+shows by the absence of that symbol, because a decision is not met again without another symbol in
+between: every cycle goes through the body of a loop. The outline says which symbol stands for which
+way, and so lets a string be read back as blocks (`swarmtest.instrument.paths`). Block 0 is the
+entry, which defines the parameters.
 
 As plain data, a suite is a list of items:
 
 - ``("run", block)``: statements without a decision
 - ``("jump", block, how)``: the same, ending in ``return``, ``raise``, ``break`` or ``continue``
-- ``("if", block, symbol, suite, symbol, suite)``
-- ``("loop", block, symbol, body, symbol, else suite)``; the second symbol is empty for endless ones
-- ``("match", block, [(symbol, suite), ...], symbol of no match or "")``
+- ``("if", block, symbol, suite, else suite)``
+- ``("loop", block, symbol, body, else suite, "endless" or "")``
+- ``("match", block, [(symbol, suite), ...], "always" or "")``: whether some case always matches
 - ``("with", block, body)``
 - ``("try", body, [(symbol, suite), ...], else suite, finally suite)``
 """
@@ -81,11 +84,11 @@ class Outline:
         match node:
             case ast.If():
                 then = self._symbol(node, 0), self._suite(node.body)
-                return ("if", block, *then, self._symbol(node, 1), self._suite(node.orelse))
+                return ("if", block, *then, self._suite(node.orelse))
             case ast.While() | ast.For() | ast.AsyncFor():
                 body = self._symbol(node, 0), self._suite(node.body)
-                done = "" if is_endless(node) else self._symbol(node, 1)
-                return ("loop", block, *body, done, self._suite(node.orelse))
+                ends = "endless" if is_endless(node) else ""
+                return ("loop", block, *body, self._suite(node.orelse), ends)
             case ast.With() | ast.AsyncWith():
                 return ("with", block, self._suite(node.body))
             case ast.Match():
@@ -93,9 +96,8 @@ class Outline:
                     (self._symbol(node, i), self._suite(case.body))
                     for i, case in enumerate(node.cases)
                 ]
-                all_matched = is_irrefutable(node.cases[-1])
-                none = "" if all_matched else self._symbol(node, len(node.cases))
-                return ("match", block, cases, none)
+                always = "always" if is_irrefutable(node.cases[-1]) else ""
+                return ("match", block, cases, always)
         return None
 
     def _try(self, node: ast.Try | ast.TryStar) -> Any:

@@ -1,15 +1,17 @@
 """Reading paths back: from a string of symbols to the blocks of one call.
 
-An exception is not a symbol: it shows as a symbol that does not fit, which belongs to a handler
-further out, or as the end. A block in which an exception was raised counts as passed.
+An exception is noted in the string, with the line it came from, by every region that it leaves: the
+body of a ``try`` or ``with`` (and the other suites of a ``try`` that has a ``finally``), and the
+function. The reader goes on until it is in the block with that line, and out from there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
-from swarmtest.instrument.snippets import ENDED_BY_EXCEPTION
+from swarmtest.instrument.snippets import RAISED_MARK
 
 EXIT = -1
 """Stands for leaving the function, in successors."""
@@ -17,27 +19,38 @@ EXIT = -1
 
 def blocks_of(outline: Any, symbols: str) -> list[int]:
     """The blocks that a call passed, from its entry on."""
-    reader = _Reader(symbols)
+    reader = _Reader(outline[0], symbols)
     reader.suite(outline[1])
     return reader.passed
 
 
 class _Reader:
-    def __init__(self, symbols: str) -> None:
+    def __init__(self, blocks: Sequence[Any], symbols: str) -> None:
+        self._blocks = blocks
         self._symbols = symbols
         self._at = 0
-        self._handlers: list[str] = []
         self.passed = [0]
 
-    @property
-    def _next(self) -> str:
-        return self._symbols[self._at : self._at + 1]
-
     def _took(self, symbol: str) -> bool:
-        if symbol and self._next == symbol:
+        if self._symbols.startswith(symbol, self._at):
             self._at += 1
             return True
         return False
+
+    def _raised_line(self) -> int:
+        """The line of the exception that is noted next; 0 if something else comes next."""
+        if not self._symbols.startswith(RAISED_MARK, self._at):
+            return 0
+        return int(self._symbols[self._at + 1 : self._symbols.index(RAISED_MARK, self._at + 1)])
+
+    def _raises_in(self, block: int) -> bool:
+        line = self._raised_line()
+        return bool(line) and self._blocks[block][0] <= line <= self._blocks[block][1]
+
+    def _pass(self, block: int) -> bool:
+        """Pass a block; whether it was left by an exception."""
+        self.passed.append(block)
+        return self._raises_in(block)
 
     def suite(self, items: Sequence[Any]) -> str:
         """How a suite was left: ``next``, ``return``, ``raise``, ``break`` or ``continue``."""
@@ -47,61 +60,84 @@ class _Reader:
                 return str(how)
         return "next"
 
+    def _region(self, items: Sequence[Any]) -> tuple[str, int]:
+        """A suite that notes the exceptions which leave it; also the line of one."""
+        how = self.suite(items)
+        line = self._raised_line() if how == "raise" else 0
+        if line:
+            self._at = self._symbols.index(RAISED_MARK, self._at + 1) + 1
+        return how, line
+
     def _run(self, block: int) -> str:
-        self.passed.append(block)
-        return "next"
+        return "raise" if self._pass(block) else "next"
 
     def _jump(self, block: int, how: str) -> str:
-        self.passed.append(block)
-        return how
+        return "raise" if self._pass(block) else how
 
-    def _if(self, block: int, then: str, body: Any, other: str, orelse: Any) -> str:
-        self.passed.append(block)
-        if self._took(then):
-            return self.suite(body)
-        return self.suite(orelse) if self._took(other) else "raise"
+    def _if(self, block: int, then: str, body: Any, orelse: Any) -> str:
+        if self._pass(block):
+            return "raise"
+        return self.suite(body if self._took(then) else orelse)
 
-    def _loop(self, block: int, again: str, body: Any, done: str, orelse: Any) -> str:
+    def _loop(self, block: int, again: str, body: Any, orelse: Any, ends: str) -> str:
         while True:
-            self.passed.append(block)
+            if self._pass(block):
+                return "raise"
             if not self._took(again):
-                return self.suite(orelse) if self._took(done) else "raise"
+                return "raise" if ends else self.suite(orelse)
             how = self.suite(body)
             if how == "break":
                 return "next"
             if how not in ("next", "continue"):
                 return how
 
-    def _match(self, block: int, cases: Any, none: str) -> str:
-        self.passed.append(block)
+    def _match(self, block: int, cases: Any, _always: str) -> str:
+        if self._pass(block):
+            return "raise"
         for symbol, body in cases:
             if self._took(symbol):
                 return self.suite(body)
-        return "next" if self._took(none) else "raise"
+        return "next"
 
     def _with(self, block: int, body: Any) -> str:
-        self.passed.append(block)
-        how = self.suite(body)
-        if how == "raise" and not self._goes_to_a_handler():
-            return "next"  # the context manager swallowed it
-        return how
-
-    def _goes_to_a_handler(self) -> bool:
-        return self._next == ENDED_BY_EXCEPTION or any(
-            self._next and self._next in symbols for symbols in self._handlers
-        )
+        if self._pass(block):
+            return "raise"
+        how, line = self._region(body)
+        if how != "raise":
+            return "raise" if self._raises_in(block) else how
+        # An exception that goes on is noted again further out; one that was swallowed is not.
+        return "raise" if self._raised_line() == line else "next"
 
     def _try(self, body: Any, handlers: Any, orelse: Any, final: Any) -> str:
-        self._handlers.append("".join(symbol for symbol, _ in handlers))
-        how = self.suite(body)
-        self._handlers.pop()
-        caught = next((suite for symbol, suite in handlers if self._took(symbol)), None)
-        if caught is not None:
-            how = self.suite(caught)
-        elif how == "next":
-            how = self.suite(orelse)
+        how, _ = self._region(body)
+        then = orelse if how == "next" else None
+        for symbol, handler in handlers:
+            if how == "raise" and self._took(symbol):
+                then = handler
+                break
+        if then is not None:
+            how = self._region(then)[0] if final else self.suite(then)
         ending = self.suite(final)
         return how if ending == "next" else ending
+
+
+def entered_lines(outline: Any) -> dict[int, str]:
+    """For each symbol the line of the block that its way leads to: for `str.translate`."""
+    blocks, body = outline
+    table: dict[int, str] = {ord(RAISED_MARK): "!"}
+
+    def walk(part: Any) -> None:
+        """Ways are pairs of a symbol and a suite, wherever they stand in the outline."""
+        if isinstance(part, str | int):
+            return
+        for symbol, suite in pairwise(part):
+            if isinstance(symbol, str) and len(symbol) == 1 and isinstance(suite, list):
+                table[ord(symbol)] = f"{blocks[min(_blocks_in(suite))][0]} "
+        for inner in part:
+            walk(inner)
+
+    walk(body)
+    return table
 
 
 def successors(outline: Any) -> list[list[int]]:
@@ -141,24 +177,25 @@ class _Graph:
         return set()
 
     def _if(
-        self, before: set[int], jumps: Any, block: int, _t: str, body: Any, _o: str, orelse: Any
+        self, before: set[int], jumps: Any, block: int, _then: str, body: Any, orelse: Any
     ) -> set[int]:
         here = self._enter(before, block)
         return self.suite(body, here, jumps) | self.suite(orelse, here, jumps)
 
     def _loop(
-        self, before: set[int], jumps: Any, block: int, _a: str, body: Any, done: str, orelse: Any
+        self, before: set[int], jumps: Any, block: int, _again: str, body: Any, *rest: Any
     ) -> set[int]:
+        orelse, ends = rest
         here = self._enter(before, block)
         own: dict[str, set[int]] = {**jumps, "break": set(), "continue": set()}
         again = self.suite(body, here, own) | own["continue"]
         self._enter(again, block)
-        out = self.suite(orelse, here, jumps) if done else set()
+        out = set() if ends else self.suite(orelse, here, jumps)
         return out | own["break"]
 
-    def _match(self, before: set[int], jumps: Any, block: int, cases: Any, none: str) -> set[int]:
+    def _match(self, before: set[int], jumps: Any, block: int, cases: Any, always: str) -> set[int]:
         here = self._enter(before, block)
-        out = set(here) if none else set()
+        out = set() if always else set(here)
         for _, body in cases:
             out |= self.suite(body, here, jumps)
         return out

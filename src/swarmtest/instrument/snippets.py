@@ -18,8 +18,8 @@ CELLS = (HITS, RAISED, STATES, PATHS)
 _ERROR = "__swarm_error__"
 _PATH = "__swarm_path__"
 _STATE = "__swarm_state__"
-ENDED_BY_EXCEPTION = "\0"
-"""The symbol that closes the path of a call which an exception ended."""
+RAISED_MARK = "\0"
+"""What stands before and after the line of an exception in a path."""
 
 
 def located(nodes: list[ast.stmt], place: ast.AST) -> list[ast.stmt]:
@@ -95,24 +95,31 @@ def handler(statements: list[ast.stmt], named: bool) -> ast.ExceptHandler:
     return ast.ExceptHandler(_load("BaseException"), name, [*statements, ast.Raise()])
 
 
-def note_raised(function: int) -> list[ast.stmt]:
-    """``if error.__traceback__: raised[function, error.__traceback__.tb_lineno] = 1``."""
+def note_raised(function: int, lines: bool, path: bool) -> list[ast.stmt]:
+    """``if error.__traceback__: ...``: note the line that an exception came from.
+
+    For lines, ``raised[function, line] = 1``; for the path, the line between two marks.
+    """
     traceback = ast.Attribute(_load(_ERROR), "__traceback__", ast.Load())
     line = ast.Attribute(traceback, "tb_lineno", ast.Load())
-    key = ast.Tuple([ast.Constant(function), line], ast.Load())
-    return [ast.If(traceback, [_mark(RAISED, key)], [])]
+    notes: list[ast.stmt] = []
+    if lines:
+        notes.append(_mark(RAISED, ast.Tuple([ast.Constant(function), line], ast.Load())))
+    if path:
+        mark = ast.Constant(RAISED_MARK)
+        text = ast.JoinedStr([mark, ast.FormattedValue(line, -1, None), mark])
+        notes.append(ast.AugAssign(ast.Name(_PATH, ast.Store()), ast.Add(), text))
+    return [ast.If(traceback, notes, [])]
 
 
-def watched(body: list[ast.stmt], function: int) -> ast.stmt:
-    """A suite whose exceptions are noted with the line that they came from."""
-    return ast.Try(body, [handler(note_raised(function), named=True)], [], [])
+def watched(body: list[ast.stmt], notes: list[ast.stmt]) -> ast.stmt:
+    """A suite whose exceptions are noted (`note_raised`), and go on."""
+    return ast.Try(body, [handler(notes, named=True)], [], [])
 
 
 def traced(body: list[ast.stmt], function: int) -> list[ast.stmt]:
     """A function's body whose path is noted, however it is left."""
-    seen = handler([*note_raised(function), step_path(ENDED_BY_EXCEPTION)], named=True)
-    inner = ast.Try(body, [seen], [], [])
-    return [start_path(function), ast.Try([inner], [], [], [end_path()])]
+    return [start_path(function), ast.Try(body, [], [], [end_path()])]
 
 
 def prologue(file: str) -> ast.stmt:

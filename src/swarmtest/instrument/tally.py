@@ -18,11 +18,10 @@ from swarmtest.instrument.interchange import (
     write_coverage_data,
     write_lcov,
 )
+from swarmtest.instrument.kinds import WITH_PROBES
 from swarmtest.targets import Catalogue, Hits, Target
 
 _ARC = re.compile(r":(\d+)->(?:(\d+)|exit\((\d+)\))$")
-STATIC = ("line", "block", "branch")
-"""Kinds whose targets are all known beforehand, so that a share of them can be told."""
 
 
 @dataclass
@@ -77,7 +76,7 @@ class Tally:
         """
         parts = []
         for kind, (hit, known) in self.shares().items():
-            share = f" of {known} ({hit / known:.0%})" if kind in STATIC else ""
+            share = f" of {known} ({hit / known:.0%})" if kind in WITH_PROBES else ""
             parts.append(f"{kind} {hit}{share}")
         return ", ".join(parts) or "nothing was reached"
 

@@ -6,6 +6,7 @@ it: such targets are left out of a test's hits and kept in `outside`.
 
 from __future__ import annotations
 
+import array
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from swarmtest.instrument.hook import (
     is_extension,
     is_test_module,
 )
-from swarmtest.instrument.kinds import DEFAULT_KINDS, parse_kinds
+from swarmtest.instrument.kinds import DEFAULT_KINDS, WITH_PROBES, parse_kinds
 from swarmtest.instrument.monitoring import Monitor, MonitoredFile, monitoring_is_possible
 from swarmtest.instrument.scope import Scope, parse_scope
 from swarmtest.instrument.woven import WovenFile
@@ -120,6 +121,7 @@ class Coverage:
         self.options.check()
         self._scope = self.options.scope()
         self._monitor: Monitor | None = None
+        self._finds = bool(set(self.options.kinds) - WITH_PROBES)
         self._hook = Hook(self._scope, self._loader_for)
 
     # Installation
@@ -250,18 +252,30 @@ class Coverage:
         if self._pending:
             self._take_up()
         key = tuple([file.state() for file in self.files])
-        found = self._known.get(key)
-        if found is None:
-            found = self._remember(key)
-        return found
+        known = self._known.get(key)
+        if known is None:
+            known = self._read(key)
+        if self._finds:
+            found = [number for file in self.files for number in file.found()]
+            if found:
+                return _with_found(known, found)
+        return known
 
-    def _remember(self, key: tuple[Any, ...]) -> Hits:
-        numbers: set[int] = set()
+    def _read(self, key: tuple[Any, ...]) -> Hits:
+        parts = []
         for file, state in zip(self.files, key, strict=True):
-            inside, outside = file.numbers(state)
-            numbers |= inside
-            self.outside |= outside
+            inside, outside = file.reached(state)
+            parts.append(inside.tobytes())
+            if len(outside):
+                self.outside.update(outside.tolist())
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
-        found = self._known[key] = Hits.of(self.catalogue, numbers)
-        return found
+        # Files were enrolled in turn, so their numbers ascend.
+        hits = self._known[key] = Hits(self.catalogue, b"".join(parts))
+        return hits
+
+
+def _with_found(hits: Hits, found: list[int]) -> Hits:
+    """Hits with paths and predicates, whose numbers come in any order."""
+    numbers = array.array("I", hits.numbers)
+    return Hits(hits.catalogue, array.array("I", sorted({*numbers, *found})).tobytes())

@@ -25,7 +25,7 @@ from types import CodeType
 
 from swarmtest.instrument import snippets
 from swarmtest.instrument.facts import Function, Plan
-from swarmtest.instrument.kinds import ON_PATHS
+from swarmtest.instrument.kinds import ON_PATHS, WITH_PROBES
 from swarmtest.instrument.naming import Names
 from swarmtest.instrument.outline import Outline
 from swarmtest.instrument.predicates import watch_predicates
@@ -87,6 +87,7 @@ class _Weaver:
         self.plan = Plan(kinds=kinds)
         self._names = Names(self.plan, text, tree, plain)
         self._branch = "branch" in kinds
+        self._probes = bool(WITH_PROBES & set(kinds))
         self._predicate = "predicate" in kinds
         self._path = bool(ON_PATHS & set(kinds))
 
@@ -101,7 +102,7 @@ class _Weaver:
                 entry = self.plan.fact(entry)
                 self._names.statement(entry, [node], 0, spanned=False, leader=False)
         start = snippets.prologue(file)
-        alone = [] if rest else [snippets.probe(self.plan.probe(entry))]
+        alone = [] if rest or not self._probes else [snippets.probe(self.plan.probe(entry))]
         woven = self._suite(rest, entry, scope)[0] if rest else []
         place = (rest or head or [ast.Pass(lineno=1, col_offset=0)])[0]
         tree.body = [*head, *snippets.located([start, *alone], place), *woven]
@@ -122,7 +123,9 @@ class _Weaver:
             self._names.statement(fact, body[i:], scope.function, not scope.direct, leader)
             before: list[ast.stmt] = []
             last = node is body[-1]
-            if scope.direct or suspends(node) or (last and not self._begins_a_suite(node)):
+            if not self._probes:
+                pass
+            elif scope.direct or suspends(node) or (last and not self._begins_a_suite(node)):
                 before.append(snippets.probe(self.plan.probe(fact)))
             elif not cannot_raise(node):
                 scope.unproven = True
@@ -138,20 +141,26 @@ class _Weaver:
         """A suite whose exceptions may be swallowed by what is around it."""
         outer, scope.unproven = scope.unproven, False
         woven, fact = self._suite(body, entry, scope, symbol)
-        if scope.unproven:
-            woven = snippets.located([snippets.watched(woven, scope.function)], body[0])
+        woven = self._watched(woven, scope, body[0])
         scope.unproven = outer
         return woven, fact
 
+    def _watched(self, woven: list[ast.stmt], scope: _Scope, place: ast.stmt) -> list[ast.stmt]:
+        """A suite with a handler that notes exceptions, if anybody wants to know."""
+        on_path = scope.outline is not None
+        if not scope.unproven and not on_path:
+            return woven
+        notes = snippets.note_raised(scope.function, scope.unproven, on_path)
+        return snippets.located([snippets.watched(woven, notes)], place)
+
     def _begins_a_suite(self, node: ast.stmt) -> bool:
         """Whether a statement that was begun always leads to a proof of it further in."""
-        every_way_out = self._branch or self._path
         if isinstance(node, ast.If):
-            return not is_constant(node.test) and (bool(node.orelse) or every_way_out)
+            return not is_constant(node.test) and (bool(node.orelse) or self._branch)
         if isinstance(node, ast.While):
-            return is_endless(node) or (every_way_out and not is_constant(node.test))
+            return is_endless(node) or (self._branch and not is_constant(node.test))
         if isinstance(node, ast.For):
-            return every_way_out
+            return self._branch
         return isinstance(node, ast.Try | ast.TryStar | ast.With | ast.Match)
 
     # Statements
@@ -195,11 +204,9 @@ class _Weaver:
         rest = node.body[len(head) :]
         if not rest:
             return
-        woven = self._suite(rest, self.plan.fact(), scope)[0]
+        woven = self._watched(self._suite(rest, self.plan.fact(), scope)[0], scope, rest[0])
         if outline is not None:
             woven = snippets.located(snippets.traced(woven, number), rest[0])
-        elif scope.unproven:
-            woven = snippets.located([snippets.watched(woven, number)], rest[0])
         if self._predicate:
             start = snippets.start_state(len(function.predicates))
             woven = [*snippets.located([start], rest[0]), *woven]
@@ -231,14 +238,12 @@ class _Weaver:
         self, node: ast.If | ast.While | ast.For | ast.AsyncFor, fact: int, scope: _Scope
     ) -> list[ast.stmt]:
         """The ``else`` of a statement; where there is none and it matters, one that only tells."""
-        symbol = scope.symbol(node, 1)
         if node.orelse:
-            return self._suite(node.orelse, fact, scope, symbol)[0]
-        return self._way_out(fact, symbol, node) if self._branch or self._path else []
+            return self._suite(node.orelse, fact, scope)[0]
+        return self._way_out(fact, node) if self._branch else []
 
-    def _way_out(self, fact: int, symbol: str, place: ast.AST) -> list[ast.stmt]:
-        woven = [snippets.step_path(symbol)] if symbol else []
-        return snippets.located([*woven, snippets.probe(self.plan.probe(fact))], place)
+    def _way_out(self, fact: int, place: ast.AST) -> list[ast.stmt]:
+        return snippets.located([snippets.probe(self.plan.probe(fact))], place)
 
     def _try(self, node: ast.Try | ast.TryStar, fact: int, scope: _Scope) -> None:
         entered = self.plan.fact(fact)
@@ -250,7 +255,8 @@ class _Weaver:
             self._names.clause(tested, handler, scope.function, not scope.direct)
             handler.body = clause(handler.body, tested, scope, scope.symbol(node, i))[0]
             passed = tested
-        if node.handlers and isinstance(node, ast.Try) and not catches_all(node.handlers[-1]):
+        last = node.handlers[-1] if node.handlers and isinstance(node, ast.Try) else None
+        if self._probes and last is not None and not catches_all(last):
             # What no clause catches has been tested against all of them.
             told = snippets.handler([snippets.probe(self.plan.probe(passed))], named=False)
             node.handlers += _located_handler(told, node)
@@ -272,8 +278,8 @@ class _Weaver:
                 ways.append((passed, self._names.arcs.after(node)))
             self._names.decision(case.pattern, scope.function, ways)
             case.body = self._suite(case.body, matched, scope, scope.symbol(node, i))[0]
-        if not is_irrefutable(node.cases[-1]):
-            body = self._way_out(passed, scope.symbol(node, len(node.cases)), node)
+        if self._probes and not is_irrefutable(node.cases[-1]):
+            body = self._way_out(passed, node)
             rest = ast.match_case(ast.copy_location(ast.MatchAs(None, None), node), None, body)
             node.cases.append(rest)
 

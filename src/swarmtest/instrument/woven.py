@@ -1,19 +1,52 @@
-"""One instrumented file at run time: from the state of its cells to the targets that were hit."""
+"""One instrumented file at run time: from the state of its cells to the targets that were hit.
+
+This is on the way of every test, so what is not new is looked up, and what is new (for most tests
+of a campaign, something is) costs a few operations on whole sets.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from functools import reduce
+from itertools import compress
+from operator import or_
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from swarmtest.instrument.facts import Function, Plan
-from swarmtest.instrument.graph_paths import PathIndex, du_paths_of, prime_paths, toured
+from swarmtest.instrument.graph_paths import (
+    PathIndex,
+    TooManyPaths,
+    du_paths_of,
+    prime_paths,
+    toured,
+)
 from swarmtest.instrument.live import Cells
-from swarmtest.instrument.paths import blocks_of, successors
-from swarmtest.instrument.snippets import ENDED_BY_EXCEPTION
+from swarmtest.instrument.paths import blocks_of, entered_lines, successors
+from swarmtest.instrument.snippets import RAISED_MARK
 from swarmtest.targets import Catalogue, Source, Target, content_hash
 
-_SHOWN_BLOCKS = 2000
-"""Blocks of one path that its description spells out."""
+Numbers = NDArray[np.uint32]
+
+_SHOWN = 2000
+"""Decisions of one path that its description spells out."""
+_REMEMBERED = 5000
+"""Distinct states of one file that are remembered before we start anew."""
+_NONE: Numbers = np.zeros(0, np.uint32)
+
+
+class Reached(NamedTuple):
+    """The targets that a state stands for, by their numbers in the catalogue, ascending."""
+
+    inside: Numbers
+    """What tests reach."""
+    outside: Numbers
+    """What imports reach."""
+
+
+NOTHING = Reached(_NONE, _NONE)
 
 
 class WovenFile:
@@ -23,34 +56,42 @@ class WovenFile:
         self.source = source
         self.path = path
         """Where the file is on this machine."""
+        self.problems: list[str] = []
         self._plan = plan
         self._cells = cells
+        self._lines = source.text.splitlines()
         self._catalogue = Catalogue()
-        self._numbers: list[int] = []
-        self._at_import: set[int] = set()
-        self._nothing = bytes(len(plan.probes))
-        self._of_path: dict[str, frozenset[int]] = {}
+        self._numbers = _NONE
+        self._masks: list[int] = []
+        self._at_import = 0
+        self._reached: dict[Any, Reached] = {None: NOTHING}
+        self._of_path: dict[str, tuple[int, ...]] = {}
         self._of_state: dict[tuple[int, int], int] = {}
+        self._of_raised: dict[tuple[int, int], int] = {}
         self._primes: dict[int, tuple[PathIndex, list[int]]] = {}
+        self._described: dict[int, tuple[dict[int, str], str]] = {}
+        self._places: dict[int, tuple[int, Function]] = {}
 
     def enrol(self, catalogue: Catalogue) -> None:
         """Number the file's targets in a catalogue."""
         catalogue.add_source(self.source)
         self._catalogue = catalogue
-        self._numbers = [
-            catalogue.number(self._target(kind, name, line, self._plan.functions[f], content))
-            for kind, name, line, f, content in self._plan.targets
+        plan = self._plan
+        numbers = [
+            catalogue.number(self._target(kind, name, line, plan.functions[f], content))
+            for kind, name, line, f, content in plan.targets
         ]
-        self._at_import = {
-            number
-            for number, target in zip(self._numbers, self._plan.targets, strict=True)
-            if target[3] == 0
-        }
+        self._numbers = np.array(numbers, np.uint32)
+        self._masks = [plan.mask(fact) for fact in plan.probes]
+        for bit, target in enumerate(plan.targets):
+            if target[3] == 0:
+                self._at_import |= 1 << bit
 
     def reset(self) -> None:
         """Forget what was executed."""
         cells = self._cells
-        cells.hits[:] = cells.zeros
+        if cells.hits != cells.zeros:  # most files of a large program are untouched by most tests
+            cells.hits[:] = cells.zeros
         if cells.raised:
             cells.raised.clear()
         if cells.paths:
@@ -59,35 +100,55 @@ class WovenFile:
             cells.states.clear()
 
     def state(self) -> Any:
-        """What was executed, as something that can be looked up."""
+        """What was begun, as something that can be looked up; None if nothing was."""
         cells = self._cells
-        if cells.raised or cells.paths or cells.states:
-            return (
-                bytes(cells.hits),
-                frozenset(cells.raised),
-                frozenset(cells.paths),
-                frozenset(cells.states),
-            )
-        return bytes(cells.hits)
+        if cells.raised:
+            return bytes(cells.hits), *sorted(cells.raised)
+        return bytes(cells.hits) if cells.hits != cells.zeros else None
 
-    def numbers(self, state: Any) -> tuple[set[int], set[int]]:
-        """The targets of a state: those that tests reach, and those that imports reach."""
-        if state == self._nothing:
-            return set(), set()
-        hits, raised, paths, states = state if isinstance(state, tuple) else (state, (), (), ())
-        facts = [fact for fact, hit in zip(self._plan.probes, hits, strict=True) if hit]
-        for function, line in raised:
+    def reached(self, state: Any) -> Reached:
+        """The targets of a state."""
+        known = self._reached.get(state)
+        if known is None:
+            if len(self._reached) >= _REMEMBERED:
+                self._reached = {None: NOTHING}
+            known = self._reached[state] = self._read_hits(state)
+        return known
+
+    def _read_hits(self, state: Any) -> Reached:
+        hits, *raised = state if isinstance(state, tuple) else (state,)
+        mask = reduce(or_, compress(self._masks, hits), 0)
+        for key in raised:
+            mask |= self._raised_mask(key)
+        outside = mask & self._at_import
+        return Reached(self._in_mask(mask ^ outside), self._in_mask(outside))
+
+    def found(self) -> list[int]:
+        """The paths and predicates that were executed: they are new too often to remember sets."""
+        cells = self._cells
+        found: list[int] = []
+        if cells.paths:
+            known = self._of_path
+            for path in cells.paths:
+                found += known[path] if path in known else self._read_path(path)
+        if cells.states:
+            found += [self._read_state(key) for key in cells.states]
+        return found
+
+    def _in_mask(self, mask: int) -> Numbers:
+        if not mask:
+            return _NONE
+        packed = np.frombuffer(mask.to_bytes((len(self._numbers) + 7) // 8, "little"), np.uint8)
+        bits = np.unpackbits(packed, bitorder="little")
+        return self._numbers[bits.nonzero()[0]]
+
+    def _raised_mask(self, key: tuple[int, int]) -> int:
+        known = self._of_raised.get(key)
+        if known is None:
+            function, line = key
             fact = self._plan.functions[function].fact_at(line)
-            if fact >= 0:
-                facts.append(fact)
-        found = {self._numbers[target] for target in self._plan.targets_of(facts)}
-        for path in paths:
-            found |= self._of_path.get(path) or self._read_path(path)
-        for key in states:
-            number = self._of_state.get(key)
-            found.add(self._read_state(key) if number is None else number)
-        outside = found & self._at_import
-        return found - outside, outside
+            known = self._of_raised[key] = self._plan.mask(fact)
+        return known
 
     def _target(
         self, kind: str, name: str, line: int, function: Function, content: str, detail: str = ""
@@ -98,50 +159,61 @@ class WovenFile:
 
     # Paths
 
-    def _read_path(self, path: str) -> frozenset[int]:
-        number, symbols = ord(path[0]), path[1:]
+    def _read_path(self, path: str) -> tuple[int, ...]:
+        number = ord(path[0])
         function = self._plan.functions[number]
-        blocks = blocks_of(function.outline, symbols)
-        found = set()
         kinds = self._plan.kinds
+        found: list[int] = []
         if "path" in kinds:
-            found.add(self._path_number(function, symbols, blocks))
-        if "prime" in kinds:
-            primes, numbers = self._primes.get(number) or self._list_primes(number)
-            found |= {numbers[i] for i in toured(blocks, primes)}
-        if "du" in kinds:
-            found |= set(self._du_numbers(function, blocks))
-        answer = self._of_path[path] = frozenset(found)
+            found.append(self._path_number(number, function, path))
+        if "prime" in kinds or "du" in kinds:
+            blocks = blocks_of(function.outline, path[1:])
+            if "prime" in kinds:
+                primes, numbers = self._primes.get(number) or self._list_primes(number)
+                found += [numbers[i] for i in toured(blocks, primes)]
+            if "du" in kinds:
+                found += self._du_numbers(function, blocks)
+        answer = self._of_path[path] = tuple(found)
         return answer
 
-    def _path_number(self, function: Function, symbols: str, blocks: list[int]) -> int:
-        digest = hashlib.blake2b(symbols.encode(), digest_size=6).hexdigest()
-        end = "exception" if symbols.endswith(ENDED_BY_EXCEPTION) else "exit"
-        shown = self._lines(function, blocks[:_SHOWN_BLOCKS])
-        more = f" ... {len(blocks) - _SHOWN_BLOCKS} more" if len(blocks) > _SHOWN_BLOCKS else ""
+    def _path_number(self, number: int, function: Function, path: str) -> int:
+        """A path's target. Told are the blocks that decisions lead to; the others follow."""
+        if number not in self._described:
+            blocks = function.outline[0]
+            content = self._content(function, range(len(blocks)))
+            self._described[number] = entered_lines(function.outline), content
+        lines, content = self._described[number]
+        digest = hashlib.blake2b(path.encode(), digest_size=6).hexdigest()
+        shown = path[1 : _SHOWN + 1].translate(lines)
+        more = f"... {len(path) - _SHOWN:,} more " if len(path) > _SHOWN else ""
+        end = "exception" if path.endswith(RAISED_MARK) else "exit"
         name = f"{function.name}#{digest}"
-        detail = f"{shown}{more} {end}"
-        content = self._content(function, blocks)
-        return self._catalogue.number(
-            self._target("path", name, function.line, function, content, detail)
-        )
-
-    def _lines(self, function: Function, blocks: Any) -> str:
-        return " ".join(str(function.outline[0][block][0]) for block in blocks)
+        detail = f"{function.line} {shown}{more}{end}"
+        target = self._target("path", name, function.line, function, content, detail)
+        return self._catalogue.number(target)
 
     def _content(self, function: Function, blocks: Any) -> str:
-        """A hash of the text of the blocks that are passed, in order, each once."""
-        lines = self.source.text.splitlines()
-        once = dict.fromkeys(blocks)
-        spans = [function.outline[0][block][:2] for block in once]
-        return content_hash("\n".join("\n".join(lines[a - 1 : b]) for a, b in spans))
+        """A hash of the text of blocks, in order, each once."""
+        spans = [function.outline[0][block][:2] for block in dict.fromkeys(blocks)]
+        return content_hash("\n".join("\n".join(self._lines[a - 1 : b]) for a, b in spans))
+
+    def _through(self, function: Function, blocks: Any) -> str:
+        return "-".join(str(function.outline[0][block][0]) for block in blocks)
 
     def _list_primes(self, number: int) -> tuple[PathIndex, list[int]]:
         function = self._plan.functions[number]
-        paths = prime_paths([[s for s in f if s >= 0] for f in successors(function.outline)])
+        graph = [[s for s in following if s >= 0] for following in successors(function.outline)]
+        try:
+            paths = prime_paths(graph)
+        except TooManyPaths as error:
+            paths = []
+            self.problems.append(
+                f"{self.source.path}:{function.line}: {function.name} has {error}: its prime paths "
+                "are not counted"
+            )
         numbers = []
         for path in paths:
-            name = f"{function.name} {self._lines(function, path).replace(' ', '-')}"
+            name = f"{function.name} {self._through(function, path)}"
             line = function.outline[0][path[0]][0]
             content = self._content(function, path)
             target = self._target("prime", name, line, function, content)
@@ -155,8 +227,7 @@ class WovenFile:
         uses = [frozenset(block[3]) for block in described]
         numbers = []
         for variable, path in du_paths_of(blocks, defines, uses):
-            shown = self._lines(function, path).replace(" ", "-")
-            name = f"{function.name} {variable} {shown}"
+            name = f"{function.name} {variable} {self._through(function, path)}"
             content = self._content(function, path)
             target = self._target("du", name, described[path[0]][0], function, content)
             numbers.append(self._catalogue.number(target))
@@ -165,6 +236,9 @@ class WovenFile:
     # Predicates
 
     def _read_state(self, key: tuple[int, int]) -> int:
+        known = self._of_state.get(key)
+        if known is not None:
+            return known
         fact, state = key
         line, function = self._place(fact)
         vector = "".join("-FT"[state >> 2 * i & 3] for i in range(len(function.predicates)))
@@ -173,17 +247,17 @@ class WovenFile:
             for text, value in zip(function.predicates, vector, strict=True)
             if value != "-"
         )
-        content = content_hash(f"{self.source.text.splitlines()[line - 1]}\n{detail}")
+        content = content_hash(f"{self._lines[line - 1]}\n{detail}")
         name = f"{line} {vector}".rstrip()
-        number = self._catalogue.number(
-            self._target("predicate", name, line, function, content, detail)
-        )
-        self._of_state[key] = number
+        target = self._target("predicate", name, line, function, content, detail)
+        number = self._of_state[key] = self._catalogue.number(target)
         return number
 
     def _place(self, fact: int) -> tuple[int, Function]:
-        for function in self._plan.functions:
-            for first, _, one in function.spans:
-                if one == fact:
-                    return first, function
-        raise LookupError(fact)
+        if not self._places:
+            self._places = {
+                one: (first, function)
+                for function in self._plan.functions
+                for first, _, one in function.spans
+            }
+        return self._places[fact]

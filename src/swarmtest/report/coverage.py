@@ -8,8 +8,8 @@ from itertools import groupby
 import numpy as np
 
 from swarmtest.errors import UserError, did_you_mean
-from swarmtest.instrument.kinds import KINDS
-from swarmtest.instrument.tally import STATIC, Tally
+from swarmtest.instrument.kinds import KINDS, WITH_PROBES
+from swarmtest.instrument.tally import Tally
 from swarmtest.report.terminal import plural, table
 from swarmtest.store import Store
 from swarmtest.targets import Target, unpack_hits
@@ -72,7 +72,7 @@ def coverage_table(tally: Tally) -> str:
 
 
 def _share(kind: str, hit: int, known: int) -> str:
-    if kind not in STATIC:
+    if kind not in WITH_PROBES:
         return f"{hit}"
     return f"{hit} of {known} ({hit / known:.0%})" if known else "-"
 
