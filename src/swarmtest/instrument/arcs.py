@@ -8,11 +8,25 @@ line, negated.
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass, replace
 
 from swarmtest.instrument.syntax import first_line
 
-_Around = tuple[int, ast.stmt | None, int]
-"""Leaving the code object, the loop around a statement, and where ``continue`` goes."""
+UNKNOWN = 0
+"""Stands for a destination that no line tells: where an exception goes that ``finally`` sees."""
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What is around a statement, as far as jumps care."""
+
+    leave: int
+    """Leaving the code object."""
+    raised: int
+    """Where an exception goes."""
+    loop: ast.stmt | None = None
+    top: int = 0
+    """Where ``continue`` goes."""
 
 
 class Arcs:
@@ -23,7 +37,7 @@ class Arcs:
         self._starts = starts
         self._after: dict[int, int] = {}
         self._around: dict[int, _Around] = {}
-        self._suite(tree.body, -1, (-1, None, 0))
+        self._suite(tree.body, -1, _Around(-1, -1))
 
     def after(self, node: ast.stmt) -> int:
         """Where control goes when a statement has ended normally."""
@@ -38,14 +52,16 @@ class Arcs:
         return self._beyond(suite[-1]) if way == line else way
 
     def _beyond(self, node: ast.stmt) -> int:
-        code, loop, top = self._around[id(node)]
+        around = self._around[id(node)]
         match node:
-            case ast.Return() | ast.Raise():
-                return code
-            case ast.Break() if loop is not None:
-                return self.after(loop)
+            case ast.Return():
+                return around.leave
+            case ast.Raise():
+                return around.raised
+            case ast.Break() if around.loop is not None:
+                return self.after(around.loop)
             case ast.Continue():
-                return top
+                return around.top
         return self.after(node)
 
     def line(self, node: ast.AST) -> int:
@@ -75,19 +91,21 @@ class Arcs:
     def _below(self, node: ast.stmt, after: int, around: _Around) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             exit_line = -first_line(node)
-            self._suite(node.body, exit_line, (exit_line, None, 0))
+            self._suite(node.body, exit_line, _Around(exit_line, exit_line))
         elif isinstance(node, ast.For | ast.AsyncFor | ast.While):
             top = self.line(node)
             if top not in self._executable:
                 top = self._starts.get(node.body[0].lineno, node.body[0].lineno)
-            self._suite(node.body, top, (around[0], node, top))
+            self._suite(node.body, top, replace(around, loop=node, top=top))
             self._suite(node.orelse, after, around)
         elif isinstance(node, ast.Try | ast.TryStar):
             leaving = self._suite(node.finalbody, after, around)
+            guarded = replace(around, raised=UNKNOWN) if node.finalbody else around
+            caught = self.line(node.handlers[0]) if node.handlers else UNKNOWN
             for handler in node.handlers:
-                self._suite(handler.body, leaving, around)
-            completed = self._suite(node.orelse, leaving, around)
-            self._suite(node.body, completed, around)
+                self._suite(handler.body, leaving, guarded)
+            completed = self._suite(node.orelse, leaving, guarded)
+            self._suite(node.body, completed, replace(around, raised=caught))
         elif isinstance(node, ast.Match):
             for case in node.cases:
                 self._suite(case.body, after, around)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from types import CodeType
 
-from swarmtest.instrument.arcs import Arcs
+from swarmtest.instrument.arcs import UNKNOWN, Arcs
 from swarmtest.instrument.facts import Plan
 from swarmtest.instrument.syntax import (
     executable_lines,
@@ -79,11 +79,9 @@ class Names:
     def decision(self, place: ast.AST, function: int, ways: list[tuple[int, int]]) -> None:
         """The branch targets of a decision, if its ways (fact, line) lead to different lines."""
         line = self.arcs.line(place)
-        if (
-            "branch" not in self._plan.kinds
-            or len({way for _, way in ways}) < 2
-            or line not in self._executable
-        ):
+        lines = {way for _, way in ways}
+        told_apart = len(lines) > 1 and not lines & {line, UNKNOWN}
+        if "branch" not in self._plan.kinds or not told_apart or line not in self._executable:
             return
         for fact, way in ways:
             content = content_hash(f"{self._text(line)}\n{self._text(way)}")

@@ -104,6 +104,8 @@ def is_constant(test: ast.expr) -> bool:
     """Whether the compiler knows how a test comes out, and leaves the decision out."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return is_constant(test.operand)
+    if isinstance(test, ast.BoolOp):
+        return all(is_constant(value) for value in test.values)
     return isinstance(test, ast.Constant) or (isinstance(test, ast.Name) and test.id == "__debug__")
 
 
