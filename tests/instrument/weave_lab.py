@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import importlib.util
 import itertools
 import json
 import sys
@@ -20,9 +22,9 @@ import coverage
 from swarmtest.instrument import live
 from swarmtest.instrument.paths import blocks_of
 from swarmtest.instrument.tally import arc_of
+from swarmtest.instrument.watch import Coverage, CoverageOptions
 from swarmtest.instrument.weave import weave
-from swarmtest.instrument.woven import WovenFile
-from swarmtest.targets import Catalogue, Source, Target
+from swarmtest.targets import Target
 
 KINDS = (
     ("line",),
@@ -117,9 +119,7 @@ class Plain:
                 return done, Reached(frozenset(), frozenset())
             watcher.json_report([str(self.file)], outfile=out.name)
             (told,) = json.loads(Path(out.name).read_text())["files"].values()
-        reached = Reached(
-            frozenset(told["executed_lines"]), self._arcs(told["executed_branches"])
-        )
+        reached = Reached(frozenset(told["executed_lines"]), self._arcs(told["executed_branches"]))
         missed = Reached(frozenset(told["missing_lines"]), self._arcs(told["missing_branches"]))
         self.known = reached | missed
         return done, reached
@@ -136,51 +136,83 @@ def _definitions_in_one_line(text: str) -> set[int]:
 
 
 class Woven:
-    """The same program with probes in it."""
+    """The same program, imported with probes in it."""
 
-    def __init__(self, text: str, filename: str, kinds: Sequence[str]) -> None:
-        self.filename = filename
-        self.kinds = tuple(kinds)
-        source = Source(f"woven_{next(_numbers)}.py", text)
-        self.code, self.plan = weave(text, filename, source.id, self.kinds)
-        self.cells = live.cells_of(source.id, len(self.plan.probes))
-        self.catalogue = Catalogue()
-        self.file = WovenFile(source, filename, self.plan, self.cells)
-        self.file.enrol(self.catalogue)
-        self.known = reached_by(self.catalogue.targets)
-        self.at_import = reached_by([t for t in self.catalogue.targets if not t.function])
-        self.namespace: dict[str, Any] = {"__name__": Path(filename).stem}
-        self.file.reset()
-        outcome(lambda: exec(self.code, self.namespace), filename)
-        self.imported = reached_by(self._hit())
+    def __init__(self, text: str, directory: Path, kinds: Sequence[str]) -> None:
+        name = f"woven_{next(_numbers)}"
+        self.filename = str(directory / f"{name}.py")
+        Path(self.filename).write_text(text)
+        self._coverage = Coverage(CoverageOptions(kinds=tuple(kinds), cover=(name,)))
+        self._module: Any = None
+        self._import(name, directory)
+        self._coverage.begin()
+        targets = self._coverage.catalogue.targets
+        self.targets = list(targets)
+        self.known = reached_by(targets)
+        """Everything that could be reached."""
+        self.at_import = reached_by([t for t in targets if not t.function])
+        self.imported = reached_by([targets[number] for number in self._coverage.outside])
+
+    def _import(self, name: str, directory: Path) -> None:
+        writing, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+        sys.path.insert(0, str(directory))
+        importlib.invalidate_caches()
+        try:
+            with self._coverage:
+                spec = importlib.util.find_spec(name)
+                assert spec is not None
+                assert spec.loader is not None
+                self._module = importlib.util.module_from_spec(spec)
+                with contextlib.suppress(Exception):
+                    spec.loader.exec_module(self._module)
+        finally:
+            sys.path.remove(str(directory))
+            sys.dont_write_bytecode = writing
 
     def call(self, given: Any) -> tuple[Outcome, list[Target]]:
         """Call `run`, and tell what was reached."""
-        self.file.reset()
-        done = outcome(lambda: self.namespace["run"](given), self.filename)
-        return done, self._hit()
+        before = set(self._coverage.outside)
+        self._coverage.outside.clear()
+        self._coverage.reset()
+        done = outcome(lambda: self._module.run(given), self.filename)
+        hit = self._coverage.take().targets()
+        hit += [self._coverage.catalogue.targets[number] for number in self._coverage.outside]
+        self._coverage.outside |= before
+        return done, hit
 
-    def _hit(self) -> list[Target]:
-        inside, outside = self.file.numbers(self.file.state())
-        return [self.catalogue.targets[number] for number in sorted(inside | outside)]
+
+class Paths:
+    """The same program, with the blocks that each call passed."""
+
+    def __init__(self, text: str, filename: str) -> None:
+        self.filename = filename
+        key = f"paths {next(_numbers)}"
+        code, plan = weave(text, filename, key, ("path",))
+        self._functions = plan.functions
+        self._cells = live.cells_of(key, len(plan.probes))
+        self._namespace: dict[str, Any] = {"__name__": Path(filename).stem}
+        exec(code, self._namespace)
 
     @property
-    def function_names(self) -> set[str]:
-        """The functions that have paths."""
-        return {f"{f.name}:{f.line}" for f in self.plan.functions if f.outline}
+    def functions(self) -> set[str]:
+        """The functions that have paths, as name and line."""
+        return {f"{f.name}:{f.line}" for f in self._functions if f.outline}
 
     def spans_of(self, name: str) -> list[tuple[int, int]]:
         """The first and last lines of the blocks of a function, without its entry."""
-        (function,) = [f for f in self.plan.functions if f"{f.name}:{f.line}" == name]
+        (function,) = [f for f in self._functions if f"{f.name}:{f.line}" == name]
         return [block[:2] for block in function.outline[0][1:]]
 
-    def block_lines(self) -> list[tuple[str, list[tuple[int, int]]]]:
-        """The paths of the last call: the function's name, and the blocks as spans of lines."""
+    def call(self, given: Any) -> list[tuple[str, list[tuple[int, int]]]]:
+        """For each way that was taken the function, and its blocks as first and last lines."""
+        self._cells.paths.clear()
+        outcome(lambda: self._namespace["run"](given), self.filename)
         found = []
-        for path in self.cells.paths:
-            function = self.plan.functions[ord(path[0])]
-            blocks = blocks_of(function.outline, path[1:])
-            found.append((f"{function.name}:{function.line}", [function.outline[0][b][:2] for b in blocks]))
+        for path in self._cells.paths:
+            function = self._functions[ord(path[0])]
+            blocks = blocks_of(function.outline, path[1:])[1:]
+            spans = [function.outline[0][block][:2] for block in blocks]
+            found.append((f"{function.name}:{function.line}", spans))
         return found
 
 
@@ -192,9 +224,20 @@ def reached_by(targets: Sequence[Target]) -> Reached:
     )
 
 
-def traced_lines(code: CodeType, run: Callable[[], Any]) -> list[tuple[str, list[int]]]:
+def _beginnings(text: str) -> dict[int, int]:
+    """For each line of a simple statement the first one."""
+    return {
+        line: node.lineno
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.stmt) and not {"body", "cases"} & set(node._fields)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+
+
+def traced_lines(text: str, code: CodeType, run: Callable[[], Any]) -> list[tuple[str, list[int]]]:
     """Each call's function and lines, in order: an oracle that shares nothing with coverage.py."""
     calls: list[tuple[str, list[int]]] = []
+    beginnings = _beginnings(text)
 
     def on_call(frame: FrameType, event: str, _: Any) -> Any:
         if frame.f_code.co_filename != code.co_filename or event != "call":
@@ -204,7 +247,7 @@ def traced_lines(code: CodeType, run: Callable[[], Any]) -> list[tuple[str, list
 
         def on_line(frame: FrameType, event: str, _: Any) -> Any:
             if event == "line":
-                lines.append(frame.f_lineno)
+                lines.append(beginnings.get(frame.f_lineno, frame.f_lineno))
             return on_line
 
         return on_line
@@ -218,26 +261,36 @@ def traced_lines(code: CodeType, run: Callable[[], Any]) -> list[tuple[str, list
     return calls
 
 
-def exits_by_exception(code: CodeType, run: Callable[[], Any]) -> set[tuple[int, int]]:
-    """(line, -first line of the code) for each call that an exception ended."""
-    found: set[tuple[int, int]] = set()
+def ends_of_finally(text: str) -> set[int]:
+    """The last lines of all `finally` suites."""
+    tries = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Try | ast.TryStar)]
+    return {node.finalbody[-1].end_lineno or 0 for node in tries if node.finalbody}
 
-    def on_call(frame: FrameType, event: str, _: Any) -> Any:
-        if frame.f_code.co_filename != code.co_filename or event != "call":
+
+def lines_of_finally(text: str) -> set[int]:
+    """All lines of all `finally` suites."""
+    tries = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Try | ast.TryStar)]
+    return {
+        line
+        for node in tries
+        for part in node.finalbody
+        for line in range(part.lineno, (part.end_lineno or part.lineno) + 1)
+    }
+
+
+def raising_lines(code: CodeType, run: Callable[[], Any]) -> set[int]:
+    """The lines on which exceptions were raised, or through which they passed."""
+    found: set[int] = set()
+
+    def on_event(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename != code.co_filename:
             return None
-        before = ""
-
-        def on_line(frame: FrameType, event: str, _: Any) -> Any:
-            nonlocal before
-            if event == "return" and before == "exception":
-                found.add((frame.f_lineno, -frame.f_code.co_firstlineno))
-            before = event
-            return on_line
-
-        return on_line
+        if event == "exception":
+            found.add(frame.f_lineno)
+        return on_event
 
     before = sys.gettrace()
-    sys.settrace(on_call)
+    sys.settrace(on_event)
     try:
         outcome(run, code.co_filename)
     finally:
@@ -264,7 +317,7 @@ def differences(
     expected = [plain.call(given) for given in inputs]
     one_liners = _definitions_in_one_line(text)
     for chosen in kinds:
-        woven = Woven(text, str(plain.file), chosen)
+        woven = Woven(text, directory, chosen)
         if "line" in chosen:
             same(f"{chosen} all lines", woven.known.lines, plain.known.lines)
             same(f"{chosen} lines at import", woven.imported.lines, plain.imported.lines)
@@ -292,7 +345,7 @@ def _wrong_blocks(
 ) -> list[str]:
     """A block is hit if and only if its first line is."""
     found = []
-    for target in woven.catalogue.targets:
+    for target in woven.targets:
         if target.kind == "block":
             first, last = map(int, target.name.rpartition(":")[2].split("-"))
             inside = [n for n in range(first, last + 1) if n in woven.known.lines]

@@ -326,6 +326,26 @@ _add(
     0, 1, 2,
 )  # fmt: skip
 _add(
+    "a condition in one line with what it guards, that fails",
+    """
+    def run(x):
+        if 1 // x: return 1
+        return 2
+    """,
+    0, 1, 2,
+)  # fmt: skip
+_add(
+    "a condition whose last line has what it guards on it",
+    """
+    def run(x):
+        a = 1
+        if (x
+            and 1 // (x - 1)): a = 2
+        return a
+    """,
+    0, 1, 2,
+)  # fmt: skip
+_add(
     "functions and classes in one line",
     """
     def f(x): return x + 1

@@ -24,19 +24,18 @@ class Function:
     line: int
     """Where its code object begins: the first decorator."""
     spans: list[tuple[int, int, int]] = field(default_factory=list)
-    """(first line, last line, fact) of each statement or header in it, outer ones first."""
+    """(first line, last line, fact) of each statement or header in it, in order."""
     predicates: list[str] = field(default_factory=list)
     """The source of its conditions, in the order of their places in the vector."""
     outline: Any = None
     """Its statements as nested plain data (`swarmtest.instrument.outline`), for paths."""
 
     def fact_at(self, line: int) -> int:
-        """The innermost statement's fact at a line; -1 when there is none."""
-        found = -1
-        for first, last, fact in self.spans:
-            if first <= line <= last:
-                found = fact
-        return found
+        """The fact of the statement at a line, of the first one of several; -1 if there is none.
+
+        Those that share a line with one before them have probes of their own.
+        """
+        return next((fact for first, last, fact in self.spans if first <= line <= last), -1)
 
 
 @dataclass

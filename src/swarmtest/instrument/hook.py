@@ -23,6 +23,7 @@ from swarmtest.instrument import cache
 from swarmtest.instrument.facts import Plan
 from swarmtest.instrument.live import cells_key
 from swarmtest.instrument.scope import Scope, shown_path
+from swarmtest.instrument.snippets import CELLS
 from swarmtest.instrument.weave import weave
 from swarmtest.targets import Source
 
@@ -56,9 +57,11 @@ class Hook(MetaPathFinder):
     def _found_by_others(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None
     ) -> ModuleSpec | None:
-        for finder in sys.meta_path:
+        # Those before us have had their turn; asking them again could go on for ever.
+        behind = sys.meta_path[sys.meta_path.index(self) + 1 :]
+        for finder in behind:
             find = getattr(finder, "find_spec", None)
-            if finder is self or find is None:
+            if find is None:
                 continue
             spec: ModuleSpec | None = find(fullname, path, target)
             if spec is not None:
@@ -73,6 +76,21 @@ class ProbingLoader(SourceFileLoader):
         super().__init__(name, path)
         self._kinds = kinds
         self._register = register
+
+    def tells(self, register: Register) -> bool:
+        """Whether it is this one that hears of what is loaded."""
+        return self._register == register
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Execute the module; then let its cells be the last of its names.
+
+        When the interpreter ends, names go in their order, and functions may still be called.
+        """
+        super().exec_module(module)
+        names = module.__dict__
+        for name in CELLS:
+            if name in names:
+                names[name] = names.pop(name)
 
     def get_code(self, fullname: str) -> CodeType:
         """The module's code; its plan is made known before the code runs."""

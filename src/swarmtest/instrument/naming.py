@@ -26,7 +26,7 @@ class Names:
 
     def __init__(self, plan: Plan, text: str, tree: ast.Module, plain: CodeType) -> None:
         self._plan = plan
-        self._lines = text.splitlines()
+        self._lines = text.split("\n")
         self._starts = logical_lines(text)
         self._executable = executable_lines(plain, self._starts)
         self.arcs = Arcs(tree, self._executable, self._starts)
@@ -56,10 +56,12 @@ class Names:
         node: ast.expr | ast.pattern | ast.ExceptHandler,
         function: int,
         spanned: bool,
+        guard: ast.expr | None = None,
     ) -> None:
         """The targets of a clause (``except``, ``case``)."""
         if spanned:
-            last = node.end_lineno if isinstance(node, ast.pattern) else node.lineno
+            end = node.type if isinstance(node, ast.ExceptHandler) else guard or node
+            last = end.end_lineno if end is not None else node.lineno
             self._plan.functions[function].spans.append((node.lineno, last or node.lineno, fact))
         if "line" in self._plan.kinds:
             self._line(fact, self.arcs.line(node), function)

@@ -15,7 +15,7 @@ As plain data, a suite is a list of items:
 - ``("loop", block, symbol, body, else suite, "endless" or "")``
 - ``("match", block, [(symbol, suite), ...], "always" or "")``: whether some case always matches
 - ``("with", block, body)``
-- ``("try", body, [(symbol, suite), ...], else suite, finally suite)``
+- ``("try", body, [(symbol, suite), ...], else suite, finally suite, "group" or "")``
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class Outline:
     def __init__(self, function: FunctionNode) -> None:
         self.symbols: dict[tuple[int, int], str] = {}
         """(id of a statement, which of its ways) -> symbol."""
+        self._clauses: dict[int, list[tuple[int, int]]] = {}
         line = first_line(function)
         self._blocks: list[tuple[int, int, set[str], set[str]]] = [
             (line, line, set(_parameters(function)), set())
@@ -50,8 +51,15 @@ class Outline:
         self._body = self._suite(body)
 
     def to_plain(self) -> Any:
-        """Blocks as (first line, last line, variables defined, variables used), and the suite."""
-        blocks = [(a, b, tuple(sorted(d)), tuple(sorted(u))) for a, b, d, u in self._blocks]
+        """Blocks and the suite.
+
+        A block is its first and last line, the variables defined and used in it, and the lines of
+        cases that are tested in it.
+        """
+        blocks = [
+            (a, b, tuple(sorted(d)), tuple(sorted(u)), tuple(self._clauses.get(i, ())))
+            for i, (a, b, d, u) in enumerate(self._blocks)
+        ]
         return blocks, self._body
 
     def _symbol(self, node: ast.stmt, way: int) -> str:
@@ -92,6 +100,7 @@ class Outline:
             case ast.With() | ast.AsyncWith():
                 return ("with", block, self._suite(node.body))
             case ast.Match():
+                self._clauses[block] = [_clause_lines(case) for case in node.cases]
                 cases = [
                     (self._symbol(node, i), self._suite(case.body))
                     for i, case in enumerate(node.cases)
@@ -106,7 +115,9 @@ class Outline:
             (self._symbol(node, i), self._suite(handler.body))
             for i, handler in enumerate(node.handlers)
         ]
-        return ("try", body, handlers, self._suite(node.orelse), self._suite(node.finalbody))
+        group = "group" if isinstance(node, ast.TryStar) else ""
+        orelse, final = self._suite(node.orelse), self._suite(node.finalbody)
+        return ("try", body, handlers, orelse, final, group)
 
     def _new_block(self, node: ast.stmt) -> int:
         self._blocks.append((first_line(node), header_end(node), set(), set()))
@@ -121,6 +132,11 @@ class Outline:
         used |= loads - defined
         defined |= stores
         self._blocks[block] = (first, header_end(node), defined, used)
+
+
+def _clause_lines(case: ast.match_case) -> tuple[int, int]:
+    end = case.guard or case.pattern
+    return case.pattern.lineno, end.end_lineno or end.lineno
 
 
 def _run(block: int) -> list[Any]:

@@ -45,7 +45,8 @@ class _Reader:
 
     def _raises_in(self, block: int) -> bool:
         line = self._raised_line()
-        return bool(line) and self._blocks[block][0] <= line <= self._blocks[block][1]
+        first, last, _, _, clauses = self._blocks[block]
+        return bool(line) and any(a <= line <= b for a, b in ((first, last), *clauses))
 
     def _pass(self, block: int) -> bool:
         """Pass a block; whether it was left by an exception."""
@@ -63,10 +64,14 @@ class _Reader:
     def _region(self, items: Sequence[Any]) -> tuple[str, int]:
         """A suite that notes the exceptions which leave it; also the line of one."""
         how = self.suite(items)
+        return how, self._note_read(how)
+
+    def _note_read(self, how: str) -> int:
+        """Read over the note of an exception that leaves a region; its line."""
         line = self._raised_line() if how == "raise" else 0
         if line:
             self._at = self._symbols.index(RAISED_MARK, self._at + 1) + 1
-        return how, line
+        return line
 
     def _run(self, block: int) -> str:
         return "raise" if self._pass(block) else "next"
@@ -108,15 +113,18 @@ class _Reader:
         # An exception that goes on is noted again further out; one that was swallowed is not.
         return "raise" if self._raised_line() == line else "next"
 
-    def _try(self, body: Any, handlers: Any, orelse: Any, final: Any) -> str:
+    def _try(self, body: Any, handlers: Any, orelse: Any, final: Any, group: str) -> str:
         how, _ = self._region(body)
-        then = orelse if how == "next" else None
-        for symbol, handler in handlers:
-            if how == "raise" and self._took(symbol):
-                then = handler
-                break
-        if then is not None:
-            how = self._region(then)[0] if final else self.suite(then)
+        if how == "next":
+            how = self.suite(orelse)
+        elif how == "raise":
+            for symbol, handler in handlers:
+                if self._took(symbol):
+                    how = self.suite(handler)
+                    if not group:
+                        break
+        if final and handlers:
+            self._note_read(how)
         ending = self.suite(final)
         return how if ending == "next" else ending
 
@@ -124,7 +132,7 @@ class _Reader:
 def entered_lines(outline: Any) -> dict[int, str]:
     """For each symbol the line of the block that its way leads to: for `str.translate`."""
     blocks, body = outline
-    table: dict[int, str] = {ord(RAISED_MARK): "!"}
+    table: dict[int, str] = {}
 
     def walk(part: Any) -> None:
         """Ways are pairs of a symbol and a suite, wherever they stand in the outline."""
@@ -203,14 +211,16 @@ class _Graph:
     def _with(self, before: set[int], jumps: Any, block: int, body: Any) -> set[int]:
         return self.suite(body, self._enter(before, block), jumps)
 
-    def _try(
-        self, before: set[int], jumps: Any, body: Any, handlers: Any, orelse: Any, final: Any
-    ) -> set[int]:
+    def _try(self, before: set[int], jumps: Any, body: Any, handlers: Any, *rest: Any) -> set[int]:
+        orelse, final, group = rest
         out = self.suite(body, before, jumps)
         raising = set(_blocks_in(body))
         out = self.suite(orelse, out, jumps)
         for _, suite in handlers:
-            out |= self.suite(suite, raising, jumps)
+            handled = self.suite(suite, raising, jumps)
+            out |= handled
+            if group:  # the next clause gets what this one left over
+                raising |= handled
         return self.suite(final, out | (raising if final else set()), jumps)
 
 

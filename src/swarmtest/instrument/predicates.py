@@ -22,6 +22,7 @@ _OTHER_SCOPES = (
     ast.SetComp,
     ast.DictComp,
     ast.GeneratorExp,
+    getattr(ast, "TypeAlias", ast.GeneratorExp),  # Python 3.12: evaluated later, elsewhere
 )
 
 
@@ -44,7 +45,8 @@ def _collect(node: ast.AST, atoms: list[ast.expr]) -> None:
     if isinstance(node, ast.If | ast.While | ast.Assert | ast.IfExp):
         _atoms_of(node.test, atoms)
     for child in ast.iter_child_nodes(node):
-        _collect(child, atoms)
+        if child is not getattr(node, "annotation", None):  # evaluated elsewhere, or never
+            _collect(child, atoms)
 
 
 def _atoms_of(test: ast.expr, atoms: list[ast.expr]) -> None:

@@ -34,7 +34,8 @@ class Scope:
             return True
         if self.own_code_only and any(mark in origin for mark in _INSTALLED):
             return False
-        return any(origin == place or origin.startswith(place + os.sep) for place in self.places)
+        real = os.path.realpath(origin) if self.places else origin  # places have no links in them
+        return any(real == place or real.startswith(place + os.sep) for place in self.places)
 
     def may_choose(self, name: str) -> bool:
         """Whether it is worth looking for a module's file: most imports are none of ours."""

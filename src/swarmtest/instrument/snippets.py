@@ -12,8 +12,10 @@ HITS = "__swarm_hits__"
 RAISED = "__swarm_raised__"
 STATES = "__swarm_states__"
 PATHS = "__swarm_paths__"
-CELLS = (HITS, RAISED, STATES, PATHS)
-"""Module globals: a list of probes, and three dictionaries used as sets."""
+ANYTHING = "__swarm_anything__"
+CELLS = (HITS, RAISED, STATES, PATHS, ANYTHING)
+"""Module globals: a list of probes, three dictionaries used as sets, and `BaseException`, whatever
+the program means by that name."""
 
 _ERROR = "__swarm_error__"
 _PATH = "__swarm_path__"
@@ -47,6 +49,13 @@ def _mark(cell: str, key: ast.expr) -> ast.stmt:
 def probe(number: int) -> ast.stmt:
     """``hits[number] = 1``."""
     return _mark(HITS, ast.Constant(number))
+
+
+def probed(number: int, value: ast.expr) -> ast.expr:
+    """``(hits.__setitem__(number, 1), value)[1]``: a probe where no statement can stand."""
+    store = ast.Attribute(_load(HITS), "__setitem__", ast.Load())
+    call = ast.Call(store, [ast.Constant(number), ast.Constant(1)], [])
+    return ast.Subscript(ast.Tuple([call, value], ast.Load()), ast.Constant(1), ast.Load())
 
 
 def start_path(function: int) -> ast.stmt:
@@ -92,7 +101,7 @@ def handler(statements: list[ast.stmt], named: bool) -> ast.ExceptHandler:
     A bare ``raise`` leaves the traceback as it was.
     """
     name = _ERROR if named else None
-    return ast.ExceptHandler(_load("BaseException"), name, [*statements, ast.Raise()])
+    return ast.ExceptHandler(_load(ANYTHING), name, [*statements, ast.Raise()])
 
 
 def note_raised(function: int, lines: bool, path: bool) -> list[ast.stmt]:
@@ -123,7 +132,7 @@ def traced(body: list[ast.stmt], function: int) -> list[ast.stmt]:
 
 
 def prologue(file: str) -> ast.stmt:
-    """``hits, raised, states, paths = __import__(...).cells("file")``.
+    """``hits, raised, ... = __import__(...).cells("file")``.
 
     A statement of the module, not something its loader sets: so it also holds when the code is run
     in another namespace (`runpy`).

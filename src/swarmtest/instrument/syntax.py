@@ -86,6 +86,26 @@ def cannot_raise(node: ast.stmt) -> bool:
     return isinstance(node, harmless | ast.Continue)
 
 
+JUMPS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+"""Statements after which nothing in their suite is executed."""
+
+
+def enters_its_body(node: ast.With) -> bool:
+    """Whether a ``with`` that does not fail enters its body.
+
+    A second context, or an assignment that may fail, happens under the protection of the first
+    context, which may swallow the failure.
+    """
+    (first, *more) = node.items
+    return not more and (first.optional_vars is None or isinstance(first.optional_vars, ast.Name))
+
+
+def looks_at_locals(function: FunctionNode) -> bool:
+    """Whether a function may see all its local variables, also those it does not name."""
+    seeing = {"locals", "vars", "dir", "eval", "exec"}
+    return any(isinstance(part, ast.Name) and part.id in seeing for part in ast.walk(function))
+
+
 def is_docstring(node: ast.stmt) -> bool:
     """Whether a statement is nothing but a string."""
     return (
@@ -141,7 +161,7 @@ def suspends(node: ast.stmt) -> bool:
     """Whether a statement's own code may stop for good in the middle: ``yield``, ``await``."""
     if isinstance(node, ast.AsyncFor | ast.AsyncWith):
         return True
-    return any(_suspending(part) for part in _own_parts(node))
+    return any(may_suspend(part) for part in _own_parts(node))
 
 
 def _own_parts(node: ast.stmt) -> Iterable[ast.AST]:
@@ -158,11 +178,12 @@ def _own_parts(node: ast.stmt) -> Iterable[ast.AST]:
     return [node]
 
 
-def _suspending(node: ast.AST) -> bool:
+def may_suspend(node: ast.AST) -> bool:
+    """Whether code has a ``yield`` or ``await`` in it, outside of nested scopes."""
     if isinstance(node, _SUSPENDING):
         return True
     if isinstance(node, ast.comprehension) and node.is_async:
         return True
     if isinstance(node, _SCOPES):
         return False
-    return any(_suspending(child) for child in ast.iter_child_nodes(node))
+    return any(may_suspend(child) for child in ast.iter_child_nodes(node))

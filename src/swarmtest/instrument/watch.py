@@ -150,7 +150,8 @@ class Coverage:
         for name, module in sorted(sys.modules.items()):
             origin = getattr(getattr(module, "__spec__", None), "origin", None) or ""
             top = name.partition(".")[0]
-            woven = isinstance(getattr(module, "__loader__", None), ProbingLoader)
+            loader = getattr(module, "__loader__", None)
+            woven = isinstance(loader, ProbingLoader) and loader.tells(self._register)
             if woven or not origin.endswith(".py") or top in ("swarmtest", "__main__"):
                 continue
             if self._scope.chooses(name, origin):

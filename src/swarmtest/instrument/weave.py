@@ -30,9 +30,11 @@ from swarmtest.instrument.naming import Names
 from swarmtest.instrument.outline import Outline
 from swarmtest.instrument.predicates import watch_predicates
 from swarmtest.instrument.syntax import (
+    JUMPS,
     FunctionNode,
     cannot_raise,
     catches_all,
+    enters_its_body,
     first_line,
     is_compound,
     is_constant,
@@ -40,6 +42,8 @@ from swarmtest.instrument.syntax import (
     is_endless,
     is_future_import,
     is_irrefutable,
+    looks_at_locals,
+    may_suspend,
     suspends,
 )
 
@@ -68,6 +72,8 @@ class _Scope:
     name: str = ""
     """What qualified names of what is defined here begin with."""
     outline: Outline | None = None
+    predicate: bool = False
+    """Whether the states of predicates are noted."""
     unproven: bool = False
     """Whether an exception in the current region would leave a statement without proof."""
 
@@ -122,18 +128,24 @@ class _Weaver:
             fact = self.plan.fact(fact)
             self._names.statement(fact, body[i:], scope.function, not scope.direct, leader)
             before: list[ast.stmt] = []
-            last = node is body[-1]
+            last = node is body[-1] or isinstance(node, JUMPS)
+            alone = scope.direct or suspends(node) or self._shares_a_line(node, scope)
             if not self._probes:
                 pass
-            elif scope.direct or suspends(node) or (last and not self._begins_a_suite(node)):
+            elif alone or (last and not self._begins_a_suite(node)):
                 before.append(snippets.probe(self.plan.probe(fact)))
             elif not cannot_raise(node):
                 scope.unproven = True
-            if self._predicate and not scope.direct:
+            if scope.predicate:
                 before.append(snippets.note_state(fact))
             woven += [*snippets.located(before, node), self._statement(node, fact, scope)]
             leader = is_compound(node)
         return woven, fact
+
+    def _shares_a_line(self, node: ast.stmt, scope: _Scope) -> bool:
+        """Whether a statement begins where another ends: an exception's line cannot tell them."""
+        spans = self.plan.functions[scope.function].spans
+        return len(spans) > 1 and spans[-2][1] >= first_line(node)
 
     def _region(
         self, body: list[ast.stmt], entry: int, scope: _Scope, symbol: str = ""
@@ -161,7 +173,9 @@ class _Weaver:
             return is_endless(node) or (self._branch and not is_constant(node.test))
         if isinstance(node, ast.For):
             return self._branch
-        return isinstance(node, ast.Try | ast.TryStar | ast.With | ast.Match)
+        if isinstance(node, ast.With):
+            return enters_its_body(node)
+        return isinstance(node, ast.Try | ast.TryStar | ast.Match)
 
     # Statements
 
@@ -180,7 +194,7 @@ class _Weaver:
             case ast.With() | ast.AsyncWith():
                 node.body = self._region(node.body, self.plan.fact(fact), scope)[0]
             case ast.Try() | ast.TryStar():
-                self._try(node, fact, scope)
+                return self._try(node, fact, scope)
             case ast.Match():
                 self._match(node, fact, scope)
         return node
@@ -194,12 +208,15 @@ class _Weaver:
         number = len(self.plan.functions)
         function = Function(outer.within(node.name), first_line(node))
         self.plan.functions.append(function)
-        outline = Outline(node) if self._path else None
+        # What is put into locals must not be seen there.
+        private = not looks_at_locals(node)
+        outline = Outline(node) if self._path and private else None
         if outline is not None:
             function.outline = outline.to_plain()
-        if self._predicate:
+        predicate = self._predicate and private
+        if predicate:
             function.predicates = watch_predicates(node)
-        scope = _Scope(number, False, f"{function.name}.<locals>", outline)
+        scope = _Scope(number, False, f"{function.name}.<locals>", outline, predicate)
         head = node.body[:1] if is_docstring(node.body[0]) else []
         rest = node.body[len(head) :]
         if not rest:
@@ -207,7 +224,7 @@ class _Weaver:
         woven = self._watched(self._suite(rest, self.plan.fact(), scope)[0], scope, rest[0])
         if outline is not None:
             woven = snippets.located(snippets.traced(woven, number), rest[0])
-        if self._predicate:
+        if predicate:
             start = snippets.start_state(len(function.predicates))
             woven = [*snippets.located([start], rest[0]), *woven]
         node.body = [*head, *woven]
@@ -245,31 +262,56 @@ class _Weaver:
     def _way_out(self, fact: int, place: ast.AST) -> list[ast.stmt]:
         return snippets.located([snippets.probe(self.plan.probe(fact))], place)
 
-    def _try(self, node: ast.Try | ast.TryStar, fact: int, scope: _Scope) -> None:
+    def _try(self, node: ast.Try | ast.TryStar, fact: int, scope: _Scope) -> ast.stmt:
         entered = self.plan.fact(fact)
-        clause = self._region if node.finalbody else self._suite
+        outer, scope.unproven = scope.unproven, False
         node.body, completed = self._region(node.body, entered, scope)
-        passed = entered
-        for i, handler in enumerate(node.handlers):
-            tested = self.plan.fact(passed)
-            self._names.clause(tested, handler, scope.function, not scope.direct)
-            handler.body = clause(handler.body, tested, scope, scope.symbol(node, i))[0]
-            passed = tested
-        last = node.handlers[-1] if node.handlers and isinstance(node, ast.Try) else None
-        if self._probes and last is not None and not catches_all(last):
-            # What no clause catches has been tested against all of them.
-            told = snippets.handler([snippets.probe(self.plan.probe(passed))], named=False)
-            node.handlers += _located_handler(told, node)
+        if node.handlers:
+            scope.unproven = self._probes and not scope.direct  # a clause may fail, too
+            self._handlers(node, entered, scope)
         if node.orelse:
-            node.orelse = clause(node.orelse, self.plan.fact(completed), scope)[0]
-        if node.finalbody:
-            node.finalbody = self._suite(node.finalbody, self.plan.fact(entered), scope)[0]
+            node.orelse = self._suite(node.orelse, self.plan.fact(completed), scope)[0]
+        if not node.finalbody:
+            scope.unproven |= outer
+            return node
+        body = node.body
+        if node.handlers:
+            # What leaves a clause may be swallowed by ``finally``: watch it before that.
+            inner = type(node)(node.body, node.handlers, node.orelse, [])
+            body = self._watched(snippets.located([inner], node), scope, node)
+        scope.unproven = outer
+        final = self._suite(node.finalbody, self.plan.fact(entered), scope)[0]
+        return snippets.located([ast.Try(body, [], [], final)], node)[0]
+
+    def _handlers(self, node: ast.Try | ast.TryStar, entered: int, scope: _Scope) -> None:
+        """Each clause is tested after those before it; those of a group are all tested."""
+        tested = entered
+        facts = []
+        for handler in node.handlers:
+            tested = self.plan.fact(tested)
+            facts.append(tested)
+            self._names.clause(tested, handler, scope.function, not scope.direct)
+        for i, handler in enumerate(node.handlers):
+            caught = facts[i] if isinstance(node, ast.Try) else tested
+            handler.body = self._suite(handler.body, caught, scope, scope.symbol(node, i))[0]
+        if not self._probes:
+            return
+        told = snippets.handler([snippets.probe(self.plan.probe(tested))], named=False)
+        if isinstance(node, ast.TryStar):
+            node.body = snippets.located([ast.Try(node.body, [told], [], [])], node)
+        elif not catches_all(node.handlers[-1]):
+            # What no clause catches has been tested against all of them.
+            node.handlers += _located_handler(told, node)
 
     def _match(self, node: ast.Match, fact: int, scope: _Scope) -> None:
         passed = fact
         for i, case in enumerate(node.cases):
             tested = self.plan.fact(passed)
-            self._names.clause(tested, case.pattern, scope.function, not scope.direct)
+            spanned = not scope.direct
+            self._names.clause(tested, case.pattern, scope.function, spanned, case.guard)
+            if case.guard is not None and self._probes and may_suspend(case.guard):
+                case.guard = snippets.probed(self.plan.probe(tested), case.guard)
+                snippets.located([ast.Expr(case.guard)], case.pattern)
             matched, passed = self.plan.fact(tested), self.plan.fact(tested)
             ways = [(matched, self._names.into(case.pattern, case.body))]
             if i + 1 < len(node.cases):

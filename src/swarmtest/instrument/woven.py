@@ -7,6 +7,7 @@ of a campaign, something is) costs a few operations on whole sets.
 from __future__ import annotations
 
 import hashlib
+import re
 from functools import reduce
 from itertools import compress
 from operator import or_
@@ -30,6 +31,7 @@ from swarmtest.targets import Catalogue, Source, Target, content_hash
 
 Numbers = NDArray[np.uint32]
 
+_RAISED = re.compile(f"{RAISED_MARK}(\\d+){RAISED_MARK}")
 _SHOWN = 2000
 """Decisions of one path that its description spells out."""
 _REMEMBERED = 5000
@@ -59,7 +61,7 @@ class WovenFile:
         self.problems: list[str] = []
         self._plan = plan
         self._cells = cells
-        self._lines = source.text.splitlines()
+        self._lines = source.text.split("\n")
         self._catalogue = Catalogue()
         self._numbers = _NONE
         self._masks: list[int] = []
@@ -186,6 +188,7 @@ class WovenFile:
         digest = hashlib.blake2b(path.encode(), digest_size=6).hexdigest()
         shown = path[1 : _SHOWN + 1].translate(lines)
         more = f"... {len(path) - _SHOWN:,} more " if len(path) > _SHOWN else ""
+        shown = _RAISED.sub(r"raised:\1 ", shown)
         end = "exception" if path.endswith(RAISED_MARK) else "exit"
         name = f"{function.name}#{digest}"
         detail = f"{function.line} {shown}{more}{end}"
