@@ -22,9 +22,10 @@ import coverage
 from swarmtest.instrument import live
 from swarmtest.instrument.paths import blocks_of
 from swarmtest.instrument.tally import arc_of
+from swarmtest.instrument.traces import Traces
 from swarmtest.instrument.watch import Coverage, CoverageOptions
 from swarmtest.instrument.weave import weave
-from swarmtest.targets import Target
+from swarmtest.targets import Source, Target
 
 KINDS = (
     ("line",),
@@ -189,7 +190,8 @@ class Paths:
         key = f"paths {next(_numbers)}"
         code, plan = weave(text, filename, key, ("path",))
         self._functions = plan.functions
-        self._cells = live.cells_of(key, len(plan.probes))
+        self._cells = live.cells_of(key, len(plan.probes), plan.ways)
+        self._traces = Traces(Source(filename, text), plan)
         self._namespace: dict[str, Any] = {"__name__": Path(filename).stem}
         exec(code, self._namespace)
 
@@ -205,10 +207,13 @@ class Paths:
 
     def call(self, given: Any) -> list[tuple[str, list[tuple[int, int]]]]:
         """For each way that was taken the function, and its blocks as first and last lines."""
-        self._cells.paths.clear()
+        cells = self._cells
+        cells.paths.clear()
+        cells.ways[:] = cells.no_ways
         outcome(lambda: self._namespace["run"](given), self.filename)
         found = []
-        for path in self._cells.paths:
+        ways = [self._traces.spelt_way(i) for i, hit in enumerate(cells.ways) if hit and i]
+        for path in [*map(self._traces.spelt_path, cells.paths), *ways]:
             function = self._functions[ord(path[0])]
             blocks = blocks_of(function.outline, path[1:])[1:]
             spans = [function.outline[0][block][:2] for block in blocks]

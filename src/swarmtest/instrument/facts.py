@@ -29,6 +29,8 @@ class Function:
     """The source of its conditions, in the order of their places in the vector."""
     outline: Any = None
     """Its statements as nested plain data (`swarmtest.instrument.outline`), for paths."""
+    first_way: int = 0
+    """Where its ways are in the file's list of ways; 0 if they are not numbered."""
 
     def fact_at(self, line: int) -> int:
         """The fact of the statement at a line, of the first one of several; -1 if there is none.
@@ -52,6 +54,8 @@ class Plan:
     """For each probe its fact."""
     functions: list[Function] = field(default_factory=list)
     kinds: tuple[str, ...] = ()
+    ways: int = 1
+    """Places in the list of ways; the first is for ways that were cut short."""
     _known: dict[tuple[str, str], int] = field(default_factory=dict)
     _masks: dict[int, int] = field(default_factory=dict)
 
@@ -88,11 +92,14 @@ class Plan:
 
     def to_plain(self) -> Any:
         """The plan as data that `marshal` can write."""
-        functions = [(f.name, f.line, f.spans, f.predicates, f.outline) for f in self.functions]
-        return (self.implies, self.targets, self.hits, self.probes, functions, self.kinds)
+        functions = [
+            (f.name, f.line, f.spans, f.predicates, f.outline, f.first_way) for f in self.functions
+        ]
+        targets = (self.implies, self.targets, self.hits, self.probes)
+        return (*targets, functions, self.kinds, self.ways)
 
     @classmethod
     def from_plain(cls, data: Any) -> Plan:
         """What `to_plain` told."""
-        implies, targets, hits, probes, functions, kinds = data
-        return cls(implies, targets, hits, probes, [Function(*f) for f in functions], kinds)
+        implies, targets, hits, probes, functions, kinds, ways = data
+        return cls(implies, targets, hits, probes, [Function(*f) for f in functions], kinds, ways)

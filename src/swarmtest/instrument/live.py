@@ -22,6 +22,8 @@ class Cells:
     raised: dict[tuple[int, int], int] = field(default_factory=dict)
     states: dict[tuple[int, int], int] = field(default_factory=dict)
     paths: dict[str, int] = field(default_factory=dict)
+    ways: list[int] = field(default_factory=list)
+    no_ways: list[int] = field(default_factory=list)
 
 
 def cells_key(source: Source, kinds: tuple[str, ...]) -> str:
@@ -32,15 +34,17 @@ def cells_key(source: Source, kinds: tuple[str, ...]) -> str:
 _cells: dict[str, Cells] = {}
 
 
-def cells_of(file: str, probes: int) -> Cells:
+def cells_of(file: str, probes: int, ways: int) -> Cells:
     """The cells of a file, made when they are first asked for."""
     found = _cells.get(file)
     if found is None:
         found = _cells[file] = Cells([0] * probes, [0] * probes)
+        found.ways, found.no_ways = [0] * ways, [0] * ways
     return found
 
 
 def cells(file: str) -> tuple[Any, ...]:
     """What instrumented code asks for, in the order of `snippets.CELLS`."""
     found = _cells[file]
-    return found.hits, found.raised, found.states, found.paths, BaseException
+    written = found.hits, found.raised, found.states, found.paths, found.ways
+    return *written, BaseException

@@ -1,11 +1,11 @@
 """The outline of a function: its basic blocks, nested as its statements are.
 
-Paths are told by probes as strings of symbols. Ways into a suite have one: the body of an ``if`` or
-a loop, a ``case``, an ``except``; the other way (no ``else``, or its suite; the end of a loop)
-shows by the absence of that symbol, because a decision is not met again without another symbol in
-between: every cycle goes through the body of a loop. The outline says which symbol stands for which
-way, and so lets a string be read back as blocks (`swarmtest.instrument.paths`). Block 0 is the
-entry, which defines the parameters.
+Paths are told by probes as strings of symbols. Ways into a suite have one: the body of an ``if``, a
+loop or a ``with``, a ``case``, an ``except``; the other way (no ``else``, or its suite; the end of
+a loop) shows by the absence of that symbol, because a decision is not met again without another
+symbol in between: every cycle goes through the body of a loop. The outline says which symbol stands
+for which way, and so lets a string be read back as blocks (`swarmtest.instrument.paths`). Block 0
+is the entry, which defines the parameters.
 
 As plain data, a suite is a list of items:
 
@@ -14,7 +14,7 @@ As plain data, a suite is a list of items:
 - ``("if", block, symbol, suite, else suite)``
 - ``("loop", block, symbol, body, else suite, "endless" or "")``
 - ``("match", block, [(symbol, suite), ...], "always" or "")``: whether some case always matches
-- ``("with", block, body)``
+- ``("with", block, symbol, body)``: its line is that of entering and of leaving the context
 - ``("try", body, [(symbol, suite), ...], else suite, finally suite, "group" or "")``
 """
 
@@ -98,7 +98,7 @@ class Outline:
                 ends = "endless" if is_endless(node) else ""
                 return ("loop", block, *body, self._suite(node.orelse), ends)
             case ast.With() | ast.AsyncWith():
-                return ("with", block, self._suite(node.body))
+                return ("with", block, self._symbol(node, 0), self._suite(node.body))
             case ast.Match():
                 self._clauses[block] = [_clause_lines(case) for case in node.cases]
                 cases = [

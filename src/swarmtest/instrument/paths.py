@@ -104,8 +104,9 @@ class _Reader:
                 return self.suite(body)
         return "next"
 
-    def _with(self, block: int, body: Any) -> str:
-        if self._pass(block):
+    def _with(self, block: int, entered: str, body: Any) -> str:
+        self.passed.append(block)
+        if not self._took(entered):
             return "raise"
         how, line = self._region(body)
         if how != "raise":
@@ -129,10 +130,10 @@ class _Reader:
         return how if ending == "next" else ending
 
 
-def entered_lines(outline: Any) -> dict[int, str]:
-    """For each symbol the line of the block that its way leads to: for `str.translate`."""
+def entered_lines(outline: Any) -> dict[str, str]:
+    """For each symbol the line of the block that its way leads to, and a space."""
     blocks, body = outline
-    table: dict[int, str] = {}
+    table: dict[str, str] = {}
 
     def walk(part: Any) -> None:
         """Ways are pairs of a symbol and a suite, wherever they stand in the outline."""
@@ -140,7 +141,7 @@ def entered_lines(outline: Any) -> dict[int, str]:
             return
         for symbol, suite in pairwise(part):
             if isinstance(symbol, str) and len(symbol) == 1 and isinstance(suite, list):
-                table[ord(symbol)] = f"{blocks[min(_blocks_in(suite))][0]} "
+                table[symbol] = f"{blocks[min(_blocks_in(suite))][0]} "
         for inner in part:
             walk(inner)
 
@@ -208,7 +209,7 @@ class _Graph:
             out |= self.suite(body, here, jumps)
         return out
 
-    def _with(self, before: set[int], jumps: Any, block: int, body: Any) -> set[int]:
+    def _with(self, before: set[int], jumps: Any, block: int, _entered: str, body: Any) -> set[int]:
         return self.suite(body, self._enter(before, block), jumps)
 
     def _try(self, before: set[int], jumps: Any, body: Any, handlers: Any, *rest: Any) -> set[int]:

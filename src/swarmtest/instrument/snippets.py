@@ -12,14 +12,17 @@ HITS = "__swarm_hits__"
 RAISED = "__swarm_raised__"
 STATES = "__swarm_states__"
 PATHS = "__swarm_paths__"
+WAYS = "__swarm_ways__"
 ANYTHING = "__swarm_anything__"
-CELLS = (HITS, RAISED, STATES, PATHS, ANYTHING)
-"""Module globals: a list of probes, three dictionaries used as sets, and `BaseException`, whatever
-the program means by that name."""
+CELLS = (HITS, RAISED, STATES, PATHS, WAYS, ANYTHING)
+"""Module globals: a list of probes, three dictionaries used as sets, a list of ways, and
+`BaseException`, whatever the program means by that name."""
 
 _ERROR = "__swarm_error__"
 _PATH = "__swarm_path__"
 _STATE = "__swarm_state__"
+CUT_WAY = "\0w"
+"""What follows the function's number in the path of a counted call that an exception ended."""
 RAISED_MARK = "\0"
 """What stands before and after the line of an exception in a path."""
 
@@ -71,6 +74,32 @@ def step_path(symbol: str) -> ast.stmt:
 def end_path() -> ast.stmt:
     """``paths[path] = 1``."""
     return _mark(PATHS, _load(_PATH))
+
+
+def start_way(first: int) -> ast.stmt:
+    """``way = first``: the place of the function's ways in the list."""
+    return ast.Assign([ast.Name(_PATH, ast.Store())], ast.Constant(first))
+
+
+def step_way(added: int) -> ast.stmt:
+    """``way += added``."""
+    return ast.AugAssign(ast.Name(_PATH, ast.Store()), ast.Add(), ast.Constant(added))
+
+
+def counted(body: list[ast.stmt], first: int) -> list[ast.stmt]:
+    """A function's body whose way is noted; place 0 is for ways that exceptions cut short."""
+    end = _mark(WAYS, _load(_PATH))
+    return [start_way(first), ast.Try(body, [], [], [end])]
+
+
+def note_cut_way(function: int) -> list[ast.stmt]:
+    """``paths["...way...line"] = 1; way = 0``, in a handler."""
+    traceback = ast.Attribute(_load(_ERROR), "__traceback__", ast.Load())
+    line = ast.FormattedValue(ast.Attribute(traceback, "tb_lineno", ast.Load()), -1, None)
+    way = ast.FormattedValue(_load(_PATH), -1, None)
+    marks = [ast.Constant(text) for text in (f"{chr(function)}{CUT_WAY}", RAISED_MARK, RAISED_MARK)]
+    key = ast.JoinedStr([marks[0], way, marks[1], line, marks[2]])
+    return [ast.If(traceback, [_mark(PATHS, key)], []), start_way(0)]
 
 
 def start_state(predicates: int) -> ast.stmt:

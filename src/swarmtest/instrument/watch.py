@@ -58,8 +58,8 @@ class CoverageOptions:
     package: str = ""
     """The package of the subject, when it was named by its module."""
 
-    def check(self) -> None:
-        """Say at once what cannot be done."""
+    def check(self, names: bool = True) -> None:
+        """Say at once what cannot be done; `names`: also that there is no such module to watch."""
         if self.probes not in PROBES:
             raise UserError(f"--probes {self.probes}: choose from {', '.join(PROBES)}")
         if self.probes == "monitoring" and not monitoring_is_possible(self.kinds):
@@ -67,7 +67,7 @@ class CoverageOptions:
                 "--probes monitoring needs Python 3.12 or newer and sees lines only: "
                 "use --probes ast, or --coverage line"
             )
-        self.scope()
+        parse_scope(self.cover, self.beside, self.package, check_names=names)
 
     def scope(self) -> Scope:
         """The modules that are watched."""
@@ -118,10 +118,11 @@ class Coverage:
         self._loaded: dict[str, WovenFile] = {}
         self._pending: list[WovenFile | MonitoredFile] = []
         self._known: dict[Any, Hits] = {}
-        self.options.check()
-        self._scope = self.options.scope()
+        options.check(names=False)
+        self._scope = options.scope()
         self._monitor: Monitor | None = None
         self._finds = bool(set(self.options.kinds) - WITH_PROBES)
+        self._repeats = bool({"prime", "du"} & set(self.options.kinds))
         self._hook = Hook(self._scope, self._loader_for)
 
     # Installation
@@ -198,7 +199,7 @@ class Coverage:
 
     def _register(self, source: Source, plan: Plan, path: str) -> None:
         if source.id not in self._loaded:
-            cells = live.cells_of(live.cells_key(source, plan.kinds), len(plan.probes))
+            cells = live.cells_of(live.cells_key(source, plan.kinds), len(plan.probes), plan.ways)
             self._loaded[source.id] = file = WovenFile(source, path, plan, cells)
             self._pending.append(file)
 
@@ -257,9 +258,14 @@ class Coverage:
         if known is None:
             known = self._read(key)
         if self._finds:
-            found = [number for file in self.files for number in file.found()]
+            found: list[int] = []
+            for file in self.files:
+                found += file.found()
             if found:
-                return _with_found(known, found)
+                found += array.array("I", known.numbers)
+                # Paths and states are each found once; what paths contain, many times.
+                numbers = sorted(set(found) if self._repeats else found)
+                return Hits(self.catalogue, array.array("I", numbers).tobytes())
         return known
 
     def _read(self, key: tuple[Any, ...]) -> Hits:
@@ -274,9 +280,3 @@ class Coverage:
         # Files were enrolled in turn, so their numbers ascend.
         hits = self._known[key] = Hits(self.catalogue, b"".join(parts))
         return hits
-
-
-def _with_found(hits: Hits, found: list[int]) -> Hits:
-    """Hits with paths and predicates, whose numbers come in any order."""
-    numbers = array.array("I", hits.numbers)
-    return Hits(hits.catalogue, array.array("I", sorted({*numbers, *found})).tobytes())

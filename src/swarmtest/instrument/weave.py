@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import ast
 import warnings
-from dataclasses import dataclass
 from types import CodeType
 
 from swarmtest.instrument import snippets
+from swarmtest.instrument.code_scope import CodeScope
 from swarmtest.instrument.facts import Function, Plan
 from swarmtest.instrument.kinds import ON_PATHS, WITH_PROBES
 from swarmtest.instrument.naming import Names
@@ -46,6 +46,7 @@ from swarmtest.instrument.syntax import (
     may_suspend,
     suspends,
 )
+from swarmtest.instrument.ways import number_ways
 
 
 def weave(text: str, filename: str, file: str, kinds: tuple[str, ...]) -> tuple[CodeType, Plan]:
@@ -62,30 +63,6 @@ def weave(text: str, filename: str, file: str, kinds: tuple[str, ...]) -> tuple[
     return compile(tree, filename, "exec", dont_inherit=True), weaver.plan
 
 
-@dataclass
-class _Scope:
-    """The code object that statements are in."""
-
-    function: int
-    direct: bool
-    """Every statement has a probe: module and class bodies."""
-    name: str = ""
-    """What qualified names of what is defined here begin with."""
-    outline: Outline | None = None
-    predicate: bool = False
-    """Whether the states of predicates are noted."""
-    unproven: bool = False
-    """Whether an exception in the current region would leave a statement without proof."""
-
-    def within(self, name: str) -> str:
-        """The qualified name of something defined here."""
-        return f"{self.name}.{name}" if self.name else name
-
-    def symbol(self, node: ast.stmt, way: int) -> str:
-        """What stands for a way out of a decision in paths; empty when no paths are noted."""
-        return self.outline.symbols.get((id(node), way), "") if self.outline else ""
-
-
 class _Weaver:
     def __init__(
         self, text: str, tree: ast.Module, plain: CodeType, kinds: tuple[str, ...]
@@ -100,7 +77,7 @@ class _Weaver:
     def module(self, tree: ast.Module, file: str) -> None:
         """Weave a whole module, in place."""
         self.plan.functions.append(Function("", 1))
-        scope = _Scope(0, direct=True)
+        scope = CodeScope(0, direct=True)
         head, rest = _split_head(tree.body)
         entry = self.plan.fact()
         for node in head:
@@ -117,12 +94,12 @@ class _Weaver:
     # Suites. Each answers its statements with their probes, and the fact of its last statement.
 
     def _suite(
-        self, body: list[ast.stmt], entry: int, scope: _Scope, symbol: str = ""
+        self, body: list[ast.stmt], entry: int, scope: CodeScope, symbol: str = ""
     ) -> tuple[list[ast.stmt], int]:
         """`entry` is the fact that the suite was entered, `symbol` stands for that in paths."""
         woven: list[ast.stmt] = []
         if symbol:
-            woven += snippets.located([snippets.step_path(symbol)], body[0])
+            woven += snippets.located([scope.step(symbol)], body[0])
         fact, leader = entry, True
         for i, node in enumerate(body):
             fact = self.plan.fact(fact)
@@ -142,13 +119,13 @@ class _Weaver:
             leader = is_compound(node)
         return woven, fact
 
-    def _shares_a_line(self, node: ast.stmt, scope: _Scope) -> bool:
+    def _shares_a_line(self, node: ast.stmt, scope: CodeScope) -> bool:
         """Whether a statement begins where another ends: an exception's line cannot tell them."""
         spans = self.plan.functions[scope.function].spans
         return len(spans) > 1 and spans[-2][1] >= first_line(node)
 
     def _region(
-        self, body: list[ast.stmt], entry: int, scope: _Scope, symbol: str = ""
+        self, body: list[ast.stmt], entry: int, scope: CodeScope, symbol: str = ""
     ) -> tuple[list[ast.stmt], int]:
         """A suite whose exceptions may be swallowed by what is around it."""
         outer, scope.unproven = scope.unproven, False
@@ -157,12 +134,17 @@ class _Weaver:
         scope.unproven = outer
         return woven, fact
 
-    def _watched(self, woven: list[ast.stmt], scope: _Scope, place: ast.stmt) -> list[ast.stmt]:
+    def _watched(self, woven: list[ast.stmt], scope: CodeScope, place: ast.stmt) -> list[ast.stmt]:
         """A suite with a handler that notes exceptions, if anybody wants to know."""
         on_path = scope.outline is not None
         if not scope.unproven and not on_path:
             return woven
-        notes = snippets.note_raised(scope.function, scope.unproven, on_path)
+        spelt = on_path and scope.added is None
+        notes: list[ast.stmt] = []
+        if scope.unproven or spelt:
+            notes = snippets.note_raised(scope.function, scope.unproven, spelt)
+        if scope.added is not None:
+            notes += snippets.note_cut_way(scope.function)
         return snippets.located([snippets.watched(woven, notes)], place)
 
     def _begins_a_suite(self, node: ast.stmt) -> bool:
@@ -179,57 +161,70 @@ class _Weaver:
 
     # Statements
 
-    def _statement(self, node: ast.stmt, fact: int, scope: _Scope) -> ast.stmt:
+    def _statement(self, node: ast.stmt, fact: int, scope: CodeScope) -> ast.stmt:
         """Weave what is below a statement, in place."""
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self._function(node, scope)
             case ast.ClassDef():
-                inner = _Scope(scope.function, direct=True, name=scope.within(node.name))
+                inner = CodeScope(scope.function, direct=True, name=scope.within(node.name))
                 node.body = self._with_docstring(node.body, fact, inner)
             case ast.If():
                 self._if(node, fact, scope)
             case ast.While() | ast.For() | ast.AsyncFor():
                 self._loop(node, fact, scope)
             case ast.With() | ast.AsyncWith():
-                node.body = self._region(node.body, self.plan.fact(fact), scope)[0]
+                entered, symbol = self.plan.fact(fact), scope.symbol(node, 0)
+                node.body = self._region(node.body, entered, scope, symbol)[0]
             case ast.Try() | ast.TryStar():
                 return self._try(node, fact, scope)
             case ast.Match():
                 self._match(node, fact, scope)
         return node
 
-    def _with_docstring(self, body: list[ast.stmt], entry: int, scope: _Scope) -> list[ast.stmt]:
+    def _with_docstring(self, body: list[ast.stmt], entry: int, scope: CodeScope) -> list[ast.stmt]:
         if not is_docstring(body[0]):
             return self._suite(body, entry, scope)[0]
         return body[:1] + (self._suite(body[1:], entry, scope)[0] if body[1:] else [])
 
-    def _function(self, node: FunctionNode, outer: _Scope) -> None:
+    def _function(self, node: FunctionNode, outer: CodeScope) -> None:
         number = len(self.plan.functions)
         function = Function(outer.within(node.name), first_line(node))
         self.plan.functions.append(function)
         # What is put into locals must not be seen there.
         private = not looks_at_locals(node)
         outline = Outline(node) if self._path and private else None
+        added = None
         if outline is not None:
             function.outline = outline.to_plain()
+            added = self._count_ways(function)
         predicate = self._predicate and private
         if predicate:
             function.predicates = watch_predicates(node)
-        scope = _Scope(number, False, f"{function.name}.<locals>", outline, predicate)
+        scope = CodeScope(number, False, f"{function.name}.<locals>", outline, added, predicate)
         head = node.body[:1] if is_docstring(node.body[0]) else []
         rest = node.body[len(head) :]
         if not rest:
             return
         woven = self._watched(self._suite(rest, self.plan.fact(), scope)[0], scope, rest[0])
-        if outline is not None:
+        if added is not None:
+            woven = snippets.located(snippets.counted(woven, function.first_way), rest[0])
+        elif outline is not None:
             woven = snippets.located(snippets.traced(woven, number), rest[0])
         if predicate:
             start = snippets.start_state(len(function.predicates))
             woven = [*snippets.located([start], rest[0]), *woven]
         node.body = [*head, *woven]
 
-    def _if(self, node: ast.If, fact: int, scope: _Scope) -> None:
+    def _count_ways(self, function: Function) -> dict[str, int] | None:
+        counted = number_ways(function.outline)
+        if counted is None:
+            return None
+        function.first_way = self.plan.ways
+        self.plan.ways += counted[0]
+        return counted[1]
+
+    def _if(self, node: ast.If, fact: int, scope: CodeScope) -> None:
         then, other = self.plan.fact(fact), self.plan.fact(fact)
         out = self._names.into(node, node.orelse) if node.orelse else self._names.arcs.after(node)
         if not is_constant(node.test):
@@ -239,7 +234,7 @@ class _Weaver:
         node.body = self._suite(node.body, then, scope, scope.symbol(node, 0))[0]
         node.orelse = self._otherwise(node, other, scope)
 
-    def _loop(self, node: ast.While | ast.For | ast.AsyncFor, fact: int, scope: _Scope) -> None:
+    def _loop(self, node: ast.While | ast.For | ast.AsyncFor, fact: int, scope: CodeScope) -> None:
         again, done = self.plan.fact(fact), self.plan.fact(fact)
         out = self._names.into(node, node.orelse) if node.orelse else self._names.arcs.after(node)
         decides = not (isinstance(node, ast.While) and is_constant(node.test))
@@ -252,7 +247,7 @@ class _Weaver:
             node.orelse = self._otherwise(node, done, scope)
 
     def _otherwise(
-        self, node: ast.If | ast.While | ast.For | ast.AsyncFor, fact: int, scope: _Scope
+        self, node: ast.If | ast.While | ast.For | ast.AsyncFor, fact: int, scope: CodeScope
     ) -> list[ast.stmt]:
         """The ``else`` of a statement; where there is none and it matters, one that only tells."""
         if node.orelse:
@@ -262,7 +257,7 @@ class _Weaver:
     def _way_out(self, fact: int, place: ast.AST) -> list[ast.stmt]:
         return snippets.located([snippets.probe(self.plan.probe(fact))], place)
 
-    def _try(self, node: ast.Try | ast.TryStar, fact: int, scope: _Scope) -> ast.stmt:
+    def _try(self, node: ast.Try | ast.TryStar, fact: int, scope: CodeScope) -> ast.stmt:
         entered = self.plan.fact(fact)
         outer, scope.unproven = scope.unproven, False
         node.body, completed = self._region(node.body, entered, scope)
@@ -283,7 +278,7 @@ class _Weaver:
         final = self._suite(node.finalbody, self.plan.fact(entered), scope)[0]
         return snippets.located([ast.Try(body, [], [], final)], node)[0]
 
-    def _handlers(self, node: ast.Try | ast.TryStar, entered: int, scope: _Scope) -> None:
+    def _handlers(self, node: ast.Try | ast.TryStar, entered: int, scope: CodeScope) -> None:
         """Each clause is tested after those before it; those of a group are all tested."""
         tested = entered
         facts = []
@@ -303,7 +298,7 @@ class _Weaver:
             # What no clause catches has been tested against all of them.
             node.handlers += _located_handler(told, node)
 
-    def _match(self, node: ast.Match, fact: int, scope: _Scope) -> None:
+    def _match(self, node: ast.Match, fact: int, scope: CodeScope) -> None:
         passed = fact
         for i, case in enumerate(node.cases):
             tested = self.plan.fact(passed)
