@@ -34,6 +34,8 @@ class Source:
     """As a person would name it: relative to the project where possible."""
     text: str
     """The whole file; empty when it cannot be read (code without source)."""
+    place: str = field(default="", compare=False)
+    """Where the file is on this machine, absolute; empty when that is not known."""
 
     @cached_property
     def id(self) -> str:

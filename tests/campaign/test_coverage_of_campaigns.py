@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -162,6 +163,23 @@ def test_a_resumed_campaign_goes_on_watching(run: Run, place: Path) -> None:
         assert store.summary(1)["trials"] == 100
 
 
+def test_a_campaign_does_not_go_on_after_its_program_was_edited(
+    run: Run, swarmtest: Run, place: Path, refused: Callable[..., str]
+) -> None:
+    run("run", "harness.py::Shop", "-n", 50, "--coverage", "line")
+    file = place / "shop" / "prices.py"
+    before = file.read_text()
+    file.write_text(before.replace("20", "30"))
+    done = swarmtest("resume", "-n", 100, cwd=place)
+    refused(done, "shop/prices.py has changed since the campaign began", "start a new one")
+    file.write_text(before)
+    run("resume", "-n", 100)
+    with open_store(str(place / ".swarmtest" / "swarmtest.db")) as store:
+        assert store.summary(1)["trials"] == 100
+        paths = [source.path for source in store.sources(1)]
+        assert paths == ["shop/__init__.py", "shop/cart.py", "shop/prices.py"]
+
+
 def test_the_same_source_has_the_same_ids_in_another_campaign(run: Run, place: Path) -> None:
     run("run", "harness.py::Shop", "-n", 30, "--coverage", "line")
     run("run", "harness.py::Shop", "-n", 30, "--seed", 1, "--coverage", "line")
@@ -201,6 +219,48 @@ def test_a_test_that_kills_its_process_counts_and_its_coverage_is_missing(
     assert all(trial.hits and not trial.missing for trial in trials if not trial.fault)
     crashed = sum(bool(trial.missing) for trial in trials)
     assert f"coverage of {crashed} tests is missing" in run("coverage").stdout
+
+
+def test_the_end_of_a_run_tells_how_many_tests_have_no_coverage(run: Run) -> None:
+    options = ("-n", 60, "--coverage", "line", "-j", 1)
+    done = run("run", "harness.py::Crashing", *options, status=1)
+    assert re.search(r"coverage of \d+ tests is missing: their process died before", done.stdout)
+    assert "tests is missing" in run("coverage", "--show", "shop/cart.py").stdout
+    assert "tests is missing" in run("coverage", "-o", "out.json").stdout
+
+
+def test_another_campaign_on_the_same_source_does_not_change_what_one_has_reached(
+    run: Run,
+) -> None:
+    kinds = "line,branch,path,prime,du,predicate"
+    run("run", "harness.py::Shop", "-n", 1, "--coverage", kinds)
+    before = run("coverage", 1, "--targets").stdout, run("coverage", 1).stdout
+    run("run", "harness.py::Shop", "-n", 300, "--coverage", kinds)
+    assert (run("coverage", 1, "--targets").stdout, run("coverage", 1).stdout) == before
+
+
+def test_workers_run_under_the_options_of_the_interpreter(place: Path) -> None:
+    (place / "optimized.py").write_text(
+        "import sys\nfrom swarmtest import Machine, action\n"
+        "class Checks(Machine):\n    @action\n    def go(self):\n"
+        "        assert False, 'optimized away'\n"
+        "        if not sys.flags.dev_mode: raise ValueError\n"
+    )
+    program = [sys.executable, "-O", "-X", "dev", "-c", "from swarmtest.cli import main; main()"]
+    words = [*program, "run", "optimized.py", "-n", "5", "-j", "1"]
+    done = subprocess.run(words, cwd=place, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_module_beside_the_subject_can_be_named_from_elsewhere(
+    swarmtest: Run, tmp_path: Path, place: Path
+) -> None:
+    elsewhere = tmp_path / "a" / "b" / "c" / "d"
+    elsewhere.mkdir(parents=True)
+    (elsewhere / "setup.cfg").write_text("")
+    options = ("-n", 300, "--coverage", "line", "--cover", "shop")
+    done = swarmtest("run", f"{place / 'harness.py'}::Shop", *options, cwd=elsewhere)
+    assert "coverage: line 22 of 24" in done.stdout, done.stderr
 
 
 def test_what_imports_reach_belongs_to_no_test(run: Run, place: Path) -> None:
@@ -246,7 +306,7 @@ def test_an_imported_campaign_can_be_shown_and_says_why_it_cannot_be_exported(
 ) -> None:
     (place / "a.lcov").write_text("TN:one\nSF:shop/prices.py\nDA:2,1\nDA:3,0\nend_of_record\n")
     run("import-coverage", "a.lcov")
-    assert "coverage: line 1 of 2 (50%)" in run("show").stdout
+    assert "coverage: line 1 of 7 (14%)" in run("show").stdout
     refused(swarmtest("export", cwd=place), "coverage that another tool measured")
 
 
@@ -257,6 +317,9 @@ def test_an_imported_campaign_can_be_shown_and_says_why_it_cannot_be_exported(
         (["--coverage", ""], ["needs a kind"]),
         (["--cover", "shop"], ["--cover goes with --coverage"]),
         (["--coverage", "line", "--cover", "no/where"], ["no/where", "path that exists"]),
+        (["--coverage", "line", "--cover", "shpo"], ["no module 'shpo'", "did you mean 'shop'?"]),
+        (["--coverage", "line", "--cover", "zzz.cart"], ["no module 'zzz'", "give its path?"]),
+        (["--coverage", "line", "--cover", ""], ["--cover needs a name"]),
     ],
 )
 def test_options_that_make_no_sense_are_refused_in_one_line(
@@ -278,7 +341,7 @@ def test_what_cannot_be_watched_is_said(run: Run) -> None:
     done = run("run", "harness.py::Shop", *options, "--cover", "numpy", "--cover", "shop")
     assert "note: numpy (" in done.stdout
     assert "swarmtest itself needs it" in done.stdout
-    done = run("run", "harness.py::Shop", *options, "--cover", "nothing_like_it")
+    done = run("run", "harness.py::Shop", *options, "--cover", "colorsys")
     assert "imported no module that is watched" in done.stdout
     assert "coverage: nothing was watched" in done.stdout
 

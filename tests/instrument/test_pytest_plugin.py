@@ -117,7 +117,7 @@ def test_a_wrong_kind_is_one_line(run):
 
 
 def test_a_module_that_is_never_imported_is_said(run):
-    assert "swarmtest: no chosen module was imported" in run(cover="nowhere").stdout
+    assert "swarmtest: no chosen module was imported" in run(cover="colorsys").stdout
 
 
 def test_a_place_that_cannot_be_written_is_said(run):

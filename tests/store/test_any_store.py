@@ -246,6 +246,15 @@ def test_the_files_that_a_campaign_watched_are_kept_as_they_were(store: Store) -
     assert store.watched_targets(two) == {ids[0]: in_old, ids[1]: in_new}
 
 
+def test_a_campaign_knows_where_its_files_were(store: Store) -> None:
+    one, two = store.add_campaign(CAMPAIGN), store.add_campaign(CAMPAIGN)
+    store.add_sources(one, [Source("a.py", "x = 1\n", "/home/ann/a.py")])
+    store.add_sources(two, [Source("a.py", "x = 1\n", "/home/bob/a.py")])
+    store.add_sources(two, [Source("a.py", "x = 1\n")])
+    assert [source.place for source in store.sources(one)] == ["/home/ann/a.py"]
+    assert [source.place for source in store.sources(two)] == ["/home/bob/a.py"]
+
+
 def test_deleting_a_campaign_forgets_files_that_no_other_watched(store: Store) -> None:
     one, two = store.add_campaign(CAMPAIGN), store.add_campaign(CAMPAIGN)
     shared, own = Source("a.py", "x = 1\n"), Source("b.py", "y = 1\n")

@@ -281,7 +281,7 @@ def _resolve(
 
 def _placed(coverage: CoverageOptions, subject: Any) -> CoverageOptions:
     """Options that say where the subject is: what is not named otherwise is looked for there."""
-    if coverage.beside or coverage.package or coverage.cover:
+    if coverage.beside or coverage.package:
         return coverage
     if isinstance(subject, SubjectReference):
         subject = subject.text

@@ -8,6 +8,7 @@ per process, before the first set that contains it. Sets repeat, so each is tran
 from __future__ import annotations
 
 import array
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 from typing import Any
@@ -15,13 +16,14 @@ from typing import Any
 import numpy as np
 from pyroaring import BitMap
 
+from swarmtest.errors import UserError
 from swarmtest.store import Store
 from swarmtest.targets import Catalogue, Hits, Source, Target
 
 _REMEMBERED = 20_000
 """Distinct sets that either side remembers before it starts anew."""
 
-News = tuple[list[tuple[Any, ...]], list[tuple[str, str]], bytes]
+News = tuple[list[tuple[Any, ...]], list[tuple[str, str, str]], bytes]
 """Targets not told before (key and fields), files not told before, keys reached by imports."""
 NO_NEWS: News = ([], [], b"")
 
@@ -87,7 +89,7 @@ class Sender:
     def news(self, outside: Hits | None = None) -> News:
         """What this process has not told yet."""
         targets: list[tuple[Any, ...]] = []
-        sources: list[tuple[str, str]] = []
+        sources: list[tuple[str, str, str]] = []
         for catalogue in self._catalogues:
             keys = self._all_keys(catalogue)
             start = self._told.get(id(catalogue), 0)
@@ -97,7 +99,7 @@ class Sender:
             for source in catalogue.sources.values():
                 if source.id not in self._told_sources:
                     self._told_sources.add(source.id)
-                    sources.append((source.path, source.text))
+                    sources.append((source.path, source.text, source.place))
         return targets, sources, self.keys(outside) if outside else b""
 
 
@@ -117,9 +119,12 @@ class Receiver:
         """The ids that any test has hit."""
         self.outside = BitMap()
         """The ids that imports reached."""
+        self._watched_before: list[Source] = []
+        self._refusal = ""
 
     def load(self, hit: Iterable[int], outside: bytes | None) -> None:
         """Take up what an earlier run of the campaign has found."""
+        self._watched_before = self._store.sources(self._campaign)
         self.hit |= BitMap(hit)
         if outside:
             self.outside |= BitMap.deserialize(outside)
@@ -127,8 +132,13 @@ class Receiver:
     def learn(self, news: News) -> None:
         """Keep targets and files that a worker tells of."""
         targets, sources, outside = news
-        if sources:
-            self._store.add_sources(self._campaign, [Source(*source) for source in sources])
+        watched = [Source(*source) for source in sources]
+        for source in watched:
+            self._refusal = self._refusal or self._if_edited(source)
+        if self._refusal:  # also what other workers tell while the campaign winds up
+            raise UserError(self._refusal)
+        if watched:
+            self._store.add_sources(self._campaign, watched)
         new = [told for told in targets if told[0] not in self._ids]
         if new:
             described = [Target(*told[1:]) for told in new]
@@ -141,6 +151,17 @@ class Receiver:
             self.outside |= self.ids(outside)
             if len(self.outside) > before:
                 self._store.update_campaign(self._campaign, outside=self.outside.serialize())
+
+    def _if_edited(self, source: Source) -> str:
+        """Why the campaign cannot go on: tests of two versions of a file cannot be added up."""
+        before = [one for one in self._watched_before if one.path == source.path]
+        same = [one for one in before if not _lies_elsewhere(one, source)]
+        if same and all(one.id != source.id for one in same):
+            return (
+                f"{source.path} has changed since the campaign began: start a new one, or put the "
+                f"file back as it was (`swarmtest coverage {self._campaign} --show {source.path}`)"
+            )
+        return ""
 
     def _sort(self) -> None:
         keys = np.fromiter(self._ids.keys(), "<u8", len(self._ids))
@@ -179,3 +200,9 @@ class Receiver:
         if unknown:
             self.targets |= self._store.targets(unknown)
         return tuple(str(self.targets[id]) for id in ids)
+
+
+def _lies_elsewhere(one: Source, other: Source) -> bool:
+    """Whether two files only share the name that reports have for them."""
+    placed = bool(one.place and other.place)
+    return placed and one.place != other.place and os.path.exists(one.place)

@@ -193,7 +193,12 @@ def _spawn(setup: Setup, coverage: dict[str, Any] | None) -> _Slot:
     ours, theirs = socket.socketpair()
     with theirs:
         process = subprocess.Popen(
-            [sys.executable, "-c", _START.format(path=sys.path, fd=theirs.fileno())],
+            [
+                sys.executable,
+                *_interpreter_flags(),
+                "-c",
+                _START.format(path=sys.path, fd=theirs.fileno()),
+            ],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             start_new_session=True,
@@ -201,6 +206,12 @@ def _spawn(setup: Setup, coverage: dict[str, Any] | None) -> _Slot:
     with contextlib.suppress(BrokenPipeError):  # one that died at once is noticed by its silence
         wire.send(ours.fileno(), (coverage, pickled))
     return _Slot(ours, wire.Frames(ours.fileno()), process.pid, process)
+
+
+def _interpreter_flags() -> list[str]:
+    """The options of this interpreter (``-O``, ``-X dev``, ``-W``): tests run under the same."""
+    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    return flags
 
 
 def _fork(setup: Setup, others: list[_Slot], coverage: dict[str, Any] | None) -> _Slot:

@@ -9,7 +9,7 @@ import click
 
 from swarmtest.cli.options import existing_store, latest_campaign, store_option
 from swarmtest.errors import UserError, did_you_mean
-from swarmtest.report.coverage import campaign_tally, coverage_line
+from swarmtest.report.coverage import campaign_tally, coverage_lines
 from swarmtest.report.terminal import (
     campaign_lines,
     campaign_rows,
@@ -57,10 +57,10 @@ def show(campaign: int | None, store: str | None) -> None:
     features = feature_rows(opened, number)
     if features:
         click.echo("\n" + table(_FEATURES, features, right=" rrrrr"))
-    covered = coverage_line(campaign_tally(opened, number))
-    if covered:
-        click.echo(f"\n{covered}")
-        click.echo(f"  by file: {command_text(f'coverage {number}', opened.url)}")
+    tally = campaign_tally(opened, number)
+    if tally.catalogue.targets:
+        command = command_text(f"coverage {number}", opened.url)
+        click.echo("\n" + "\n".join(coverage_lines(tally, command)))
     found = opened.faults(number)
     if found:
         rows = [

@@ -9,7 +9,8 @@ import click
 
 from swarmtest.errors import UserError
 from swarmtest.instrument.watch import PROBES
-from swarmtest.store import Store, open_store
+from swarmtest.report.coverage import imported_from
+from swarmtest.store import CampaignRecord, Store, open_store
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -118,6 +119,16 @@ def parse_steps(text: str | None) -> tuple[int, int] | None:
     if not 1 <= steps[0] <= steps[1]:
         raise UserError(f"--steps needs 1 <= LOW <= HIGH, not {text!r}")
     return steps
+
+
+def refuse_imported(record: CampaignRecord, done: str) -> None:
+    """Only tests of our own can be run again."""
+    file = imported_from(record)
+    if file:
+        raise UserError(
+            f"campaign {record.id} is coverage of another tool, read from {file}: "
+            f"there are no tests to be {done}"
+        )
 
 
 def latest_campaign(store: Store, campaign: int | None) -> int:

@@ -11,7 +11,7 @@ import click
 
 from swarmtest.campaign.budget import parse_seconds
 from swarmtest.campaign.isolated import run_isolated
-from swarmtest.cli.options import existing_store, store_option
+from swarmtest.cli.options import existing_store, refuse_imported, store_option
 from swarmtest.errors import UserError
 from swarmtest.result import Result, Verdict
 from swarmtest.space import Configuration
@@ -69,6 +69,7 @@ def _from_store(
     opened = existing_store(store)
     campaign, number = map(int, name.split("#"))
     record = opened.campaign(campaign)
+    refuse_imported(record, "replayed")
     trial = opened.trial(campaign, number)
     reference = record.options.get("subject")
     if not reference:

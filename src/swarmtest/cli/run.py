@@ -17,6 +17,7 @@ from swarmtest.cli.options import (
     existing_store,
     latest_campaign,
     parse_steps,
+    refuse_imported,
     store_option,
     view_options,
     workers_option,
@@ -122,7 +123,9 @@ def resume(campaign: int | None, **options: Any) -> int:
     """
     store = existing_store(options["store"], write=True)
     number = latest_campaign(store, campaign)
-    known = Budget(**store.campaign(number).options["budget"])
+    record = store.campaign(number)
+    refuse_imported(record, "resumed")
+    known = Budget(**record.options["budget"])
     budget = _budget(options) or known
     view = _view(budget, options)
     try:
@@ -173,6 +176,7 @@ def _view(budget: Budget, options: dict[str, Any]) -> ProgressView:
 
 
 def _report(campaign: Campaign, store: Store, outcome: Outcome, view: ProgressView) -> None:
+    tally = campaign_tally(store, outcome.campaign)
     if isinstance(view, JsonLines):
         faults = [
             fault._asdict() | {"test": json.loads(fault.test) if fault.test else None}
@@ -187,7 +191,8 @@ def _report(campaign: Campaign, store: Store, outcome: Outcome, view: ProgressVi
                 "faults": faults,
                 "unused": outcome.unused,
                 "notes": outcome.notes,
-                "coverage": campaign_tally(store, outcome.campaign).shares(),
+                "coverage": tally.shares(),
+                "coverage_missing": dict(tally.missing),
             },
         )
         return
@@ -195,7 +200,6 @@ def _report(campaign: Campaign, store: Store, outcome: Outcome, view: ProgressVi
         click.echo(f"note: {note}")
     configurations = fault_configurations(store, outcome.campaign, outcome.faults)
     click.echo(outcome_text(outcome, campaign.subject, configurations))
-    tally = campaign_tally(store, outcome.campaign)
     if campaign.coverage is not None or tally.catalogue.targets:  # native code needs no option
         command = command_text(f"coverage {outcome.campaign}", outcome.store)
         click.echo("\n" + "\n".join(coverage_lines(tally, command)))

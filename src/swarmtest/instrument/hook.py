@@ -97,7 +97,7 @@ class ProbingLoader(SourceFileLoader):
         path = self.get_filename(fullname)
         data = self.get_data(path)
         text = importlib.util.decode_source(data)
-        source = Source(shown_path(path), text)
+        source = Source(shown_path(path), text, path)
         key = cells_key(source, self._kinds)
         made_from = cache.stamp(data, f"{path}\0{key}", self._kinds)
         kept = cache.load(path, self._kinds, made_from)

@@ -141,7 +141,7 @@ class Monitor:
 
     def watch(self, code: CodeType, path: str, text: str) -> None:
         """Report the lines of a module's code, and of all functions in it."""
-        file = MonitoredFile(Source(shown_path(path), text), path, code)
+        file = MonitoredFile(Source(shown_path(path), text, path), path, code)
         self._seen[code.co_filename] = file.seen
         self._register(file)
         left = [code]

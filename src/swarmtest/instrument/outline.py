@@ -11,8 +11,9 @@ As plain data, a suite is a list of items:
 
 - ``("run", block)``: statements without a decision
 - ``("jump", block, how)``: the same, ending in ``return``, ``raise``, ``break`` or ``continue``
-- ``("if", block, symbol, suite, else suite)``
-- ``("loop", block, symbol, body, else suite, "endless" or "")``
+- ``("if", block, symbol, suite, symbol or "", else suite)``
+- ``("loop", block, symbol or "", body, else suite, "endless" or "")``: a body that begins with an
+  ``if`` with an ``else`` needs no symbol of its own, if both ways of that have one
 - ``("match", block, [(symbol, suite), ...], "always" or "")``: whether some case always matches
 - ``("with", block, symbol, body)``: its line is that of entering and of leaving the context
 - ``("try", body, [(symbol, suite), ...], else suite, finally suite, "group" or "")``
@@ -28,6 +29,7 @@ from swarmtest.instrument.syntax import (
     FunctionNode,
     first_line,
     header_end,
+    is_constant,
     is_docstring,
     is_endless,
     is_irrefutable,
@@ -42,6 +44,7 @@ class Outline:
     def __init__(self, function: FunctionNode) -> None:
         self.symbols: dict[tuple[int, int], str] = {}
         """(id of a statement, which of its ways) -> symbol."""
+        self._marked: set[int] = set()
         self._clauses: dict[int, list[tuple[int, int]]] = {}
         line = first_line(function)
         self._blocks: list[tuple[int, int, set[str], set[str]]] = [
@@ -92,9 +95,13 @@ class Outline:
         match node:
             case ast.If():
                 then = self._symbol(node, 0), self._suite(node.body)
-                return ("if", block, *then, self._suite(node.orelse))
+                other = self._symbol(node, 1) if id(node) in self._marked else ""
+                return ("if", block, *then, other, self._suite(node.orelse))
             case ast.While() | ast.For() | ast.AsyncFor():
-                body = self._symbol(node, 0), self._suite(node.body)
+                last = _last_of_chain(node.body[0])
+                if last is not None:
+                    self._marked.add(id(last))
+                body = "" if last else self._symbol(node, 0), self._suite(node.body)
                 ends = "endless" if is_endless(node) else ""
                 return ("loop", block, *body, self._suite(node.orelse), ends)
             case ast.With() | ast.AsyncWith():
@@ -137,6 +144,15 @@ class Outline:
 def _clause_lines(case: ast.match_case) -> tuple[int, int]:
     end = case.guard or case.pattern
     return case.pattern.lineno, end.end_lineno or end.lineno
+
+
+def _last_of_chain(node: ast.stmt) -> ast.If | None:
+    """The last ``elif`` of an ``if`` that ends in ``else``."""
+    if not isinstance(node, ast.If) or is_constant(node.test) or not node.orelse:
+        return None
+    first = node.orelse[0]
+    chained = len(node.orelse) == 1 and isinstance(first, ast.If)
+    return _last_of_chain(first) if chained else node
 
 
 def _run(block: int) -> list[Any]:

@@ -32,10 +32,13 @@ class _Reader:
         self.passed = [0]
 
     def _took(self, symbol: str) -> bool:
-        if self._symbols.startswith(symbol, self._at):
+        if self._comes(symbol):
             self._at += 1
             return True
         return False
+
+    def _comes(self, symbol: str) -> bool:
+        return self._symbols.startswith(symbol, self._at)
 
     def _raised_line(self) -> int:
         """The line of the exception that is noted next; 0 if something else comes next."""
@@ -79,22 +82,33 @@ class _Reader:
     def _jump(self, block: int, how: str) -> str:
         return "raise" if self._pass(block) else how
 
-    def _if(self, block: int, then: str, body: Any, orelse: Any) -> str:
+    def _if(self, block: int, then: str, body: Any, other: str, orelse: Any) -> str:
         if self._pass(block):
             return "raise"
-        return self.suite(body if self._took(then) else orelse)
+        if self._took(then):
+            return self.suite(body)
+        if other:
+            self._took(other)
+        return self.suite(orelse)
 
     def _loop(self, block: int, again: str, body: Any, orelse: Any, ends: str) -> str:
         while True:
             if self._pass(block):
                 return "raise"
-            if not self._took(again):
+            if not (self._took(again) if again else self._enters(body[0])):
                 return "raise" if ends else self.suite(orelse)
             how = self.suite(body)
             if how == "break":
                 return "next"
             if how not in ("next", "continue"):
                 return how
+
+    def _enters(self, item: Any) -> bool:
+        """Whether a body was entered that begins with an ``if``: one of its ways comes next."""
+        _, block, then, _, other, orelse = item
+        if self._raises_in(block) or self._comes(then):
+            return True
+        return self._comes(other) if other else self._enters(orelse[0])
 
     def _match(self, block: int, cases: Any, _always: str) -> str:
         if self._pass(block):
@@ -186,8 +200,9 @@ class _Graph:
         return set()
 
     def _if(
-        self, before: set[int], jumps: Any, block: int, _then: str, body: Any, orelse: Any
+        self, before: set[int], jumps: Any, block: int, _then: str, body: Any, *rest: Any
     ) -> set[int]:
+        _other, orelse = rest
         here = self._enter(before, block)
         return self.suite(body, here, jumps) | self.suite(orelse, here, jumps)
 

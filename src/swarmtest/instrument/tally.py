@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from swarmtest.instrument.interchange import (
     write_coverage_data,
     write_lcov,
 )
+from swarmtest.instrument.interchange.formats import format_of, is_python, seen_from_here
 from swarmtest.instrument.kinds import WITH_PROBES
 from swarmtest.targets import Catalogue, Hits, Target
 
@@ -35,6 +37,10 @@ class Tally:
     tests: dict[str, list[int]] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
     """Where files are on this machine, by the names that targets have for them."""
+    kinds: tuple[str, ...] = ()
+    """The kinds that were asked for; empty when only the targets tell."""
+    missing: Counter[str] = field(default_factory=Counter)
+    """Why coverage of tests is not known, and of how many."""
 
     def know(self, targets: Iterable[Target]) -> None:
         """Let targets be listed, hit or not."""
@@ -42,11 +48,13 @@ class Tally:
             self.catalogue.number(target)
 
     def add(self, hits: Hits, test: str = "") -> None:
-        """Count one test."""
+        """Count one test; one that is run again has reached what any of its runs did."""
         numbers = [self.catalogue.number(target) for target in hits.targets()]
+        before = set(self.tests.get(test, ()))
+        numbers = [number for number in numbers if number not in before]
         self.counts.update(numbers)
         if test:
-            self.tests[test] = numbers
+            self.tests.setdefault(test, []).extend(numbers)
 
     def add_outside(self, targets: Iterable[Target]) -> None:
         """Note what imports reached."""
@@ -79,6 +87,18 @@ class Tally:
             share = f" of {known} ({hit / known:.0%})" if kind in WITH_PROBES else ""
             parts.append(f"{kind} {hit}{share}")
         return ", ".join(parts) or "nothing was reached"
+
+    def missing_lines(self) -> list[str]:
+        """How many tests have no coverage, and why.
+
+        >>> Tally(missing=Counter({"its process died": 2})).missing_lines()
+        ['coverage of 2 tests is missing: their process died']
+        """
+        return [
+            f"coverage of {count:,} test{'s' * (count != 1)} is missing: "
+            + (re.sub(r"^its\b", "their", why) if count > 1 else why)
+            for why, count in self.missing.items()
+        ]
 
     # Files
 
@@ -122,22 +142,51 @@ class Tally:
         return TestCoverage(name, files)
 
     def write(self, file: str, root: str = "") -> None:
-        """Write in the format that the file's ending names.
+        """Write in the format that the file's ending names (`format_of`).
 
-        ``.json``: everything; ``.lcov`` or ``.info``; ``.xml``: Cobertura; else coverage.py's own.
+        `root` is the directory from which files are seen whose places are not known.
         """
-        place = Path(file)
+        place, form = Path(file), format_of(file)
         try:
-            if place.suffix == ".json":
+            if form == "json":
                 place.write_text(json.dumps(self.to_json(), indent=1) + "\n")
-            elif place.suffix in (".lcov", ".info"):
-                place.write_text(write_lcov(self.files(), self.test_coverages()))
-            elif place.suffix == ".xml":
-                place.write_text(write_cobertura(self.files(), sources=[root or "."]))
+            elif form == "lcov":
+                place.write_text(write_lcov(*self._placed(root)))
+            elif form == "cobertura":
+                here = str(Path.cwd())
+                place.write_text(write_cobertura(self._placed(root)[0], sources=[here]))
             else:
-                write_coverage_data(place, self.files(), self.test_coverages(), root=root)
+                self._write_coverage_data(place, root)
         except OSError as error:
             raise UserError(f"{file}: cannot be written: {error.strerror}") from None
+
+    def _placed(self, root: str) -> tuple[list[FileCoverage], list[TestCoverage]]:
+        """Files and tests, with the paths by which other tools find the files."""
+
+        def found(path: str) -> str:
+            return seen_from_here(os.path.join(root, self.places.get(path) or path))
+
+        files = [replace(file, path=found(file.path)) for file in self.files()]
+        tests = [
+            replace(test, files={found(path): hit for path, hit in test.files.items()})
+            for test in self.test_coverages()
+        ]
+        return files, tests
+
+    def _write_coverage_data(self, place: Path, root: str) -> None:
+        files, tests = self._placed(root)
+        shown = [file for file in files if is_python(file.path)]
+        if files and not shown:
+            raise UserError(
+                f"{place}: coverage.py can show Python only, not {files[0].path}; "
+                f"write {place.name.lstrip('.').partition('.')[0] or 'coverage'}.lcov instead"
+            )
+        tests = [
+            replace(test, files={path: hit for path, hit in test.files.items() if is_python(path)})
+            for test in tests
+        ]
+        branches = "branch" in self.kinds if self.kinds else None
+        write_coverage_data(place, shown, tests, branches=branches)
 
     def to_json(self) -> dict[str, Any]:
         """Files, targets with their places and counts, and the tests with numbers of targets."""
@@ -151,6 +200,7 @@ class Tally:
                     "line": target.line,
                     "function": target.function,
                     "content": target.content,
+                    "source": target.source,
                     **({"detail": target.detail} if target.detail else {}),
                     "tests": self.counts[number],
                     "at_import": number in self.outside,
@@ -172,16 +222,17 @@ class Tally:
 
     # Between processes
 
-    def to_plain(self) -> Any:
-        """Everything as plain data, for `merge` in another process."""
-        targets = [astuple(target) for target in self.catalogue.targets]
+    def to_plain(self, since: int = 0) -> Any:
+        """Everything as plain data, for `merge` in another process; targets `since` a number."""
+        targets = [astuple(target) for target in self.catalogue.targets[since:]]
         return targets, dict(self.counts), sorted(self.outside), self.tests, self.places
 
-    def merge(self, told: Any) -> None:
-        """Add what another process told."""
+    def merge(self, told: Any, numbers: list[int] | None = None) -> None:
+        """Add what another process told; `numbers` are ours for the targets it told before."""
         targets, counts, outside, tests, places = told
         self.places |= places
-        numbers = [self.catalogue.number(Target(*target)) for target in targets]
+        numbers = [] if numbers is None else numbers
+        numbers += [self.catalogue.number(Target(*target)) for target in targets]
         for number, count in counts.items():
             self.counts[numbers[int(number)]] += count
         self.outside |= {numbers[number] for number in outside}

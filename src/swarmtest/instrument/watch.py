@@ -103,10 +103,15 @@ class Coverage:
     True
     """
 
-    def __init__(self, options: CoverageOptions | str = "line", cover: Iterable[str] = ()) -> None:
+    def __init__(
+        self, options: CoverageOptions | str = "line", cover: Iterable[str] | str = ()
+    ) -> None:
         """`options`: the kinds, like ``"line,branch"``, or everything that can be said."""
         if isinstance(options, str):
-            options = CoverageOptions(parse_kinds(options), tuple(cover))
+            names = (cover,) if isinstance(cover, str) else tuple(cover)
+            options = CoverageOptions(parse_kinds(options), names)
+        if not isinstance(options, CoverageOptions):
+            raise UserError(f"kinds of coverage are written 'line,branch', not {options!r}")
         self.options = options
         self.catalogue = Catalogue()
         self.outside: set[int] = set()

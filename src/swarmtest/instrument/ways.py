@@ -20,7 +20,7 @@ def number_ways(outline: Any) -> tuple[int, dict[str, int]] | None:
 
     None if there are too many, or if a loop, ``try`` or ``with`` is in the function.
 
-    >>> number_ways(([], [("if", 1, "a", [("jump", 2, "return")], []), ("run", 3)]))
+    >>> number_ways(([], [("if", 1, "a", [("jump", 2, "return")], "", []), ("run", 3)]))
     (2, {'a': 1})
     """
     added: dict[str, int] = {}
@@ -35,7 +35,7 @@ def _count(items: Sequence[Any], after: int, added: dict[str, int]) -> int:
         if kind == "jump":
             ways = 1
         elif kind == "if":
-            _, symbol, body, orelse = parts
+            _, symbol, body, _, orelse = parts
             inside, beside = _count(body, ways, added), _count(orelse, ways, added)
             added[symbol] = beside
             ways = inside + beside if inside and beside else 0
@@ -87,7 +87,7 @@ class _Reader:
 
     def _leaves(self, kind: str, parts: Sequence[Any]) -> bool:
         if kind == "if":
-            symbol, body, orelse = parts
+            symbol, body, _, orelse = parts
             return self.suite(body if self._takes(symbol) else orelse)
         if kind == "match":
             for symbol, body in reversed(parts[0]):

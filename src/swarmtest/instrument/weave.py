@@ -251,7 +251,7 @@ class _Weaver:
     ) -> list[ast.stmt]:
         """The ``else`` of a statement; where there is none and it matters, one that only tells."""
         if node.orelse:
-            return self._suite(node.orelse, fact, scope)[0]
+            return self._suite(node.orelse, fact, scope, scope.symbol(node, 1))[0]
         return self._way_out(fact, node) if self._branch else []
 
     def _way_out(self, fact: int, place: ast.AST) -> list[ast.stmt]:

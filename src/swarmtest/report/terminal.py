@@ -17,6 +17,9 @@ from swarmtest.subjects.machine_test import MachineTest
 _LINES = 40
 """A test longer than this is cut in the report; `swarmtest replay` prints it whole."""
 
+_NARROWEST = 12
+"""Columns that the last one of a table has on the narrowest screen."""
+
 
 def outcome_text(outcome: Outcome, subject: Any, configurations: dict[str, str]) -> str:
     """What a person wants to know when a campaign ends."""
@@ -87,6 +90,9 @@ def fault_configurations(
     store: Store, campaign: int, faults: Iterable[FaultRecord]
 ) -> dict[str, str]:
     """The configuration of each fault's shortest test, as text."""
+    faults = list(faults)
+    if not faults:
+        return {}  # coverage that another tool measured has no space at all
     space = Space.from_json(store.campaign(campaign).space)
     return {
         fault.id: str(
@@ -166,14 +172,22 @@ def campaign_lines(record: CampaignRecord, summary: dict[str, int]) -> list[str]
     ]
 
 
-def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: str = "") -> str:
+def table(
+    head: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: str = "", width: int = 0
+) -> str:
     """A plain text table; `right` has an ``r`` for each column that is set to the right.
+
+    `width`: columns of the screen, into which the last column is fitted; 0: no limit.
 
     >>> print(table(("name", "n"), [("push", "12")], right=" r"))
     name   n
     ----  --
     push  12
     """
+    if width:
+        rest = sum(max(len(row[i]) for row in [head, *rows]) + 2 for i in range(len(head) - 1))
+        room = max(width - rest, len(head[-1]), _NARROWEST)
+        rows = [(*row[:-1], _elided(row[-1], room)) for row in rows]
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
 
     def line(row: tuple[str, ...]) -> str:
@@ -184,6 +198,10 @@ def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: str = "
         return "  ".join(cells).rstrip()
 
     return "\n".join([line(head), line(tuple("-" * w for w in widths)), *map(line, rows)])
+
+
+def _elided(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: room - 1]}…"
 
 
 def _shortened(lines: list[str]) -> list[str]:

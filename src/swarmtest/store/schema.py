@@ -47,6 +47,7 @@ CREATE TABLE IF NOT EXISTS sources (
 CREATE TABLE IF NOT EXISTS campaign_sources (
     campaign INTEGER NOT NULL,      -- campaigns.id
     source   TEXT NOT NULL,         -- sources.id
+    place    TEXT NOT NULL,         -- where the file was on that machine; '' when not known
     PRIMARY KEY (campaign, source)
 ) WITHOUT ROWID;
 """

@@ -79,18 +79,20 @@ def insert_sources(
             (source.id, storable(source.path), text),
         )
         connection.execute(
-            "INSERT OR IGNORE INTO campaign_sources (campaign, source) VALUES (?, ?)",
-            (campaign, source.id),
+            "INSERT INTO campaign_sources (campaign, source, place) VALUES (?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET place = excluded.place WHERE excluded.place != ''",
+            (campaign, source.id, storable(source.place)),
         )
 
 
 def sources_of(file: SqliteFile, campaign: int) -> list[Source]:
     """The files that a campaign watched."""
     rows = file.rows(
-        "SELECT path, text FROM sources JOIN campaign_sources ON source = id "
+        "SELECT path, text, place FROM sources JOIN campaign_sources ON source = id "
         "WHERE campaign = ? ORDER BY path",
         campaign,
     )
     return [
-        Source(path, zlib.decompress(text).decode(errors="surrogatepass")) for path, text in rows
+        Source(path, zlib.decompress(text).decode(errors="surrogatepass"), place)
+        for path, text, place in rows
     ]

@@ -38,11 +38,14 @@ def write_coverage_data(
     tests: Iterable[TestCoverage] | None = None,
     *,
     root: Path | str = "",
+    branches: bool | None = None,
 ) -> None:
     """Write a `.coverage` file: a context per test, and one named "" for what no test accounts for.
 
     Relative paths of source files are seen from `root` (by default the current directory), as
     coverage.py keeps whole ones. An old file is replaced, and only once the new one is whole.
+    `branches` says whether they were watched: coverage.py combines only data that agree in this.
+    Unless given, it is whether there are any.
 
     >>> cart = FileCoverage("cart.py", {1: 1, 2: 0}, {}, {})
     >>> write_coverage_data("cart.coverage", [cart])
@@ -53,9 +56,11 @@ def write_coverage_data(
     rest = _hit_by_no_test(files, tests)
     contexts: list[tuple[str, Mapping[str, Hit]]] = [("", rest)]
     contexts += [(test.name, test.files) for test in tests]
-    has_arcs = any(file.branches for file in files) or any(
-        arcs for _, hits in contexts for _, arcs in hits.values()
-    )
+    has_arcs = branches
+    if has_arcs is None:
+        has_arcs = any(file.branches for file in files) or any(
+            arcs for _, hits in contexts for _, arcs in hits.values()
+        )
     place = Path(path)
     part = place.with_name(f"{place.name}.{os.getpid()}.part")
     try:

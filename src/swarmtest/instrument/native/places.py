@@ -74,7 +74,8 @@ class Lines:
         except OSError:
             text = ""
         inside = path.startswith(self.root.rstrip("/") + "/")
-        source = Source(os.path.relpath(path, self.root) if inside else path, text)
+        shown = os.path.relpath(path, self.root) if inside else path
+        source = Source(shown, text, path)
         self.catalogue.add_source(source)
         return source, text.splitlines()
 
