@@ -6,7 +6,7 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint unit benchmarks clean
+.PHONY: help setup compilers demo test lint unit benchmarks clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | head -5
@@ -28,7 +28,10 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-unit: setup
+compilers:
+	@sh tools/compilers.sh
+
+unit: setup compilers
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 benchmarks: setup

@@ -27,16 +27,5 @@ if ! make_venv >/dev/null 2>&1; then
     fi
 fi
 
-# Native coverage is tested with real compilers; elsewhere those tests are skipped, and say so.
-wanted=""
-for tool in gcc g++ addr2line make clang; do
-    command -v "$tool" >/dev/null || wanted=yes
-done
-if [ -n "$wanted" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    echo "installing compilers"
-    { apt-get update -qq && apt-get install -y -qq gcc g++ binutils make clang; } >/dev/null ||
-        echo "the compilers could not be installed: tests of native coverage will be skipped" >&2
-fi
-
 echo "installing swarmtest and its test dependencies into $VENV"
 "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --editable '.[dev]'

@@ -43,9 +43,10 @@ class Source:
         return _digest(f"{self.path}\0{self.text}")
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """A behaviour: ``event:stack was full``, ``line:shop/cart.py:12``, ``branch:cart.py:12->15``.
+
+    A tuple, because every new path that a test takes is one.
 
     >>> Target.parse("event:stack was full").name
     'stack was full'

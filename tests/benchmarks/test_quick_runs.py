@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,31 @@ def test_throughput_is_at_least_half_of_a_bare_loop_and_a_hundred_times_hypothes
     assert figures["vs_bare"] >= 0.5
     assert figures["vs_hypothesis"] >= 100
     assert figures["two_workers"] > 0
+
+
+def test_coverage_costs_tens_of_percents_and_sees_what_coverage_py_sees() -> None:
+    """The goals are for full runs; a quick one, with everything new, has to come near them."""
+    figures = figures_of("instrument.py", "--python-only")
+    assert figures["differing_sets"] == 0
+    assert figures["line_slowdown"] < 2.5 < figures["best_peer_line"] or sys.version_info >= (3, 12)
+    assert figures["branch_slowdown"] < 2.5
+    assert figures["path_slowdown"] < 5
+
+
+def test_native_coverage_is_an_order_of_magnitude_faster_than_gcov() -> None:
+    for tool in ("gcc", "gcov", "addr2line"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"needs {tool}: apt-get install gcc binutils")
+    figures = figures_of("native_coverage.py")
+    assert figures["native_vs_gcov"] >= 10
+
+
+def test_suites_of_packages_end_the_same_and_reach_the_same_under_swarmtest() -> None:
+    figures = figures_of("packages.py")
+    assert figures["packages"] >= 3
+    assert figures["verdict_changes"] == 0
+    assert figures["unexplained_line_differences"] == 0
+    assert figures["unexplained_branch_differences"] == 0
 
 
 def test_covering_arrays_are_covering_and_small() -> None:

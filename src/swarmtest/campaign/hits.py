@@ -10,7 +10,6 @@ from __future__ import annotations
 import array
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -95,7 +94,7 @@ class Sender:
             start = self._told.get(id(catalogue), 0)
             self._told[id(catalogue)] = len(keys)
             for key, target in zip(keys[start:], catalogue.targets[start:], strict=True):
-                targets.append((key, *astuple(target)))
+                targets.append((key, *target))
             for source in catalogue.sources.values():
                 if source.id not in self._told_sources:
                     self._told_sources.add(source.id)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from swarmtest.campaign.measured import Measured, read_measured
@@ -117,7 +117,7 @@ class _Known:
 
     def own(self, target: Target) -> Target:
         """A target that was told of, as one of this version of the file."""
-        return replace(target, source=self.source.id)
+        return target._replace(source=self.source.id)
 
 
 def _known(path: str, measured: Measured) -> _Known:

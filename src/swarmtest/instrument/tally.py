@@ -7,7 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -224,7 +224,7 @@ class Tally:
 
     def to_plain(self, since: int = 0) -> Any:
         """Everything as plain data, for `merge` in another process; targets `since` a number."""
-        targets = [astuple(target) for target in self.catalogue.targets[since:]]
+        targets = [tuple(target) for target in self.catalogue.targets[since:]]
         return targets, dict(self.counts), sorted(self.outside), self.tests, self.places
 
     def merge(self, told: Any, numbers: list[int] | None = None) -> None:
