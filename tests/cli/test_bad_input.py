@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import time
+from contextlib import closing
 
 import pytest
 
@@ -220,7 +221,7 @@ def own_store(place, swarmtest, tmp_path):
 
 @pytest.mark.parametrize("command", ["run good.py -n 5 -j 0", "list"])
 def test_a_store_of_a_newer_schema(command, place, swarmtest, refused, own_store):
-    with sqlite3.connect(own_store) as connection:
+    with closing(sqlite3.connect(own_store)) as connection, connection:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
     refused(swarmtest(*command.split(), "--store", own_store, cwd=place), "newer swarmtest", "99")
@@ -229,7 +230,7 @@ def test_a_store_of_a_newer_schema(command, place, swarmtest, refused, own_store
 @pytest.mark.parametrize("command", ["run good.py -n 5 -j 0", "list"])
 def test_a_database_of_another_program(command, place, swarmtest, refused, tmp_path):
     store = tmp_path / "other.db"
-    with sqlite3.connect(store) as connection:
+    with closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("CREATE TABLE mine (a)")
     connection.close()
     refused(swarmtest(*command.split(), "--store", store, cwd=place), "another program")
@@ -243,7 +244,7 @@ def test_a_store_that_is_a_directory(command, place, swarmtest, refused, tmp_pat
 def test_a_store_that_is_damaged_in_the_middle_is_said_in_one_line(
     place, swarmtest, refused, own_store
 ):
-    with sqlite3.connect(own_store) as connection:
+    with closing(sqlite3.connect(own_store)) as connection, connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
     size = own_store.stat().st_size

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -80,7 +81,7 @@ def test_each_test_is_told_with_what_it_reached(run, project, workers):
 
 def test_a_coverage_py_file_has_a_context_per_test(run, project):
     run("--swarm-coverage-file", ".coverage")
-    with sqlite3.connect(project.root / ".coverage") as data:
+    with closing(sqlite3.connect(project.root / ".coverage")) as data, data:
         contexts = {row[0] for row in data.execute("select context from context")}
     assert set(EXPECTED) - {"test_shop.py::test_nothing"} <= contexts
 

@@ -115,11 +115,15 @@ class Plain:
         finally:
             watcher.stop()
             sys.settrace(before)
-        with tempfile.NamedTemporaryFile(dir=self.file.parent) as out:
-            if str(self.file) not in watcher.get_data().measured_files():
+        data = watcher.get_data()
+        try:
+            if str(self.file) not in data.measured_files():
                 return done, Reached(frozenset(), frozenset())
-            watcher.json_report([str(self.file)], outfile=out.name)
-            (told,) = json.loads(Path(out.name).read_text())["files"].values()
+            with tempfile.NamedTemporaryFile(dir=self.file.parent) as out:
+                watcher.json_report([str(self.file)], outfile=out.name)
+                (told,) = json.loads(Path(out.name).read_text())["files"].values()
+        finally:
+            data.close(force=True)  # or its database is closed whenever garbage is collected
         reached = Reached(frozenset(told["executed_lines"]), self._arcs(told["executed_branches"]))
         missed = Reached(frozenset(told["missing_lines"]), self._arcs(told["missing_branches"]))
         self.known = reached | missed

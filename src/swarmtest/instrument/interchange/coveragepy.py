@@ -180,7 +180,10 @@ def _data_at(path: Path, named: Path) -> Iterator[CoverageData]:
         raise UserError(
             "coverage data need coverage.py: `pip install 'swarmtest[coverage]'`"
         ) from error
+    data = CoverageData(str(path))
     try:
-        yield CoverageData(str(path))
+        yield data
     except (CoverageException, sqlite3.Error, UnicodeError) as error:
         raise UserError(f"{named}: coverage.py says: {' '.join(str(error).split())}") from error
+    finally:
+        data.close(force=True)
