@@ -16,7 +16,7 @@ WAYS = "__swarm_ways__"
 ANYTHING = "__swarm_anything__"
 CELLS = (HITS, RAISED, STATES, PATHS, WAYS, ANYTHING)
 """Module globals: a list of probes, three dictionaries used as sets, a list of ways, and
-`BaseException`, whatever the program means by that name."""
+`BaseException` (in a tuple), whatever the program means by that name."""
 
 _ERROR = "__swarm_error__"
 _PATH = "__swarm_path__"
