@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import time
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -254,12 +255,19 @@ def test_a_store_that_is_damaged_in_the_middle_is_said_in_one_line(
     refused(swarmtest("show", 1, "--store", own_store, cwd=place), "damaged")
 
 
-def test_ctrl_c_ends_the_wait_for_a_locked_store(place, start, own_store):
+def has_open(pid, file):
+    with contextlib.suppress(OSError):
+        return any(fd.resolve() == file for fd in Path(f"/proc/{pid}/fd").iterdir())
+    return False
+
+
+def test_ctrl_c_ends_the_wait_for_a_locked_store(place, start, own_store, until):
     connection = sqlite3.connect(own_store, isolation_level=None)
     connection.execute("BEGIN EXCLUSIVE")
     try:
         process = start("run", "good.py", "-n", 5, "-j", 0, "--store", own_store, cwd=place)
-        time.sleep(3)
+        until(lambda: has_open(process.pid, own_store), "the store is opened")
+        time.sleep(0.5)
         process.send_signal(2)
         begun = time.monotonic()
         process.communicate(timeout=60)
