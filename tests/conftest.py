@@ -43,6 +43,11 @@ def marked_processes(mark: str) -> list[int]:
     return found
 
 
+def hear_interrupts() -> None:
+    """Shells let what they start in the background ignore Ctrl-C, and all that it starts, too."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture(scope="session")
 def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Start `swarmtest` without waiting for it; `process.mark` marks it and all it starts."""
@@ -59,6 +64,7 @@ def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=hear_interrupts,
         )
         process.mark = f"TEST_MARK={mark}"  # type: ignore[attr-defined]
         started.append(process)
