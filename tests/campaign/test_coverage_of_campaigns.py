@@ -346,6 +346,34 @@ def test_what_cannot_be_watched_is_said(run: Run) -> None:
     assert "coverage: nothing was watched" in done.stdout
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_what_only_a_test_imports_and_cannot_be_watched_is_said_too(
+    run: Run, place: Path, workers: int
+) -> None:
+    (place / "late.py").write_text(
+        "from swarmtest import Machine, action\n"
+        "class Late(Machine):\n    @action\n    def go(self):\n        import _zoneinfo\n"
+    )
+    options = ("-n", 5, "-j", workers, "--coverage", "line", "--cover", "_zoneinfo")
+    done = run("run", "late.py", *options)
+    assert "note: _zoneinfo is a C extension" in done.stdout
+
+
+def test_a_function_with_too_many_prime_paths_is_said(run: Run, place: Path) -> None:
+    decisions = "".join(f"        if n == {i}: continue\n" for i in range(60))
+    (place / "dense.py").write_text(
+        "from swarmtest import Machine, action\n"
+        "class Dense(Machine):\n    steps = 1\n    @action\n    def go(self):\n        dense()\n"
+        f"def dense():\n    for n in range(3):\n{decisions}"
+        + "".join(
+            f"    if n > {i}:\n        n -= 1\n    else:\n        n += 1\n" for i in range(2000)
+        )
+    )
+    done = run("run", "dense.py", "-n", 2, "-j", 1, "--coverage", "prime")
+    assert "note: dense.py:7: dense has more than" in done.stdout
+    assert "its prime paths are not counted" in done.stdout
+
+
 def test_a_campaign_without_coverage_says_how_to_get_it(
     run: Run, swarmtest: Run, place: Path, refused: Callable[..., str]
 ) -> None:

@@ -195,7 +195,7 @@ class Paths:
         code, plan = weave(text, filename, key, ("path",))
         self._functions = plan.functions
         self._cells = live.cells_of(key, len(plan.probes), plan.ways)
-        self._traces = Traces(Source(filename, text), plan)
+        self._traces = Traces(Source(filename, text), plan, [])
         self._namespace: dict[str, Any] = {"__name__": Path(filename).stem}
         exec(code, self._namespace)
 

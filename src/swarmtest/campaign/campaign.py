@@ -224,7 +224,7 @@ class Campaign:
             reason,
             interrupted,
             recorder.unused(_UNUSED_AFTER),
-            engine.notes,
+            recorder.notes,
         )
 
     def _job(self) -> Job:

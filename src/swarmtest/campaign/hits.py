@@ -16,15 +16,17 @@ import numpy as np
 from pyroaring import BitMap
 
 from swarmtest.errors import UserError
+from swarmtest.instrument.watch import Coverage
 from swarmtest.store import Store
 from swarmtest.targets import Catalogue, Hits, Source, Target
 
 _REMEMBERED = 20_000
 """Distinct sets that either side remembers before it starts anew."""
 
-News = tuple[list[tuple[Any, ...]], list[tuple[str, str, str]], bytes]
-"""Targets not told before (key and fields), files not told before, keys reached by imports."""
-NO_NEWS: News = ([], [], b"")
+News = tuple[list[tuple[Any, ...]], list[tuple[str, str, str]], bytes, list[str]]
+"""Targets not told before (key and fields), files not told before, keys reached by imports, and
+what a user should know that was not told before."""
+NO_NEWS: News = ([], [], b"", [])
 
 
 class Sender:
@@ -37,6 +39,7 @@ class Sender:
         self._arrays: dict[int, np.ndarray[Any, np.dtype[np.uint64]]] = {}
         self._named: dict[tuple[str, ...], bytes] = {}
         self._told_sources: set[str] = set()
+        self._told_notes = 0
         self._told: dict[int, int] = {}
         self._sets: dict[tuple[int, bytes], bytes] = {}
 
@@ -85,7 +88,7 @@ class Sender:
         """Let the next news tell all of a catalogue, hit or not."""
         self._all_keys(catalogue)
 
-    def news(self, outside: Hits | None = None) -> News:
+    def news(self, coverage: Coverage | None) -> News:
         """What this process has not told yet."""
         targets: list[tuple[Any, ...]] = []
         sources: list[tuple[str, str, str]] = []
@@ -99,7 +102,12 @@ class Sender:
                 if source.id not in self._told_sources:
                     self._told_sources.add(source.id)
                     sources.append((source.path, source.text, source.place))
-        return targets, sources, self.keys(outside) if outside else b""
+        if coverage is None:
+            return targets, sources, b"", []
+        outside = self.keys(Hits.of(coverage.catalogue, coverage.outside))
+        notes = coverage.problems[self._told_notes :]
+        self._told_notes += len(notes)
+        return targets, sources, outside, notes
 
 
 class Receiver:
@@ -118,6 +126,8 @@ class Receiver:
         """The ids that any test has hit."""
         self.outside = BitMap()
         """The ids that imports reached."""
+        self.notes: list[str] = []
+        """What a user should know, one line each."""
         self._watched_before: list[Source] = []
         self._refusal = ""
 
@@ -130,7 +140,8 @@ class Receiver:
 
     def learn(self, news: News) -> None:
         """Keep targets and files that a worker tells of."""
-        targets, sources, outside = news
+        targets, sources, outside, notes = news
+        self.notes += [note for note in notes if note not in self.notes]
         watched = [Source(*source) for source in sources]
         for source in watched:
             self._refusal = self._refusal or self._if_edited(source)

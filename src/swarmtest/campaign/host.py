@@ -40,7 +40,6 @@ from swarmtest.campaign.worker import (
     Batch,
     Job,
     Worker,
-    begin_coverage,
     plain,
     restored,
 )
@@ -82,7 +81,6 @@ class Host:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the host)
         self._job: Job = setup.make_job()
         self._job.coverage = coverage
-        self._notes = begin_coverage(self._job)
         self._worker = Worker(self._job)
         self._child: Child | None = None
         self._waiting: list[Any] = []
@@ -90,10 +88,7 @@ class Host:
 
     def serve(self) -> None:
         """Take batches until the campaign closes the pipe."""
-        introduction = None
-        if self._job.coverage is not None:
-            introduction = self._worker.introduction().sealed()[2]
-        self._send("ready", (self._notes, introduction))
+        self._send("ready", self._worker.introduction().sealed()[2])
         try:
             while True:
                 message = self._next_message()

@@ -7,7 +7,7 @@ from collections import deque
 from typing import Any
 
 from swarmtest.campaign.hits import NO_NEWS
-from swarmtest.campaign.worker import Batch, Job, Worker, begin_coverage, restored
+from swarmtest.campaign.worker import Batch, Job, Worker, restored
 
 
 class InlineEngine:
@@ -15,12 +15,8 @@ class InlineEngine:
 
     def __init__(self, job: Job) -> None:
         self._worker = Worker(job)
-        self.notes: list[str] = []
         self._batches: deque[tuple[list[int], list[Any] | None]] = deque()
-        self._finished: list[Batch] = []
-        if job.coverage is not None:
-            self.notes = begin_coverage(job)
-            self._finished.append(self._worker.introduction())
+        self._finished: list[Batch] = [self._worker.introduction()]
         self._cell = [0, 0, 0]
         self.deaf_to_interrupts = False
         self.rate = 0.0

@@ -62,7 +62,6 @@ class LocalEngine:
     ) -> None:
         self._setup = setup
         self._coverage = coverage
-        self.notes: list[str] = []
         self._introductions: list[Any] = []
         self._importable = importable
         self._selector = selectors.DefaultSelector()
@@ -156,10 +155,7 @@ class LocalEngine:
                 if kind == "error":
                     raise UserError(body)
                 if kind == "ready":
-                    notes, introduction = body
-                    self.notes += [note for note in notes if note not in self.notes]
-                    if introduction is not None:
-                        self._introductions.append(marshal.loads(introduction))
+                    self._introductions.append(marshal.loads(body))
                     return
         raise UserError("a worker process ended before it was ready")
 

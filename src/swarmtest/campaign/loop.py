@@ -32,8 +32,6 @@ class Engine(Protocol):
 
     rate: float
     """Tests per second of one worker, lately; 0 while unknown."""
-    notes: list[str]
-    """What a user should know, one line each; it may grow."""
     deaf_to_interrupts: bool
     """Whether tests run elsewhere, so that Ctrl-C can wait for a good moment here."""
 

@@ -212,7 +212,6 @@ class swarm:
     def _trials(self, recorder: Recorder) -> Iterator[Trial]:
         worker = Worker(_loop_job(self.space, self.strategy, self.seed, self._coverage))
         if self._coverage is not None:
-            self._coverage.begin()
             recorder.add(worker.introduction().message())
         begun = flushed = time.monotonic()
         number = 0

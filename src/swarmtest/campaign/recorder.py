@@ -77,6 +77,11 @@ class Recorder:
             self.flush()
         return list(self.faults)[known:]
 
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know, one line each."""
+        return self._receiver.notes
+
     def flush(self) -> None:
         """Write what is waiting, in one transaction."""
         if self._rows:

@@ -26,7 +26,6 @@ from swarmtest.space import Configuration, Proposal
 from swarmtest.store.records import pack_counts, pack_floats
 from swarmtest.strategies import LearningStrategy, Strategy, strategy_text
 from swarmtest.subjects.subject import Subject
-from swarmtest.targets import Hits
 
 TRIAL, STARTED, STOP, TELLING, PIPE_GONE = range(5)
 """Places in the cell of shared memory: the trial at hand, when it began (ns), "stop now", whether
@@ -210,15 +209,18 @@ class Worker:
 
     def finished(self, batch: Batch) -> Batch:
         """A batch with what has to be told along with it."""
-        coverage = self.job.coverage
-        outside = Hits.of(coverage.catalogue, coverage.outside) if coverage else None
-        batch.news = self._sender.news(outside)
+        batch.news = self._sender.news(self.job.coverage)
         return batch
 
     def introduction(self) -> Batch:
-        """A batch without rows that tells all targets known so far, so that no child has to."""
-        if self.job.coverage is not None:
-            self._sender.know(self.job.coverage.catalogue)
+        """A batch without rows: the subject is loaded, tests come next.
+
+        It tells all targets known so far, so that no child has to.
+        """
+        coverage = self.job.coverage
+        if coverage is not None:
+            coverage.begin(getattr(self.job.subject, "harness", ""))
+            self._sender.know(coverage.catalogue)
         return self.finished(Batch())
 
     def _note_fault(self, batch: Batch, fault: Fault, trial: int, result: Result) -> str:
@@ -239,15 +241,6 @@ class Worker:
                 result.test,
             )
         return fault_id
-
-
-def begin_coverage(job: Job) -> list[str]:
-    """The subject is loaded, tests come next; answers what a user should know about it."""
-    coverage = job.coverage
-    if coverage is None:
-        return []
-    coverage.begin(getattr(job.subject, "harness", ""))
-    return coverage.notes()
 
 
 def tell(strategy: LearningStrategy, results: Iterable[Result]) -> None:

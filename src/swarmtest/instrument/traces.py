@@ -59,9 +59,9 @@ class _Known(dict[Any, Any]):
 class Traces:
     """Reads the paths and states of one file."""
 
-    def __init__(self, source: Source, plan: Plan) -> None:
+    def __init__(self, source: Source, plan: Plan, problems: list[str]) -> None:
         self.catalogue = Catalogue()
-        self.problems: list[str] = []
+        self._problems = problems
         self._source = source
         self._plan = plan
         self._lines = source.text.split("\n")
@@ -178,7 +178,7 @@ class Traces:
             paths = prime_paths(graph)
         except TooManyPaths as error:
             paths = []
-            self.problems.append(
+            self._problems.append(
                 f"{self._source.path}:{function.line}: {function.name} has {error}: "
                 "its prime paths are not counted"
             )

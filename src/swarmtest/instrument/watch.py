@@ -199,34 +199,22 @@ class Coverage:
 
     def _need_monitoring(self) -> Monitor:
         if self._monitor is None:
-            self._monitor = Monitor(self._pending_file)
+            self._monitor = Monitor(self._pending.append)
         return self._monitor
 
     def _register(self, source: Source, plan: Plan, path: str) -> None:
         if source.id not in self._loaded:
             cells = live.cells_of(live.cells_key(source, plan.kinds), len(plan.probes), plan.ways)
-            self._loaded[source.id] = file = WovenFile(source, path, plan, cells)
+            self._loaded[source.id] = file = WovenFile(source, path, plan, cells, self.problems)
             self._pending.append(file)
-
-    def _pending_file(self, file: WovenFile | MonitoredFile) -> None:
-        self._pending.append(file)
 
     def _take_up(self) -> None:
         """Watch what was loaded since the last time."""
         for file in self._pending:
             file.enrol(self.catalogue)
         self.files += self._pending
-        self._pending = []
+        self._pending.clear()
         self._known.clear()
-
-    def notes(self) -> list[str]:
-        """What a user should know about what is watched, one line each."""
-        if self.files:
-            return self.problems
-        return [
-            *self.problems,
-            "coverage: the subject imported no module that is watched; name modules with --cover",
-        ]
 
     # Tests
 
@@ -238,8 +226,13 @@ class Coverage:
         """
         others = [file for file in self._pending if file.path != harness]
         if others and not self.options.cover:
-            self._pending = others
+            self._pending[:] = others
         self.settle()
+        if not self.files:
+            self.problems.append(
+                "coverage: the subject imported no module that is watched; name modules with "
+                "--cover"
+            )
 
     def settle(self) -> None:
         """What was executed since the last `reset` is no test's: imports, and what they called."""

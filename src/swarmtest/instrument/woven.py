@@ -41,13 +41,16 @@ NOTHING = Reached(_NONE, _NONE)
 class WovenFile:
     """Reads and empties the cells of one file."""
 
-    def __init__(self, source: Source, path: str, plan: Plan, cells: Cells) -> None:
+    def __init__(
+        self, source: Source, path: str, plan: Plan, cells: Cells, problems: list[str]
+    ) -> None:
+        """`problems` is where to tell what cannot be counted, one line each."""
         self.source = source
         self.path = path
         """Where the file is on this machine."""
         self._plan = plan
         self._cells = cells
-        self._traces = Traces(source, plan)
+        self._traces = Traces(source, plan, problems)
         self._numbers = _NONE
         self._masks: list[int] = []
         self._at_import = 0
@@ -68,11 +71,6 @@ class WovenFile:
         for bit, target in enumerate(plan.targets):
             if target[3] == 0:
                 self._at_import |= 1 << bit
-
-    @property
-    def problems(self) -> list[str]:
-        """What could not be counted, one line each."""
-        return self._traces.problems
 
     def reset(self) -> None:
         """Forget what was executed."""
