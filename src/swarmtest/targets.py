@@ -42,6 +42,23 @@ class Source:
         """The same for the same path and text, on every machine."""
         return _digest(f"{self.path}\0{self.text}")
 
+    def target(
+        self,
+        kind: str,
+        name: str,
+        line: int,
+        function: str = "",
+        content: str = "",
+        detail: str = "",
+    ) -> Target:
+        """A target that lies in this file; its `name` is what comes after the path.
+
+        >>> str(Source("shop/cart.py", "x = 1\\n").target("line", "1", 1))
+        'line:shop/cart.py:1'
+        """
+        name = f"{self.path}:{name}"
+        return Target(kind, name, self.path, line, function, content, self.id, detail)
+
 
 class Target(NamedTuple):
     """A behaviour: ``event:stack was full``, ``line:shop/cart.py:12``, ``branch:cart.py:12->15``.

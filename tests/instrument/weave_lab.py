@@ -20,8 +20,8 @@ from typing import Any
 import coverage
 
 from swarmtest.instrument import live
+from swarmtest.instrument.arcs import arc_of
 from swarmtest.instrument.paths import blocks_of
-from swarmtest.instrument.tally import arc_of
 from swarmtest.instrument.traces import Traces
 from swarmtest.instrument.watch import Coverage, CoverageOptions
 from swarmtest.instrument.weave import weave

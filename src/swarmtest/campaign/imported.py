@@ -16,12 +16,12 @@ from pathlib import Path
 
 from swarmtest.campaign.measured import Measured, read_measured
 from swarmtest.errors import UserError
+from swarmtest.instrument.arcs import arc_content, arc_name, arc_of
 from swarmtest.instrument.interchange import Arc
 from swarmtest.instrument.interchange.formats import is_python
 from swarmtest.instrument.interchange.summary import number_of
 from swarmtest.instrument.scope import project_root, shown_path
 from swarmtest.instrument.syntax import logical_lines
-from swarmtest.instrument.tally import arc_of
 from swarmtest.instrument.versions import text_of
 from swarmtest.instrument.weave import weave
 from swarmtest.store import CampaignRecord, Store, TrialRecord
@@ -162,12 +162,9 @@ def _weave(known: _Known, kinds: Iterable[str]) -> bool:
         known.starts = logical_lines(source.text)
     except (SyntaxError, ValueError, RecursionError):
         return False
-    for kind, name, line, function, content in plan.targets:
-        where = plan.functions[function].name
-        named = f"{source.path}:{name}"
-        target = Target(kind, named, source.path, line, where, content, source.id)
-        if kind == "line":
-            known.lines[line] = target
+    for target in plan.targets_in(source):
+        if target.kind == "line":
+            known.lines[target.line] = target
         else:
             known.branches[arc_of(target)] = target
     return True
@@ -180,19 +177,14 @@ def _list(known: _Known, path: str, measured: Measured) -> None:
     lines = {line for file in files for line in file.lines}
     lines |= {line for t in measured.tests if path in t.files for line in t.files[path][0]}
 
-    def at(line: int) -> str:
-        return text[line - 1] if 0 < line <= len(text) else ""
-
-    def target(kind: str, name: str, line: int, content: str) -> Target:
-        name = f"{source.path}:{name}"
-        return Target(kind, name, source.path, line, "", content_hash(content), source.id)
-
-    known.lines = {n: target("line", f"{n}", n, at(n)) for n in sorted(lines)}
+    for line in sorted(lines):
+        content = content_hash(text[line - 1] if line <= len(text) else "")
+        known.lines[line] = source.target("line", f"{line}", line, content=content)
     for line, to in sorted({arc for file in files for arc in file.branches}):
         if number_of(to) is None:
-            way = f"{to}" if to > 0 else f"exit({-to})"
-            content = f"{at(line)}\n{at(to) if to > 0 else 'exit'}"
-            known.branches[line, to] = target("branch", f"{line}->{way}", line, content)
+            content = arc_content(text, line, to)
+            name = arc_name(line, to)
+            known.branches[line, to] = source.target("branch", name, line, content=content)
 
 
 def _unnamed(known: _Known, listed: Iterable[Arc]) -> dict[frozenset[Arc], list[Arc]]:

@@ -8,12 +8,49 @@ line, negated.
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from swarmtest.instrument.syntax import first_line
+from swarmtest.targets import Target, content_hash
 
 UNKNOWN = 0
 """Stands for a destination that no line tells: where an exception goes that ``finally`` sees."""
+
+
+_ARC = re.compile(r":(\d+)->(?:(\d+)|exit\((\d+)\))$")
+
+
+def arc_name(line: int, way: int) -> str:
+    """The lines of a branch as its target's name ends in them.
+
+    >>> arc_name(3, 7), arc_name(3, -1)
+    ('3->7', '3->exit(1)')
+    """
+    return f"{line}->{way}" if way > 0 else f"{line}->exit({-way})"
+
+
+def arc_of(target: Target) -> tuple[int, int]:
+    """The lines of a branch target, with leaving a code object as coverage.py writes it.
+
+    >>> arc_of(Target("branch", "a.py:3->7")), arc_of(Target("branch", "a.py:3->exit(1)"))
+    ((3, 7), (3, -1))
+    """
+    found = _ARC.search(target.name)
+    if found is None:
+        raise ValueError(f"not a branch: {target.name}")
+    line, to, left = found.groups()
+    return int(line), int(to) if to else -int(left)
+
+
+def arc_content(lines: Sequence[str], line: int, way: int) -> str:
+    """The hash of a branch: of the line it leaves and the line it goes to."""
+
+    def at(number: int) -> str:
+        return lines[number - 1] if 0 < number <= len(lines) else ""
+
+    return content_hash(f"{at(line)}\n{at(way) if way > 0 else 'exit'}")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from swarmtest.targets import Source, Target
+
 
 @dataclass
 class Function:
@@ -89,6 +91,13 @@ class Plan:
                 mask |= 1 << target
             self._masks[one] = mask
         return mask
+
+    def targets_in(self, source: Source) -> list[Target]:
+        """The targets of the file that the plan was made for."""
+        return [
+            source.target(kind, name, line, self.functions[function].name, content)
+            for kind, name, line, function, content in self.targets
+        ]
 
     def to_plain(self) -> Any:
         """The plan as data that `marshal` can write."""

@@ -19,18 +19,14 @@ from typing import Any
 import numpy as np
 
 from swarmtest.errors import UserError
-from swarmtest.instrument.facts import Plan
 from swarmtest.instrument.scope import shown_path
 from swarmtest.instrument.syntax import logical_lines
 from swarmtest.instrument.weave import weave
 from swarmtest.instrument.woven import Reached
-from swarmtest.targets import Catalogue, Source, Target
+from swarmtest.targets import Catalogue, Source
 
 _TOOL_IDS = (2, 5, 0)
 """1, 3 and 4 are in use by coverage.py, Hypothesis and HypoFuzz."""
-
-Found = tuple[str, int, str, str]
-"""Name after the file, line, function and content hash of a line target."""
 
 
 def monitoring_is_possible(kinds: tuple[str, ...]) -> bool:
@@ -46,18 +42,21 @@ class MonitoredFile:
         self.path = path
         self.seen: set[int] = set()
         self._starts = logical_lines(source.text) if source.text else {}
-        self._targets = _with_source(source, path) if source.text else _of_code(code)
+        # With source, the targets are those that weaving would watch.
+        self._targets = (
+            weave(source.text, path, "", ("line",))[1].targets_in(source)
+            if source.text
+            else [source.target("line", f"{n}", n, where) for n, where in _lines_of(code).items()]
+        )
         self._numbers: dict[int, int] = {}
         self._at_import: set[int] = set()
 
     def enrol(self, catalogue: Catalogue) -> None:
         """Number the file's targets in a catalogue."""
         catalogue.add_source(self.source)
-        path = self.source.path
-        for name, line, function, content in self._targets:
-            target = Target("line", f"{path}:{name}", path, line, function, content, self.source.id)
-            self._numbers[line] = number = catalogue.number(target)
-            if not function:
+        for target in self._targets:
+            self._numbers[target.line] = number = catalogue.number(target)
+            if not target.function:
                 self._at_import.add(number)
 
     def reset(self) -> None:
@@ -81,24 +80,14 @@ class MonitoredFile:
         return Reached(np.array(sorted(inside), np.uint32), np.array(sorted(outside), np.uint32))
 
 
-def _with_source(source: Source, path: str) -> list[Found]:
-    """The lines that weaving would watch: the same targets either way."""
-    plan: Plan = weave(source.text, path, "", ("line",))[1]
-    return [
-        (name, line, plan.functions[function].name, content)
-        for _, name, line, function, content in plan.targets
-    ]
-
-
-def _of_code(code: CodeType, function: str = "") -> list[Found]:
-    """The lines that code has, where that is all there is."""
-    found: dict[int, Found] = {}
+def _lines_of(code: CodeType, function: str = "") -> dict[int, str]:
+    """The lines that code has, each with its function, where that is all there is."""
+    found: dict[int, str] = {}
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             inner = constant.co_qualname if constant.co_flags & inspect.CO_OPTIMIZED else function
-            found |= {line[1]: line for line in _of_code(constant, inner)}
-    found |= {line: (str(line), line, function, "") for _, _, line in code.co_lines() if line}
-    return list(found.values())
+            found |= _lines_of(constant, inner)
+    return found | {line: function for _, _, line in code.co_lines() if line}
 
 
 class Monitor:

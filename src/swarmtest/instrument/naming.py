@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from types import CodeType
 
-from swarmtest.instrument.arcs import UNKNOWN, Arcs
+from swarmtest.instrument.arcs import UNKNOWN, Arcs, arc_content, arc_name
 from swarmtest.instrument.facts import Plan
 from swarmtest.instrument.syntax import (
     executable_lines,
@@ -86,13 +86,9 @@ class Names:
         if "branch" not in self._plan.kinds or not told_apart or line not in self._executable:
             return
         for fact, way in ways:
-            content = content_hash(f"{self._text(line)}\n{self._text(way)}")
-            name = f"{line}->{way}" if way > 0 else f"{line}->exit({-way})"
-            self._plan.target(fact, ("branch", name, line, function, content))
+            content = arc_content(self._lines, line, way)
+            self._plan.target(fact, ("branch", arc_name(line, way), line, function, content))
 
     def into(self, place: ast.AST, suite: list[ast.stmt]) -> int:
         """Where control goes from a header into its suite."""
         return self.arcs.into(suite, self.arcs.line(place))
-
-    def _text(self, line: int) -> str:
-        return self._lines[line - 1] if line > 0 else "exit"

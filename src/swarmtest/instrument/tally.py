@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from swarmtest.errors import UserError
+from swarmtest.instrument.arcs import arc_of
 from swarmtest.instrument.interchange import (
     FileCoverage,
     TestCoverage,
@@ -22,8 +23,6 @@ from swarmtest.instrument.interchange import (
 from swarmtest.instrument.interchange.formats import format_of, is_python, seen_from_here
 from swarmtest.instrument.kinds import WITH_PROBES
 from swarmtest.targets import Catalogue, Hits, Target
-
-_ARC = re.compile(r":(\d+)->(?:(\d+)|exit\((\d+)\))$")
 
 
 @dataclass
@@ -238,16 +237,3 @@ class Tally:
         self.outside |= {numbers[number] for number in outside}
         for name, hit in tests.items():
             self.tests[name] = [numbers[number] for number in hit]
-
-
-def arc_of(target: Target) -> tuple[int, int]:
-    """The lines of a branch target, with leaving a code object as coverage.py writes it.
-
-    >>> arc_of(Target("branch", "a.py:3->7")), arc_of(Target("branch", "a.py:3->exit(1)"))
-    ((3, 7), (3, -1))
-    """
-    found = _ARC.search(target.name)
-    if found is None:
-        raise ValueError(f"not a branch: {target.name}")
-    line, to, left = found.groups()
-    return int(line), int(to) if to else -int(left)

@@ -23,25 +23,11 @@ from swarmtest.instrument.live import Cells
 from swarmtest.instrument.paths import blocks_of, entered_lines, successors
 from swarmtest.instrument.snippets import CUT_WAY, RAISED_MARK
 from swarmtest.instrument.ways import number_ways, symbols_of_way
-from swarmtest.targets import Catalogue, Source, Target, content_hash
+from swarmtest.targets import Catalogue, Source, content_hash
 
 _RAISED = re.compile(f"{RAISED_MARK}(\\d+){RAISED_MARK}")
 _SHOWN = 2000
 """Decisions of one path that its description spells out."""
-
-
-def target_in(
-    source: Source,
-    kind: str,
-    name: str,
-    line: int,
-    function: Function,
-    content: str,
-    detail: str = "",
-) -> Target:
-    """A target in a file."""
-    path = source.path
-    return Target(kind, f"{path}:{name}", path, line, function.name, content, source.id, detail)
 
 
 class _Known(dict[Any, Any]):
@@ -92,7 +78,7 @@ class Traces:
     def _target(
         self, kind: str, name: str, line: int, function: Function, content: str, detail: str = ""
     ) -> int:
-        target = target_in(self._source, kind, name, line, function, content, detail)
+        target = self._source.target(kind, name, line, function.name, content, detail)
         return self.catalogue.number(target)
 
     # Paths

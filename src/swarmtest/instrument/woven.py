@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from swarmtest.instrument.facts import Plan
 from swarmtest.instrument.live import Cells
-from swarmtest.instrument.traces import Traces, target_in
+from swarmtest.instrument.traces import Traces
 from swarmtest.targets import Catalogue, Source
 
 Numbers = NDArray[np.uint32]
@@ -61,11 +61,8 @@ class WovenFile:
         """Number the file's targets in a catalogue."""
         catalogue.add_source(self.source)
         self._traces.catalogue = catalogue
-        plan, source = self._plan, self.source
-        numbers = [
-            catalogue.number(target_in(source, kind, name, line, plan.functions[f], content))
-            for kind, name, line, f, content in plan.targets
-        ]
+        plan = self._plan
+        numbers = [catalogue.number(target) for target in plan.targets_in(self.source)]
         self._numbers = np.array(numbers, np.uint32)
         self._masks = [plan.mask(fact) for fact in plan.probes]
         for bit, target in enumerate(plan.targets):

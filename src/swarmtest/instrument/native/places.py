@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from swarmtest.targets import Catalogue, Source, Target, content_hash
+from swarmtest.targets import Catalogue, Source, content_hash
 
 _SYSTEM = ("/usr/include/", "/usr/lib/", "/usr/lib64/", "/usr/local/include/")
 
@@ -45,17 +45,8 @@ class Lines:
             return None
         source, texts = file
         text = texts[line - 1] if 0 < line <= len(texts) else ""
-        return self.catalogue.number(
-            Target(
-                "line",
-                f"{source.path}:{line}",
-                source.path,
-                line,
-                function,
-                content_hash(text) if texts else "",
-                source.id,
-            )
-        )
+        content = content_hash(text) if texts else ""
+        return self.catalogue.number(source.target("line", f"{line}", line, function, content))
 
     def matters(self, path: str) -> bool:
         """Whether lines of a file are targets."""
