@@ -50,7 +50,9 @@ def test_coverage_costs_tens_of_percents_and_sees_what_coverage_py_sees() -> Non
     """The goals are for full runs; a quick one, with everything new, has to come near them."""
     figures = figures_of("instrument.py", "--python-only")
     assert figures["differing_sets"] == 0
-    assert figures["line_slowdown"] < 2.5 < figures["best_peer_line"] or sys.version_info >= (3, 12)
+    assert figures["line_slowdown"] < 2.5
+    if sys.version_info < (3, 12):  # since then, peers on sys.monitoring come near in long tests
+        assert figures["best_peer_line"] > 2.5
     assert figures["branch_slowdown"] < 2.5
     assert figures["path_slowdown"] < 5
 

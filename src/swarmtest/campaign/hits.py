@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from swarmtest.errors import UserError
@@ -35,8 +36,7 @@ class Sender:
     def __init__(self) -> None:
         self._events = Catalogue()
         self._catalogues: list[Catalogue] = []
-        self._keys: dict[int, list[int]] = {}
-        self._arrays: dict[int, np.ndarray[Any, np.dtype[np.uint64]]] = {}
+        self._keys: dict[int, NDArray[np.uint64]] = {}
         self._named: dict[tuple[str, ...], bytes] = {}
         self._told_sources: set[str] = set()
         self._told_notes = 0
@@ -66,37 +66,31 @@ class Sender:
         self._sets[id(hits.catalogue), hits.numbers] = told
         return told
 
-    def _key_array(self, catalogue: Catalogue) -> np.ndarray[Any, np.dtype[np.uint64]]:
-        known = self._arrays.get(id(catalogue))
-        if known is None or len(known) < len(catalogue.targets):
-            keys = self._all_keys(catalogue)
-            start = 0 if known is None else len(known)
-            new = np.array(keys[start:], dtype="<u8")
-            known = new if known is None else np.concatenate([known, new])
-            self._arrays[id(catalogue)] = known
-        return known
-
-    def _all_keys(self, catalogue: Catalogue) -> list[int]:
-        keys = self._keys.get(id(catalogue))
-        if keys is None:
-            keys = self._keys[id(catalogue)] = []
+    def _key_array(self, catalogue: Catalogue) -> NDArray[np.uint64]:
+        """The keys of all its targets, by number."""
+        known = self._keys.get(id(catalogue))
+        if known is None:
+            known = np.zeros(0, "<u8")
             self._catalogues.append(catalogue)  # also keeps it alive, and so its id its own
-        keys += [target.key for target in catalogue.targets[len(keys) :]]
-        return keys
+        if len(known) < len(catalogue.targets):
+            new = [target.key for target in catalogue.targets[len(known) :]]
+            known = np.concatenate([known, np.array(new, "<u8")])
+        self._keys[id(catalogue)] = known
+        return known
 
     def know(self, catalogue: Catalogue) -> None:
         """Let the next news tell all of a catalogue, hit or not."""
-        self._all_keys(catalogue)
+        self._key_array(catalogue)
 
     def news(self, coverage: Coverage | None) -> News:
         """What this process has not told yet."""
         targets: list[tuple[Any, ...]] = []
         sources: list[tuple[str, str, str]] = []
         for catalogue in self._catalogues:
-            keys = self._all_keys(catalogue)
+            keys = self._key_array(catalogue)
             start = self._told.get(id(catalogue), 0)
             self._told[id(catalogue)] = len(keys)
-            for key, target in zip(keys[start:], catalogue.targets[start:], strict=True):
+            for key, target in zip(keys[start:].tolist(), catalogue.targets[start:], strict=True):
                 targets.append((key, *target))
             for source in catalogue.sources.values():
                 if source.id not in self._told_sources:

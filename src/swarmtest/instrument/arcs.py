@@ -101,10 +101,9 @@ class Arcs:
                 return around.top
         return self.after(node)
 
-    def line(self, node: ast.AST) -> int:
-        """The logical line on which a node begins."""
-        line: int = node.lineno  # type: ignore[attr-defined]
-        return self._starts.get(line, line)
+    def line(self, node: ast.stmt | ast.pattern | ast.ExceptHandler) -> int:
+        """The logical line on which a statement or clause begins."""
+        return self._starts.get(node.lineno, node.lineno)
 
     def _entry(self, node: ast.stmt, after: int) -> int:
         first = first_line(node)

@@ -46,8 +46,8 @@ def keep(path: str, kinds: tuple[str, ...], made_from: bytes, code: CodeType, pl
     """Keep code and plan; another process never sees half of them."""
     if sys.dont_write_bytecode:
         return
-    place = _place(path, kinds)
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, NotImplementedError):  # a Python may have no such places
+        place = _place(path, kinds)
         place.parent.mkdir(parents=True, exist_ok=True)
         fd, temporary = tempfile.mkstemp(dir=place.parent)
         try:

@@ -16,6 +16,8 @@ from swarmtest.instrument.syntax import (
 )
 from swarmtest.targets import content_hash
 
+Placed = ast.stmt | ast.pattern | ast.ExceptHandler
+
 
 class Names:
     """Gives facts their targets, and functions the spans of their statements.
@@ -53,7 +55,7 @@ class Names:
     def clause(
         self,
         fact: int,
-        node: ast.expr | ast.pattern | ast.ExceptHandler,
+        node: ast.pattern | ast.ExceptHandler,
         function: int,
         spanned: bool,
         guard: ast.expr | None = None,
@@ -78,7 +80,7 @@ class Names:
             content = content_hash("\n".join(self._lines[first - 1 : end]))
             self._plan.target(fact, ("block", f"{first}-{end}", first, function, content))
 
-    def decision(self, place: ast.AST, function: int, ways: list[tuple[int, int]]) -> None:
+    def decision(self, place: Placed, function: int, ways: list[tuple[int, int]]) -> None:
         """The branch targets of a decision, if its ways (fact, line) lead to different lines."""
         line = self.arcs.line(place)
         lines = {way for _, way in ways}
@@ -89,6 +91,6 @@ class Names:
             content = arc_content(self._lines, line, way)
             self._plan.target(fact, ("branch", arc_name(line, way), line, function, content))
 
-    def into(self, place: ast.AST, suite: list[ast.stmt]) -> int:
+    def into(self, place: Placed, suite: list[ast.stmt]) -> int:
         """Where control goes from a header into its suite."""
         return self.arcs.into(suite, self.arcs.line(place))

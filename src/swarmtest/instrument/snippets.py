@@ -7,6 +7,7 @@ in a profile, and all use names that end in two underscores, which classes do no
 from __future__ import annotations
 
 import ast
+from typing import TypeVar
 
 HITS = "__swarm_hits__"
 RAISED = "__swarm_raised__"
@@ -27,15 +28,19 @@ RAISED_MARK = "\0"
 """What stands before and after the line of an exception in a path."""
 
 
-def located(nodes: list[ast.stmt], place: ast.AST) -> list[ast.stmt]:
-    """Give new statements the place of the code that they belong to."""
+Node = TypeVar("Node", bound=ast.AST)
+_PLACED = (ast.stmt, ast.expr, ast.ExceptHandler, ast.keyword)
+
+
+def located(nodes: list[Node], place: ast.AST) -> list[Node]:
+    """Give new syntax the place of the code that it belongs to."""
     for top in nodes:
         for node in ast.walk(top):
-            if "lineno" in node._attributes and not hasattr(node, "lineno"):
+            if isinstance(node, _PLACED) and not hasattr(node, "lineno"):
                 ast.copy_location(node, place)
                 # One line, so that a traceback never points at more than it should.
-                node.end_lineno = node.lineno  # type: ignore[attr-defined]
-                node.end_col_offset = node.col_offset  # type: ignore[attr-defined]
+                node.end_lineno = node.lineno
+                node.end_col_offset = node.col_offset
     return nodes
 
 

@@ -107,11 +107,9 @@ class _Weaver:
             before: list[ast.stmt] = []
             last = node is body[-1] or isinstance(node, JUMPS)
             alone = scope.direct or suspends(node) or self._shares_a_line(node, scope)
-            if not self._probes:
-                pass
-            elif alone or (last and not self._begins_a_suite(node)):
+            if self._probes and (alone or (last and not self._begins_a_suite(node))):
                 before.append(snippets.probe(self.plan.probe(fact)))
-            elif not cannot_raise(node):
+            elif self._probes and not cannot_raise(node):
                 scope.unproven = True
             if scope.predicate:
                 before.append(snippets.note_state(fact))
@@ -296,7 +294,7 @@ class _Weaver:
             node.body = snippets.located([ast.Try(node.body, [told], [], [])], node)
         elif not catches_all(node.handlers[-1]):
             # What no clause catches has been tested against all of them.
-            node.handlers += _located_handler(told, node)
+            node.handlers += snippets.located([told], node)
 
     def _match(self, node: ast.Match, fact: int, scope: CodeScope) -> None:
         passed = fact
@@ -306,7 +304,7 @@ class _Weaver:
             self._names.clause(tested, case.pattern, scope.function, spanned, case.guard)
             if case.guard is not None and self._probes and may_suspend(case.guard):
                 case.guard = snippets.probed(self.plan.probe(tested), case.guard)
-                snippets.located([ast.Expr(case.guard)], case.pattern)
+                snippets.located([case.guard], case.pattern)
             matched, passed = self.plan.fact(tested), self.plan.fact(tested)
             ways = [(matched, self._names.into(case.pattern, case.body))]
             if i + 1 < len(node.cases):
@@ -329,9 +327,3 @@ def _split_head(body: list[ast.stmt]) -> tuple[list[ast.stmt], list[ast.stmt]]:
     ):
         kept += 1
     return body[:kept], body[kept:]
-
-
-def _located_handler(handler: ast.ExceptHandler, place: ast.AST) -> list[ast.ExceptHandler]:
-    shell = ast.Try([], [handler], [], [])
-    snippets.located([shell], place)
-    return [handler]
