@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from textwrap import dedent
 
 import pytest
@@ -20,7 +21,8 @@ from swarmtest import (
     open_store,
     swarm,
 )
-from swarmtest.strategies.layered import FAMILIES, Layered, included, settled
+from swarmtest.strategies.layered import FAMILIES, Layered, settled
+from swarmtest.strategies.layered_odds import sizes_of
 
 
 @pytest.fixture
@@ -153,22 +155,22 @@ def test_a_typo_in_a_loop_of_ones_own_is_not_a_fault_of_the_program():
 
 @pytest.mark.parametrize("count", [1, 2, 7, 40])
 @pytest.mark.parametrize("family", [name for name, _, _ in FAMILIES])
-def test_layered_logs_how_often_a_family_includes_a_feature(family, count):
+def test_layered_knows_how_many_features_a_family_includes(family, count):
     space = Space([f"f{number}" for number in range(count)])
-    propensities = included(family, count)
-    if not propensities:
+    sizes = sizes_of(family, count)
+    if not sizes:
         assert family == "beta"
         return
     draw = next(draw for name, _, draw in FAMILIES if name == family)
     trials = 3000
-    shares = [
+    found = Counter(
         sum(weight > 0 for weight in settled(space.feature_names, draw(space, Stream(11, trial))))
-        / count
         for trial in range(trials)
-    ]
-    mean = sum(shares) / trials
-    deviation = (sum((share - mean) ** 2 for share in shares) / trials) ** 0.5
-    assert abs(mean - propensities[0]) <= 5 * deviation / trials**0.5 + 1e-9
+    )
+    assert sum(sizes[1:]) == pytest.approx(1)
+    for size, odds in enumerate(sizes[1:], 1):
+        margin = 5 * (odds * (1 - odds) / trials) ** 0.5 + 1 / trials
+        assert abs(found[size] / trials - odds) <= margin, size
 
 
 def test_features_of_one_group_get_one_weight_where_layered_works_by_groups():

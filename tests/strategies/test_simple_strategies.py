@@ -1,7 +1,7 @@
 """default, sized, complete and activation: strategies that need no table and keep no memory."""
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
@@ -73,11 +73,43 @@ def test_sized_stays_between_its_bounds():
     assert sizes == {2, 3, 4}
 
 
-def test_sized_logs_the_odds_of_the_size_it_drew():
+def test_sized_logs_the_odds_of_a_feature_given_the_others():
     for proposal in asked(Sized(), SIX, 50):
         size = len(proposal.configuration.included)
-        assert proposal.propensities == (size / 6,)
+        odds = proposal.propensities * (6 if size == 6 else 1)
+        for i, chance in enumerate(odds):
+            others = size - (proposal.configuration.bits >> i & 1)
+            # With all sizes equally likely this comes out as the rule of succession.
+            assert chance == pytest.approx((others + 1) / 7)
         assert proposal.origin == f"size {size}"
+
+
+EVERY_WAY = [n for n in strategy_names() if n not in ("mixture", "default", "covering")]
+
+
+@pytest.mark.parametrize("name", [*EVERY_WAY, "coin:p=random", "coin:p=0.2", "sized:low=2"])
+@pytest.mark.parametrize("count", [2, 4])
+def test_the_logged_odds_are_those_of_a_feature_given_the_others(name, count):
+    """For every choice of the other features, not only on average.
+
+    Each inclusion has its logged mean q and variance q(1 - q), so the margin comes from the log.
+    """
+    space = Space([f"f{i}" for i in range(count)])
+    surplus, variance = defaultdict(float), defaultdict(float)
+    for proposal in asked(parse_strategy(name), space, 6000):
+        bits = proposal.configuration.bits
+        odds = proposal.propensities
+        for i in range(count) if odds else ():
+            q = odds[i % len(odds)]
+            others = bits & ~(1 << i)
+            if not others:
+                continue  # the other outcome would have been the empty configuration
+            group = (i, others, proposal.origin if name == "layered" else "")
+            surplus[group] += (bits >> i & 1) - q
+            variance[group] += q * (1 - q)
+    assert surplus
+    for group, total in surplus.items():
+        assert abs(total) <= 5 * math.sqrt(variance[group]) + 1, group
 
 
 @pytest.mark.parametrize("strategy", [Sized(1, 1), Sized()])
@@ -98,12 +130,13 @@ def test_complete_leaves_out_what_the_constraints_forbid():
     assert sorted(cycle) == [bits for bits in range(1, 8) if bits & 0b011]
 
 
-def test_complete_logs_how_often_each_feature_is_in():
-    proposals = asked(Complete(), FILES, 40)
-    cycle = len({q.configuration for q in proposals})
-    for i in range(4):
-        found = sum(q.configuration.bits >> i & 1 for q in proposals[:cycle]) / cycle
-        assert proposals[0].propensities[i] == found
+def test_complete_logs_a_coin_toss_where_a_feature_could_have_been_in_or_out():
+    for proposal in asked(Complete(), FILES, 40):
+        bits = proposal.configuration.bits
+        for i, chance in enumerate(proposal.propensities):
+            other = bits ^ 1 << i
+            free = not other or not FILES.violated(other)
+            assert chance == (0.5 if free else float(bits >> i & 1))
 
 
 def test_complete_takes_sixteen_features_and_refuses_more_with_a_better_idea():

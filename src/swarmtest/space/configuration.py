@@ -20,6 +20,9 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from swarmtest.errors import UserError
 
 if TYPE_CHECKING:
@@ -197,6 +200,27 @@ class Configuration:
             bits = int.from_bytes(body, "little")
         settings = tuple(json.loads(rest)) if kind & _SETTINGS else ()
         return cls(space, bits, steps, settings, bool(kind & _RENORMALISED))
+
+
+def unpack_weights(packed: Sequence[bytes], count: int) -> npt.NDArray[np.float32]:
+    """The weights of many configurations over `count` features, a row each, from `to_bytes`.
+
+    >>> from swarmtest import Space
+    >>> unpack_weights([Space(["push", "pop"]).configuration(["pop"]).to_bytes()], 2).tolist()
+    [[0.0, 1.0]]
+    """
+    weights = np.empty((len(packed), count), np.float32)
+    fractional = np.array([data[0] & _WEIGHTS for data in packed], bool)
+    sizes = {False: (count + 7) // 8, True: 2 * count}
+    for kind, size in sizes.items():
+        rows = np.flatnonzero(fractional == kind)
+        joined = b"".join([packed[row][1 : 1 + size] for row in rows.tolist()])
+        bodies = np.frombuffer(joined, np.uint8).reshape(len(rows), size)
+        if kind:
+            weights[rows] = bodies.view("<u2") / np.float32(_FULL)
+        else:
+            weights[rows] = np.unpackbits(bodies, axis=1, count=count, bitorder="little")
+    return weights
 
 
 def weighted(

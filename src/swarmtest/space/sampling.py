@@ -18,6 +18,7 @@ Either way its mean over many trials is the rate at which the feature is in.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -38,8 +39,17 @@ _ORDER = 1000
 class Proposal:
     """What a strategy answers: a configuration, the odds it was drawn with, and where it came from.
 
-    `propensities` holds one probability of inclusion per feature, or a single one that all
-    features share, or nothing when the strategy cannot tell.
+    `propensities` holds one probability per feature, or a single one that all features share, or
+    nothing when the strategy cannot tell. It is the probability that the feature is in, *given
+    which of the others are*: only then does a feature that has nothing to do with a target show up
+    in the tests that hit it exactly as often as its propensity says. (Take configurations of
+    random size: those that contain what the target needs are larger than most, so every feature
+    is in them more often than it is overall.) Where features are drawn independently the two are
+    the same. An empty configuration is never run, yet the odds are those as if it could have come
+    up, for everybody knows what an empty test does.
+
+    An `origin` that ends in ``member 7`` or ``row 7`` names one of a fixed set of configurations,
+    which many tests share.
 
     >>> space = Space(["push", "pop"])
     >>> Proposal(space.default(), propensities=(1.0,), origin="default").configuration["push"]
@@ -117,7 +127,8 @@ def toss(space: Space, rates: Sequence[float], rng: Stream, origin: str = "") ->
     bits = _bits_below(rng.named_each(keys), rates) or _some_below(
         rng.named_each(keys, attempt=1), rates
     )
-    return Proposal(Configuration(space, bits, None, settings), _chances(tuple(rates)), origin)
+    chances = _one_if_alike(tuple(rates))
+    return Proposal(Configuration(space, bits, None, settings), chances, origin)
 
 
 def toss_many(
@@ -139,7 +150,7 @@ def toss_many(
         again = named_of_trials(campaign_seed, [trials[at] for at in empty], keys, attempt=1)
         for at, row in zip(empty, again.tolist(), strict=True):
             masks[at] = _some_below(row, rates)
-    chances = _chances(rates)
+    chances = _one_if_alike(rates)
     known = {mask: Proposal(Configuration(space, mask), chances) for mask in set(masks)}
     return [known[mask] for mask in masks]
 
@@ -227,10 +238,30 @@ def _none_from(rates: tuple[float, ...]) -> list[float]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _chances(rates: tuple[float, ...]) -> tuple[float, ...]:
-    """Each feature's chance of inclusion given that some feature is included; one if all alike."""
-    some = 1.0 - _none_from(rates)[0]
-    return tuple(rate / some for rate in (rates if len(set(rates)) > 1 else rates[:1]))
+def _one_if_alike(rates: tuple[float, ...]) -> tuple[float, ...]:
+    return rates if len(set(rates)) > 1 else rates[:1]
+
+
+def alike_given_the_others(sizes: Sequence[float], bits: int) -> tuple[float, ...]:
+    """Each feature's chance of being in, given the others, if all features are treated alike.
+
+    Then a configuration's odds depend on its size only, and `sizes` has the probability of each
+    size from 0 to the number of features. All configurations of a size being equally likely, one
+    with s features has the odds sizes[s] / C(n, s).
+
+    >>> alike_given_the_others([0.1, 0.2, 0.4, 0.3], 0b011)
+    (0.6666666666666666, 0.6666666666666666, 0.6923076923076923)
+    """
+    count = len(sizes) - 1
+    size = bits.bit_count()
+    smaller, same, larger = (
+        sizes[s] / math.comb(count, s) if 0 <= s <= count else 0.0
+        for s in (size - 1, size, size + 1)
+    )
+    if_in, if_out = same / (same + smaller), larger / (larger + same)
+    if size == count or if_in == if_out:
+        return (if_in,)
+    return tuple(if_in if bits >> i & 1 else if_out for i in range(count))
 
 
 def _random_order(space: Space, rng: Stream) -> list[int]:

@@ -28,19 +28,29 @@ class Complete:
         """The subset whose turn it is."""
         if not space.features:
             return toss(space, (), rng)
-        subsets, propensities = _subsets(space)
+        subsets = _subsets(space)
         bits = subsets[trial % len(subsets)]
-        return Proposal(Configuration(space, bits, None, draw_settings(space, rng)), propensities)
+        configuration = Configuration(space, bits, None, draw_settings(space, rng))
+        return Proposal(configuration, _chances(space, bits))
+
+
+def _chances(space: Space, bits: int) -> tuple[float, ...]:
+    """All subsets are equally likely: given the others, a feature is a coin toss or has no choice.
+
+    >>> _chances(Space(["push", "pop"]), 0b01)
+    (0.5, 0.5)
+    """
+    flipped = [bits ^ 1 << i for i in range(len(space.features))]
+    free = [not other or not space.violated(other) for other in flipped]
+    return tuple(0.5 if free[i] else float(bits >> i & 1) for i in range(len(free)))
 
 
 @functools.lru_cache(maxsize=8)
-def _subsets(space: Space) -> tuple[list[int], tuple[float, ...]]:
+def _subsets(space: Space) -> list[int]:
     count = len(space.features)
     if count > _MOST:
         raise UserError(
             f"strategy 'complete' runs all subsets: {count} features have {2**count - 1:,}; "
             f"it takes at most {_MOST} features (covering:t=2 reaches all pairs in a few)"
         )
-    subsets = [bits for bits in range(1, 1 << count) if not space.violated(bits)]
-    shares = [sum(bits >> i & 1 for bits in subsets) / len(subsets) for i in range(count)]
-    return subsets, tuple(shares)
+    return [bits for bits in range(1, 1 << count) if not space.violated(bits)]

@@ -21,7 +21,6 @@ test suppresses as much as one that shows always, but adds nothing.
 from __future__ import annotations
 
 import bisect
-import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -29,12 +28,8 @@ from dataclasses import dataclass
 
 from swarmtest.seeds import Stream
 from swarmtest.space import Proposal, Space, toss, weigh
+from swarmtest.strategies.layered_odds import FLOOR, STEEPEST, chances_of
 from swarmtest.strategies.strategy import register
-
-FLOOR = 1 / 32
-"""A weight below this is a feature left out."""
-_STEEPEST = 3.0
-"""The largest exponent of a power law."""
 
 Weights = Mapping[str, float]
 """Weights by name; what is missing is left out."""
@@ -77,7 +72,7 @@ def beta(space: Space, rng: Stream) -> Weights:
 def power_law(space: Space, rng: Stream) -> Weights:
     """A over B over C: bugs that need a ranking of the features."""
     order = sorted(_members(space.feature_names, rng), key=rng.named)
-    exponent = _STEEPEST * rng.named("*exponent")
+    exponent = STEEPEST * rng.named("*exponent")
     return {name: (rank + 1) ** -exponent for rank, name in enumerate(order)}
 
 
@@ -132,41 +127,10 @@ class Layered:
             return toss(space, (), rng)
         family, _, draw = FAMILIES[bisect.bisect_right(_BOUNDS, rng.named("*family"))]
         weights = settled(names, draw(space, rng))
+        bits = sum(1 << number for number, weight in enumerate(weights) if weight)
         # Constraints may keep a feature out, and then nobody has worked out how often.
-        propensities = () if space.clauses else included(family, len(names))
-        return weigh(space, weights, rng, propensities, family, self.renormalise)
-
-
-@functools.lru_cache(maxsize=256)
-def included(family: str, count: int) -> tuple[float, ...]:
-    """How often a family includes a feature, one of `count`; empty where there is no formula.
-
-    Families treat features alike, so one number says it. `_some` with a random share has 1 to
-    `count` members with equal probability, and once more 1 in place of none.
-
-    >>> included("coin", 1), included("equal", 7), included("beta", 3)
-    ((1.0,), (1.0,), ())
-    """
-    share = 0.5 + 1 / (count * (count + 1))
-    member = 0.75 + 0.25 * share
-    ranked = [_kept(members) for members in range(1, count + 1)]
-    formulas = {
-        "coin": 0.5 + 0.5**count / count,
-        "biased-coin": share,
-        "equal": 1.0,
-        "groups": member,
-        "dominant": member,
-        # A uniform weight is below the floor of the largest of the others, on average 1 - 1/count.
-        "uniform": 1.0 - FLOOR * (count - 1) / count,
-        "power": (0.75 * ranked[-1] + 0.25 * (sum(ranked) + ranked[0]) / (count + 1)) / count,
-    }
-    return (formulas[family],) if family in formulas else ()
-
-
-def _kept(members: int) -> float:
-    """How many ranks of a power law are above the floor, on average over its exponent."""
-    steepest = math.log(1 / FLOOR) / _STEEPEST
-    return sum(min(1.0, steepest / math.log(r)) if r > 1 else 1.0 for r in range(1, members + 1))
+        chances = () if space.clauses else chances_of(family, len(names), bits)
+        return weigh(space, weights, rng, chances, family, self.renormalise)
 
 
 def settled(names: Sequence[str], raw: Weights) -> list[float]:

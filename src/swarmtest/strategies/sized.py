@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from swarmtest.errors import UserError
 from swarmtest.seeds import Stream
 from swarmtest.space import Proposal, Space, toss, weigh
+from swarmtest.space.sampling import alike_given_the_others
 from swarmtest.strategies.strategy import register
 
 
@@ -49,5 +50,9 @@ class Sized:
         weights = [0.0] * count
         for number in chosen:
             weights[number] = 1.0
-        propensities = () if space.clauses else (size / count,)
-        return weigh(space, weights, rng, propensities, f"size {size}")
+        if space.clauses:
+            return weigh(space, weights, rng, (), f"size {size}")
+        # From one feature on stands for "from none on": a test with none is never run.
+        sizes = [float((low if low > 1 else 0) <= s <= high) for s in range(count + 1)]
+        chances = alike_given_the_others(sizes, sum(1 << number for number in chosen))
+        return weigh(space, weights, rng, chances, f"size {size}")

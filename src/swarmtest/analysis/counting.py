@@ -1,0 +1,178 @@
+"""From tests to the counts behind a table of roles.
+
+A feature that is alone in its test had to be there, since the empty test is never run. What the
+empty test would have done is known all the same: nothing. So such a test counts as one in
+which the feature was left to chance, with one exception: a target that *every* feature alone hits
+(the line that sets the machine up) does not need any of them, and an empty test would hit it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from swarmtest.analysis.chances import Chances
+from swarmtest.analysis.cooccurrence import Words, cooccurrence, packed
+from swarmtest.analysis.evidence import Bools, Evidence
+from swarmtest.analysis.hit_blocks import HitBlock, hit_blocks
+from swarmtest.analysis.intervals import Floats
+from swarmtest.analysis.roles import RoleTable
+from swarmtest.store import Store
+from swarmtest.targets import Target
+
+_FEW = 4
+"""A feature with no more different chances than this gets a column of bits for each."""
+_ROWS = 4096
+"""Tests per matrix product."""
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """What hits are counted against: columns of tests, each once.
+
+    `weights` by columns: how much a hit with this bit adds to the feature's expected share. Bits
+    are enough when a feature has few different chances; otherwise `means` holds the chances.
+    """
+
+    bits: Bools
+    containing: list[int]
+    informative: list[int]
+    alone: list[int]
+    alone_chance: Floats
+    expected: list[list[tuple[int, float]]]
+    means: npt.NDArray[np.float32] | None
+
+
+def role_table(
+    store: Store,
+    evidence: Evidence,
+    chances: Chances,
+    targets: Sequence[tuple[int, Target]],
+    confidence: float,
+) -> RoleTable:
+    """The roles of all features for targets of the store (by id)."""
+    ids = [id for id, _ in targets]
+    blocks = hit_blocks(store, evidence, ids)
+    return _counted(evidence, chances, [target for _, target in targets], blocks, confidence)
+
+
+def fault_table(evidence: Evidence, chances: Chances, confidence: float) -> RoleTable:
+    """The roles of all features for all faults."""
+    numbers = range(len(evidence.fault_ids))
+    hit = evidence.fault[:, None] == np.arange(len(evidence.fault_ids))
+    block = HitBlock(0, evidence.n, packed(hit))
+    targets = [evidence.fault_target(number) for number in numbers]
+    return _counted(evidence, chances, targets, [block], confidence)
+
+
+def _counted(
+    evidence: Evidence,
+    chances: Chances,
+    targets: list[Target],
+    blocks: Iterable[HitBlock],
+    confidence: float,
+) -> RoleTable:
+    columns = _columns(evidence, chances)
+    shape = len(targets), len(evidence.features)
+    counts = np.zeros((len(targets), columns.bits.shape[1]), np.int64)
+    sums = np.zeros(shape)
+    hits = np.zeros(len(targets), np.int64)
+    together = np.zeros((len(targets), int(evidence.clusters.max(initial=-1)) + 1), np.int64)
+    for block in blocks:
+        tests = slice(block.start, block.stop)
+        counts += cooccurrence(block.columns, packed(columns.bits[tests]))
+        hits += np.bitwise_count(block.columns).sum(axis=1, dtype=np.int64)
+        if columns.means is not None:
+            sums += _summed(block.columns, columns.means[tests])
+        if together.shape[1]:
+            member = evidence.clusters[tests, None] == np.arange(together.shape[1])
+            together += cooccurrence(block.columns, packed(member))
+    informative = counts[:, columns.informative].astype(float)
+    containing = counts[:, columns.containing].astype(float)
+    if columns.means is None:
+        for feature, parts in enumerate(columns.expected):
+            for column, chance in parts:
+                sums[:, feature] += chance * counts[:, column]
+    alone = counts[:, columns.alone]
+    alone[alone.sum(axis=1) == columns.bits[:, columns.alone].sum()] = 0
+    sums += alone * columns.alone_chance
+    informative += alone
+    containing += alone
+    with np.errstate(invalid="ignore"):
+        base = sums / informative
+    weight = 1 / _design_effect(hits, together)[:, None]
+    return RoleTable(
+        tuple(targets),
+        evidence.features,
+        hits,
+        informative * weight,
+        containing * weight,
+        base,
+        confidence,
+    )
+
+
+def _columns(evidence: Evidence, chances: Chances) -> _Columns:
+    """Columns of bits, those that are alike once: most features share their `informative` one."""
+    known: dict[bytes, int] = {}
+    bits: list[Bools] = []
+
+    def place(column: Bools) -> int:
+        number = known.setdefault(column.tobytes(), len(bits))
+        if number == len(bits):
+            bits.append(column)
+        return number
+
+    containing, informative, lonely, expected = [], [], [], []
+    few = True
+    told = chances.informative
+    single = evidence.enabled & (evidence.enabled.sum(axis=1) == 1)[:, None] & told
+    with_others = told & ~single
+    means = np.where(with_others, chances.values, 0)
+    for i in range(len(evidence.features)):
+        containing.append(place(evidence.enabled[:, i] & with_others[:, i]))
+        informative.append(place(with_others[:, i]))
+        lonely.append(place(single[:, i]))
+        different = np.unique(chances.values[with_others[:, i], i])
+        if len(different) <= _FEW:
+            same = [(chances.values[:, i] == chance) & with_others[:, i] for chance in different]
+            expected.append([(place(c), float(v)) for c, v in zip(same, different, strict=True)])
+        else:
+            few = False
+    alone_chance = np.where(single, chances.values, 0).sum(axis=0) / np.maximum(
+        single.sum(axis=0), 1
+    )
+    return _Columns(
+        np.stack(bits, axis=1),
+        containing,
+        informative,
+        lonely,
+        alone_chance,
+        expected,
+        None if few else means,
+    )
+
+
+def _summed(hits: Words, means: npt.NDArray[np.float32]) -> Floats:
+    """Targets by features: the sum of chances over the tests that hit."""
+    sums = np.zeros((len(hits), means.shape[1]))
+    for start in range(0, len(means), _ROWS):
+        words = np.ascontiguousarray(hits[:, start // 64 : (start + _ROWS) // 64])
+        part = means[start : start + _ROWS]
+        dense = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little", count=len(part))
+        sums += dense.astype(np.float32) @ part
+    return sums
+
+
+def _design_effect(hits: npt.NDArray[np.int64], together: npt.NDArray[np.int64]) -> Floats:
+    """By how much hits that share configurations say less than as many independent ones.
+
+    Kish's design effect: groups of m_c hits weigh as much as (sum m_c)^2 / sum m_c^2 single ones.
+    """
+    alone = hits - together.sum(axis=1)
+    squares = alone + (together.astype(float) ** 2).sum(axis=1)
+    effect: Floats = np.where(hits > 0, squares / np.maximum(hits, 1), 1.0)
+    return effect

@@ -1,0 +1,77 @@
+"""How much a feature matters: how often tests hit a target with it, and without it.
+
+A role says that a feature matters; this says how much, in words that need no statistics: "one test
+in 8 with it, one in 900 without". Tests are weighted by the inverse of the chance of what they
+are (with the feature, or without it), which makes the two groups comparable in everything else,
+whatever the strategy preferred.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from swarmtest.analysis.chances import Chances
+from swarmtest.analysis.evidence import Bools, Evidence
+from swarmtest.analysis.intervals import wilson_interval
+
+
+@dataclass(frozen=True)
+class Rate:
+    """An estimated hitting fraction.
+
+    >>> Rate(0.25, 0.1, 0.5).value
+    0.25
+    """
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The hitting fraction of a target with a feature and without it; None: no such tests."""
+
+    feature: str
+    with_it: Rate | None
+    without_it: Rate | None
+
+    @property
+    def ratio(self) -> float:
+        """How many times as often with it as without; infinite if never without, NaN if unknown."""
+        if self.with_it is None or self.without_it is None:
+            return float("nan")
+        if self.without_it.value:
+            return self.with_it.value / self.without_it.value
+        return float("inf") if self.with_it.value else float("nan")
+
+
+def effects(
+    evidence: Evidence, chances: Chances, hit: Bools, known: Bools, confidence: float = 0.95
+) -> list[Effect]:
+    """What each feature does to the hitting fraction of a target; `known`: tests that can tell."""
+    found = []
+    for i, feature in enumerate(evidence.features):
+        told = chances.informative[:, i] & known
+        chance = chances.values[told, i].astype(float)
+        inside = evidence.enabled[told, i]
+        rates = [
+            _rate(hit[told][group], odds[group], confidence)
+            for group, odds in ((inside, chance), (~inside, 1 - chance))
+        ]
+        found.append(Effect(feature, *rates))
+    return found
+
+
+def _rate(
+    hit: Bools, odds: np.ndarray[tuple[int], np.dtype[np.float64]], confidence: float
+) -> Rate | None:
+    if not len(hit):
+        return None
+    weight = 1 / odds
+    value = float((weight * hit).sum() / weight.sum())
+    tests = float(weight.sum() ** 2 / (weight**2).sum())
+    low, high = wilson_interval(value * tests, tests, confidence)
+    return Rate(value, low, high)

@@ -1,0 +1,193 @@
+"""Intervals, exact tail probabilities and the correction for many comparisons.
+
+Roles are read off Wilson intervals, as in the papers. A table that is searched for discoveries
+needs p-values far out in the tails, where the normal approximation behind Wilson's interval is off
+by orders of magnitude if the base rate is not near a half (two of four tests at a base rate of 5%:
+0.00004 instead of 0.028), so those are exact: a binomial tail is an incomplete beta function, and
+that also takes the broken numbers that come of tests which are not independent of each other.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from swarmtest.errors import UserError
+
+Floats = npt.NDArray[np.float64]
+
+_TINY = 1e-300
+_TERMS = 300
+"""Enough terms of the continued fraction for 10^5 tests; it ends earlier when nothing changes."""
+
+
+@lru_cache(maxsize=64)
+def normal_quantile(confidence: float) -> float:
+    """How many standard deviations a two-sided interval reaches.
+
+    >>> round(normal_quantile(0.95), 4)
+    1.96
+    """
+    if not 0 < confidence < 1:
+        raise UserError(f"a confidence is above 0 and below 1, like 0.95, not {confidence}")
+    return NormalDist().inv_cdf(0.5 + confidence / 2)
+
+
+def wilson_interval(hits: Any, n: Any, confidence: float = 0.95) -> tuple[Any, Any]:
+    """Wilson's score interval for a share; numbers or arrays. Without tests it is (0, 1).
+
+    >>> low, high = wilson_interval(4, 4)
+    >>> round(low, 3), high
+    (0.51, 1.0)
+    """
+    z2 = normal_quantile(confidence) ** 2
+    n = np.asarray(n, float)
+    hits = np.asarray(hits, float)
+    some = np.maximum(n, _TINY)
+    middle = (hits + z2 / 2) / (n + z2)
+    half = np.sqrt(z2 * (hits * np.maximum(n - hits, 0) / some + z2 / 4)) / (n + z2)
+    low = np.where(hits <= 0, 0.0, np.maximum(middle - half, 0.0))
+    high = np.where(hits >= n, 1.0, np.minimum(middle + half, 1.0))
+    return (float(low), float(high)) if low.ndim == 0 else (low, high)
+
+
+def hits_needed(base: float, confidence: float = 0.95) -> int:
+    """Hits after which any feature with this base rate could have shown either role.
+
+    The first number of hits at which "in all of them" is an interval above the base rate, and "in
+    none" one below. At 50% and 95% that is the paper's four (section 3.2.4).
+
+    >>> hits_needed(0.5), hits_needed(0.9)
+    (4, 35)
+    """
+    if not 0 < base < 1:
+        raise UserError(f"a feature that is always in, or never, has no role (base rate {base})")
+    odds = max(base / (1 - base), (1 - base) / base)
+    return math.floor(normal_quantile(confidence) ** 2 * odds) + 1
+
+
+def binomial_p_value(hits: Any, n: Any, base: Any) -> Floats:
+    """Two-sided exact p-values of `hits` among `n` if each came with probability `base`.
+
+    Twice the smaller tail, at most 1. `n` and `hits` need not be whole.
+
+    >>> round(float(binomial_p_value(4, 4, 0.5)), 3)
+    0.125
+    """
+    hits, n, base = np.broadcast_arrays(*(np.asarray(v, float) for v in (hits, n, base)))
+    at_least = np.where(hits > 0, beta_cdf(base, np.maximum(hits, _TINY), n - hits + 1), 1.0)
+    at_most = np.where(hits < n, 1.0 - beta_cdf(base, hits + 1, np.maximum(n - hits, _TINY)), 1.0)
+    # Where the tail is tiny, 1 - cdf has lost all digits: the mirrored function has not.
+    at_most = np.where(hits < n, np.where(at_most < 1e-3, _mirrored(hits, n, base), at_most), 1.0)
+    p: Floats = np.minimum(1.0, 2 * np.minimum(at_least, at_most))
+    return p
+
+
+def _mirrored(hits: Floats, n: Floats, base: Floats) -> Floats:
+    return beta_cdf(1 - base, np.maximum(n - hits, _TINY), hits + 1)
+
+
+def beta_cdf(x: Any, a: Any, b: Any) -> Floats:
+    """The regularised incomplete beta function I_x(a, b), for arrays.
+
+    >>> round(float(beta_cdf(0.5, 2, 3)), 4)
+    0.6875
+    """
+    x, a, b = np.broadcast_arrays(*(np.asarray(v, float) for v in (x, a, b)))
+    # The continued fraction converges fast on one side of the mean only; the other is 1 minus it.
+    flip = x > (a + 1) / (a + b + 2)
+    x, a, b = np.where(flip, 1 - x, x), np.where(flip, b, a), np.where(flip, a, b)
+    with np.errstate(divide="ignore"):
+        log_front = a * np.log(x) + b * np.log1p(-x) - _log_beta(a, b) - np.log(a)
+    part = np.exp(log_front) * _continued_fraction(x, a, b)
+    part = np.where(x <= 0, 0.0, part)
+    cdf: Floats = np.where(flip, 1.0 - part, part)
+    return cdf
+
+
+def _continued_fraction(x: Floats, a: Floats, b: Floats) -> Floats:
+    """Lentz's evaluation of the fraction of I_x(a, b), all cells at once."""
+    c = np.ones_like(x)
+    d = _away_from_zero(1 - (a + b) * x / (a + 1))
+    d = 1 / d
+    value = d.copy()
+    for m in range(1, _TERMS):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for term in (even, odd):
+            d = 1 / _away_from_zero(1 + term * d)
+            c = _away_from_zero(1 + term / c)
+            value *= c * d
+        if np.all(np.abs(c * d - 1) < 1e-12):
+            break
+    return value
+
+
+def _away_from_zero(values: Floats) -> Floats:
+    return np.where(np.abs(values) < _TINY, _TINY, values)
+
+
+_log_gamma = np.frompyfunc(math.lgamma, 1, 1)
+
+
+def _log_beta(a: Floats, b: Floats) -> Floats:
+    return np.asarray(_log_gamma(a) + _log_gamma(b) - _log_gamma(a + b), float)
+
+
+def normal_p_value(z: Any) -> Floats:
+    """Two-sided p-values of standard normal scores.
+
+    >>> round(float(normal_p_value(1.96)), 3)
+    0.05
+    """
+    return np.asarray(np.frompyfunc(math.erfc, 1, 1)(np.abs(z) / math.sqrt(2)), float)
+
+
+def student_p_value(t: Any, freedom: Any) -> Floats:
+    """Two-sided p-values of Student's t.
+
+    >>> round(float(student_p_value(2.776, 4)), 3)
+    0.05
+    """
+    t, freedom = np.asarray(t, float), np.asarray(freedom, float)
+    return beta_cdf(freedom / (freedom + t * t), freedom / 2, 0.5)
+
+
+@lru_cache(maxsize=4096)
+def student_quantile(confidence: float, freedom: float) -> float:
+    """How many standard errors a two-sided interval of Student's t reaches.
+
+    >>> round(student_quantile(0.95, 4), 3)
+    2.776
+    """
+    low, high = normal_quantile(confidence), 1e6
+    for _ in range(100):
+        middle = math.sqrt(low * high)
+        inside = float(student_p_value(middle, freedom)) > 1 - confidence
+        low, high = (middle, high) if inside else (low, middle)
+        if high / low < 1 + 1e-9:
+            break
+    return high
+
+
+def benjamini_hochberg(p_values: npt.ArrayLike, comparisons: int | None = None) -> Floats:
+    """Each p-value adjusted for many comparisons: listing those below q keeps q false ones of 100.
+
+    `comparisons`: how many were made, when the ones not given are known to be larger than all that
+    are.
+
+    >>> benjamini_hochberg([0.01, 0.04, 0.03, 0.5]).round(3).tolist()
+    [0.04, 0.053, 0.053, 0.5]
+    """
+    p = np.asarray(p_values, float).ravel()
+    m = len(p) if comparisons is None else comparisons
+    order = np.argsort(p)[::-1]
+    ranks = np.arange(len(p), 0, -1)
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(1.0, np.minimum.accumulate(p[order] * m / ranks))
+    return adjusted

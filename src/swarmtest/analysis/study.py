@@ -1,0 +1,170 @@
+"""All questions that can be asked of campaigns, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from swarmtest.analysis.amounts import Amount, amounts, step_shares, surplus
+from swarmtest.analysis.chances import Chances, chances
+from swarmtest.analysis.counting import fault_table, role_table
+from swarmtest.analysis.effects import Effect, effects
+from swarmtest.analysis.evidence import Bools, Evidence, read_evidence
+from swarmtest.analysis.hit_blocks import hit_blocks
+from swarmtest.analysis.intervals import Floats, normal_quantile
+from swarmtest.analysis.pairs import Pair, pairs
+from swarmtest.analysis.roles import FeatureRole, RoleTable
+from swarmtest.errors import UserError, did_you_mean
+from swarmtest.store import Store
+from swarmtest.targets import Target
+
+
+class Study:
+    """What the tests of one or more campaigns tell about features and targets.
+
+    Campaigns of the same subject are analysed together, whatever their strategies: every test
+    counts with the odds it was drawn with.
+
+    >>> from swarmtest import Campaign, Machine, action, open_store
+    >>> class Tower(Machine):
+    ...     def start(self): self.height = 0
+    ...     @action
+    ...     def build(self): self.height += 1; assert self.height < 40
+    ...     @action
+    ...     def raze(self): self.height = 0
+    ...     @action
+    ...     def look(self): pass
+    >>> store = open_store(":memory:")
+    >>> outcome = Campaign(Tower, "coin", 300, store=store, workers=0).run()
+    >>> study = Study(store, [outcome.campaign])
+    >>> [(r.feature, r.role) for r in study.roles(study.find("fault"))]
+    [('build', 'trigger'), ('raze', 'suppressor'), ('look', 'irrelevant')]
+    """
+
+    def __init__(self, store: Store, campaigns: Sequence[int], confidence: float = 0.95) -> None:
+        normal_quantile(confidence)
+        self.store = store
+        self.confidence = confidence
+        self.evidence: Evidence = read_evidence(store, campaigns)
+        self.chances: Chances = chances(self.evidence)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the results should know about the data behind them."""
+        return self.chances.notes
+
+    def require_variation(self) -> None:
+        """Refuse campaigns in which no feature was ever left to chance."""
+        if not self.chances.informative.any():
+            evidence = self.evidence
+            always = evidence.enabled.all()
+            why = "all features were always on" if always else "no feature was left to chance"
+            names = ", ".join(map(str, evidence.campaigns))
+            raise UserError(
+                f"campaign {names}: {why}, so enabling a feature cannot be told from not enabling "
+                "it: run a swarm (`--strategy coin` or `layered`); --amounts asks whether more of "
+                "a feature matters"
+            )
+
+    @cached_property
+    def targets(self) -> dict[int, Target]:
+        """Everything that was hit, by the store's id; faults are not among it."""
+        return self.store.targets(self.evidence.reached)
+
+    @cached_property
+    def faults(self) -> tuple[Target, ...]:
+        """The faults that were shown, as targets."""
+        return tuple(map(self.evidence.fault_target, range(len(self.evidence.fault_ids))))
+
+    def kinds(self) -> list[str]:
+        """The kinds of targets that were hit, faults first."""
+        kinds = sorted({target.kind for target in self.targets.values()})
+        return ["fault", *kinds] if self.faults else kinds
+
+    def table(self, kind: str = "fault") -> RoleTable:
+        """The roles of all features for all targets of a kind."""
+        if kind == "fault":
+            return fault_table(self.evidence, self.chances, self.confidence)
+        chosen = [(id, target) for id, target in self.targets.items() if target.kind == kind]
+        return role_table(self.store, self.evidence, self.chances, chosen, self.confidence)
+
+    def find(self, text: str) -> Target:
+        """The target that a person means: ``line:cart.py:12``, ``event:full``, a fault's id.
+
+        A fault's id may be shortened, and ``fault`` alone is the only one there is. What was not
+        hit has no roles; the error names the nearest names that were.
+        """
+        kind, _, name = text.partition(":")
+        short = name if kind == "fault" else text
+        found = [fault for fault in self.faults if fault.name.startswith(short)]
+        if kind == "fault" and not name:
+            found = list(self.faults)
+        if not found:
+            found = [
+                target for target in self.targets.values() if text in (str(target), target.name)
+            ]
+            exact = [target for target in found if str(target) == text]
+            lines = [target for target in found if target.kind == "line"]
+            found = exact or lines or found
+        if len(found) == 1:
+            return found[0]
+        if found:
+            several = ", ".join(map(str, found[:5]))
+            raise UserError(f"{text!r} may be {several}: say which")
+        names = [*map(str, self.faults), *map(str, self.targets.values())]
+        near = did_you_mean(text, names) if len(names) < 20_000 else ""
+        where = ", ".join(map(str, self.evidence.campaigns))
+        raise UserError(f"no test of campaign {where} hit {text!r}{near[:200]}")
+
+    def roles(self, target: Target) -> list[FeatureRole]:
+        """Every feature's role for one target; does *enabling* it matter?"""
+        if target.kind == "fault":
+            return self._fault_roles.of(self.faults.index(target))
+        chosen = [(self._id(target), target)]
+        return role_table(self.store, self.evidence, self.chances, chosen, self.confidence).of(0)
+
+    def amounts(self, target: Target) -> list[Amount]:
+        """Where a feature is enabled anyway, does it matter *how much* of it there is?"""
+        features, (shares, left) = self.evidence.features, self._shares
+        return amounts(
+            features, shares, left, self.hit(target), self._known(target), self.confidence
+        )
+
+    def effects(self, target: Target) -> list[Effect]:
+        """The hitting fraction with each feature, and without it."""
+        return effects(
+            self.evidence, self.chances, self.hit(target), self._known(target), self.confidence
+        )
+
+    def pairs(self, target: Target) -> list[Pair]:
+        """Features that matter only together with another, or only without it."""
+        return pairs(self.evidence, self.chances, self.hit(target), self.confidence)
+
+    def hit(self, target: Target) -> Bools:
+        """Which tests hit a target."""
+        if target.kind == "fault":
+            found: Bools = self.evidence.fault == self.evidence.fault_ids.index(target.name)
+            return found
+        parts = []
+        for block in hit_blocks(self.store, self.evidence, [self._id(target)]):
+            bits = np.unpackbits(block.columns.view(np.uint8)[0], bitorder="little")
+            parts.append(bits[: block.stop - block.start].astype(bool))
+        return np.concatenate(parts)
+
+    def _known(self, target: Target) -> Bools:
+        everything = np.ones(self.evidence.n, bool)
+        return everything if target.kind == "fault" else self.evidence.known
+
+    def _id(self, target: Target) -> int:
+        return next(id for id, known in self.targets.items() if known == target)
+
+    @cached_property
+    def _fault_roles(self) -> RoleTable:
+        return self.table("fault")
+
+    @cached_property
+    def _shares(self) -> tuple[Floats, Floats]:
+        shares = step_shares(self.evidence)
+        return shares, surplus(self.evidence, shares)
