@@ -124,6 +124,15 @@ def test_complete_has_each_subset_once_per_cycle():
     assert proposals[63:] == proposals[:63]
 
 
+def test_complete_has_no_favourites_when_it_ends_before_a_full_cycle():
+    space = Space([f"f{i}" for i in range(10)])
+    tests = 300
+    proposals = asked(Complete(), space, tests)
+    for i in range(10):
+        found = sum(q.configuration.bits >> i & 1 for q in proposals) / tests
+        assert abs(found - 512 / 1023) < five_sigma(0.5, tests)
+
+
 def test_complete_leaves_out_what_the_constraints_forbid():
     space = Space(["a", "b", "c"], [at_least_one_of("a", "b")])
     cycle = [q.configuration.bits for q in asked(Complete(), space, 6)]
@@ -140,7 +149,7 @@ def test_complete_logs_a_coin_toss_where_a_feature_could_have_been_in_or_out():
 
 
 def test_complete_takes_sixteen_features_and_refuses_more_with_a_better_idea():
-    assert asked(Complete(), Space(map(str, range(16))), 1)[0].configuration.bits == 1
+    assert asked(Complete(), Space(map(str, range(16))), 1)[0].configuration.included
     with pytest.raises(UserError, match=r"17 features have 131,071.*at most 16.*covering"):
         Complete().ask(Space(map(str, range(17))), 0, Stream())
 

@@ -1,17 +1,24 @@
 """Does the *number of times* a feature appears matter, where it is enabled anyway?
 
 Presence hides effects of features that are in every test: a stack overflows when there are many
-more pushes than pops, and with the default configuration both are always there. So the share of a
-test's steps that a feature took is compared between the tests that hit a target and the others.
+more pushes than pops, and with the default configuration both are always there. So the shares of
+a test's steps that its features took are compared between the tests that hit a target and others.
 
-Two things would fool a plain comparison. Which other features are enabled changes the share (with
-fewer rivals there is more of each), and they may be what matters: so the share is first predicted
-from the set of enabled features, and only what the prediction leaves is compared. And a test that
-fails ends early: so it is the share of the steps that were executed, not the count.
+Three things would fool a plain comparison. Which others are enabled changes the shares (with
+fewer rivals there is more of each, and a guard may keep a feature from ever running), and they may
+be what matters: so like is compared with like, tests that agree on every feature that has a role
+for the target. A test that fails ends early: so it is the share of the steps that were
+executed, not the count. And shares add up to one: more of the one that matters is less of every
+other. So all shares are weighed against each other at once, in a linear regression of the hits
+(deviations from the mean of the like on deviations from the mean of the like, errors robust to
+variances that differ). Their effects are known only up to a common constant, because more of one
+is always less of the rest, so each is measured against the feature in the middle: as long as fewer
+than half of the features matter, that is one that does not.
 
-What remains is luck, and weights where the strategy draws them. Luck is a fair experiment; so are
-drawn weights. The prediction is linear in what is enabled, plus one over how many are; what
-three-way interplay of guards does to shares is not modelled, and `docs/roles.md` says so.
+What varies between like tests is luck, and weights where the strategy draws them. Luck is a fair
+experiment; so are drawn weights. In a swarm over many features hardly any two tests are alike, and
+then there is nothing to compare: the answer is "insufficient data", and the other question, whether
+enabling a feature matters, is the one that such a campaign answers.
 """
 
 from __future__ import annotations
@@ -30,8 +37,10 @@ from swarmtest.analysis.intervals import (
 )
 from swarmtest.analysis.roles import FIXED, INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
 
+Numbers = npt.NDArray[np.intp]
+
 _FEWEST = 5
-"""Tests on either side before means are compared."""
+"""Hits, and others, with a feature before it is compared."""
 
 
 @dataclass(frozen=True)
@@ -44,17 +53,17 @@ class Amount:
 
     feature: str
     role: str
-    """trigger: hitting tests have more of it than others; suppressor: less."""
+    """trigger: the more of it, the more hits; suppressor: the fewer."""
     hits: int
     others: int
-    """Tests with the feature enabled that hit, and that did not."""
+    """Tests that hit, and that did not, with the feature enabled and their like beside them."""
     share_in_hits: float
     share_in_others: float
-    """Its share of the steps, as counted."""
-    difference: float
+    """Its share of the steps, over all tests with the feature enabled."""
+    effect: float
     low: float
     high: float
-    """The difference that is left when the enabled features are accounted for, and its interval."""
+    """By how much the hitting fraction rises when a tenth of the steps more is this feature."""
     p_value: float
     adjusted: float = 1.0
     """The p-value after correction for the number of features."""
@@ -63,95 +72,110 @@ class Amount:
         """Whether the role survives the correction."""
         return self.role in (TRIGGER, SUPPRESSOR) and self.adjusted <= rate
 
-    @property
-    def missing_hits(self) -> int:
-        """How many more hits are needed; 0 if there are enough."""
-        return max(_FEWEST - self.hits, 0) if self.role == INSUFFICIENT else 0
-
     def to_json(self) -> dict[str, object]:
         """Plain data."""
         return dict(vars(self))
 
 
-def step_shares(evidence: Evidence) -> Floats:
-    """Tests by features: the share of the executed steps; NaN where a feature was not enabled."""
-    total = evidence.used.sum(axis=1, keepdims=True, dtype=float)
-    with np.errstate(invalid="ignore"):
-        shares: Floats = evidence.used / total
-    shares[~evidence.enabled] = np.nan
-    return shares
-
-
-def surplus(evidence: Evidence, shares: Floats) -> Floats:
-    """Tests by features: the share beyond what the set of enabled features lets one expect."""
-    enabled = evidence.enabled.astype(float)
-    rivals = 1 / np.maximum(enabled.sum(axis=1), 1)
-    left = np.full(shares.shape, np.nan)
-    for i in range(shares.shape[1]):
-        rows = np.flatnonzero(~np.isnan(shares[:, i]))
-        if len(rows):
-            predictors = _varying(np.column_stack([enabled[rows], rivals[rows]]))
-            left[rows, i] = _residual(predictors, shares[rows, i])
-    return left
-
-
-def _varying(predictors: Floats) -> Floats:
-    kept = predictors[:, np.ptp(predictors, axis=0) > 0]
-    return np.column_stack([np.ones(len(predictors)), kept])
-
-
-def _residual(predictors: Floats, values: Floats) -> Floats:
-    square = predictors.T @ predictors
-    fitted: Floats = predictors @ np.linalg.lstsq(square, predictors.T @ values, rcond=None)[0]
-    return values - fitted
+def alike(evidence: Evidence, features: list[int]) -> Numbers:
+    """A number for each test, the same for tests that agree on whether these are enabled."""
+    chosen = evidence.enabled[:, features]
+    return np.unique(chosen, axis=0, return_inverse=True)[1].ravel()
 
 
 def amounts(
-    features: tuple[str, ...],
-    shares: Floats,
-    left: Floats,
-    hit: Bools,
-    known: Bools,
-    confidence: float = 0.95,
+    evidence: Evidence, strata: Numbers, hit: Bools, known: Bools, confidence: float = 0.95
 ) -> list[Amount]:
-    """What more or less of each feature does to a target; `known`: tests that can tell."""
+    """What more or less of each feature does to a target.
+
+    `strata`: tests with the same number are alike; `known`: tests that can tell.
+    """
+    usable = np.flatnonzero(known & evidence.used.any(axis=1))
+    described = _described(
+        evidence.features, _shares(evidence, usable), evidence.enabled[usable], hit[usable]
+    )
+    rows = usable[_with_both(strata[usable], hit[usable])]
+    shares, enabled = _shares(evidence, rows), evidence.enabled[rows]
+    hits, group = hit[rows], strata[rows]
+    counts = [((enabled & side[:, None]).sum(axis=0)) for side in (hits, ~hits)]
+    deviations = _centred(shares, group)
+    enough = np.minimum(*counts) >= _FEWEST
+    told = np.flatnonzero(enough & (np.abs(deviations).max(axis=0, initial=0) > 1e-9))
     found = [
-        _compared(
-            feature, shares[:, i], left[:, i], hit, known & ~np.isnan(shares[:, i]), confidence
+        replace(
+            amount,
+            role=FIXED if enough[i] else INSUFFICIENT,
+            hits=int(counts[0][i]),
+            others=int(counts[1][i]),
         )
-        for i, feature in enumerate(features)
+        for i, amount in enumerate(described)
     ]
-    told = [i for i, one in enumerate(found) if one.role not in (INSUFFICIENT, FIXED)]
+    if len(told) < 2:
+        return found
+    outcome = _centred(hits[:, None].astype(np.float64), group)[:, 0]
+    effects, errors = _regression(deviations[:, told], outcome)
+    for i, effect, error in zip(told.tolist(), effects, errors, strict=True):
+        found[i] = _judged(found[i], float(effect) / 10, float(error) / 10, confidence)
     adjusted = benjamini_hochberg([found[i].p_value for i in told])
-    for i, value in zip(told, adjusted.tolist(), strict=True):
+    for i, value in zip(told.tolist(), adjusted.tolist(), strict=True):
         found[i] = replace(found[i], adjusted=value)
     return found
 
 
-def _compared(
-    feature: str, shares: Floats, left: Floats, hit: Bools, rows: Bools, confidence: float
-) -> Amount:
-    with_hit, without = rows & hit, rows & ~hit
-    k, m = int(with_hit.sum()), int(without.sum())
-    in_hits, in_others = (float(shares[g].mean()) if g.any() else 0.0 for g in (with_hit, without))
-    if min(k, m) < _FEWEST:
-        return Amount(feature, INSUFFICIENT, k, m, in_hits, in_others, 0.0, -1.0, 1.0, 1.0)
-    difference, error, freedom = _welch(left[with_hit], left[without])
-    if error < 1e-9:
-        return Amount(feature, FIXED, k, m, in_hits, in_others, 0.0, 0.0, 0.0, 1.0)
-    reach = student_quantile(confidence, round(freedom, 1)) * error
-    low, high = difference - reach, difference + reach
+def _shares(evidence: Evidence, rows: Numbers) -> Floats:
+    used = evidence.used[rows].astype(np.float64)
+    shares: Floats = used / used.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _described(
+    features: tuple[str, ...], shares: Floats, enabled: Bools, hits: Bools
+) -> list[Amount]:
+    """The shares of the steps as they are, before anything is compared."""
+    found = []
+    for i, feature in enumerate(features):
+        groups = [enabled[:, i] & side for side in (hits, ~hits)]
+        in_hits, in_others = (float(shares[g, i].mean()) if g.any() else 0.0 for g in groups)
+        found.append(Amount(feature, INSUFFICIENT, 0, 0, in_hits, in_others, 0.0, -1.0, 1.0, 1.0))
+    return found
+
+
+def _with_both(group: Numbers, hits: Bools) -> Bools:
+    """Tests whose like both hit and did not."""
+    tests = np.bincount(group, minlength=1)
+    with_hit = np.bincount(group, hits, minlength=1)
+    both: Bools = ((with_hit > 0) & (with_hit < tests))[group]
+    return both
+
+
+def _centred(values: Floats, group: Numbers) -> Floats:
+    """Columns less the mean of the like."""
+    _, place, tests = np.unique(group, return_inverse=True, return_counts=True)
+    sums = np.zeros((len(tests), values.shape[1]))
+    np.add.at(sums, place, values)
+    return values - (sums / tests[:, None])[place]
+
+
+def _regression(shares: Floats, hits: Floats) -> tuple[Floats, Floats]:
+    """Each share's effect on the hits against the one in the middle, and its standard error."""
+    inverse = np.linalg.pinv(shares.T @ shares, rcond=1e-9, hermitian=True)
+    effects = inverse @ (shares.T @ hits)
+    left = hits - shares @ effects
+    spread = inverse @ ((shares * left[:, None] ** 2).T @ shares) @ inverse
+    variances = np.diag(spread)
+    if len(effects) > 2:
+        middle = int(np.argsort(effects)[(len(effects) - 1) // 2])
+        variances = variances + spread[middle, middle] - 2 * spread[middle]
+        effects = effects - effects[middle]
+    return effects, np.sqrt(np.maximum(variances, 0))
+
+
+def _judged(amount: Amount, effect: float, error: float, confidence: float) -> Amount:
+    if error < 1e-12:  # the feature in the middle itself
+        return replace(amount, role=IRRELEVANT, low=0.0, high=0.0)
+    freedom = min(amount.hits, amount.others) - 1
+    reach = student_quantile(confidence, freedom) * error
+    low, high = effect - reach, effect + reach
     role = TRIGGER if low > 0 else SUPPRESSOR if high < 0 else IRRELEVANT
-    p = float(student_p_value(difference / error, freedom))
-    return Amount(feature, role, k, m, in_hits, in_others, difference, low, high, p)
-
-
-def _welch(
-    one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]
-) -> tuple[float, float, float]:
-    """Difference of means, its standard error, degrees of freedom; variances may differ."""
-    parts = [float(group.var(ddof=1)) / len(group) for group in (one, other)]
-    total = sum(parts)
-    spread = sum(p * p / (len(g) - 1) for p, g in zip(parts, (one, other), strict=True))
-    freedom = total * total / spread if spread else 1.0
-    return float(one.mean() - other.mean()), total**0.5, freedom
+    p = float(student_p_value(effect / error, freedom))
+    return replace(amount, role=role, effect=effect, low=low, high=high, p_value=p)

@@ -6,12 +6,11 @@ probability that the feature is in, given which of the others are (see `swarmtes
 Three cases:
 
 1. The strategy logged it. That is taken as it is.
-2. The space has constraints ("close requires open"). What was logged are the odds at the moment
-   of the toss, which know of the features tossed before but not of those tossed after, so they are
-   estimated from the tests themselves: the share of tests with the feature, among those that
-   agree on every feature that a constraint ties to it.
-3. Nothing was logged in a whole campaign (a strategy of the user's own): the same estimate, among
-   tests that agree on how many other features they have. `Chances.notes` says so.
+2. Constraints tie the feature to others ("close requires open"). What was logged are the odds at
+   the moment of the toss, which know of the features tossed before but not of those tossed after,
+   so they are estimated from the tests themselves (`swarmtest.analysis.estimated_odds`).
+3. Nothing was logged in a whole campaign (a strategy of the user's own): the same estimate, and
+   `Chances.notes` says so.
 
 A test in which a feature had no choice (0 or 1), and one without odds in a campaign that logs
 them, tells nothing about that feature and is left out of the count for it: its chance is NaN.
@@ -24,13 +23,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from swarmtest.analysis.estimated_odds import estimated_odds
 from swarmtest.analysis.evidence import Bools, Evidence
 from swarmtest.space import Space
 
-_FEWEST = 20
-"""Tests in a group before the share in it counts as an estimate."""
-_SIZES = 8
-"""Groups by the number of other features."""
+_FEWEST = 5
+"""A configuration that had hardly any tests does not decide how many of the others count."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +49,16 @@ def chances(evidence: Evidence) -> Chances:
     """The base rate of every feature in every test."""
     values = evidence.odds.astype(np.float32)[evidence.odds_row]
     notes = []
+    if evidence.same_seed > 1:
+        notes.append(
+            f"{evidence.same_seed} of these campaigns share a seed, so their tests are not "
+            f"independent, and {evidence.same_seed} hits count as one: run with another --seed"
+        )
+    if evidence.invalid:
+        notes.append(
+            f"{evidence.invalid:,} of {evidence.n:,} tests were invalid, and count as tests that "
+            "hit nothing"
+        )
     for number, space in enumerate(evidence.spaces):
         rows = np.flatnonzero(evidence.campaign == number)
         if not len(rows):
@@ -58,7 +66,8 @@ def chances(evidence: Evidence) -> Chances:
         campaign = evidence.campaigns[number]
         silent = np.isnan(values[rows, 0])
         if silent.all():
-            _estimate(values, evidence, rows, space, sizes=True)
+            every = list(range(len(space.features)))
+            values[rows] = estimated_odds(evidence, rows, space, every)
             notes.append(
                 f"campaign {campaign}: its strategy logs no odds; base rates are estimated from "
                 "the tests themselves"
@@ -67,60 +76,37 @@ def chances(evidence: Evidence) -> Chances:
         if silent.any():
             share = silent.mean()
             notes.append(
-                f"campaign {campaign}: {share:.1%} of the tests carry no odds and say nothing "
-                "about what enabling a feature does"
+                f"campaign {campaign}: in {share:.0%} of the tests weights decide which features "
+                "are in; those say nothing about enabling, only about amounts"
             )
-        if space.clauses:
-            _estimate(values, evidence, rows[~silent], space, sizes=False)
+        tied = _tied(space)
+        if tied:
+            told = rows[~silent]
+            values[np.ix_(told, tied)] = estimated_odds(evidence, told, space, tied)
     values[(values <= 0) | (values >= 1)] = np.nan
+    values[_beyond_the_fewest(evidence.clusters)] = np.nan
     return Chances(values, tuple(notes))
 
 
-def _tied_to(space: Space, feature: int) -> list[int]:
-    """The other features that some constraint mentions together with this one."""
-    bit, mask = 1 << feature, 0
+def _beyond_the_fewest(clusters: npt.NDArray[np.int32]) -> Bools:
+    """Tests of a configuration beyond those that each of its fixed swarm had.
+
+    With ``by=time`` slow configurations have fewer tests, so a feature that only makes tests slow
+    would look like a suppressor of everything.
+    """
+    beyond = np.zeros(len(clusters), bool)
+    rows = np.flatnonzero(clusters >= 0)
+    if len(rows):
+        tests = np.bincount(clusters[rows])
+        order = rows[np.argsort(clusters[rows], kind="stable")]
+        place = np.arange(len(order)) - np.repeat(np.cumsum(tests) - tests, tests)
+        beyond[order] = place >= max(int(tests.min()), _FEWEST)
+    return beyond
+
+
+def _tied(space: Space) -> list[int]:
+    """The features that some constraint mentions."""
+    mask = 0
     for clause in space.clauses:
-        if (clause.on | clause.off) & bit:
-            mask |= clause.on | clause.off
-    return [i for i in range(len(space.features)) if mask >> i & 1 and i != feature]
-
-
-def _estimate(
-    values: npt.NDArray[np.float32],
-    evidence: Evidence,
-    rows: npt.NDArray[np.intp],
-    space: Space,
-    sizes: bool,
-) -> None:
-    """Put the share of tests with each feature, among tests of the same group, in its place."""
-    enabled = evidence.enabled[rows]
-    total = enabled.sum(axis=1)
-    origin = evidence.origin[rows]
-    for feature in range(len(space.features)):
-        inside = enabled[:, feature]
-        keys = [origin, *(enabled[:, other] for other in _tied_to(space, feature))]
-        if sizes:
-            keys.append(_binned(total - inside))
-        group = _groups(keys)
-        # Where a feature is alone, its absence would have been the empty test, which is never run.
-        free = (total - inside > 0).astype(float)
-        tests = np.bincount(group, free)
-        with np.errstate(invalid="ignore"):
-            share = np.bincount(group, free * inside) / tests
-        share[tests < _FEWEST] = np.nan
-        values[rows, feature] = share[group]
-
-
-def _binned(sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """At most so many groups of sizes, about equally full."""
-    bounds = np.unique(np.quantile(sizes, np.linspace(0, 1, _SIZES + 1)[1:-1], method="nearest"))
-    return np.searchsorted(bounds, sizes, side="right")
-
-
-def _groups(keys: list[npt.NDArray[np.generic]]) -> npt.NDArray[np.intp]:
-    """One number per test, the same where all keys are the same."""
-    group = np.zeros(len(keys[0]), np.intp)
-    for key in keys:
-        _, code = np.unique(key, return_inverse=True)
-        _, group = np.unique(group * (int(code.max(initial=0)) + 1) + code, return_inverse=True)
-    return group
+        mask |= clause.on | clause.off
+    return [i for i in range(len(space.features)) if mask >> i & 1]

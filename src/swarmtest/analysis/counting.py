@@ -1,13 +1,15 @@
 """From tests to the counts behind a table of roles.
 
 A feature that is alone in its test had to be there, since the empty test is never run. What the
-empty test would have done is known all the same: nothing. So such a test counts as one in
-which the feature was left to chance, with one exception: a target that *every* feature alone hits
-(the line that sets the machine up) does not need any of them, and an empty test would hit it too.
+empty test would have done can often be told all the same: a target that one feature alone hits and
+another alone never does would not be hit by nothing at all. Then, and only then, such a hit
+counts as one in which the feature was left to chance. (In a space of three features those are most
+of the hits; in one of twenty there are hardly any.)
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +29,8 @@ _FEW = 4
 """A feature with no more different chances than this gets a column of bits for each."""
 _ROWS = 4096
 """Tests per matrix product."""
+_BY_CHANCE = 0.01
+"""How often luck may make a feature alone look needed."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +80,14 @@ def _counted(
     confidence: float,
 ) -> RoleTable:
     columns = _columns(evidence, chances)
+    told: Bools = np.asarray(chances.informative.any(axis=1))
     shape = len(targets), len(evidence.features)
     counts = np.zeros((len(targets), columns.bits.shape[1]), np.int64)
     sums = np.zeros(shape)
     hits = np.zeros(len(targets), np.int64)
-    together = np.zeros((len(targets), int(evidence.clusters.max(initial=-1)) + 1), np.int64)
+    shared = evidence.clusters.max(initial=-1) >= 0
+    groups = _groups(evidence.clusters, told) if shared else np.zeros((evidence.n, 0), bool)
+    together = np.zeros((len(targets), groups.shape[1]), np.int64)
     for block in blocks:
         tests = slice(block.start, block.stop)
         counts += cooccurrence(block.columns, packed(columns.bits[tests]))
@@ -88,22 +95,21 @@ def _counted(
         if columns.means is not None:
             sums += _summed(block.columns, columns.means[tests])
         if together.shape[1]:
-            member = evidence.clusters[tests, None] == np.arange(together.shape[1])
-            together += cooccurrence(block.columns, packed(member))
+            together += cooccurrence(block.columns, packed(groups[tests]))
     informative = counts[:, columns.informative].astype(float)
     containing = counts[:, columns.containing].astype(float)
     if columns.means is None:
         for feature, parts in enumerate(columns.expected):
             for column, chance in parts:
                 sums[:, feature] += chance * counts[:, column]
-    alone = counts[:, columns.alone]
-    alone[alone.sum(axis=1) == columns.bits[:, columns.alone].sum()] = 0
+    alone = _needed_alone(counts[:, columns.alone], columns.bits[:, columns.alone].sum(axis=0))
     sums += alone * columns.alone_chance
     informative += alone
     containing += alone
     with np.errstate(invalid="ignore"):
         base = sums / informative
-    weight = 1 / _design_effect(hits, together)[:, None]
+    weight = 1 / _design_effect(together)[:, None] if shared else np.ones((len(targets), 1))
+    weight = weight / evidence.same_seed
     return RoleTable(
         tuple(targets),
         evidence.features,
@@ -113,6 +119,20 @@ def _counted(
         base,
         confidence,
     )
+
+
+def _needed_alone(
+    alone: npt.NDArray[np.int64], tests: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """The hits of single features, where it is clear that the empty test would not have hit.
+
+    That is, where some other feature has been alone so often without a hit that it cannot be by
+    chance, if the two were equally likely to hit.
+    """
+    share = alone / np.maximum(tests, 1)
+    without = np.where(alone == 0, tests, 0).max(axis=1, keepdims=True)
+    clear = share * without >= math.log(max(len(tests) - 1, 1) / _BY_CHANCE)
+    return np.where(clear, alone, 0)
 
 
 def _columns(evidence: Evidence, chances: Chances) -> _Columns:
@@ -167,12 +187,21 @@ def _summed(hits: Words, means: npt.NDArray[np.float32]) -> Floats:
     return sums
 
 
-def _design_effect(hits: npt.NDArray[np.int64], together: npt.NDArray[np.int64]) -> Floats:
+def _groups(clusters: npt.NDArray[np.int32], told: Bools) -> Bools:
+    """Which tests belong to each group that shares a configuration, and which say anything."""
+    member = clusters[:, None] == np.arange(int(clusters.max()) + 1)
+    return np.column_stack([member, np.ones(len(member), bool)]) & told[:, None]
+
+
+def _design_effect(together: npt.NDArray[np.int64]) -> Floats:
     """By how much hits that share configurations say less than as many independent ones.
+
+    The last column of `together` has all hits that say anything, the others those of each group.
 
     Kish's design effect: groups of m_c hits weigh as much as (sum m_c)^2 / sum m_c^2 single ones.
     """
-    alone = hits - together.sum(axis=1)
-    squares = alone + (together.astype(float) ** 2).sum(axis=1)
+    groups, hits = together[:, :-1], together[:, -1]
+    alone = hits - groups.sum(axis=1)
+    squares = alone + (groups.astype(float) ** 2).sum(axis=1)
     effect: Floats = np.where(hits > 0, squares / np.maximum(hits, 1), 1.0)
     return effect

@@ -4,12 +4,14 @@ Everything here is a few bytes per test and feature and stays in memory. What te
 again from the store when it is counted (`swarmtest.analysis.hit_blocks`), because that may be
 thousands of targets per test.
 
-Tests that were invalid say nothing about the program and are left out; `left_out` tells how many.
+An invalid test counts as one that hit nothing: a feature that makes tests invalid does keep them
+from hitting anything.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +24,7 @@ from swarmtest.errors import UserError
 from swarmtest.result import Verdict
 from swarmtest.space import Space
 from swarmtest.space.configuration import unpack_weights
-from swarmtest.store import Store
+from swarmtest.store import CampaignRecord, Store
 from swarmtest.store.records import TrialRecord, unpack_counts, unpack_floats
 from swarmtest.targets import Target
 
@@ -52,6 +54,7 @@ class Evidence:
     """
 
     campaigns: tuple[int, ...]
+    seeds: tuple[int, ...]
     spaces: tuple[Space, ...]
     """The space of each campaign: the same features, but perhaps other constraints."""
     features: tuple[str, ...]
@@ -79,8 +82,8 @@ class Evidence:
     """Whether a test's hits are known."""
     reached: BitMap
     """The store's ids of all targets that some test hit."""
-    left_out: int
-    """Invalid tests."""
+    invalid: int
+    """How many tests were invalid."""
 
     @property
     def n(self) -> int:
@@ -91,6 +94,15 @@ class Evidence:
     def enabled(self) -> Bools:
         """Tests by features: whether each was allowed."""
         return self.weights > 0
+
+    @property
+    def same_seed(self) -> int:
+        """How many campaigns share a seed, at most.
+
+        Trial 17 of one and trial 17 of another with the same seed come from the same random
+        numbers, so together they say hardly more than one of them.
+        """
+        return max(Counter(self.seeds).values())
 
     @cached_property
     def clusters(self) -> npt.NDArray[np.int32]:
@@ -114,18 +126,19 @@ class Evidence:
 
 def read_evidence(store: Store, campaigns: Sequence[int]) -> Evidence:
     """Read the tests of campaigns that have the same features."""
-    spaces = _spaces(store, campaigns)
+    records = [store.campaign(campaign) for campaign in campaigns]
+    spaces = _spaces(records)
     columns = _Columns(len(spaces[0].features))
     for number, campaign in enumerate(campaigns):
         columns.add(number, store.trials(campaign))
     if not columns.trial:
         raise UserError(f"{_named(campaigns)} ran no tests yet: there is nothing to learn from")
     signatures = {f.id: f.signature for campaign in campaigns for f in store.faults(campaign)}
-    return columns.evidence(tuple(campaigns), spaces, signatures)
+    seeds = tuple(record.seed for record in records)
+    return columns.evidence(tuple(campaigns), seeds, spaces, signatures)
 
 
-def _spaces(store: Store, campaigns: Sequence[int]) -> tuple[Space, ...]:
-    records = [store.campaign(campaign) for campaign in campaigns]
+def _spaces(records: Sequence[CampaignRecord]) -> tuple[Space, ...]:
     if not records:
         raise UserError("name at least one campaign")
     for record in records:
@@ -147,6 +160,17 @@ def _spaces(store: Store, campaigns: Sequence[int]) -> tuple[Space, ...]:
                 f"campaigns {records[0].id} and {record.id} have different features: "
                 f"{', '.join(sorted(odd)) or 'the order'}"
             )
+    for at, record in enumerate(records):
+        for earlier in records[:at]:
+            if (record.strategy, record.seed, record.space) == (
+                earlier.strategy,
+                earlier.seed,
+                earlier.space,
+            ):
+                raise UserError(
+                    f"campaigns {earlier.id} and {record.id} ran the same tests (strategy "
+                    f"{record.strategy}, seed {record.seed}): name one of them"
+                )
     if not spaces[0].features:
         raise UserError(f"campaign {records[0].id} has no features to tell apart")
     return tuple(spaces)
@@ -171,15 +195,13 @@ class _Columns:
         self._steps: list[int] = []
         self._campaign: list[int] = []
         self._reached = BitMap()
-        self._left_out = 0
+        self._invalid = 0
         self.trial: list[int] = []
 
     def add(self, campaign: int, trials: Iterable[TrialRecord]) -> None:
         """Take the trials of one campaign."""
         for trial in trials:
-            if trial.verdict == Verdict.INVALID:
-                self._left_out += 1
-                continue
+            self._invalid += trial.verdict == Verdict.INVALID
             self._campaign.append(campaign)
             self.trial.append(trial.trial)
             self._weights.append(trial.configuration)
@@ -196,7 +218,11 @@ class _Columns:
                 self._reached |= BitMap.deserialize(trial.hits)
 
     def evidence(
-        self, campaigns: tuple[int, ...], spaces: tuple[Space, ...], signatures: dict[str, str]
+        self,
+        campaigns: tuple[int, ...],
+        seeds: tuple[int, ...],
+        spaces: tuple[Space, ...],
+        signatures: dict[str, str],
     ) -> Evidence:
         """All columns."""
         count = self._features
@@ -204,6 +230,7 @@ class _Columns:
         used = np.array([row or (0,) * count for row in self._used], np.uint32)
         return Evidence(
             campaigns=campaigns,
+            seeds=seeds,
             spaces=spaces,
             features=spaces[0].feature_names,
             campaign=np.array(self._campaign, np.int32),
@@ -221,7 +248,7 @@ class _Columns:
             fault=places[:, 2],
             known=places[:, 3].astype(bool),
             reached=self._reached,
-            left_out=self._left_out,
+            invalid=self._invalid,
         )
 
 

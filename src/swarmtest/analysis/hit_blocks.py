@@ -16,7 +16,6 @@ from pyroaring import BitMap
 
 from swarmtest.analysis.cooccurrence import Words
 from swarmtest.analysis.evidence import Evidence
-from swarmtest.result import Verdict
 from swarmtest.store import Store
 
 BLOCK_BYTES = 128 << 20
@@ -58,9 +57,11 @@ def _hit_rows(
 ) -> Iterator[npt.NDArray[np.int64]]:
     """For each test of the evidence, the columns that it hit."""
     nothing = np.empty(0, np.int64)
-    for campaign in evidence.campaigns:
+    for number, campaign in enumerate(evidence.campaigns):
+        # A campaign that is still running may have more tests by now than it had.
+        counted = set(evidence.trial[evidence.campaign == number].tolist())
         for trial in store.trials(campaign):
-            if trial.verdict == Verdict.INVALID:
+            if trial.trial not in counted:
                 continue
             if not trial.hits or trial.missing:
                 yield nothing

@@ -1,10 +1,11 @@
 """Features that matter only together: a trigger only when another is absent, and the like.
 
-If two features act independently of each other (each multiplies the odds of a hit by its own
-factor), then among the tests that hit, one is found with the other as often as without it. So an
-interplay shows as an association *among the hits*, and a Cochran-Mantel-Haenszel test finds it:
-over strata, because in a mixture of strategies features come and go together for reasons of
-their own. For the pairs that survive the correction for the number of pairs, the role of each
+If a feature multiplies the chance of a hit by some factor, whatever else is enabled, then among the
+tests that hit, its own odds are those it was drawn with times that factor, with another feature and
+without it. So an interplay of two shows as a factor that differs: a score test in a logistic
+regression among the hits, with the odds of the draw as the offset, asks whether it does. The
+odds given the others take care of everything by which strategies and constraints make features come
+and go together. For the pairs that survive the correction for the number of pairs, the role of each
 feature is computed twice, among the hits with the other and among those without it.
 
 A target that needs both features of a pair is no interplay in this sense: both are triggers, and
@@ -65,6 +66,8 @@ class Pair:
         >>> Pair("chmod", "sync", on, off, 1e-5, 1e-4, False).sentence()
         'chmod is a trigger only with sync'
         """
+        if self.either and self.with_other.high < self.with_other.base / 2:
+            return f"it shows with {self.feature} or with {self.other}, hardly with both"
         if self.either:
             return f"it shows with {self.feature} or with {self.other}; one of them is enough"
         on, off = self.with_other.role, self.without_other.role
@@ -83,17 +86,21 @@ class Pair:
 def pairs(evidence: Evidence, chances: Chances, hit: Bools, confidence: float = 0.95) -> list[Pair]:
     """The pairs of features with an interplay for a target, the clearest first."""
     rows = np.flatnonzero(hit)
-    told = chances.informative[rows]
-    inside = evidence.enabled[rows] & told
-    outside = ~evidence.enabled[rows] & told
-    score, variance = _association(inside, outside, _strata(evidence, rows))
+    enabled = evidence.enabled[rows]
+    # A feature alone in its test says nothing of others: without it there is no test at all.
+    alone = enabled & (enabled.sum(axis=1) == 1)[:, None]
+    chance = np.where(alone, np.nan, chances.values[rows]).astype(float)
+    told = ~np.isnan(chance)
+    inside, outside = enabled & told, ~enabled & told
+    p_one_way = _interplay(enabled, chance, _design_effect(evidence, rows))
+    # Both ways ask the same question of the same tests; the more doubtful answer counts.
+    both_ways = np.maximum(p_one_way, p_one_way.T)
     first, second = np.triu_indices(len(evidence.features), 1)
-    enough = variance[first, second] >= _LEAST_VARIANCE
-    first, second = first[enough], second[enough]
-    z = np.maximum(np.abs(score[first, second]) - 0.5, 0) / np.sqrt(variance[first, second])
-    p_values = normal_p_value(z)
+    known = ~np.isnan(both_ways[first, second])
+    first, second = first[known], second[known]
+    p_values = both_ways[first, second]
     adjusted = benjamini_hochberg(p_values)
-    table = _Conditional(inside, outside, np.nan_to_num(chances.values[rows]), confidence)
+    table = _Conditional(inside, outside, np.nan_to_num(chance), confidence)
     found = []
     for at in np.argsort(adjusted, kind="stable"):
         if adjusted[at] > 1 - confidence:
@@ -104,34 +111,46 @@ def pairs(evidence: Evidence, chances: Chances, hit: Bools, confidence: float = 
     return found
 
 
-def _strata(evidence: Evidence, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Hits of one campaign and one part of its strategy, and of one size if sizes matter there."""
-    spread = evidence.odds[evidence.odds_row[rows]]
-    varies = len(np.unique(spread, axis=0)) > len(evidence.features) + 1
-    size = evidence.enabled[rows].sum(axis=1) if varies else np.zeros(len(rows), np.intp)
-    keys = np.column_stack([evidence.campaign[rows], evidence.origin[rows], size])
-    return np.unique(keys, axis=0, return_inverse=True)[1].ravel()
+def _design_effect(evidence: Evidence, rows: npt.NDArray[np.intp]) -> float:
+    """By how much hits that share a draw say less than as many independent ones (Kish)."""
+    clusters = evidence.clusters[rows]
+    groups = np.bincount(clusters[clusters >= 0], minlength=1).astype(float)
+    squares = float((groups**2).sum()) + int((clusters < 0).sum())
+    return evidence.same_seed * squares / max(len(rows), 1)
 
 
-def _association(
-    inside: Bools, outside: Bools, strata: npt.NDArray[np.intp]
-) -> tuple[Floats, Floats]:
-    """For each pair: how many hits with both there are beyond expectation, and the variance."""
-    count = inside.shape[1]
-    score, variance = np.zeros((count, count)), np.zeros((count, count))
-    for stratum in range(int(strata.max(initial=-1)) + 1):
-        on = inside[strata == stratum].astype(np.float64)
-        off = outside[strata == stratum].astype(np.float64)
-        both, one, other, neither = on.T @ on, on.T @ off, off.T @ on, off.T @ off
-        n = both + one + other + neither
-        rows, columns = both + one, both + other
-        with np.errstate(divide="ignore", invalid="ignore"):
-            expected = rows * columns / n
-            spread = expected * (n - rows) * (n - columns) / (n * (n - 1))
-        usable = n > 1
-        score += np.where(usable, both - expected, 0.0)
-        variance += np.where(usable, spread, 0.0)
-    return score, variance
+def _interplay(enabled: Bools, chance: Floats, design_effect: float) -> Floats:
+    """By pairs (f, g): the p-value of f's factor being the same with g and without g."""
+    count = enabled.shape[1]
+    p_values = np.full((count, count), np.nan)
+    others = enabled.astype(float)
+    for feature in range(count):
+        told = ~np.isnan(chance[:, feature])
+        if not told.any():
+            continue
+        offset = np.log(chance[told, feature] / (1 - chance[told, feature]))
+        mean = _tilted(offset, enabled[told, feature])
+        weight = mean * (1 - mean)
+        score = (enabled[told, feature] - mean) @ others[told]
+        share = weight @ others[told]
+        variance = share - share**2 / max(weight.sum(), 1e-12)
+        score, variance = score / design_effect, variance / design_effect
+        usable = variance >= _LEAST_VARIANCE
+        z = np.maximum(np.abs(score[usable]) - 0.5, 0) / np.sqrt(variance[usable])
+        p_values[feature, usable] = normal_p_value(z)
+        p_values[feature, feature] = np.nan
+    return p_values
+
+
+def _tilted(offset: Floats, outcome: Bools) -> Floats:
+    """The odds of the draw times one factor, such that they add up to what was found."""
+    low, high = -40.0, 40.0
+    found = outcome.sum()
+    for _ in range(60):
+        middle = (low + high) / 2
+        mean: Floats = 1 / (1 + np.exp(-(offset + middle)))
+        low, high = (middle, high) if mean.sum() < found else (low, middle)
+    return mean
 
 
 @dataclass(frozen=True)
@@ -140,7 +159,7 @@ class _Conditional:
 
     inside: Bools
     outside: Bools
-    chance: npt.NDArray[np.float32]
+    chance: Floats
     confidence: float
 
     def part(self, feature: int, other: int, with_other: bool) -> Part:

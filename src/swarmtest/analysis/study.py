@@ -7,15 +7,15 @@ from functools import cached_property
 
 import numpy as np
 
-from swarmtest.analysis.amounts import Amount, amounts, step_shares, surplus
+from swarmtest.analysis.amounts import Amount, alike, amounts
 from swarmtest.analysis.chances import Chances, chances
 from swarmtest.analysis.counting import fault_table, role_table
 from swarmtest.analysis.effects import Effect, effects
 from swarmtest.analysis.evidence import Bools, Evidence, read_evidence
 from swarmtest.analysis.hit_blocks import hit_blocks
-from swarmtest.analysis.intervals import Floats, normal_quantile
+from swarmtest.analysis.intervals import normal_quantile
 from swarmtest.analysis.pairs import Pair, pairs
-from swarmtest.analysis.roles import FeatureRole, RoleTable
+from swarmtest.analysis.roles import IRRELEVANT, FeatureRole, RoleTable
 from swarmtest.errors import UserError, did_you_mean
 from swarmtest.store import Store
 from swarmtest.targets import Target
@@ -63,9 +63,9 @@ class Study:
             why = "all features were always on" if always else "no feature was left to chance"
             names = ", ".join(map(str, evidence.campaigns))
             raise UserError(
-                f"campaign {names}: {why}, so enabling a feature cannot be told from not enabling "
-                "it: run a swarm (`--strategy coin` or `layered`); --amounts asks whether more of "
-                "a feature matters"
+                f"campaign {names}: {why}, so there are no triggers or suppressors to tell: run a "
+                "swarm (`--strategy coin` or `layered`), or name one target to see whether more "
+                "of a feature matters"
             )
 
     @cached_property
@@ -127,9 +127,10 @@ class Study:
 
     def amounts(self, target: Target) -> list[Amount]:
         """Where a feature is enabled anyway, does it matter *how much* of it there is?"""
-        features, (shares, left) = self.evidence.features, self._shares
+        mattering = [i for i, role in enumerate(self.roles(target)) if role.role != IRRELEVANT]
+        strata = alike(self.evidence, mattering)
         return amounts(
-            features, shares, left, self.hit(target), self._known(target), self.confidence
+            self.evidence, strata, self.hit(target), self._known(target), self.confidence
         )
 
     def effects(self, target: Target) -> list[Effect]:
@@ -163,8 +164,3 @@ class Study:
     @cached_property
     def _fault_roles(self) -> RoleTable:
         return self.table("fault")
-
-    @cached_property
-    def _shares(self) -> tuple[Floats, Floats]:
-        shares = step_shares(self.evidence)
-        return shares, surplus(self.evidence, shares)

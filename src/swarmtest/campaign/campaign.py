@@ -271,7 +271,7 @@ def _resolve(
         subject = SubjectReference(subject)
     if isinstance(subject, SubjectReference):
         loaded = subject.load()
-        return SubjectReference(loaded.name, subject.api, subject.steps, subject.raises), loaded
+        return replace(subject, text=loaded.name), loaded
     if isinstance(subject, type):
         reference = SubjectReference(f"{subject.__module__}:{subject.__qualname__}")
         findable = _findable(subject)

@@ -8,11 +8,17 @@ import click
 
 from swarmtest.cli.browse import faults, list_campaigns, show
 from swarmtest.cli.cc import cc
+from swarmtest.cli.compare import compare
 from swarmtest.cli.coverage import coverage, import_coverage
+from swarmtest.cli.growth import growth
 from swarmtest.cli.keep import delete, export
+from swarmtest.cli.plan import plan
 from swarmtest.cli.replay import replay
+from swarmtest.cli.report import report
+from swarmtest.cli.roles import roles
 from swarmtest.cli.run import resume, run
 from swarmtest.cli.strategies import strategies
+from swarmtest.cli.triage import triage
 from swarmtest.errors import UserError
 
 
@@ -29,6 +35,7 @@ def group(context: click.Context) -> None:
     swarmtest run stack.py            test the machine in stack.py
     swarmtest run stack:Stack --api   no harness: test the public methods of a class
     swarmtest faults                  what was found, with the shortest test of each
+    swarmtest roles                   why: the features that trigger or suppress each fault
     swarmtest replay 1#17             run trial 17 of campaign 1 again
 
     Exit status: 0 no fault, 1 faults found, 2 something to mend (one line says what),
@@ -39,12 +46,18 @@ def group(context: click.Context) -> None:
 
 
 for command in (
+    plan,
     run,
     resume,
     list_campaigns,
     show,
     faults,
+    roles,
+    triage,
     coverage,
+    compare,
+    growth,
+    report,
     replay,
     export,
     import_coverage,

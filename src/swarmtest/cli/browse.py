@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import Any
 
 import click
 
+from swarmtest.analysis.roles import FeatureRole
 from swarmtest.cli.options import existing_store, latest_campaign, store_option
 from swarmtest.errors import UserError, did_you_mean
 from swarmtest.report.coverage import campaign_tally, coverage_lines
+from swarmtest.report.roles import role_lines, study_or_none
 from swarmtest.report.terminal import (
     campaign_lines,
     campaign_rows,
@@ -102,11 +105,28 @@ def faults(campaign: str | None, fault: str | None, store: str | None, as_json: 
         click.echo(f"campaign {number} found no fault")
     subject = subject_or_none(opened, number)
     configurations = fault_configurations(opened, number, found)
+    study = study_or_none(opened, number) if found else None
     for f in found:
         command = command_text(f"replay {number}#{f.trial}", opened.url) if subject else ""
-        click.echo("\n".join(fault_lines(f, subject, configurations[f.id], command)) + "\n")
+        roles = study.roles(study.find(f"fault:{f.id}")) if study else []
+        lines = fault_lines(f, subject, configurations[f.id], command, _why(roles))
+        click.echo("\n".join(lines))
+        if any(role.is_discovery() for role in roles):
+            click.echo(f"  go on without it: {_avoiding(opened, number, f.id)}")
+        click.echo()
         if fault is not None and f.details:
             click.echo(f.details)
+
+
+def _why(roles: list[FeatureRole]) -> list[str]:
+    """Interval bars."""
+    lines = role_lines(roles, rate=0.05)
+    return ["triggers and suppressors:", *(f"  {line}" for line in lines)] if lines else []
+
+
+def _avoiding(store: Store, campaign: int, fault: str) -> str:
+    subject = store.campaign(campaign).subject
+    return command_text(f"run {shlex.quote(subject)} --avoid {fault}", store.url)
 
 
 def subject_or_none(store: Store, campaign: int) -> Any:

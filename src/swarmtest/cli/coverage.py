@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 from swarmtest.campaign.imported import import_coverage as import_into
-from swarmtest.cli.options import existing_store, latest_campaign, store_option
+from swarmtest.cli.options import existing_store, latest_campaign, screen_width, store_option
 from swarmtest.errors import UserError
 from swarmtest.instrument.interchange.formats import format_of, is_python
 from swarmtest.instrument.kinds import KINDS
@@ -81,7 +79,7 @@ def coverage(campaign: int | None, store: str | None, **options: Any) -> None:
     elif options["targets"]:
         _list_targets(opened, number, tally, options)
     else:
-        click.echo(coverage_table(tally, _screen_width()))
+        click.echo(coverage_table(tally, screen_width()))
     for missing in tally.missing_lines():
         click.echo(missing, err=options["as_json"])
 
@@ -121,7 +119,7 @@ def _list_targets(store: Store, campaign: int, tally: Tally, options: dict[str, 
     rows = target_rows(tally, tests, options["kind"] or "", file, options["unreached"])
     head = ("target", "tests", "share", "function", "detail")
     if rows:
-        click.echo(table(head, rows, right=" rr", width=_screen_width()))
+        click.echo(table(head, rows, right=" rr", width=screen_width()))
     else:
         click.echo(f"campaign {campaign} has no such target")
 
@@ -129,11 +127,6 @@ def _list_targets(store: Store, campaign: int, tally: Tally, options: dict[str, 
 def _say(line: str) -> None:
     if line:
         click.echo(line)
-
-
-def _screen_width() -> int:
-    """The columns of the terminal; 0, which is no limit, for a file or a pipe."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
 @click.command("import-coverage")

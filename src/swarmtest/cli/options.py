@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -22,6 +24,18 @@ def store_option(command: Command) -> Command:
         metavar="FILE",
         envvar="SWARMTEST_STORE",
         help="Where campaigns are kept.  [default: .swarmtest/swarmtest.db]",
+    )(command)
+
+
+def confidence_option(command: Command) -> Command:
+    """``--confidence``."""
+    return click.option(
+        "--confidence",
+        type=float,
+        default=0.95,
+        show_default=True,
+        metavar="C",
+        help="Of the intervals; 1 - C is also the share of false ones among discoveries.",
     )(command)
 
 
@@ -119,6 +133,11 @@ def parse_steps(text: str | None) -> tuple[int, int] | None:
     if not 1 <= steps[0] <= steps[1]:
         raise UserError(f"--steps needs 1 <= LOW <= HIGH, not {text!r}")
     return steps
+
+
+def screen_width() -> int:
+    """The columns of the terminal; 0, which is no limit, for a file or a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
 def refuse_imported(record: CampaignRecord, done: str) -> None:

@@ -11,6 +11,7 @@ import click
 
 from swarmtest.campaign import Budget, Campaign, Limits, Outcome
 from swarmtest.campaign.budget import parse_bytes, parse_seconds
+from swarmtest.cli.avoid import avoid_option, avoiding_faults
 from swarmtest.cli.options import (
     budget_options,
     coverage_options,
@@ -27,12 +28,15 @@ from swarmtest.instrument.kinds import parse_kinds
 from swarmtest.instrument.watch import CoverageOptions
 from swarmtest.report.coverage import campaign_tally, coverage_lines
 from swarmtest.report.progress import JsonLines, ProgressView, view_for
+from swarmtest.report.roles import study_or_none, why_in_short
 from swarmtest.report.terminal import command_text, fault_configurations, outcome_text, plural
 from swarmtest.store import Store, open_store
 from swarmtest.strategies import strategy_text
 from swarmtest.subjects.loading import SubjectReference
 
 _LEAST_MEMORY = 64 << 20
+_QUICKLY_STUDIED = 200_000
+"""Tests that are studied within a second or two."""
 _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
 
 
@@ -69,6 +73,7 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
     metavar="EXCEPTION",
     help="With --api: an exception that is a correct outcome. May be repeated.",
 )
+@avoid_option
 @coverage_options
 @click.option("--keep-tests", is_flag=True, help="Store every test whole, not only failing ones.")
 @click.option(
@@ -88,6 +93,10 @@ def run(path: str, **options: Any) -> int:
         path, options["api"], parse_steps(options["steps"]), tuple(options["raises"])
     )
     budget = _budget(options) or _DEFAULT_BUDGET
+    store = open_store(options["store"])
+    if options["avoid"]:
+        quiet = options["quiet"] or options["as_json"]
+        reference = avoiding_faults(reference, store, options["avoid"], quiet)
     view = _view(budget, options)
     try:
         campaign = Campaign(
@@ -96,7 +105,7 @@ def run(path: str, **options: Any) -> int:
             budget,
             _seed(options["seed"]),
             options["workers"],
-            open_store(options["store"]),
+            store,
             limits=Limits(parse_seconds(options["timeout"]), _memory(options["memory"])),
             keep_tests=options["keep_tests"],
             coverage=_coverage(options),
@@ -199,13 +208,23 @@ def _report(campaign: Campaign, store: Store, outcome: Outcome, view: ProgressVi
     for note in outcome.notes:
         click.echo(f"note: {note}")
     configurations = fault_configurations(store, outcome.campaign, outcome.faults)
-    click.echo(outcome_text(outcome, campaign.subject, configurations))
+    click.echo(outcome_text(outcome, campaign.subject, configurations, _why(store, outcome)))
+    if outcome.faults:
+        command = command_text(f"roles {outcome.campaign}", outcome.store)
+        click.echo(f"  why, with intervals: {command}")
     if campaign.coverage is not None or tally.catalogue.targets:  # native code needs no option
         command = command_text(f"coverage {outcome.campaign}", outcome.store)
         click.echo("\n" + "\n".join(coverage_lines(tally, command)))
     if outcome.interrupted:
         command = command_text(f"resume {outcome.campaign}", outcome.store)
         click.echo(f"\neverything so far is kept; go on with: {command}")
+
+
+def _why(store: Store, outcome: Outcome) -> dict[str, list[str]]:
+    """Triggers and suppressors in short, unless a long campaign would make its user wait."""
+    if not outcome.faults or outcome.progress.tests > _QUICKLY_STUDIED:
+        return {}
+    return why_in_short(study_or_none(store, outcome.campaign))
 
 
 def _status(outcome: Outcome, options: dict[str, Any]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from swarmtest.campaign.campaign import Outcome
@@ -21,8 +21,13 @@ _NARROWEST = 12
 """Columns that the last one of a table has on the narrowest screen."""
 
 
-def outcome_text(outcome: Outcome, subject: Any, configurations: dict[str, str]) -> str:
-    """What a person wants to know when a campaign ends."""
+def outcome_text(
+    outcome: Outcome,
+    subject: Any,
+    configurations: dict[str, str],
+    why: Mapping[str, Sequence[str]],
+) -> str:
+    """What a person wants to know when a campaign ends; `why`: lines about each fault's roles."""
     progress = outcome.progress
     rate = progress.tests / progress.wall_seconds if progress.wall_seconds else 0.0
     lines = [
@@ -32,7 +37,8 @@ def outcome_text(outcome: Outcome, subject: Any, configurations: dict[str, str])
     ]
     for fault in outcome.faults:
         command = command_text(f"replay {outcome.campaign}#{fault.trial}", outcome.store)
-        lines += ["", *fault_lines(fault, subject, configurations.get(fault.id, ""), command)]
+        shown = configurations.get(fault.id, "")
+        lines += ["", *fault_lines(fault, subject, shown, command, why.get(fault.id, ()))]
     return "\n".join(lines)
 
 
@@ -46,8 +52,10 @@ def command_text(words: str, store: str) -> str:
     return f"swarmtest {words}" + ("" if usual else f" --store {shlex.quote(store)}")
 
 
-def fault_lines(fault: FaultRecord, subject: Any, configuration: str, command: str) -> list[str]:
-    """One fault: what it is, how often, under which configuration, its shortest test, replay."""
+def fault_lines(
+    fault: FaultRecord, subject: Any, configuration: str, command: str, why: Sequence[str] = ()
+) -> list[str]:
+    """One fault: what it is, how often, under which configuration, why, its test, replay."""
     lines = [
         f"fault {fault.id}  {fault.kind}: {fault.signature}",
         f"  shown by {plural(fault.count, 'test')}, first by trial {fault.first_trial}; "
@@ -58,6 +66,7 @@ def fault_lines(fault: FaultRecord, subject: Any, configuration: str, command: s
         lines.append(f"  message: {message}")
     if configuration:
         lines.append(f"  found with: {configuration}")
+    lines += [f"  {line}" for line in why]
     code = test_code(fault.test, subject)
     if code:
         shown = code.rstrip().splitlines()

@@ -8,8 +8,9 @@ unit propagation decides alone; a DPLL of thirty lines does the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,15 @@ class Constraint:
 
     def __str__(self) -> str:
         return self.text
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"on": list(self.on), "off": list(self.off), "text": self.text}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Constraint:
+        """The constraint that `to_json` described."""
+        return cls(tuple(data["on"]), tuple(data["off"]), data["text"])
 
 
 def requires(feature: str, needed: str) -> Constraint:

@@ -112,6 +112,15 @@ class Space:
         """Every setting's default, in order."""
         return tuple(self._setting(s, {}) for s in self.settings)
 
+    def constrained(self, more: Sequence[Constraint]) -> Space:
+        """The same space with more constraints.
+
+        >>> space = Space(["push", "pop"]).constrained([requires("pop", "push")])
+        >>> space.violated(0b10)
+        ["'pop' requires 'push'"]
+        """
+        return Space(self.dimensions, [*self.constraints, *more]) if more else self
+
     def violated(self, bits: int) -> list[str]:
         """The constraints that a set of included features breaks, as text."""
         if self.features and not bits:
@@ -134,9 +143,7 @@ class Space:
         """
         data: dict[str, Any] = {"dimensions": [dimension_to_json(d) for d in self.dimensions]}
         if self.constraints:
-            data["constraints"] = [
-                {"on": list(c.on), "off": list(c.off), "text": c.text} for c in self.constraints
-            ]
+            data["constraints"] = [constraint.to_json() for constraint in self.constraints]
         return data
 
     @classmethod
@@ -144,10 +151,7 @@ class Space:
         """The space that `to_json` described."""
         return cls(
             [dimension_from_json(d) for d in data["dimensions"]],
-            [
-                Constraint(tuple(c["on"]), tuple(c["off"]), c["text"])
-                for c in data.get("constraints", ())
-            ],
+            map(Constraint.from_json, data.get("constraints", ())),
         )
 
     def __eq__(self, other: object) -> bool:

@@ -28,8 +28,13 @@ from dataclasses import dataclass
 
 from swarmtest.seeds import Stream
 from swarmtest.space import Proposal, Space, toss, weigh
-from swarmtest.strategies.layered_odds import FLOOR, STEEPEST, chances_of
+from swarmtest.strategies.layered_odds import chances_of
 from swarmtest.strategies.strategy import register
+
+FLOOR = 1 / 32
+"""A weight below this is a feature left out."""
+_STEEPEST = 3.0
+"""The largest exponent of a power law."""
 
 Weights = Mapping[str, float]
 """Weights by name; what is missing is left out."""
@@ -72,7 +77,7 @@ def beta(space: Space, rng: Stream) -> Weights:
 def power_law(space: Space, rng: Stream) -> Weights:
     """A over B over C: bugs that need a ranking of the features."""
     order = sorted(_members(space.feature_names, rng), key=rng.named)
-    exponent = STEEPEST * rng.named("*exponent")
+    exponent = _STEEPEST * rng.named("*exponent")
     return {name: (rank + 1) ** -exponent for rank, name in enumerate(order)}
 
 

@@ -1,8 +1,9 @@
 """How likely each family of `layered` is to include a feature.
 
 Families treat features alike, so all that matters is how many they include: a configuration's odds
-depend on its size only, and the sizes have formulas. (`beta` has none that is worth its price; its
-tests, one in twenty, go without odds.)
+depend on its size only, and the sizes have formulas. Three families have no odds to tell: in
+`uniform`, `power` and `beta` a feature is out when its weight happens to be tiny, so whether it is
+in cannot be told apart from what the weights of the others are.
 """
 
 from __future__ import annotations
@@ -12,11 +13,6 @@ import math
 from collections.abc import Sequence
 
 from swarmtest.space.sampling import alike_given_the_others
-
-FLOOR = 1 / 32
-"""A weight below this is a feature left out."""
-STEEPEST = 3.0
-"""The largest exponent of a power law."""
 
 Sizes = tuple[float, ...]
 """The probability of including 0, 1, 2, ... features.
@@ -52,8 +48,6 @@ def sizes_of(family: str, count: int) -> Sizes:
         "equal": everything,
         "groups": _mixed(0.75, everything, some),
         "dominant": _mixed(0.75, everything, some),
-        "uniform": _above_the_floor(count),
-        "power": _mixed(0.75, _ranks(count, count), _ranks_of(some)),
     }
     return formulas.get(family, ())
 
@@ -72,32 +66,3 @@ def _random_share(count: int) -> Sizes:
     """A random share makes every size from 0 equally likely; one in place of none."""
     each = 1 / (count + 1)
     return (each, 2 * each, *[each] * (count - 1))
-
-
-def _above_the_floor(count: int) -> Sizes:
-    """Uniform weights: given the largest, each other one is below the floor in FLOOR of cases."""
-    others = count - 1
-    kept = [
-        math.comb(others, size) * (1 - FLOOR) ** size * FLOOR ** (others - size)
-        for size in range(count)
-    ]
-    return (0.0, *kept)
-
-
-def _ranks_of(members: Sizes) -> Sizes:
-    """A power law over a random number of members."""
-    count = len(members) - 1
-    each = [_ranks(number, count) for number in range(1, count + 1)]
-    some = [
-        sum(odds * sizes[size] for odds, sizes in zip(members[1:], each, strict=True))
-        for size in range(1, count + 1)
-    ]
-    return (members[0], *some)
-
-
-def _ranks(members: int, count: int) -> Sizes:
-    """How many ranks of a power law with a random exponent are above the floor."""
-    steepest = math.log(1 / FLOOR) / STEEPEST
-    at_least = [1.0, 1.0] + [min(1.0, steepest / math.log(r)) for r in range(2, members + 1)]
-    at_least += [0.0] * (count + 2 - len(at_least))
-    return tuple(at_least[size] - at_least[size + 1] for size in range(count + 1))

@@ -9,6 +9,7 @@ from typing import Any
 
 from swarmtest.errors import UserError
 from swarmtest.loading import load_module, load_object, split_reference
+from swarmtest.space import Constraint
 from swarmtest.subjects.machine import Machine
 from swarmtest.subjects.machine_subject import MachineSubject
 
@@ -28,9 +29,16 @@ class SubjectReference:
     steps: tuple[int, int] | None = None
     raises: tuple[str, ...] = ()
     """With `api`: more exceptions that are a correct outcome, by name."""
+    avoid: tuple[Constraint, ...] = ()
+    """What configurations must respect beside the subject's own constraints: known faults."""
 
     def load(self) -> MachineSubject:
         """The subject itself."""
+        subject = self._load()
+        subject.space = subject.space.constrained(self.avoid)
+        return subject
+
+    def _load(self) -> MachineSubject:
         if self.api:
             from swarmtest.subjects.api import api_machine
 
@@ -59,13 +67,16 @@ class SubjectReference:
             "api": self.api,
             "steps": list(self.steps) if self.steps else None,
             "raises": list(self.raises),
+            "avoid": [constraint.to_json() for constraint in self.avoid],
         }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> SubjectReference:
         """The reference that `to_json` described."""
         steps = tuple(data["steps"]) if data.get("steps") else None
-        return cls(data["text"], data.get("api", False), steps, tuple(data.get("raises", ())))
+        avoid = tuple(map(Constraint.from_json, data.get("avoid", ())))
+        raises = tuple(data.get("raises", ()))
+        return cls(data["text"], data.get("api", False), steps, raises, avoid)
 
 
 def _is_machine(member: object) -> bool:

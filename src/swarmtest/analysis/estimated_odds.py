@@ -1,0 +1,103 @@
+"""The odds of a feature given the others, estimated from the tests themselves.
+
+For strategies that log none, and for features that constraints tie together. Where flipping the
+feature would break a constraint it had no choice, and that is read off the constraints. Elsewhere
+a logistic regression of the feature on all others says how likely it was: that catches
+configurations of varying size (more of the others means more of this one), constraints that reach a
+feature through a third, and a coin whose bias varies (its logged odds are one more predictor).
+Parts of a strategy (a mixture's member, a layer's family) draw in different ways and are fitted
+apart.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from swarmtest.analysis.evidence import Bools, Evidence
+from swarmtest.analysis.intervals import Floats
+from swarmtest.space import Space
+
+_FEWEST = 50
+"""Tests of one part of a strategy before anything is estimated from them."""
+_MOST = 20_000
+"""Tests that a fit takes: enough for any number of features that a space has."""
+_NUMBER = re.compile(r" \d+$")
+
+
+def estimated_odds(
+    evidence: Evidence, rows: npt.NDArray[np.intp], space: Space, features: list[int]
+) -> Floats:
+    """Tests by the given features: how likely each was, given the others; NaN: no choice, no idea.
+
+    `rows` are the tests of one campaign.
+    """
+    enabled = evidence.enabled[rows]
+    odds = np.full((len(rows), len(features)), np.nan)
+    logged = _logit(evidence.odds[evidence.odds_row[rows]])
+    with_others = enabled.sum(axis=1)[:, None] - enabled > 0
+    for part in _parts(evidence, rows):
+        for column, feature in enumerate(features):
+            free = ~forced(space, enabled, feature) & part
+            # A feature alone in its test has no like: without it there is no test at all.
+            known = np.flatnonzero(free & with_others[:, feature])
+            if len(known) < _FEWEST:
+                continue
+            others = np.delete(enabled, feature, axis=1).astype(float)
+            predictors = np.column_stack([np.ones(len(rows)), others, logged[:, feature]])
+            sample = known[:: -(-len(known) // _MOST)]
+            fit = _logistic(predictors[sample], enabled[sample, feature].astype(float))
+            odds[free, column] = _expit(predictors[free] @ fit)
+    return odds
+
+
+def forced(space: Space, enabled: Bools, feature: int) -> Bools:
+    """Where a feature could not have been otherwise without breaking a constraint."""
+    stuck = np.zeros(len(enabled), bool)
+    for clause in space.clauses:
+        if not (clause.on | clause.off) >> feature & 1:
+            continue
+        held = np.zeros(len(enabled), bool)
+        for other in range(enabled.shape[1]):
+            if other != feature and clause.on >> other & 1:
+                held |= enabled[:, other]
+            if other != feature and clause.off >> other & 1:
+                held |= ~enabled[:, other]
+        stuck |= ~held
+    return stuck
+
+
+def _parts(evidence: Evidence, rows: npt.NDArray[np.intp]) -> list[Bools]:
+    """The tests of each part of a strategy: ``coin/member 7`` and ``coin/member 8`` are one."""
+    names = np.array([_NUMBER.sub("", origin) for origin in evidence.origins])
+    part = names[evidence.origin[rows]]
+    return [part == name for name in np.unique(part)]
+
+
+def _logistic(predictors: Floats, outcome: Floats) -> Floats:
+    """Coefficients by iteratively reweighted least squares, with a faint pull towards 0."""
+    fit = np.zeros(predictors.shape[1])
+    pull = np.eye(predictors.shape[1])
+    for _ in range(25):
+        mean = _expit(predictors @ fit)
+        weight = mean * (1 - mean)
+        slope = predictors.T @ (outcome - mean) - fit
+        step = np.linalg.solve((predictors * weight[:, None]).T @ predictors + pull, slope)
+        fit = fit + step
+        if np.abs(step).max() < 1e-6:
+            break
+    return fit
+
+
+def _expit(values: Floats) -> Floats:
+    return 1 / (1 + np.exp(-np.clip(values, -30, 30)))
+
+
+def _logit(odds: Floats) -> Floats:
+    """Log-odds; 0 where nothing was logged, or it was certain."""
+    usable = (odds > 0) & (odds < 1)
+    inside = np.where(usable, odds, 0.5)
+    logit: Floats = np.log(inside / (1 - inside))
+    return logit

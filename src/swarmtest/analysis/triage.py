@@ -1,0 +1,175 @@
+"""Which faults to look at first, which may be one bug, and which may be two.
+
+Order: faults whose features are known go before those with too little data, and rare ones before
+frequent ones: a fault that one test in 50,000 shows is the one that nobody else will find again.
+
+Two signatures, one bug: if no feature is found more often in the tests of one fault than in those
+of the other, and both have triggers or suppressors, nothing in the features tells them apart. And
+if one fault needs everything that another needs, and more, it may be the other one, seen
+through an additional feature.
+
+One signature, two bugs: if the tests of a fault have one feature *or* another, each unneeded where
+the other is, there may be two ways to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from swarmtest.analysis.combination import Combination, combination
+from swarmtest.analysis.intervals import benjamini_hochberg, normal_p_value, wilson_interval
+from swarmtest.analysis.pairs import Pair
+from swarmtest.analysis.roles import INSUFFICIENT, SUPPRESSOR, TRIGGER, FeatureRole
+from swarmtest.analysis.study import Study
+from swarmtest.targets import Target
+
+
+@dataclass(frozen=True)
+class TriagedFault:
+    """A fault, how often it shows, and what is known about its features."""
+
+    fault: Target
+    hits: int
+    fraction: float
+    low: float
+    high: float
+    """The share of tests that show it, with its interval."""
+    triggers: tuple[str, ...]
+    suppressors: tuple[str, ...]
+    """Those that survive the correction for many comparisons."""
+    missing_hits: int
+    """Hits that are still needed before roles can be told; 0 if there are enough."""
+    combination: Combination | None
+    """The features that make nearly all of its tests; None if there is no such thing."""
+    two_causes: tuple[Pair, ...]
+    """Features of which one or the other is enough: perhaps two bugs behind one signature."""
+
+    @property
+    def explained(self) -> bool:
+        """Whether anything is known about its features."""
+        return bool(self.triggers or self.suppressors)
+
+    def to_json(self) -> dict[str, object]:
+        """Plain data."""
+        return {
+            "fault": self.fault.name,
+            "signature": self.fault.detail,
+            "hits": self.hits,
+            "fraction": [self.fraction, self.low, self.high],
+            "triggers": list(self.triggers),
+            "suppressors": list(self.suppressors),
+            "missing_hits": self.missing_hits,
+            "combination": self.combination.to_json() if self.combination else None,
+            "two_causes": [pair.to_json() for pair in self.two_causes],
+        }
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Two faults that may be one bug."""
+
+    one: Target
+    other: Target
+    beyond: tuple[str, ...] = ()
+    """What `other` needs beyond what `one` needs; empty: no feature tells them apart."""
+
+    def sentence(self) -> str:
+        """In words.
+
+        >>> Relation(Target("fault", "a1"), Target("fault", "b2"), ("sync",)).sentence()
+        'b2 needs all that a1 needs, and sync: perhaps the same bug, seen through sync'
+        """
+        one, other = self.one.name, self.other.name
+        if self.beyond:
+            names = " and ".join(self.beyond)
+            return (
+                f"{other} needs all that {one} needs, and {names}: perhaps the same bug, seen "
+                f"through {names}"
+            )
+        return f"{one} and {other}: no feature tells them apart: perhaps one bug"
+
+
+@dataclass(frozen=True)
+class Triage:
+    """All faults of a study in the order in which to look at them, and how they are related."""
+
+    faults: tuple[TriagedFault, ...]
+    relations: tuple[Relation, ...]
+
+
+def triage(study: Study) -> Triage:
+    """Order the faults and find relations between them."""
+    rate = 1 - study.confidence
+    roles = {fault: study.roles(fault) for fault in study.faults}
+    triaged = [_triaged(study, fault, roles[fault], rate) for fault in study.faults]
+    triaged.sort(key=lambda one: (not one.explained, one.hits, one.fault.name))
+    explained = [one.fault for one in triaged if one.explained]
+    relations = [
+        relation
+        for at, one in enumerate(explained)
+        for other in explained[at + 1 :]
+        if (relation := _relation(one, roles[one], other, roles[other], rate)) is not None
+    ]
+    return Triage(tuple(triaged), tuple(relations))
+
+
+def _triaged(study: Study, fault: Target, roles: list[FeatureRole], rate: float) -> TriagedFault:
+    hits = int(study.hit(fault).sum())
+    low, high = wilson_interval(hits, study.evidence.n, study.confidence)
+    triggers, suppressors = (
+        tuple(r.feature for r in roles if r.role == role and r.is_discovery(rate))
+        for role in (TRIGGER, SUPPRESSOR)
+    )
+    unknown = all(r.role == INSUFFICIENT for r in roles)
+    return TriagedFault(
+        fault,
+        hits,
+        hits / study.evidence.n,
+        low,
+        high,
+        triggers,
+        suppressors,
+        max(r.missing_hits for r in roles) if unknown else 0,
+        combination(study, fault) if triggers or suppressors else None,
+        tuple(pair for pair in study.pairs(fault) if pair.either),
+    )
+
+
+def _relation(
+    one: Target,
+    one_roles: list[FeatureRole],
+    other: Target,
+    other_roles: list[FeatureRole],
+    rate: float,
+) -> Relation | None:
+    if not _told_apart(one_roles, other_roles, rate):
+        return Relation(one, other)
+    first, second = _needed(one_roles, rate), _needed(other_roles, rate)
+    if first and first < second:
+        return Relation(one, other, tuple(sorted(second - first)))
+    if second and second < first:
+        return Relation(other, one, tuple(sorted(first - second)))
+    return None
+
+
+def _needed(roles: list[FeatureRole], rate: float) -> set[str]:
+    """Triggers that are in every test that shows the fault."""
+    return {r.feature for r in roles if r.role == TRIGGER and r.share == 1 and r.is_discovery(rate)}
+
+
+def _told_apart(one: list[FeatureRole], other: list[FeatureRole], rate: float) -> bool:
+    """Whether some feature is more often in the tests of one fault than in the other's."""
+    p_values = [
+        _difference(a, b) for a, b in zip(one, other, strict=True) if a.hits >= 1 and b.hits >= 1
+    ]
+    return bool((benjamini_hochberg(p_values) <= rate).any()) if p_values else False
+
+
+def _difference(a: FeatureRole, b: FeatureRole) -> float:
+    """The p-value of two shares being the same, each measured from its own base rate."""
+    shift = (a.share - a.base) - (b.share - b.base)
+    pooled = (a.share * a.hits + b.share * b.hits + 1) / (a.hits + b.hits + 2)
+    spread = np.sqrt(pooled * (1 - pooled) * (1 / a.hits + 1 / b.hits))
+    return float(normal_p_value(shift / spread))

@@ -1,0 +1,85 @@
+"""``swarmtest run --avoid``: keep what is known to fail out of new configurations."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import click
+
+from swarmtest.analysis.combination import Combination, avoiding
+from swarmtest.analysis.study import Study
+from swarmtest.analysis.triage import triage
+from swarmtest.errors import UserError
+from swarmtest.space import Space
+from swarmtest.store import Store
+from swarmtest.subjects.loading import SubjectReference
+from swarmtest.targets import Target
+
+KNOWN = "known"
+
+
+def avoid_option(command: click.decorators.FC) -> click.decorators.FC:
+    """``--avoid``."""
+    return click.option(
+        "--avoid",
+        multiple=True,
+        metavar="FAULT",
+        help="Keep the features that trigger a fault of an earlier campaign out of the "
+        "configurations, so that others get found; `known`: all faults. May be repeated.",
+    )(command)
+
+
+def avoiding_faults(
+    reference: SubjectReference, store: Store, asked: tuple[str, ...], quiet: bool
+) -> SubjectReference:
+    """The same subject with known faults kept out of its configurations."""
+    subject = reference.load()
+    study = _study(store, subject.name, subject.space)
+    if asked == (KNOWN,):
+        known = [one for one in triage(study).faults if one.combination is not None]
+        found = [(one.fault, one.combination) for one in known if one.combination is not None]
+        if not found:
+            raise UserError(f"no fault of {subject.name} is known well enough to be avoided")
+    else:
+        found = avoiding(study, [_fault(study, text) for text in asked])
+    if not quiet:
+        for fault, shared in found:
+            click.echo(_said(fault, shared))
+    constraints = [shared.forbidden(fault.name) for fault, shared in found]
+    subject.space.constrained(constraints)  # what cannot be met together is said here
+    return replace(reference, avoid=tuple(constraints))
+
+
+def _study(store: Store, subject: str, space: Space) -> Study:
+    names = space.feature_names
+    same = [
+        record
+        for record in store.campaigns()
+        if record.subject == subject
+        and record.space["dimensions"]
+        and Space.from_json(record.space).feature_names == names
+        and store.summary(record.id)["trials"]
+    ]
+    # The same strategy, seed and constraints give the same tests: one of such campaigns is enough.
+    campaigns = {(r.strategy, r.seed, json.dumps(r.space)): r.id for r in same}
+    if not campaigns:
+        raise UserError(
+            f"{store.url} has no earlier campaign of {subject} (with these features): there is no "
+            "known fault to avoid"
+        )
+    return Study(store, list(campaigns.values()))
+
+
+def _fault(study: Study, text: str) -> Target:
+    target = study.find(f"fault:{text.removeprefix('fault:')}")
+    if target.kind != "fault":
+        raise UserError(f"--avoid takes a fault's id, not {text!r}")
+    return target
+
+
+def _said(fault: Target, shared: Combination) -> str:
+    return (
+        f"avoiding fault {fault.name}: no {shared} ({shared.failing:.0%} of the tests that showed "
+        f"it, {shared.passing:.0%} of the others)"
+    )

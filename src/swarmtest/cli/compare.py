@@ -1,0 +1,159 @@
+"""``swarmtest compare``: which strategy finds more, and was swarm worth it?"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from swarmtest.analysis.comparable import compare_campaigns
+from swarmtest.analysis.intervals import normal_quantile
+from swarmtest.cli.options import (
+    confidence_option,
+    coverage_options,
+    existing_store,
+    store_option,
+    view_options,
+    workers_option,
+)
+from swarmtest.cli.repeated_runs import Speaker, plan_runs, run_all
+from swarmtest.errors import UserError
+from swarmtest.report.comparison import comparison_text
+from swarmtest.store import Store, open_store
+from swarmtest.strategies import parse_strategy, strategy_text
+
+_OF_RESULTS = {"arguments", "baseline", "confidence", "store", "as_json", "quiet"}
+"""Options that also make sense for campaigns that are there already."""
+
+
+@click.command()
+@click.argument("arguments", nargs=-1, metavar="PATH[::MACHINE] | CAMPAIGN...")
+@click.option(
+    "--strategies",
+    multiple=True,
+    default=["default,coin,layered"],
+    show_default=True,
+    metavar="NAME,NAME,...",
+    help="Whom to compare, parameters in parentheses: default,coin(p=0.3,n=100). May be repeated.",
+)
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Runs of each strategy, with seeds SEED, SEED + 1, ...",
+)
+@click.option("-n", "--tests", type=int, metavar="N", help="Stop each run after N tests.")
+@click.option("--time", "wall", metavar="TIME", help="Stop each run after this time: 30s, 5m.")
+@click.option("--cpu-time", "cpu", metavar="TIME", help="Stop each run after this CPU time.")
+@click.option(
+    "--seed", default="0", show_default=True, help="Of the first repeat; `random` for any."
+)
+@workers_option
+@click.option("--steps", metavar="N | LOW-HIGH", help="Steps of a test, instead of the machine's.")
+@click.option(
+    "--timeout", default="10s", show_default=True, metavar="TIME", help="Longest time of one test."
+)
+@click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: test its public methods.")
+@click.option(
+    "--raises",
+    multiple=True,
+    metavar="EXCEPTION",
+    help="With --api: an exception that is a correct outcome. May be repeated.",
+)
+@coverage_options
+@click.option(
+    "--baseline", default="", metavar="NAME", help="Compare with this one.  [default: the first]"
+)
+@confidence_option
+@store_option
+@view_options
+@click.pass_context
+def compare(context: click.Context, /, arguments: tuple[str, ...], **options: Any) -> int:
+    """Compare strategies: what each finds with equal tests and equal CPU time, and how soon.
+
+    With a PATH, runs every strategy with several seeds, strategies taking turns, and compares
+    them. Each run is an ordinary campaign in the store. With numbers of campaigns, compares what
+    is there.
+
+    \b
+    swarmtest compare stack.py --strategies default,coin --repeat 10 --tests 1000
+    swarmtest compare 3 4 5 6      campaigns that are in the store
+    swarmtest compare 1-20         from 1 to 20
+    """
+    normal_quantile(options["confidence"])  # refuses what is no confidence before anything runs
+    numbers = [_campaign_numbers(argument) for argument in arguments]
+    if not arguments:
+        raise UserError("say what to compare: a PATH to run, or the numbers of campaigns")
+    if all(numbers):
+        _refuse_run_options(context)
+        return _compare_stored([number for some in numbers for number in some], options)
+    if len(arguments) > 1:
+        raise UserError(
+            f"{' '.join(arguments)}: name one PATH to run, or numbers of campaigns, not both"
+        )
+    return _compare_path(arguments[0], options)
+
+
+def _compare_stored(campaigns: Sequence[int], options: dict[str, Any]) -> int:
+    with existing_store(options["store"]) as store:
+        notes = []
+        if not any(store.sources(store.campaign(number).id) for number in campaigns):
+            notes = [
+                "no campaign watched code (--coverage), so it is not known whether the program was "
+                "the same in all of them"
+            ]
+        _show(store, campaigns, options, notes)
+    return 0
+
+
+def _compare_path(path: str, options: dict[str, Any]) -> int:
+    plan = plan_runs(path, options)
+    signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+    say = Speaker(options["quiet"], options["as_json"])
+    say.start(plan)
+    with open_store(options["store"]) as store:
+        done = run_all(plan, store, say)
+        if done.interrupted:
+            say.interrupted(plan, done, store.url)
+            return 130
+        _show(store, done.campaigns, options, done.notes)
+        say.again(done.campaigns, store.url)
+    return 0
+
+
+def _show(
+    store: Store, campaigns: Sequence[int], options: dict[str, Any], notes: Iterable[str]
+) -> None:
+    baseline = options["baseline"] and strategy_text(parse_strategy(options["baseline"]))
+    found = compare_campaigns(store, campaigns, baseline, options["confidence"], notes)
+    if options["as_json"]:
+        click.echo(json.dumps({"event": "comparison"} | found.to_json()))
+    else:
+        click.echo(comparison_text(found))
+
+
+def _campaign_numbers(argument: str) -> list[int]:
+    """The campaigns of ``7`` or ``3-9``; none if that is not what it is."""
+    found = re.fullmatch(r"(\d+)(?:-(\d+))?", argument)
+    if not found:
+        return []
+    low, high = int(found[1]), int(found[2] or found[1])
+    if high < low or high - low > 10_000:
+        raise UserError(f"{argument}: a range of campaigns goes from low to high, like 3-9")
+    return [*range(low, high + 1)]
+
+
+def _refuse_run_options(context: click.Context) -> None:
+    for parameter in context.command.params:
+        given = context.get_parameter_source(str(parameter.name)) == ParameterSource.COMMANDLINE
+        if given and parameter.name not in _OF_RESULTS:
+            raise UserError(
+                f"{parameter.opts[-1]} goes with a PATH to run; these campaigns are there already"
+            )

@@ -1,0 +1,173 @@
+"""``swarmtest plan``: how many tests until features meet."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from typing import Any
+
+import click
+
+from swarmtest.analysis.combinations import Combination
+from swarmtest.analysis.plans import Answer, Question
+from swarmtest.campaign.planning import Planner
+from swarmtest.cli.options import store_option
+from swarmtest.errors import UserError, did_you_mean
+from swarmtest.report.plan import plan_text
+from swarmtest.report.terminal import plural
+from swarmtest.space import Space
+from swarmtest.store import open_store
+from swarmtest.strategies import parse_strategy, strategy_text
+from swarmtest.subjects.loading import SubjectReference
+
+
+@click.command()
+@click.argument("path", metavar="[PATH[::MACHINE]]", required=False)
+@click.option(
+    "--together",
+    metavar="NAME,...",
+    help="Features that have to be in one test; -NAME has to be left out of it.",
+)
+@click.option(
+    "--ways", type=int, metavar="K", help="All combinations of K features, each on or off."
+)
+@click.option("--on-only", is_flag=True, help="With --ways: only all K on, not each on or off.")
+@click.option("-n", "--tests", type=int, metavar="N", help="Ask: how likely within N tests?")
+@click.option(
+    "--chance",
+    metavar="CHANCE",
+    help="Ask: how many tests for this chance, like 0.99 or 99%?  [default: 95%]",
+)
+@click.option(
+    "-s",
+    "--strategy",
+    metavar="NAME[:KEY=VALUE,...]",
+    help="Who chooses the configurations.  [default: layered, as for run; coin with --features]",
+)
+@click.option(
+    "--features", type=int, metavar="N", help="No PATH: N features; --together takes numbers."
+)
+@click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: plan for its public methods.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@store_option
+def plan(path: str | None, **options: Any) -> None:
+    """How many tests until certain features meet in one, and how likely do they within N?
+
+    \b
+    swarmtest plan fs.py --together open,write,-close           tests for a chance of 95%
+    swarmtest plan fs.py --together open,write,-close -n 1000   the chance within 1,000 tests
+    swarmtest plan fs.py --ways 3                               all combinations of any three
+    swarmtest plan --features 23 --together 5                   five given features of 23
+    swarmtest plan --features 23 --ways 3 --chance 99%          all combinations of three of 23
+
+    Coin tosses have exact formulas; other strategies, and constraints, are simulated.
+    """
+    question = _question(options)
+    name, space = _space(path, options)
+    strategy = parse_strategy(options["strategy"] or ("layered" if path else "coin"))
+    what, answers = _answers(Planner(space, strategy), question, options)
+    text = strategy_text(strategy)
+    if options["as_json"]:
+        head = {"subject": name, "features": len(space.features), "strategy": text, "what": what}
+        found = [answer.to_json() for answer in answers]
+        click.echo(json.dumps(head | {"question": vars(question), "answers": found}))
+        return
+    features = plural(len(space.features), "feature")
+    title = f"{name}: {features}, strategy {text}" if name else f"{features}, strategy {text}"
+    click.echo(plan_text(f"{title}\n{what}", answers, question.wished))
+    _say_time(options["store"], name, answers)
+
+
+def _question(options: dict[str, Any]) -> Question:
+    n, chance = options["tests"], options["chance"]
+    if n is not None and chance is not None:
+        raise UserError("-n asks how likely, --chance asks how many tests: give one of them")
+    if n is not None and n < 1:
+        raise UserError(f"-n is at least 1 test, not {n}")
+    return Question(n, _chance(chance or "95%"))
+
+
+def _answers(
+    planner: Planner, question: Question, options: dict[str, Any]
+) -> tuple[str, list[Answer]]:
+    """What was asked about, in words, and what is known about it."""
+    together, k, on_only = options["together"], options["ways"], options["on_only"]
+    if (together is None) == (k is None):
+        raise UserError("say what is to be in the tests: --together NAME,... or --ways K")
+    if together is None:
+        each = "all on" if on_only else "each on or off"
+        answers = planner.ways(k, question, on_only=on_only)
+        return f"all combinations of {plural(k, 'feature')}, {each}", answers
+    if on_only:
+        raise UserError("--on-only goes with --ways")
+    read = _combination if options["features"] is None else _numbered
+    combination = read(together, planner.space)
+    return f"tests with {combination}", [planner.together(combination, question)]
+
+
+def _space(path: str | None, options: dict[str, Any]) -> tuple[str, Space]:
+    count = options["features"]
+    if (path is None) == (count is None):
+        raise UserError("plan for a PATH, or without one for a number of features: --features N")
+    if path is not None:
+        subject = SubjectReference(path, options["api"]).load()
+        return subject.name, subject.space
+    if not 1 <= count <= 10_000:
+        raise UserError(f"--features is a number from 1 to 10,000, not {count}")
+    return "", Space([f"f{number}" for number in range(1, count + 1)])
+
+
+def _chance(text: str) -> float:
+    try:
+        chance = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        chance = math.nan
+    if not 0 < chance < 1:
+        raise UserError(f"--chance is above 0 and below 1, like 0.95 or 95%, not {text}")
+    return chance
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _combination(text: str, space: Space) -> Combination:
+    words = _words(text)
+    on = tuple(word for word in words if not word.startswith("-"))
+    off = tuple(word.removeprefix("-") for word in words if word.startswith("-"))
+    for name in [*on, *off]:
+        if name not in space.feature_number:
+            near = did_you_mean(name, space.feature_names)
+            raise UserError(f"--together: there is no feature {name!r}{near}")
+    if not words or len({*on, *off}) < len(words):
+        raise UserError(f"--together names each feature once, on or off, not {text!r}")
+    return Combination(on, off)
+
+
+def _numbered(text: str, space: Space) -> Combination:
+    """``5`` features on, or ``5,-2``: and two others off. Without names, all are alike."""
+    with contextlib.suppress(ValueError):
+        counts = [int(word) for word in _words(text)]
+        on = sum(count for count in counts if count > 0)
+        off = -sum(count for count in counts if count < 0)
+        if 1 <= on + off <= len(space.features):
+            return Combination(space.feature_names[:on], space.feature_names[on : on + off])
+    raise UserError(
+        "--together, with --features, is how many are on and off, like 5 or 5,-2, "
+        f"at most {len(space.features)} together, not {text!r}"
+    )
+
+
+def _say_time(store: str | None, subject: str, answers: list[Answer]) -> None:
+    """How long that takes, if a campaign of this subject is kept."""
+    answer = answers[0]
+    tests = answer.needed.high if answer.needed else answer.tests
+    with contextlib.suppress(UserError), open_store(store, must_exist=True, read_only=True) as kept:
+        campaigns = [r for r in kept.campaigns() if r.subject == subject and r.wall_seconds]
+        if campaigns and tests:
+            rate = kept.summary(campaigns[-1].id)["trials"] / campaigns[-1].wall_seconds
+            click.echo(
+                f"\n{tests:,} tests take {tests / rate:.1f} s at the {rate:,.0f} tests/s of "
+                f"campaign {campaigns[-1].id}"
+            )

@@ -1,0 +1,238 @@
+"""The runs of a comparison: every strategy with every seed, one campaign each."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import click
+
+from swarmtest.campaign import Budget, Campaign, Limits, Outcome
+from swarmtest.campaign.budget import parse_seconds
+from swarmtest.campaign.worker import Job, Worker
+from swarmtest.cli.options import parse_steps
+from swarmtest.cli.run import _coverage as parse_coverage
+from swarmtest.cli.run import _seed as parse_seed
+from swarmtest.errors import UserError
+from swarmtest.report.terminal import command_text, plural
+from swarmtest.store import Store
+from swarmtest.strategies import parse_strategy, strategy_text
+from swarmtest.subjects.loading import SubjectReference
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All runs of a comparison."""
+
+    subject: SubjectReference
+    strategies: list[str]
+    seeds: range
+    budget: Budget
+    options: dict[str, Any]
+
+    @property
+    def runs(self) -> int:
+        """How many there are."""
+        return len(self.strategies) * len(self.seeds)
+
+    def campaign(self, strategy: str, seed: int, store: Store | None = None) -> Campaign:
+        """One of them."""
+        return Campaign(
+            self.subject,
+            strategy,
+            self.budget,
+            seed,
+            self.options["workers"],
+            store,
+            limits=Limits(parse_seconds(self.options["timeout"])),
+            coverage=parse_coverage(self.options),
+        )
+
+
+def plan_runs(path: str, options: dict[str, Any]) -> Plan:
+    """The runs that the command line asks for; what cannot be run is refused before any is."""
+    if options["raises"] and not options["api"]:
+        raise UserError("--raises goes with --api; a machine's actions say raises= themselves")
+    if options["workers"] == 0:
+        raise UserError("--workers 0: runs in one process are not independent; use 1 or more")
+    budget = Budget(
+        tests=options["tests"],
+        wall_seconds=parse_seconds(options["wall"]) if options["wall"] else None,
+        cpu_seconds=parse_seconds(options["cpu"]) if options["cpu"] else None,
+    )
+    if not budget.to_json():
+        raise UserError("say how long each run is: --tests 1000, --cpu-time 10s or --time 30s")
+    reference = SubjectReference(
+        path, options["api"], parse_steps(options["steps"]), tuple(options["raises"])
+    )
+    seed = parse_seed(options["seed"])
+    seeds = range(seed, seed + options["repeat"])
+    strategies = _strategies(options["strategies"], options["baseline"])
+    plan = Plan(reference, strategies, seeds, budget, options)
+    for strategy in plan.strategies:
+        campaign = plan.campaign(strategy, seed)
+        if hasattr(campaign.strategy, "prepare"):
+            campaign.strategy.prepare(campaign.subject.space)
+        Worker(Job(campaign.subject, campaign.strategy, seed)).propose(0)
+    return plan
+
+
+def _strategies(texts: Sequence[str], baseline: str) -> list[str]:
+    """The strategies that are compared, in their usual spelling, the baseline first."""
+    pieces = [piece for text in texts for piece in split_strategies(text)]
+    names = [strategy_text(parse_strategy(piece)) for piece in pieces]
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"--strategies names {name!r} twice")
+    if len(names) < 2:
+        raise UserError("a comparison needs two strategies: --strategies default,coin")
+    if baseline:
+        first = strategy_text(parse_strategy(baseline))
+        if first not in names:
+            raise UserError(f"--baseline {first}: not among --strategies {', '.join(names)}")
+        names.remove(first)
+        names.insert(0, first)
+    return names
+
+
+def split_strategies(text: str) -> list[str]:
+    """Split at the commas that stand outside parentheses.
+
+    >>> split_strategies("default, coin(p=0.3,n=100)")
+    ['default', 'coin(p=0.3,n=100)']
+    """
+    pieces = [""]
+    depth = 0
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if char == "," and not depth:
+            pieces.append("")
+        else:
+            pieces[-1] += char
+    pieces = [piece.strip() for piece in pieces]
+    for piece in pieces:
+        if re.match(r"\w+\s*=|.*\)\s*=", piece):
+            raise UserError(
+                f"--strategies {text}: parameters with commas go in parentheses, like "
+                "coin(p=0.3,n=100)"
+            )
+    return [piece for piece in pieces if piece]
+
+
+@dataclass
+class Done:
+    """What has been run so far."""
+
+    campaigns: list[int] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    interrupted: bool = False
+    unfinished: int = 0
+    """The campaign that was interrupted, if any."""
+
+
+def run_all(plan: Plan, store: Store, say: Speaker) -> Done:
+    """Every strategy with the first seed, then with the next: what slows the machine, slows all."""
+    done = Done()
+    try:
+        for seed in plan.seeds:
+            for strategy in plan.strategies:
+                outcome = plan.campaign(strategy, seed, store).run()
+                if outcome.interrupted:
+                    done.interrupted, done.unfinished = True, outcome.campaign
+                    return done
+                done.campaigns.append(outcome.campaign)
+                done.notes += [n for n in _notes(outcome) if n not in done.notes]
+                say.ran(len(done.campaigns), plan.runs, strategy, seed, outcome)
+    except KeyboardInterrupt:
+        done.interrupted = True
+    return done
+
+
+def _notes(outcome: Outcome) -> list[str]:
+    unused = [
+        f"action {name!r} was allowed in {tests:,} tests of campaign {outcome.campaign} and never "
+        "ran: its guard was never true (or its pool always empty)"
+        for name, tests in outcome.unused.items()
+    ]
+    return [*outcome.notes, *unused]
+
+
+class Speaker:
+    """Says how it goes: lines for people, JSON lines for programs, or nothing."""
+
+    def __init__(self, quiet: bool, as_json: bool) -> None:
+        self._quiet = quiet
+        self._as_json = as_json
+
+    def start(self, plan: Plan) -> None:
+        """What is going to be run."""
+        if self._as_json:
+            fields = {"strategies": plan.strategies, "seeds": [*plan.seeds], "runs": plan.runs}
+            self._event("start", subject=plan.subject.text, **fields)
+        elif not self._quiet:
+            click.echo(
+                f"{plan.subject.text}: {', '.join(plan.strategies)}; "
+                f"{plural(len(plan.seeds), 'repeat')}, {plural(plan.runs, 'run')}, "
+                f"each until {plan.budget.describe()}"
+            )
+
+    def ran(self, number: int, runs: int, strategy: str, seed: int, outcome: Outcome) -> None:
+        """One run is done."""
+        progress = outcome.progress
+        if self._as_json:
+            self._event(
+                "run",
+                campaign=outcome.campaign,
+                strategy=strategy,
+                seed=seed,
+                progress=asdict(progress),
+            )
+        elif not self._quiet:
+            targets = f", {plural(progress.targets, 'target')}" if progress.targets else ""
+            click.echo(
+                f"run {number} of {runs}: campaign {outcome.campaign}, {strategy}, seed {seed}: "
+                f"{plural(progress.tests, 'test')}, {plural(progress.faults, 'fault')}{targets} "
+                f"in {progress.wall_seconds:.1f} s"
+            )
+            if number == runs:
+                click.echo()
+
+    def again(self, campaigns: Sequence[int], store: str) -> None:
+        """How to see the result without running."""
+        if not self._as_json:
+            click.echo(f"\nshow this again: {command_again(campaigns, store)}")
+
+    def interrupted(self, plan: Plan, done: Done, store: str) -> None:
+        """What is kept, and how to go on with it."""
+        if self._as_json:
+            fields = {"campaigns": done.campaigns, "unfinished": done.unfinished or None}
+            self._event("interrupted", **fields)
+            return
+        click.echo(f"interrupted: {len(done.campaigns)} of {plan.runs} runs are done, and kept")
+        if done.unfinished:
+            command = command_text(f"resume {done.unfinished}", store)
+            click.echo(f"campaign {done.unfinished} is unfinished; finish it with: {command}")
+        if len(done.campaigns) >= 2:
+            click.echo(f"compare what is done: {command_again(done.campaigns, store)}")
+
+    def _event(self, kind: str, **fields: Any) -> None:
+        click.echo(json.dumps({"event": kind} | fields))
+
+
+def command_again(campaigns: Sequence[int], store: str) -> str:
+    """The command that shows these campaigns again.
+
+    >>> command_again([3, 4, 5, 8], ".swarmtest/swarmtest.db")
+    'swarmtest compare 3-5 8'
+    """
+    groups: list[list[int]] = []
+    for campaign in campaigns:
+        if groups and campaign == groups[-1][-1] + 1:
+            groups[-1].append(campaign)
+        else:
+            groups.append([campaign])
+    words = [str(g[0]) if len(g) == 1 else f"{g[0]}-{g[-1]}" for g in groups]
+    return command_text(f"compare {' '.join(words)}", store)

@@ -1,0 +1,107 @@
+"""``swarmtest report``: everything about campaigns in one HTML file, and figures for papers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from swarmtest.cli.options import confidence_option, existing_store, latest_campaign, store_option
+from swarmtest.errors import UserError
+from swarmtest.report.terminal import plural
+
+
+@click.command()
+@click.argument("campaigns", type=int, nargs=-1, metavar="[CAMPAIGN]...")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    metavar="FILE",
+    help="The file to write.",
+)
+@click.option(
+    "--figures",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Also write every figure as PDF, PNG and SVG, and its data as CSV, for a paper.",
+)
+@click.option("--title", default="", metavar="TEXT", help="Of the report.")
+@confidence_option
+@store_option
+def report(
+    campaigns: tuple[int, ...],
+    output: Path,
+    figures: Path | None,
+    title: str,
+    confidence: float,
+    store: str | None,
+) -> None:
+    """Write a report: faults, their triggers and suppressors, discovery, coverage, comparisons.
+
+    CAMPAIGN is a number, the newest one if left out; several of the same subject are taken
+    together. The report is one file that opens in any browser, without a network.
+
+    \b
+    swarmtest report                         the newest campaign, as report.html
+    swarmtest report 1 2 3 -o stack.html     three campaigns, compared where strategies differ
+    swarmtest report 1 --figures figures/    also PDF, PNG, SVG and CSV for a paper
+    """
+    # Templates and statistics take longer to import than most commands take to run.
+    from swarmtest.report.html import report_html
+    from swarmtest.report.page import make_page
+    from swarmtest.report.paper_figures import require_matplotlib, write_figures
+
+    _check_writable(output)
+    if figures is not None:
+        require_matplotlib()
+        _make_directory(figures)
+    with existing_store(store) as opened:
+        numbers = list(campaigns) or [latest_campaign(opened, None)]
+        page = make_page(opened, numbers, confidence, title)
+        _write(output, report_html(page))
+        _say(output)
+        if figures is not None:
+            _say_figures(figures, write_figures(page, figures))
+
+
+def _check_writable(output: Path) -> None:
+    """Refuse before the work, not after it."""
+    if output.is_dir():
+        raise UserError(f"{output} is a directory: name a file, like {output / 'report.html'}")
+    if not output.parent.is_dir():
+        raise UserError(f"{output}: there is no directory {output.parent}")
+    place = output if output.exists() else output.parent
+    if not os.access(place, os.W_OK):
+        raise UserError(f"{output}: {place} is not writable")
+
+
+def _make_directory(figures: Path) -> None:
+    try:
+        figures.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--figures {figures}: {error.strerror}") from None
+    if not os.access(figures, os.W_OK):
+        raise UserError(f"--figures {figures}: the directory is not writable")
+
+
+def _write(output: Path, text: str) -> None:
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{output}: cannot be written: {error.strerror}") from None
+
+
+def _say(output: Path) -> None:
+    size = output.stat().st_size
+    click.echo(f"{output}: {size / 1e6:.2f} MB; open it in a browser: {output.resolve().as_uri()}")
+
+
+def _say_figures(directory: Path, written: Iterable[Path]) -> None:
+    names = [path.suffix.removeprefix(".").upper() for path in written]
+    counts = ", ".join(f"{names.count(name)} {name}" for name in sorted(set(names)))
+    click.echo(f"{directory}: {plural(len(names), 'file')} ({counts})")

@@ -1,0 +1,55 @@
+"""``swarmtest triage``: which faults to look at first."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from swarmtest.analysis.study import Study
+from swarmtest.analysis.triage import triage as triaged
+from swarmtest.cli.options import (
+    confidence_option,
+    existing_store,
+    latest_campaign,
+    screen_width,
+    store_option,
+)
+from swarmtest.report.terminal import command_text
+from swarmtest.report.triage import triage_lines
+
+
+@click.command()
+@click.argument("campaigns", nargs=-1, type=int, metavar="[CAMPAIGN]...")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@confidence_option
+@store_option
+def triage(campaigns: tuple[int, ...], as_json: bool, confidence: float, store: str | None) -> None:
+    """Order the faults, and tell which may be one bug, or two.
+
+    CAMPAIGN is a number, the newest one if left out; several of the same subject are taken
+    together. Faults whose triggers are known come first, and rare ones before frequent ones.
+
+    \b
+    swarmtest triage            the newest campaign
+    swarmtest run stack.py --avoid known   go on, keeping what is known out
+    """
+    opened = existing_store(store)
+    study = Study(opened, campaigns or [latest_campaign(opened, None)], confidence)
+    found = triaged(study)
+    if as_json:
+        faults = [one.to_json() for one in found.faults]
+        relations = [relation.sentence() for relation in found.relations]
+        click.echo(json.dumps({"faults": faults, "relations": relations}))
+        return
+    if not found.faults:
+        names = ", ".join(map(str, study.evidence.campaigns))
+        click.echo(f"campaign {names} found no fault")
+        return
+    for note in study.notes:
+        click.echo(f"note: {note}", err=True)
+    click.echo("\n".join(triage_lines(found, screen_width())))
+    subject = opened.campaign(study.evidence.campaigns[0]).subject
+    if any(one.combination for one in found.faults):
+        command = command_text(f"run {subject} --avoid known", opened.url)
+        click.echo(f"\ngo on without them: {command}")

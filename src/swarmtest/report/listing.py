@@ -1,0 +1,176 @@
+"""Coverage of a page: a table of files, and each file with the hitting fraction of its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from swarmtest.analysis.study import Study
+from swarmtest.instrument.kinds import KINDS, WITH_PROBES
+from swarmtest.instrument.versions import is_as_it_was
+from swarmtest.report.page_tables import Cell, Table, percent
+from swarmtest.report.printable import elided, spans
+from swarmtest.report.role_groups import RoleGroups
+from swarmtest.targets import Source, Target, unpack_hits
+
+MOST_LINES = 20_000
+"""Lines of source in one page; files beyond that are in the table only."""
+_LETTERS = 300
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of source."""
+
+    number: int
+    text: str
+    state: str = ""
+    """``hit``, ``import`` or ``missed``; empty: nothing to be reached here."""
+    hits: int = 0
+    share: float = 0.0
+    group: int | None = None
+    roles: str = ""
+    """In short; a ditto mark where they are those of the line before."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A version of a file."""
+
+    id: str
+    path: str
+    campaigns: tuple[int, ...]
+    """Those that watched this version."""
+    tests: int
+    """Tests of these campaigns whose coverage is known."""
+    lines: tuple[Line, ...]
+    shares: dict[str, tuple[int, int]]
+    """For each kind: how many targets were reached, of how many."""
+    missed: tuple[int, ...]
+    places: dict[int, list[list[Any]]]
+    """By line: blocks and branches that begin there, as ``[name, hits, group]``."""
+    changed: bool
+    """Whether the file is another one by now."""
+
+
+@dataclass(frozen=True)
+class _File:
+    source: Source
+    campaigns: tuple[int, ...]
+    targets: dict[int, Target]
+    outside: frozenset[int]
+
+
+def listings(study: Study, groups: RoleGroups) -> list[Listing]:
+    """All watched files, by path; `groups` knows the hits of lines, blocks and branches."""
+    made = [
+        _listing(study, groups, file, f"f{number}") for number, file in enumerate(_files(study), 1)
+    ]
+    chosen: set[str] = set()
+    room = MOST_LINES
+    for one in sorted(made, key=lambda one: -sum(hit for hit, _ in one.shares.values())):
+        if len(one.lines) <= room:
+            chosen.add(one.id)
+            room -= len(one.lines)
+    return [one if one.id in chosen else replace(one, lines=(), places={}) for one in made]
+
+
+def _files(study: Study) -> list[_File]:
+    files: dict[str, _File] = {}
+    for campaign in study.evidence.campaigns:
+        record = study.store.campaign(campaign)
+        kinds = (record.options.get("coverage") or {}).get("kinds", ["line"])
+        outside = frozenset(unpack_hits(record.outside)) if record.outside else frozenset()
+        watched = study.store.watched_targets(campaign)
+        for source in study.store.sources(campaign):
+            own = {
+                id: target
+                for id, target in watched.items()
+                if target.source == source.id and target.kind in kinds
+            }
+            before = files.get(source.id, _File(source, (), {}, frozenset()))
+            files[source.id] = _File(
+                source,
+                (*before.campaigns, campaign),
+                before.targets | own,
+                before.outside | outside,
+            )
+    return sorted(files.values(), key=lambda file: (file.source.path, file.campaigns))
+
+
+def _listing(study: Study, groups: RoleGroups, file: _File, id: str) -> Listing:
+    evidence = study.evidence
+    numbers = [evidence.campaigns.index(campaign) for campaign in file.campaigns]
+    tests = int((evidence.known & np.isin(evidence.campaign, numbers)).sum())
+    states: dict[int, Line] = {}
+    shares: dict[str, tuple[int, int]] = {}
+    places: dict[int, list[list[Any]]] = {}
+    for number, target in file.targets.items():
+        identity = target.kind, target.name, target.source
+        hits = groups.hits.get(identity, 0)
+        reached = bool(hits) or number in file.outside
+        if not reached and target.kind not in WITH_PROBES:
+            continue  # a path that another campaign found
+        hit, known = shares.get(target.kind, (0, 0))
+        shares[target.kind] = (hit + reached, known + 1)
+        group = groups.group.get(identity)
+        if target.kind == "line":
+            state = "hit" if hits else "import" if reached else "missed"
+            share = hits / tests if tests else 0.0
+            states[target.line] = Line(target.line, "", state, hits, share, group)
+        elif target.kind in WITH_PROBES:
+            name = f"{target.kind} {target.name.removeprefix(f'{target.file}:')}"
+            entry = [name, hits, -1 if group is None else group]
+            places.setdefault(target.line, []).append(entry)
+    missed = tuple(sorted(n for n, line in states.items() if line.state == "missed"))
+    return Listing(
+        id,
+        file.source.path,
+        file.campaigns,
+        tests,
+        tuple(_lines(file.source.text, states, groups)),
+        shares,
+        missed,
+        places,
+        not is_as_it_was(file.source),
+    )
+
+
+def _lines(text: str, states: dict[int, Line], groups: RoleGroups) -> Iterable[Line]:
+    before: int | None = None
+    for number, content in enumerate(text.removesuffix("\n").split("\n"), 1) if text else ():
+        line = states.get(number, Line(number, ""))
+        roles = ""
+        if line.group is not None:
+            roles = groups.texts[line.group]
+            roles = "– ″ –" if line.group == before and roles else roles
+            before = line.group
+        yield replace(line, text=elided(content, _LETTERS), roles=roles)
+
+
+def file_table(found: Sequence[Listing]) -> Table:
+    """A row per file: how much of each kind was reached, and the lines that were not."""
+    kinds = [kind for kind in KINDS if any(kind in one.shares for one in found)]
+    several = len({one.path for one in found}) < len(found)
+    rows = []
+    for one in found:
+        name = f"{one.path} (campaigns {spans(one.campaigns)})" if several else one.path
+        link = f"#{one.id}" if one.lines else ""
+        cells = [Cell(name, cls="name", link=link)]
+        cells += [_share_cell(kind, one.shares.get(kind)) for kind in kinds]
+        missed = spans(one.missed)
+        rows.append((*cells, Cell(elided(missed, 80), title=missed)))
+    head = ("file", *kinds, "lines not reached")
+    return Table("What was reached, by file", head, tuple(rows))
+
+
+def _share_cell(kind: str, share: tuple[int, int] | None) -> Cell:
+    if share is None:
+        return Cell("-", -1.0)
+    hit, known = share
+    if kind not in WITH_PROBES:
+        return Cell(f"{hit:,}", float(hit))
+    return Cell(f"{hit:,} of {known:,} ({percent(hit / known)})", hit / known)

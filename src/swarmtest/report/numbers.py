@@ -1,0 +1,72 @@
+"""Numbers and rows of a comparison, as short as they are still exact enough."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from swarmtest.analysis.equal_effort import Estimate
+
+
+def grouped(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The first column only where it changes."""
+    before = [None, *(row[0] for row in rows)]
+    return [
+        ("" if row[0] == last else row[0], *row[1:])
+        for row, last in zip(rows, before, strict=False)
+    ]
+
+
+def amount(value: float, unit: str) -> str:
+    """So many tests, or so many CPU seconds.
+
+    >>> amount(1200, "tests"), amount(0.25, "cpu_seconds")
+    ('1,200', '250 ms')
+    """
+    if unit == "tests":
+        return number(value)
+    return duration(value)
+
+
+def duration(seconds: float) -> str:
+    """Seconds, or milliseconds below one."""
+    if seconds >= 100:
+        return f"{seconds:,.0f} s"
+    if seconds >= 1:
+        return f"{seconds:.1f} s"
+    return f"{seconds * 1e3:.3g} ms"
+
+
+def number(value: float) -> str:
+    """Three digits are enough, but whole numbers are whole."""
+    if value == int(value) or value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def with_interval(estimate: Estimate, sign: str = "") -> str:
+    """A number and its interval; "always" where all runs agree.
+
+    >>> with_interval(Estimate(2.5, 2, 3)), with_interval(Estimate(2, 2, 2), sign="+")
+    ('2.50 [2, 3]', '+2 always')
+    """
+    value = f"{'+' if sign and estimate.value > 0 else ''}{_signed(estimate.value)}"
+    if estimate.low is None or estimate.high is None:
+        return value
+    if estimate.low == estimate.high:
+        return f"{value} always"
+    return f"{value} [{_signed(estimate.low)}, {_signed(estimate.high)}]"
+
+
+def _signed(value: float) -> str:
+    return f"-{number(-value)}" if value < 0 else number(value)
+
+
+def p_value(p: float | None) -> str:
+    """A p-value with the digits that matter.
+
+    >>> p_value(0.04321), p_value(0.00001), p_value(None)
+    ('0.043', '<0.0001', '-')
+    """
+    if p is None:
+        return "-"
+    return "<0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.01 else f"{p:.3f}"

@@ -1,0 +1,68 @@
+"""The commands that give each number of a report again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from swarmtest.report.terminal import command_text
+from swarmtest.store import CampaignRecord
+
+_BUDGET = {
+    "tests": "--tests {}",
+    "wall_seconds": "--time {:g}s",
+    "cpu_seconds": "--cpu-time {:g}s",
+    "faults": "--stop-after-faults {}",
+    "saturation": "--saturation {}",
+}
+_USUAL_TIMEOUT = 10.0
+
+
+def run_command(record: CampaignRecord) -> str:
+    """The command that runs a campaign again; empty if it was not run from a command line.
+
+    >>> options = {"subject": {"text": "stack.py"}, "budget": {"tests": 100}}
+    >>> run_command(CampaignRecord("stack.py::Stack", "coin", 3, {}, options))
+    'swarmtest run stack.py --strategy coin --seed 3 --tests 100'
+    """
+    options = record.options
+    subject = options.get("subject")
+    if not subject:
+        return ""
+    words = [shlex.quote(subject["text"]), *_subject_words(subject)]
+    words += ["--strategy", shlex.quote(record.strategy), f"--seed {record.seed}"]
+    words += [_BUDGET[name].format(limit) for name, limit in options.get("budget", {}).items()]
+    seconds = options.get("seconds") or _USUAL_TIMEOUT
+    if seconds != _USUAL_TIMEOUT:
+        words.append(f"--timeout {seconds:g}s")
+    return " ".join(["swarmtest run", *words, *_coverage_words(options.get("coverage") or {})])
+
+
+def _subject_words(subject: dict[str, Any]) -> list[str]:
+    words = ["--api"] if subject.get("api") else []
+    words += [f"--raises {shlex.quote(name)}" for name in subject.get("raises", ())]
+    if subject.get("steps"):
+        low, high = subject["steps"]
+        words.append(f"--steps {low}" if low == high else f"--steps {low}-{high}")
+    return words
+
+
+def _coverage_words(coverage: dict[str, Any]) -> list[str]:
+    if not coverage:
+        return []
+    words = [f"--coverage {','.join(coverage.get('kinds', ['line']))}"]
+    words += [f"--cover {shlex.quote(name)}" for name in coverage.get("cover", ())]
+    probes = coverage.get("probes", "auto")
+    return [*words, *([f"--probes {probes}"] if probes != "auto" else [])]
+
+
+def roles_command(campaigns: Sequence[int], target: str, store: str, confidence: float) -> str:
+    """The command that tells one target's roles."""
+    words = f"roles {' '.join(map(str, campaigns))} {shlex.quote(target)}"
+    return command_text(words + confidence_words(confidence), store)
+
+
+def confidence_words(confidence: float) -> str:
+    """The option, where it is not the usual one."""
+    return "" if confidence == 0.95 else f" --confidence {confidence:g}"

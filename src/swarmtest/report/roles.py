@@ -1,0 +1,253 @@
+"""Triggers and suppressors as text: intervals drawn as bars, and what they say in words."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from swarmtest.analysis.amounts import Amount
+from swarmtest.analysis.effects import Effect, Rate
+from swarmtest.analysis.pairs import Pair, Part
+from swarmtest.analysis.roles import (
+    FIXED,
+    INSUFFICIENT,
+    IRRELEVANT,
+    SUPPRESSOR,
+    TRIGGER,
+    FeatureRole,
+    FeatureShare,
+    RoleTable,
+)
+from swarmtest.analysis.study import Study
+from swarmtest.errors import UserError
+from swarmtest.report.terminal import plural, table
+from swarmtest.store import Store
+from swarmtest.targets import Target
+
+_BAR = 41
+"""Columns of a bar: one for every 2.5%."""
+_MARKS = ("·", "─", "├", "┤", "●", "│")
+_PLAIN_MARKS = (".", "-", "[", "]", "o", "|")
+_ORDER = {TRIGGER: 0, SUPPRESSOR: 1, IRRELEVANT: 2, INSUFFICIENT: 3, FIXED: 4}
+
+
+def in_order(roles: Sequence[FeatureRole]) -> list[FeatureRole]:
+    """Triggers first, the clearest at the top; then suppressors, and the rest."""
+    return sorted(roles, key=lambda r: (_ORDER[r.role], -abs(r.estimate - r.base), r.feature))
+
+
+def interval_bar(role: FeatureRole, marks: Sequence[str] = _MARKS) -> str:
+    """A share with its interval from 0 to 100%, and the base rate.
+
+    >>> role = FeatureRole("pop", SUPPRESSOR, 0.1, 0.05, 0.25, 0.5, 60, 1e-9, 1e-8, 4)
+    >>> interval_bar(role, _PLAIN_MARKS)
+    '..[-o-----].........|....................'
+    """
+    empty, line, left, right, point, base = marks
+    cells = [empty] * _BAR
+    low, high, at, middle = (
+        round(value * (_BAR - 1)) for value in (role.low, role.high, role.share, role.base)
+    )
+    cells[low : high + 1] = [line] * (high - low + 1)
+    cells[low], cells[high] = left, right
+    cells[middle] = base
+    cells[at] = point
+    return "".join(cells)
+
+
+def role_lines(roles: Sequence[FeatureRole], rate: float, everything: bool = False) -> list[str]:
+    """A bar for each feature that has a role, and one line for those that have none.
+
+    `rate`: the share of false ones that is accepted among the discoveries; a role that does not
+    survive the correction for many comparisons is shown, and marked. `everything`: bars for all.
+    """
+    shown = [r for r in in_order(roles) if everything or r.role in (TRIGGER, SUPPRESSOR)]
+    shown = [r for r in shown if r.role != FIXED and r.hits]
+    width = max((len(r.feature) for r in shown), default=0)
+    marks = _MARKS if _can_draw() else _PLAIN_MARKS
+    lines = [
+        f"{r.feature:{width}}  {_word(r, rate):11}  {interval_bar(r, marks)}  {_figures(r)}"
+        for r in shown
+    ]
+    if any(_word(r, rate).endswith("?") for r in shown):
+        lines.append(f"{'':{width}}  ? may be chance: {len(roles)} features were looked at")
+    return lines + _without_role([r for r in roles if r not in shown])
+
+
+def _can_draw() -> bool:
+    try:
+        "".join(_MARKS).encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _word(role: FeatureRole, rate: float) -> str:
+    doubtful = role.role in (TRIGGER, SUPPRESSOR) and not role.is_discovery(rate)
+    return {INSUFFICIENT: "too few"}.get(role.role, role.role) + "?" * doubtful
+
+
+def _figures(role: FeatureRole) -> str:
+    return (
+        f"{role.share:.0%} of {_count(role.hits)} ({role.low:.0%} to {role.high:.0%}), "
+        f"chance {role.base:.0%}"
+    )
+
+
+def _count(hits: float) -> str:
+    return f"{hits:,.0f}" if abs(hits - round(hits)) < 1e-6 else f"{hits:,.1f}"
+
+
+def _without_role(roles: Sequence[FeatureRole]) -> list[str]:
+    lines = []
+    irrelevant = [r.feature for r in roles if r.role == IRRELEVANT]
+    if irrelevant:
+        lines.append(f"irrelevant: {', '.join(irrelevant)}")
+    few = [r for r in roles if r.role == INSUFFICIENT]
+    if few:
+        said = [f"{r.feature} ({_count(r.hits)} of {r.needed} hits)" for r in few]
+        lines.append(f"insufficient data: {', '.join(said)}")
+    fixed = [r.feature for r in roles if r.role == FIXED]
+    if fixed:
+        lines.append(f"never left to chance in these tests: {', '.join(fixed)}")
+    return lines
+
+
+def roles_in_short(roles: Sequence[FeatureRole], rate: float) -> str:
+    """``triggers: push; suppressors: pop``; what was discovered, or how much is missing.
+
+    >>> roles_in_short([FeatureRole("pop", SUPPRESSOR, 0, 0, 0.1, 0.5, 60, 0, 0, 4)], 0.05)
+    'suppressors: pop'
+    """
+    parts = []
+    for role in (TRIGGER, SUPPRESSOR):
+        names = [r.feature for r in in_order(roles) if r.role == role and r.is_discovery(rate)]
+        if names:
+            parts.append(f"{role}s: {', '.join(names)}")
+    if parts:
+        return "; ".join(parts)
+    more = max((r.missing_hits for r in roles), default=0)
+    if more:
+        return f"triggers unknown: insufficient data, {plural(more, 'more hit')} needed"
+    return "no triggers or suppressors found"
+
+
+def amount_lines(found: Sequence[Amount], rate: float) -> list[str]:
+    """The features of which more, or less, matters where they are enabled."""
+    lines = []
+    width = max((len(a.feature) for a in found), default=0)
+    for one in sorted(found, key=lambda a: (_ORDER[a.role], -abs(a.effect))):
+        if one.role in (TRIGGER, SUPPRESSOR):
+            more = "more" if one.role == TRIGGER else "less"
+            mark = "" if one.is_discovery(rate) else "?"
+            lines.append(
+                f"{one.feature:{width}}  {more + mark:5}  {one.share_in_hits:.0%} of the steps in "
+                f"hits, {one.share_in_others:.0%} in others; a tenth more of it: "
+                f"{100 * one.effect:+.1f} points ({100 * one.low:+.1f} to "
+                f"{100 * one.high:+.1f})"
+            )
+    few = [f"{a.feature} ({plural(a.hits, 'hit')})" for a in found if a.role == INSUFFICIENT]
+    if few:
+        lines.append(f"insufficient data, too few alike to compare: {', '.join(few)}")
+    return lines or ["how often a feature appears makes no difference that could be shown"]
+
+
+def pair_lines(found: Sequence[Pair]) -> list[str]:
+    """Interplays in words, with the figures behind them."""
+    return [
+        f"{pair.sentence()} (with {pair.other}: {_part(pair.with_other)}; "
+        f"without: {_part(pair.without_other)})"
+        for pair in found
+    ] or ["no interplay of two features that could be shown"]
+
+
+def _part(part: Part) -> str:
+    return f"{part.share:.0%} of {part.hits} hits ({part.low:.0%} to {part.high:.0%})"
+
+
+def effect_lines(found: Sequence[Effect], roles: Sequence[FeatureRole]) -> list[str]:
+    """How often tests hit with a feature and without it, for the features that have a role."""
+    named = [r.feature for r in in_order(roles) if r.role in (TRIGGER, SUPPRESSOR)]
+    by_name = {effect.feature: effect for effect in found}
+    width = max(map(len, named), default=0)
+    return [
+        f"{name:{width}}  {_rate(by_name[name].with_it)} with it, "
+        f"{_rate(by_name[name].without_it)} without"
+        for name in named
+    ]
+
+
+def _rate(rate: Rate | None) -> str:
+    if rate is None:
+        return "no test"
+    if rate.value == 0:
+        return f"none (at most {rate.high:.2%})"
+    return f"{rate.value:.2%} of tests ({rate.low:.2%} to {rate.high:.2%})"
+
+
+def study_or_none(store: Store, campaign: int) -> Study | None:
+    """A study of one campaign, for outputs that are about something else; None if there is none.
+
+    A campaign without features, or whose tests were all invalid, has nothing to study.
+    """
+    try:
+        return Study(store, [campaign])
+    except UserError:
+        return None
+
+
+def why_in_short(study: Study | None) -> dict[str, list[str]]:
+    """One line for each fault, by its id."""
+    if study is None:
+        return {}
+    rate = 1 - study.confidence
+    return {fault.name: [roles_in_short(study.roles(fault), rate)] for fault in study.faults}
+
+
+def study_lines(study: Study, target: Target, everything: bool = False) -> list[str]:
+    """All that is known about one target."""
+    rate = 1 - study.confidence
+    roles = study.roles(target)
+    hits = int(study.hit(target).sum())
+    head = f"{target}  {target.detail}".rstrip()
+    lines = [head, f"  hit by {plural(hits, 'test')} of {study.evidence.n:,}"]
+    sections = [
+        ("enabling it", role_lines(roles, rate, everything)),
+        ("hitting fraction", effect_lines(study.effects(target), roles)),
+        ("how much of it", amount_lines(study.amounts(target), rate)),
+        ("together", pair_lines(study.pairs(target))),
+    ]
+    for title, body in sections:
+        if body:
+            lines += [f"  {title}", *(f"    {line}" for line in body)]
+    return lines
+
+
+def table_rows(found: RoleTable, limit: int = 0) -> list[tuple[str, ...]]:
+    """A row per target: how many tests hit it, and its discovered triggers and suppressors.
+
+    The rarest first; targets with the same roles and hits follow each other anyway.
+    """
+    codes = found.discoveries()
+    order = sorted(range(len(found.targets)), key=lambda t: (found.hits[t], found.targets[t]))
+    rows = []
+    for number in order[: limit or None]:
+        names = [
+            ", ".join(f for f, code in zip(found.features, codes[number], strict=True) if code == c)
+            for c in (1, 2)
+        ]
+        rows.append((str(found.targets[number]), f"{found.hits[number]:,}", *names))
+    return rows
+
+
+def share_table(shares: Sequence[FeatureShare], kind: str) -> str:
+    """The papers' tables 2 and 6: for which share of targets each feature is what."""
+    by_trigger = sorted(shares, key=lambda s: (-s.trigger, s.feature))
+    by_suppressor = sorted(shares, key=lambda s: (-s.suppressor, s.feature))
+    rows = [
+        (a.feature, f"{a.trigger:.0%}", b.feature, f"{b.suppressor:.0%}")
+        for a, b in zip(by_trigger, by_suppressor, strict=True)
+    ]
+    targets = max((s.targets for s in shares), default=0)
+    head = ("trigger of", f"{kind}s", "suppressor of", f"{kind}s")
+    return f"{table(head, rows, right=' r r')}\nof {plural(targets, kind)} with enough hits to tell"

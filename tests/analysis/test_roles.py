@@ -1,0 +1,294 @@
+"""Roles against known truths: nothing is claimed of irrelevant features, however they were drawn.
+
+Margins: rates are means over independent campaigns, so their standard error is known, and five of
+it are allowed (`simulated_campaigns.SIGMAS`).
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+from simulated_campaigns import (
+    SIGMAS,
+    Rates,
+    measured,
+    naive_table,
+    record,
+    space_of,
+    study_of,
+)
+from statsmodels.stats.proportion import proportion_confint
+
+from swarmtest import Feature, Space, open_store
+from swarmtest.analysis.intervals import binomial_p_value
+from swarmtest.analysis.roles import RoleTable, feature_shares
+from swarmtest.analysis.study import Study
+from swarmtest.errors import UserError
+from swarmtest.targets import Target
+
+TRIGGER, SUPPRESSOR = 1, 2
+FEATURES = 10
+IRRELEVANT = tuple(range(2, FEATURES))
+DIRECTED = "coin:p=0.9"
+REQUIRES = Space([*(f"f{i}" for i in range(9)), Feature("f9", requires=["f8"])])
+EXCLUDES = Space(
+    [
+        "f0",
+        "f1",
+        *(f"f{i}" for i in range(2, 8)),
+        Feature("f8", excludes=["f9", "f7"]),
+        Feature("f9", excludes=["f0"]),
+    ]
+)
+
+
+def mixed(weights):
+    """f0 is needed and f1 hinders."""
+    return 0.4 * (weights[:, 0] > 0) * np.where(weights[:, 1] > 0, 0.2, 1.0)
+
+
+def needs_first(weights):
+    return 0.3 * (weights[:, 0] > 0)
+
+
+def at_rate(share):
+    return lambda weights: np.full(len(weights), share)
+
+
+@functools.cache
+def simulated(
+    strategies: tuple[str, ...],
+    space: Space | None = None,
+    tests: int = 600,
+    campaigns: int = 10,
+    irrelevant: tuple[int, ...] = IRRELEVANT,
+) -> Rates:
+    """Twelve targets with the same truth and luck of their own, in each of some campaigns."""
+    space = space or space_of(FEATURES)
+    studies = [study_of(strategies, [mixed] * 12, tests, seed, space) for seed in range(campaigns)]
+    return measured(studies, irrelevant, {0: TRIGGER, 1: SUPPRESSOR})
+
+
+RANDOM = [
+    ("coin",),
+    ("coin:p=0.2",),
+    ("coin:p=random",),
+    ("sized",),
+    ("layered",),
+    ("complete",),
+    ("mixture:default=0.2,coin=0.8",),
+    ("mixture:coin=0.5,sized=0.3,coin(p=0.8)=0.2",),
+    ("coin", DIRECTED),
+    ("coin", "layered", "sized"),
+]
+FIXED = [
+    ("coin:n=20",),
+    ("coin:n=100",),
+    ("mixture:default=0.9,coin(n=30)=0.1",),
+    ("covering:t=2",),
+    ("covering:t=3",),
+]
+CONSTRAINED = [
+    (strategy, space)
+    for strategy in ("coin", "coin:p=random", "sized", "layered", "complete")
+    for space in (REQUIRES, EXCLUDES)
+]
+
+
+@pytest.mark.parametrize("strategies", [*RANDOM, *FIXED], ids=" and ".join)
+def test_irrelevant_features_show_roles_no_more_often_than_the_confidence_allows(strategies):
+    assert simulated(strategies).excess() < SIGMAS
+
+
+@pytest.mark.parametrize("strategies", [*RANDOM, *FIXED], ids=" and ".join)
+def test_of_the_roles_that_survive_the_correction_at_most_one_in_twenty_is_false(strategies):
+    assert simulated(strategies).excess_listed() < SIGMAS
+
+
+@pytest.mark.parametrize("strategies", RANDOM, ids=" and ".join)
+def test_most_true_triggers_and_suppressors_survive_the_correction(strategies):
+    assert simulated(strategies).found.mean() > 0.6
+
+
+@pytest.mark.parametrize(("strategy", "space"), CONSTRAINED)
+def test_constraints_make_no_roles(strategy, space):
+    rates = simulated((strategy,), space)
+    assert rates.excess() < SIGMAS
+    assert rates.excess_listed() < SIGMAS
+    assert rates.found.mean() > 0.6
+
+
+def naive_and_ours(strategies, space, irrelevant, tests=600, campaigns=10):
+    studies = [
+        study_of(strategies, [needs_first] * 3, tests, seed, space) for seed in range(campaigns)
+    ]
+    naive = measured(studies, irrelevant, tables=[naive_table(study) for study in studies])
+    return naive, measured(studies, irrelevant, {0: TRIGGER})
+
+
+class Directed:
+    """A campaign that has learnt that f0 matters: always in, and f5 nearly always for company."""
+
+    def ask(self, space, trial, rng):
+        from swarmtest.space import toss
+
+        return toss(space, [1.0, *[0.5] * 4, 0.9, *[0.5] * 4], rng, "directed")
+
+
+@pytest.mark.parametrize(
+    ("strategies", "space", "irrelevant"),
+    [
+        (("coin", Directed()), None, (5,)),
+        (("coin:p=random",), None, IRRELEVANT),
+        (("sized",), None, IRRELEVANT),
+        (("layered",), None, IRRELEVANT),
+        (("mixture:default=0.3,coin=0.7",), None, IRRELEVANT),
+        (("coin:n=20",), None, IRRELEVANT),
+        (
+            ("coin",),
+            Space([Feature("f0", requires=["f9"]), *(f"f{i}" for i in range(1, 10))]),
+            (9,),
+        ),
+    ],
+    ids=["directed", "random bias", "sized", "layered", "mixture", "fixed swarm", "requires"],
+)
+def test_comparing_shares_with_those_of_all_tests_is_wrong_and_ours_is_not(
+    strategies, space, irrelevant
+):
+    naive, ours = naive_and_ours(strategies, space or space_of(FEATURES), irrelevant)
+    assert naive.excess() > SIGMAS
+    assert ours.excess() < SIGMAS
+    assert ours.excess_listed() < SIGMAS
+    if strategies != ("coin:n=20",):
+        assert ours.found.mean() > 0.9
+
+
+@pytest.mark.parametrize("strategy", ["coin", "coin:p=random", "sized", "layered"])
+@pytest.mark.parametrize("count", [2, 4])
+def test_in_a_small_space_what_is_hit_by_luck_alone_has_no_triggers(count, strategy):
+    """Nothing runs the empty test, so each feature is in more often than its odds say."""
+    truths = [at_rate(share) for share in (0.05, 0.5, 0.95) for _ in range(3)]
+    studies = [study_of([strategy], truths, 400, seed, space_of(count)) for seed in range(10)]
+    rates = measured(studies, range(count))
+    assert rates.excess() < SIGMAS
+    assert rates.excess_listed() < SIGMAS
+
+
+@pytest.mark.parametrize("strategy", ["coin", "coin:p=random", "sized", "layered", "complete"])
+def test_with_two_features_the_one_that_is_needed_is_a_trigger_and_the_other_suppresses(strategy):
+    def without(weights):
+        return (weights[:, 0] > 0) & (weights[:, 1] == 0)
+
+    study = study_of([strategy], [without], 300, 1, space_of(2))
+    roles = study.roles(study.find("event:0"))
+    assert [role.role for role in roles] == ["trigger", "suppressor"]
+    assert all(role.is_discovery() for role in roles)
+
+
+@pytest.mark.parametrize("count", [2, 3, 8])
+def test_a_line_that_every_test_hits_has_no_roles(count):
+    study = study_of(["coin"], [at_rate(1.0)], 2000, 1, space_of(count))
+    assert (study.table("event").discoveries() == 0).all()
+
+
+@pytest.mark.parametrize("base", [0.05, 0.95])
+def test_rare_and_common_features_are_judged_by_exact_tails(base):
+    studies = [
+        study_of([f"coin:p={base}"], [at_rate(0.02)] * 10, 500, seed, space_of(8))
+        for seed in range(12)
+    ]
+    rates = measured(studies, range(8))
+    assert rates.excess() < SIGMAS
+    assert rates.excess_listed() < SIGMAS
+
+
+def test_two_campaigns_with_one_seed_do_not_count_twice():
+    """Trial 17 of both draws from the same numbers: half of the hits add nothing."""
+    rates = []
+    for seed in range(12):
+        store = open_store(":memory:")
+        space = space_of(FEATURES)
+        ids = [
+            record(store, space, strategy, 500, seed, [needs_first] * 6)
+            for strategy in ("coin", "mixture:default=0.02,coin=0.98")
+        ]
+        rates.append(Study(store, ids))
+    assert "share a seed" in " ".join(rates[0].notes)
+    assert measured(rates, IRRELEVANT).excess() < SIGMAS
+
+
+def test_a_campaign_that_was_run_twice_with_one_seed_is_refused():
+    store = open_store(":memory:")
+    ids = [record(store, space_of(3), "coin", 50, 0) for _ in range(2)]
+    with pytest.raises(UserError, match="ran the same tests"):
+        Study(store, ids)
+
+
+# The table itself, with counts by hand.
+
+
+def table(containing, informative, base, **options):
+    shape = np.shape(containing)
+    targets = tuple(Target("event", str(i)) for i in range(shape[0]))
+    features = tuple(f"f{i}" for i in range(shape[1]))
+    hits = np.max(informative, axis=1).astype(int)
+    arrays = [np.asarray(a, float) for a in (informative, containing, base)]
+    return RoleTable(targets, features, hits, *arrays, **options)
+
+
+def test_roles_are_the_papers_wilson_interval_against_the_base_rate():
+    some = table([[40, 5, 55, 30]], [[60] * 4], [[0.4, 0.4, 0.9, 0.5]])
+    expected = {40: "trigger", 5: "suppressor", 55: "irrelevant", 30: "irrelevant"}
+    for role, count in zip(some.of(0), expected, strict=True):
+        low, high = proportion_confint(count, 60, method="wilson")
+        assert (role.low, role.high) == pytest.approx((low, high))
+        assert role.role == expected[count]
+    assert [role.estimate for role in some.of(0)] == pytest.approx(
+        [some.of(0)[0].low, some.of(0)[1].high, 0.9, 0.5]
+    )
+
+
+def test_too_few_hits_say_how_many_are_missing():
+    [role] = table([[2]], [[3]], [[0.5]]).of(0)
+    assert (role.role, role.needed, role.missing_hits) == ("insufficient data", 4, 1)
+
+
+def test_four_of_four_hits_are_a_role_but_no_discovery():
+    """By chance alone one table in eight shows that."""
+    [role] = table([[4]], [[4]], [[0.5]]).of(0)
+    assert role.role == "trigger"
+    assert role.p_value == pytest.approx(0.125)
+    assert not role.is_discovery()
+
+
+def test_a_feature_that_was_never_left_to_chance_has_no_variation():
+    [role] = table([[0]], [[0]], [[float("nan")]]).of(0)
+    assert (role.role, role.needed, role.p_value) == ("no variation", 0, 1)
+
+
+def test_every_cell_with_variation_counts_as_a_comparison():
+    alone = table([[18]], [[20]], [[0.5]])
+    among = table([[18] + [10] * 9 + [0]], [[20] * 10 + [0]], [[0.5] * 10 + [float("nan")]])
+    assert among.adjusted[0, 0] == pytest.approx(10 * alone.adjusted[0, 0])
+    assert alone.adjusted[0, 0] == pytest.approx(float(binomial_p_value(18, 20, 0.5)))
+
+
+def test_discoveries_keep_only_roles_that_survive_the_correction():
+    many = table([[40, 4, *[20] * 50]], [[40, 4, *[40] * 50]], [[0.5] * 52])
+    assert many.codes[0, :2].tolist() == [TRIGGER, TRIGGER]
+    assert many.discoveries()[0].tolist() == [TRIGGER] + [0] * 51
+
+
+def test_feature_shares_count_targets_with_enough_hits_only():
+    some = table([[40, 0], [2, 2], [0, 20]], [[40, 40], [3, 3], [40, 40]], [[0.5, 0.5]] * 3)
+    first, second = feature_shares(some)
+    assert (first.trigger, first.suppressor, first.targets) == (0.5, 0.5, 2)
+    assert (second.trigger, second.suppressor, second.targets) == (0, 0.5, 2)
+
+
+def test_raw_roles_may_be_counted_too():
+    some = table([[4], [20]], [[4], [40]], [[0.5]] * 2)
+    assert feature_shares(some)[0].trigger == 0
+    assert feature_shares(some, corrected=False)[0].trigger == 0.5
