@@ -6,7 +6,7 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup compilers demo test lint unit benchmarks clean
+.PHONY: help setup compilers browser demo test lint unit benchmarks clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | head -5
@@ -31,7 +31,10 @@ lint: setup
 compilers:
 	@sh tools/compilers.sh
 
-unit: setup compilers
+browser:
+	@sh tools/browser.sh
+
+unit: setup compilers browser
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 benchmarks: setup

@@ -14,5 +14,8 @@ echo "Every test used push, pop and add, so the stack never got full. Now a swar
 run swarmtest run examples/stack.py --strategy layered --tests 2000 --coverage line,branch
 run swarmtest show
 echo
+echo "Why? The features that trigger the fault, and those that suppress it:"
+run swarmtest roles
+echo
 echo "How many of the tests reached each line:"
 run swarmtest coverage --show examples/stack.py

@@ -8,6 +8,7 @@ them.
 
 import importlib.metadata as _metadata
 
+from swarmtest.analysis.study import Study
 from swarmtest.campaign import Budget, Campaign, Limits, Outcome, Progress
 from swarmtest.campaign.own_loop import Trial, swarm
 from swarmtest.errors import UserError
@@ -111,6 +112,7 @@ __all__ = [
     "Store",
     "Strategy",
     "Stream",
+    "Study",
     "Subject",
     "Target",
     "Test",

@@ -74,14 +74,17 @@ def claimed(strategy: str, play, irrelevant: Sequence[int], seeds: int = 12):
     """Per seed: the share of irrelevant features with a role, and with one after correction."""
     rows = []
     for seed in range(seeds):
-        found = [amounts_of(strategy, play, seed)[i] for i in irrelevant]
+        every = amounts_of(strategy, play, seed)
+        found = [every[i] for i in irrelevant]
         roles = [amount.role in ("trigger", "suppressor") for amount in found]
         rows.append((np.mean(roles), any(amount.is_discovery() for amount in found)))
     return np.array(rows, float).T
 
 
 def excess(shares, nominal=0.05):
-    error = max(shares.std(ddof=1), math.sqrt(nominal * (1 - nominal))) / math.sqrt(len(shares))
+    """In standard errors; where nothing was claimed at all, as if one seed in all had."""
+    spread = max(shares.std(ddof=1), 1 / math.sqrt(len(shares)) / COUNT)
+    error = spread / math.sqrt(len(shares))
     return (shares.mean() - nominal) / error
 
 

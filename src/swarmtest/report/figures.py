@@ -178,6 +178,14 @@ class Curves:
         )
 
     @property
+    def start(self) -> float:
+        """Where the axis of efforts begins: above 0, for an axis of tenfolds has no 0."""
+        if self.unit == "tests":
+            return 1.0
+        efforts = [effort for curve in self.curves for effort in curve.effort if effort > 0]
+        return min(efforts, default=1e-9)
+
+    @property
     def strategies(self) -> tuple[str, ...]:
         """In the order of the campaigns; each is drawn in its own style."""
         return tuple(dict.fromkeys(curve.strategy for curve in self.curves))

@@ -11,7 +11,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from swarmtest.report.figures import Curves, Figure, HeatMap, IntervalPlot, RoleShares
-from swarmtest.report.page import Page, script_data
+from swarmtest.report.page import Page
+from swarmtest.report.page_coverage import script_data
 from swarmtest.report.page_tables import percent
 from swarmtest.report.printable import printable, spans
 from swarmtest.report.study_figures import kind_name
@@ -35,7 +36,7 @@ def report_html(page: Page) -> str:
             style=Markup(_asset("report.css")),
             script=script,
             script_hash=_hash(script),
-            data=script_data(page),
+            data=script_data(page.study, page.coverage),
             listings_open=lines <= _OPEN_LINES,
         )
     )
@@ -63,6 +64,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     environment.filters["svg"] = lambda figure: Markup(figure_svg(figure))
     environment.filters["percent"] = percent
     environment.filters["spans"] = spans

@@ -108,11 +108,10 @@ def _curves(curves: Curves) -> Drawing:
     styles = {name: number % len(_COLOURS) for number, name in enumerate(curves.strategies)}
     drawing, axes = _axes(2.1 + 0.13 * len(styles))
     named: set[str] = set()
-    start = 1.0 if curves.unit == "tests" else min(curve.effort[0] for curve in curves.curves)
     for curve in curves.curves:
         style = styles[curve.strategy]
         axes.step(
-            [start, *curve.effort],
+            [curves.start, *(max(effort, curves.start) for effort in curve.effort)],
             [0, *curve.found],
             where="post",
             color=_COLOURS[style],

@@ -50,7 +50,7 @@ def write_figures(page: Page, directory: Path) -> list[Path]:
     written: list[Path] = []
     try:
         for figure in page.figures():
-            written += _write_figure(figure, directory)
+            written += write_figure(figure, directory)
         for name, text in page.data().items():
             written.append(_write_csv(directory / f"{name}.csv", text))
     except OSError as error:
@@ -58,7 +58,8 @@ def write_figures(page: Page, directory: Path) -> list[Path]:
     return written
 
 
-def _write_figure(figure: Figure, directory: Path) -> list[Path]:
+def write_figure(figure: Figure, directory: Path) -> list[Path]:
+    """Write one figure in all formats, with its data."""
     written = [_write_csv(directory / f"{figure.name}.csv", figure.to_csv())]
     with _style():
         drawing = draw(figure)

@@ -126,6 +126,8 @@ def roles_in_short(roles: Sequence[FeatureRole], rate: float) -> str:
             parts.append(f"{role}s: {', '.join(names)}")
     if parts:
         return "; ".join(parts)
+    if all(r.role == FIXED for r in roles):
+        return "triggers unknown: no feature was left to chance"
     more = max((r.missing_hits for r in roles), default=0)
     if more:
         return f"triggers unknown: insufficient data, {plural(more, 'more hit')} needed"

@@ -17,10 +17,8 @@ STYLES = len(SHAPES)
 
 def curves_svg(curves: Curves) -> str:
     """Staircases over an axis of tenfolds, with a legend under it."""
-    efforts = [effort for curve in curves.curves for effort in (curve.effort[0], curve.effort[-1])]
-    positive = [effort for effort in efforts if effort > 0]
-    start = 1.0 if curves.unit == "tests" else min(positive, default=1e-9)
-    across = Scale(start, max([start * 1.001, *positive]), _LEFT, _WIDTH - _RIGHT, tenfolds=True)
+    end = max([curves.start * 1.001, *(curve.effort[-1] for curve in curves.curves)])
+    across = Scale(curves.start, end, _LEFT, _WIDTH - _RIGHT, tenfolds=True)
     most = max((curve.found[-1] for curve in curves.curves), default=1)
     up = Scale(0, max(most, 1) * 1.05, _HEIGHT - _BOTTOM, _TOP)
     styles = {name: number % STYLES for number, name in enumerate(curves.strategies)}

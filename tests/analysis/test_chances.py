@@ -1,0 +1,146 @@
+"""Base rates: what strategies logged, what constraints leave open, what nobody said."""
+
+from __future__ import annotations
+
+import math
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from simulated_campaigns import SIGMAS, record, space_of, study_of
+
+from swarmtest import Feature, Space, open_store
+from swarmtest.analysis.study import Study
+from swarmtest.space import Proposal, toss
+
+CHAIN = Space(["f0", Feature("f1", excludes=["f0", "f2"]), "f2", *(f"f{i}" for i in range(3, 10))])
+"""f0 and f2 know of each other through f1 only."""
+NEEDS = Space(["f0", Feature("f1", requires=["f0"]), "f2", "f3"])
+
+
+def needs(feature):
+    return lambda weights: (weights[:, feature] > 0).astype(float)
+
+
+def exact_share(space, wanted, given):
+    """The probability of a feature given another, over all orders and tosses of fair coins.
+
+    A configuration may be empty here: with seven free features more it hardly ever is.
+    """
+    count = len(space.features)
+
+    def allowed(bits):
+        return not space.violated(bits)
+
+    with_given = with_both = 0.0
+    orders = list(permutations(range(count)))
+    for order, tosses in product(orders, product((0, 1), repeat=count)):
+        decided = dict.fromkeys(range(count))
+        for i in order:
+            options = [
+                value
+                for value in (0, 1)
+                if any(
+                    allowed(sum(1 << k for k, v in enumerate(full) if v))
+                    for full in product((0, 1), repeat=count)
+                    if full[i] == value and all(decided[k] in (None, v) for k, v in enumerate(full))
+                )
+            ]
+            decided[i] = tosses[i] if tosses[i] in options else options[0]
+        with_given += decided[given]
+        with_both += decided[given] * decided[wanted]
+    return with_both / with_given
+
+
+def test_odds_that_were_logged_are_taken_as_they_are():
+    study = study_of(["coin:p=0.3"], [needs(0)], 50, 1, space_of(4))
+    assert np.unique(study.chances.values) == pytest.approx([0.3])
+    assert study.notes == ()
+
+
+def test_each_test_of_a_mixture_keeps_its_own_odds():
+    study = study_of(["mixture:coin=0.5,coin(p=0.9)=0.5"], [needs(0)], 100, 1, space_of(4))
+    found, counts = np.unique(study.chances.values, return_counts=True)
+    assert found == pytest.approx([0.5, 0.9])
+    members = [origin.startswith("coin:p=0.9") for origin in study.evidence.origins]
+    assert counts[1] == 4 * np.array(members)[study.evidence.origin].sum()
+
+
+def test_a_feature_that_had_to_be_in_tells_nothing():
+    study = study_of(["mixture:default=0.5,coin=0.5"], [needs(0)], 100, 1, space_of(4))
+    everything = study.evidence.origin == study.evidence.origins.index("default")
+    assert 0 < everything.sum() < 100
+    assert np.array_equal(study.chances.informative.any(axis=1), ~everything)
+
+
+def test_the_base_rate_of_a_random_bias_is_its_mean_over_the_hits():
+    """Hits of what f0 is needed for have p larger than most: 2/3 in the mean, not 1/2."""
+    study = study_of(["coin:p=random"], [needs(0)], 3000, 1, space_of(12))
+    other = study.roles(study.find("event:0"))[5]
+    # p given f0 has the density 2p: variance 1/18, over about 1500 hits.
+    assert other.base == pytest.approx(2 / 3, abs=SIGMAS * math.sqrt(1 / 18 / 1400))
+    assert other.share == pytest.approx(2 / 3, abs=SIGMAS * math.sqrt(2 / 9 / 1400))
+
+
+def test_chances_of_features_tied_through_a_third_are_those_of_the_draw():
+    """Given f0, f1 is out for sure, and then f2 is in less often than where f1 is out anyhow."""
+    exact = exact_share(Space(["f0", Feature("f1", excludes=["f0", "f2"]), "f2"]), 2, 0)
+    study = study_of(["coin"], [needs(0)], 8000, 3, CHAIN)
+    role = study.roles(study.find("event:0"))[2]
+    error = math.sqrt(exact * (1 - exact) / role.hits)
+    assert role.share == pytest.approx(exact, abs=SIGMAS * error)
+    assert role.base == pytest.approx(exact, abs=SIGMAS * error)
+    assert abs(exact - 0.5) > 0.04, "a coin would do"
+
+
+def test_a_required_feature_is_judged_only_where_it_could_be_missing():
+    """f0 is in all tests with f1 because it has to: those say nothing about f0."""
+    study = study_of(["coin"], [needs(1)], 500, 1, NEEDS)
+    required, *_ = study.roles(study.find("event:0"))
+    assert (required.role, required.hits) == ("no variation", 0)
+
+
+def test_a_tied_feature_that_is_a_trigger_is_found():
+    study = study_of(["coin"], [needs(0), needs(1)], 500, 1, NEEDS)
+    assert study.roles(study.find("event:0"))[0].role == "trigger"
+    assert study.roles(study.find("event:1"))[1].role == "trigger"
+
+
+class Silent:
+    """A strategy of the user's own: sizes vary, odds are not told."""
+
+    def ask(self, space, trial, rng):
+        p = 0.2 if rng.named("*own") < 0.5 else 0.8
+        proposal = toss(space, [p] * len(space.features), rng)
+        return Proposal(proposal.configuration, (), "own")
+
+
+def test_without_odds_base_rates_come_from_the_tests_and_a_note_says_so():
+    study = study_of([Silent()], [needs(0)], 3000, 1, space_of(10))
+    assert "logs no odds" in " ".join(study.notes)
+    other = study.roles(study.find("event:0"))[5]
+    # Of the tests with f0 four in five have p = 0.8: the mean is 0.68, over about 1500 hits.
+    error = math.sqrt(0.68 * 0.32 / 1400)
+    assert other.base == pytest.approx(0.68, abs=SIGMAS * error)
+    assert other.share == pytest.approx(0.68, abs=SIGMAS * error)
+
+
+def test_a_silent_part_of_a_campaign_is_left_out_and_a_note_says_how_much():
+    study = study_of(["layered"], [needs(0)], 2000, 1, space_of(6))
+    [note] = study.notes
+    logged = ~np.isnan(study.evidence.odds[study.evidence.odds_row]).any(axis=1)
+    assert f"{1 - logged.mean():.0%} of the tests" in note
+    assert not study.chances.informative[~logged].any()
+
+
+def test_campaigns_with_other_constraints_are_each_judged_by_their_own():
+    store = open_store(":memory:")
+    free = Space(list(NEEDS.feature_names))
+    ids = [
+        record(store, space, "coin", 400, seed, [needs(1)])
+        for seed, space in enumerate((NEEDS, free))
+    ]
+    study = Study(store, ids)
+    told = study.chances.informative[:, 0]
+    assert told[400:].all()
+    assert not told[:400][study.evidence.enabled[:400, 1]].any()
