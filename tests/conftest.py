@@ -87,6 +87,8 @@ def end_family(process: subprocess.Popen[str]) -> None:
 SERVER = """
 import json, os, sys
 import swarmtest.cli
+for name in swarmtest.cli.COMMANDS:
+    swarmtest.cli.group.get_command(None, name)
 for line in sys.stdin:
     order = json.loads(line)
     pid = os.fork()

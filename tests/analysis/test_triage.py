@@ -245,3 +245,18 @@ def test_what_is_avoided_is_a_constraint_that_every_strategy_keeps(study):
     assert space.violated(bits) == [str(constraint)]
     if found.outside:
         assert not space.violated(bits | 1 << space.feature_number[found.outside[0]])
+
+
+def test_a_campaign_from_python_avoids_too(study):
+    target = fault(study, "table overflows [")
+    ((_, found),) = avoiding(study, [target])
+    again = Campaign(
+        FileSystem,
+        "coin",
+        2000,
+        store=":memory:",
+        workers=0,
+        avoid=[found.forbidden(target.name)],
+    ).run()
+    counts = {one.id: one.count for one in again.faults}
+    assert counts.get(target.name, 0) < study.hit(target).sum() / 3 / 5

@@ -9,9 +9,8 @@ import os
 import pickle
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from swarmtest.campaign.budget import Budget, Progress
@@ -20,16 +19,17 @@ from swarmtest.campaign.inline import InlineEngine
 from swarmtest.campaign.local import LocalEngine
 from swarmtest.campaign.loop import Engine, Loop, Show
 from swarmtest.campaign.recorder import Recorder
+from swarmtest.campaign.subject_of_campaign import avoiding, placed, resolve
 from swarmtest.campaign.worker import Job, Worker
 from swarmtest.errors import UserError
 from swarmtest.instrument.kinds import parse_kinds
 from swarmtest.instrument.watch import Coverage, CoverageOptions
-from swarmtest.loading import refuse_during_import, split_reference
+from swarmtest.loading import refuse_during_import
+from swarmtest.space import Constraint
 from swarmtest.store import CampaignRecord, FaultRecord, Store, open_store
 from swarmtest.strategies import LearningStrategy, Strategy, parse_strategy, strategy_text
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.machine import Machine
-from swarmtest.subjects.machine_subject import MachineSubject
 from swarmtest.subjects.subject import Subject
 
 _UNUSED_AFTER = 100
@@ -106,17 +106,18 @@ class Campaign:
         limits: Limits | None = None,
         keep_tests: bool = False,
         coverage: CoverageOptions | str | None = None,
+        avoid: Sequence[Constraint] = (),
         on_progress: Show | None = None,
     ) -> None:
         if isinstance(coverage, str):
             coverage = CoverageOptions(parse_kinds(coverage))
-        self.coverage = _placed(coverage, subject) if coverage is not None else None
+        self.coverage = placed(coverage, subject) if coverage is not None else None
         if self.coverage is not None:
             self.coverage.check()
         self._watching: Coverage | None = None
         if self.coverage is not None and workers == 0:
             self._watching = Coverage(self.coverage).install()
-        self._reference, self.subject = _resolve(subject)
+        self._reference, self.subject = avoiding(resolve(subject), tuple(avoid))
         self.strategy = parse_strategy(strategy) if isinstance(strategy, str) else strategy
         self.budget = Budget(tests=budget) if isinstance(budget, int) else budget
         self.seed = seed
@@ -263,48 +264,9 @@ class Campaign:
         return LocalEngine(setup, self.workers, reference is not None, coverage)
 
 
-def _resolve(
-    subject: str | type[Machine] | SubjectReference | Subject,
-) -> tuple[SubjectReference | None, Subject]:
-    """A reference by which another process can find the subject (None if there is none), and it."""
-    if isinstance(subject, str):
-        subject = SubjectReference(subject)
-    if isinstance(subject, SubjectReference):
-        loaded = subject.load()
-        return replace(subject, text=loaded.name), loaded
-    if isinstance(subject, type):
-        reference = SubjectReference(f"{subject.__module__}:{subject.__qualname__}")
-        findable = _findable(subject)
-        return (reference if findable else None), MachineSubject(subject, reference.text)
-    return None, subject
-
-
-def _placed(coverage: CoverageOptions, subject: Any) -> CoverageOptions:
-    """Options that say where the subject is: what is not named otherwise is looked for there."""
-    if coverage.beside or coverage.package:
-        return coverage
-    if isinstance(subject, SubjectReference):
-        subject = subject.text
-    if isinstance(subject, str):
-        where, _ = split_reference(subject)
-        if where.endswith(".py") or os.sep in where:
-            return replace(coverage, beside=str(Path(where).resolve().parent))
-        return replace(coverage, package=where.partition(".")[0])
-    module = sys.modules.get(getattr(subject, "__module__", ""))
-    file = getattr(module, "__file__", None)
-    return replace(coverage, beside=str(Path(file).resolve().parent)) if file else coverage
-
-
 def _stored_coverage(options: dict[str, Any]) -> CoverageOptions | None:
     told = options.get("coverage")
     return CoverageOptions.from_plain(told) if told else None
-
-
-def _findable(cls: type) -> bool:
-    found: Any = sys.modules.get(cls.__module__) if cls.__module__ != "__main__" else None
-    for part in cls.__qualname__.split("."):
-        found = getattr(found, part, None)
-    return found is cls
 
 
 def _travels(strategy: Strategy) -> bool:

@@ -2,27 +2,54 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 
 import click
 
-from swarmtest.cli.browse import faults, list_campaigns, show
-from swarmtest.cli.cc import cc
-from swarmtest.cli.compare import compare
-from swarmtest.cli.coverage import coverage, import_coverage
-from swarmtest.cli.growth import growth
-from swarmtest.cli.keep import delete, export
-from swarmtest.cli.plan import plan
-from swarmtest.cli.replay import replay
-from swarmtest.cli.report import report
-from swarmtest.cli.roles import roles
-from swarmtest.cli.run import resume, run
-from swarmtest.cli.strategies import strategies
-from swarmtest.cli.triage import triage
 from swarmtest.errors import UserError
+
+COMMANDS = {
+    "plan": "plan:plan",
+    "run": "run:run",
+    "resume": "run:resume",
+    "list": "browse:list_campaigns",
+    "show": "browse:show",
+    "faults": "browse:faults",
+    "roles": "roles:roles",
+    "triage": "triage:triage",
+    "coverage": "coverage:coverage",
+    "growth": "growth:growth",
+    "compare": "compare:compare",
+    "report": "report:report",
+    "replay": "replay:replay",
+    "export": "keep:export",
+    "import-coverage": "coverage:import_coverage",
+    "delete": "keep:delete",
+    "strategies": "strategies:strategies",
+    "cc": "cc:cc",
+}
+"""Where each command is, in the order in which help lists them; loaded when it is asked for."""
+
+
+class Commands(click.Group):
+    """Loads a command's module only when it runs: `swarmtest list` needs no templates."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of a user's day."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name; None if there is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(f"swarmtest.cli.{module}"), name)
+        return command
 
 
 @click.group(
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     invoke_without_command=True,
 )
@@ -43,29 +70,6 @@ def group(context: click.Context) -> None:
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
-
-
-for command in (
-    plan,
-    run,
-    resume,
-    list_campaigns,
-    show,
-    faults,
-    roles,
-    triage,
-    coverage,
-    compare,
-    growth,
-    report,
-    replay,
-    export,
-    import_coverage,
-    delete,
-    strategies,
-    cc,
-):
-    group.add_command(command)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import sys
 from collections.abc import Callable
@@ -10,7 +11,8 @@ from typing import Any, TypeVar
 import click
 
 from swarmtest.errors import UserError
-from swarmtest.instrument.watch import PROBES
+from swarmtest.instrument.kinds import parse_kinds
+from swarmtest.instrument.watch import PROBES, CoverageOptions
 from swarmtest.report.coverage import imported_from
 from swarmtest.store import CampaignRecord, Store, open_store
 
@@ -133,6 +135,26 @@ def parse_steps(text: str | None) -> tuple[int, int] | None:
     if not 1 <= steps[0] <= steps[1]:
         raise UserError(f"--steps needs 1 <= LOW <= HIGH, not {text!r}")
     return steps
+
+
+def parse_coverage(options: dict[str, Any]) -> CoverageOptions | None:
+    """What ``--coverage``, ``--cover`` and ``--probes`` ask for."""
+    if options["kinds"] is None:
+        if options["cover"]:
+            raise UserError("--cover goes with --coverage: say what to watch, like --coverage line")
+        return None
+    kinds = parse_kinds(options["kinds"])
+    return CoverageOptions(kinds, tuple(options["cover"]), options["probes"])
+
+
+def parse_seed(text: str) -> int:
+    """A number, or ``random``."""
+    if text == "random":
+        return secrets.randbelow(10**6)
+    try:
+        return int(text)
+    except ValueError:
+        raise UserError(f"--seed is a whole number or `random`, not {text!r}") from None
 
 
 def screen_width() -> int:

@@ -13,9 +13,7 @@ import click
 from swarmtest.campaign import Budget, Campaign, Limits, Outcome
 from swarmtest.campaign.budget import parse_seconds
 from swarmtest.campaign.worker import Job, Worker
-from swarmtest.cli.options import parse_steps
-from swarmtest.cli.run import _coverage as parse_coverage
-from swarmtest.cli.run import _seed as parse_seed
+from swarmtest.cli.options import parse_coverage, parse_seed, parse_steps
 from swarmtest.errors import UserError
 from swarmtest.report.terminal import command_text, plural
 from swarmtest.store import Store

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 import signal
 from typing import Any
 
@@ -17,6 +16,8 @@ from swarmtest.cli.options import (
     coverage_options,
     existing_store,
     latest_campaign,
+    parse_coverage,
+    parse_seed,
     parse_steps,
     refuse_imported,
     store_option,
@@ -24,8 +25,6 @@ from swarmtest.cli.options import (
     workers_option,
 )
 from swarmtest.errors import UserError
-from swarmtest.instrument.kinds import parse_kinds
-from swarmtest.instrument.watch import CoverageOptions
 from swarmtest.report.coverage import campaign_tally, coverage_lines
 from swarmtest.report.progress import JsonLines, ProgressView, view_for
 from swarmtest.report.roles import study_or_none, why_in_short
@@ -103,12 +102,12 @@ def run(path: str, **options: Any) -> int:
             reference,
             options["strategy"],
             budget,
-            _seed(options["seed"]),
+            parse_seed(options["seed"]),
             options["workers"],
             store,
             limits=Limits(parse_seconds(options["timeout"]), _memory(options["memory"])),
             keep_tests=options["keep_tests"],
-            coverage=_coverage(options),
+            coverage=parse_coverage(options),
             on_progress=view.update,
         )
         return _run(campaign, view, options)
@@ -250,24 +249,6 @@ def _budget(options: dict[str, Any]) -> Budget | None:
         saturation=options["saturation"],
     )
     return budget if budget.to_json() else None
-
-
-def _coverage(options: dict[str, Any]) -> CoverageOptions | None:
-    if options["kinds"] is None:
-        if options["cover"]:
-            raise UserError("--cover goes with --coverage: say what to watch, like --coverage line")
-        return None
-    kinds = parse_kinds(options["kinds"])
-    return CoverageOptions(kinds, tuple(options["cover"]), options["probes"])
-
-
-def _seed(text: str) -> int:
-    if text == "random":
-        return secrets.randbelow(10**6)
-    try:
-        return int(text)
-    except ValueError:
-        raise UserError(f"--seed is a whole number or `random`, not {text!r}") from None
 
 
 def _memory(text: str) -> int | str:
