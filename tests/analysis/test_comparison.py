@@ -347,7 +347,7 @@ def test_campaigns_that_differ_in_more_than_strategy_and_seed_are_refused(store,
 def test_versions_of_the_program_are_not_mixed(store):
     keep(store, sources=[Source("shop/cart.py", "x = 1\n")])
     keep(store, "coin", sources=[Source("shop/cart.py", "x = 2\n")])
-    with pytest.raises(UserError, match=r"shop/cart\.py was changed between them"):
+    with pytest.raises(UserError, match=r"shop/cart\.py was changed between campaigns 1 and 2"):
         compare_campaigns(store, [1, 2])
 
 

@@ -199,3 +199,16 @@ def test_what_cannot_be_answered_is_one_line(place, swarmtest, arguments, says):
     assert refused.returncode == 2
     assert refused.stderr.count("\n") == 1
     assert says in refused.stderr
+
+
+def test_a_machine_that_changed_between_campaigns_is_told_and_not_compared(tmp_path, swarmtest):
+    for seed, limit in enumerate((10, 8)):
+        (tmp_path / "files.py").write_text(MACHINE.replace(">= 10", f">= {limit}"))
+        arguments = ("-s", ("coin", "layered")[seed], "--seed", seed, "-n", 400, "-j", 1)
+        swarmtest("run", "files.py", *arguments, cwd=tmp_path)
+    roles = swarmtest("roles", 1, 2, cwd=tmp_path)
+    assert roles.returncode == 0
+    assert "files.py was changed between campaigns 1 and 2" in roles.stderr
+    compared = swarmtest("compare", 1, 2, cwd=tmp_path)
+    assert compared.returncode == 2
+    assert "cannot be compared: files.py was changed" in compared.stderr

@@ -11,6 +11,7 @@ from typing import Any
 
 from swarmtest.analysis.comparison import Comparison, compare
 from swarmtest.analysis.discovery import Discovery, discovery
+from swarmtest.analysis.versions import changed_between
 from swarmtest.errors import UserError, did_you_mean
 from swarmtest.store import CampaignRecord, Store
 
@@ -64,7 +65,9 @@ def check_comparable(store: Store, records: Sequence[CampaignRecord]) -> None:
     for record in records[1:]:
         _check_pair(first, record)
     _check_repeats(records)
-    _check_versions(store, records)
+    changed = changed_between(store, records)
+    if changed:
+        raise UserError(f"these campaigns cannot be compared: {changed}; {_AGAIN}")
     if len({record.strategy for record in records}) < 2:
         raise UserError(
             f"{'all campaigns are' if records[1:] else f'campaign {first.id} is'} of strategy "
@@ -123,18 +126,6 @@ def _check_repeats(records: Sequence[CampaignRecord]) -> None:
                 f"campaigns {same} and {record.id} are the same tests (strategy {record.strategy}, "
                 f"seed {record.seed}): a repeat needs a seed of its own; leave one out"
             )
-
-
-def _check_versions(store: Store, records: Sequence[CampaignRecord]) -> None:
-    versions: dict[str, tuple[str, int]] = {}
-    for record in records:
-        for source in store.sources(record.id):
-            known, campaign = versions.setdefault(source.path, (source.id, record.id))
-            if known != source.id:
-                raise UserError(
-                    f"campaigns {campaign} and {record.id} cannot be compared: {source.path} was "
-                    f"changed between them; {_AGAIN}"
-                )
 
 
 def _cut(

@@ -16,6 +16,7 @@ from swarmtest.analysis.hit_blocks import hit_blocks
 from swarmtest.analysis.intervals import normal_quantile
 from swarmtest.analysis.pairs import Pair, pairs
 from swarmtest.analysis.roles import IRRELEVANT, FeatureRole, RoleTable
+from swarmtest.analysis.versions import changed_between
 from swarmtest.errors import UserError, did_you_mean
 from swarmtest.store import Store
 from swarmtest.targets import Target
@@ -53,7 +54,10 @@ class Study:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the results should know about the data behind them."""
-        return self.chances.notes
+        records = [self.store.campaign(campaign) for campaign in self.evidence.campaigns]
+        changed = changed_between(self.store, records)
+        note = f"{changed}: a fault is taken for the same in all versions, lines are not"
+        return (*self.chances.notes, note) if changed else self.chances.notes
 
     def require_variation(self) -> None:
         """Refuse campaigns in which no feature was ever left to chance."""

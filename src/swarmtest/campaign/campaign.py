@@ -19,7 +19,7 @@ from swarmtest.campaign.inline import InlineEngine
 from swarmtest.campaign.local import LocalEngine
 from swarmtest.campaign.loop import Engine, Loop, Show
 from swarmtest.campaign.recorder import Recorder
-from swarmtest.campaign.subject_of_campaign import avoiding, placed, resolve
+from swarmtest.campaign.subject_of_campaign import avoiding, placed, resolve, version_of
 from swarmtest.campaign.worker import Job, Worker
 from swarmtest.errors import UserError
 from swarmtest.instrument.kinds import parse_kinds
@@ -245,6 +245,7 @@ class Campaign:
                 "keep_tests": self.keep_tests,
                 "coverage": self.coverage.to_plain() if self.coverage else None,
                 "python": sys.version.split()[0],
+                "machine": version_of(self.subject),
             },
             created=time.time(),
         )

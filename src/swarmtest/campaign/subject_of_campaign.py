@@ -16,6 +16,7 @@ from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.machine import Machine
 from swarmtest.subjects.machine_subject import MachineSubject
 from swarmtest.subjects.subject import Subject
+from swarmtest.targets import Source
 
 
 def resolve(
@@ -44,6 +45,15 @@ def avoiding(
         subject.space = subject.space.constrained(avoid)
         reference = reference and replace(reference, avoid=(*reference.avoid, *avoid))
     return reference, subject
+
+
+def version_of(subject: Subject) -> str:
+    """A hash of the file that the subject's machine is written in; empty where there is none."""
+    file = getattr(subject, "harness", "")
+    try:
+        return Source("", Path(file).read_text()).id if file else ""
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def placed(coverage: CoverageOptions, subject: Any) -> CoverageOptions:

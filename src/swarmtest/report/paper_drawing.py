@@ -6,6 +6,7 @@ from functools import singledispatch
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection
 from matplotlib.figure import Figure as Drawing
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, NullFormatter, PercentFormatter
@@ -162,15 +163,18 @@ def _draw_group(axes: Axes, group: HeatGroup, labels: list[str]) -> None:
     place = len(labels)
     labels.append(f"{_label(group.label)}: {group.tests:,} tests")
     axes.axhline(place - 0.5, color=_GREY, lw=0.4)
-    for column, share in enumerate(group.enabled):
-        axes.add_patch(
-            Rectangle((column - 0.4, place + 0.4 - 0.8 * share), 0.8, 0.8 * share, color=_GREY)
-        )
+    squares = [
+        Rectangle((column - 0.4, place + 0.4 - 0.8 * share), 0.8, 0.8 * share, color=_GREY)
+        for column, share in enumerate(group.enabled)
+    ]
     for row in group.rows:
-        place = len(labels)
+        squares += [_square(i, len(labels), weight) for i, weight in enumerate(row.weights)]
         labels.append(row.label + (f" ×{row.tests:,}" if row.tests > 1 else ""))
-        for column, weight in enumerate(row.weights):
-            side = 0.84 * max(weight, 0.05) ** 0.5 if weight else 0.1
-            colour = str(0.75 - 0.75 * weight) if weight else "0.7"
-            corner = (column - side / 2, place - side / 2)
-            axes.add_patch(Rectangle(corner, side, side, color=colour, lw=0))
+    axes.add_collection(PatchCollection(squares, match_original=True))
+
+
+def _square(x: float, y: float, weight: float) -> Rectangle:
+    """The larger and darker, the larger the weight; a dot for what is left out."""
+    side = 0.84 * max(weight, 0.05) ** 0.5 if weight else 0.1
+    colour = str(0.75 - 0.75 * weight) if weight else "0.7"
+    return Rectangle((x - side / 2, y - side / 2), side, side, color=colour, lw=0)

@@ -63,6 +63,8 @@ def write_figure(figure: Figure, directory: Path) -> list[Path]:
     written = [_write_csv(directory / f"{figure.name}.csv", figure.to_csv())]
     with _style():
         drawing = draw(figure)
+        drawing.draw_without_rendering()
+        drawing.set_layout_engine("none")  # it is laid out now, and need not be for every format
         for ending in FORMATS:
             place = directory / f"{figure.name}.{ending}"
             metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(ending)
