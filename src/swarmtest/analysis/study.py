@@ -101,17 +101,12 @@ class Study:
         hit has no roles; the error names the nearest names that were.
         """
         kind, _, name = text.partition(":")
+        named = [target for target in self.targets.values() if text in (str(target), target.name)]
+        exact = [target for target in named if str(target) == text]
+        lines = [target for target in named if target.kind == "line"]
         short = name if kind == "fault" else text
-        found = [fault for fault in self.faults if fault.name.startswith(short)]
-        if kind == "fault" and not name:
-            found = list(self.faults)
-        if not found:
-            found = [
-                target for target in self.targets.values() if text in (str(target), target.name)
-            ]
-            exact = [target for target in found if str(target) == text]
-            lines = [target for target in found if target.kind == "line"]
-            found = exact or lines or found
+        faults = [fault for fault in self.faults if fault.name.startswith(short)]
+        found = exact or lines or named or faults
         if len(found) == 1:
             return found[0]
         if found:

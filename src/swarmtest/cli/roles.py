@@ -53,8 +53,6 @@ def roles(what: tuple[str, ...], store: str | None, confidence: float, **options
     opened = existing_store(store)
     campaigns = [int(word) for word in what if word.isdigit()]
     study = Study(opened, campaigns or [latest_campaign(opened, None)], confidence)
-    for note in study.notes:
-        click.echo(f"note: {note}", err=True)
     named = [study.find(word) for word in what if not word.isdigit()]
     if options["kind"] or options["summary"] or options["output"]:
         study.require_variation()
@@ -63,6 +61,8 @@ def roles(what: tuple[str, ...], store: str | None, confidence: float, **options
         _tell_kind(study, options)
     else:
         _tell_targets(study, named, options)
+    for note in study.notes:
+        click.echo(f"note: {note}", err=True)
 
 
 def _tell_targets(study: Study, named: list[Target], options: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const MANY_ROWS = 15;
+  const MANY_ROWS = 10;
   document.documentElement.classList.add("js");
 
   function make(tag, attributes = {}, ...inside) {
