@@ -166,10 +166,10 @@ def _above(differences: Array, count: int) -> float:
 def measured(
     studies: Sequence[Study],
     irrelevant: Sequence[int],
-    true: dict[int, int] | None = None,
+    true: Sequence[dict[int, int]] = (),
     tables: Sequence[RoleTable] | None = None,
 ) -> Rates:
-    """`true`: feature to code of its role (1: trigger, 2: suppressor)."""
+    """`true`: for each target, features and codes of their roles (1: trigger, 2: suppressor)."""
     rows = []
     for table in tables or [study.table("event") for study in studies]:
         codes, listed = table.codes, table.discoveries()
@@ -180,7 +180,11 @@ def measured(
         levels = [claim_level(float(n), round(float(b), 3)) for n, b in cells if n >= 1]
         false = int((listed[:, irrelevant] > 0).sum())
         every = int((listed > 0).sum())
-        right = [(listed[:, f] == code).mean() for f, code in (true or {}).items()]
+        right = [
+            listed[row, feature] == code
+            for row, target in enumerate(table.targets)
+            for feature, code in (true[int(target.name)] if true else {}).items()
+        ]
         rows.append(
             (
                 wrong.mean(),

@@ -61,7 +61,7 @@ def deep_stack(weights, seed):
     return counted(chosen, np.full(len(chosen), 60)), highest >= 8
 
 
-def amounts_of(strategy: str, play, seed: int, tests: int = 800) -> list[Amount]:
+def amounts_of(strategy: str, play, seed: int, tests: int = 500) -> list[Amount]:
     space = space_of(COUNT)
     used, hit = play(weights_of(propose(strategy, space, tests, seed), space), seed)
     store = open_store(":memory:")
@@ -95,7 +95,7 @@ PLAYS = {
 }
 
 
-@pytest.mark.parametrize("strategy", ["default", "coin", "activation:renormalise=yes", "layered"])
+@pytest.mark.parametrize("strategy", ["default", "coin", "layered"])
 @pytest.mark.parametrize("play", PLAYS.values(), ids=PLAYS)
 def test_steps_that_do_nothing_get_no_role_from_those_that_do(strategy, play):
     """Shares add up to one, and the last step of a failing test is always the failing one."""
@@ -117,7 +117,7 @@ def test_what_has_nothing_to_do_with_features_has_no_amounts(strategy, play):
 @pytest.mark.parametrize("strategy", ["default", "activation:renormalise=yes", "layered"])
 @pytest.mark.parametrize("play", PLAYS.values(), ids=PLAYS)
 def test_more_of_the_step_that_hits_is_a_trigger(strategy, play):
-    found = [amounts_of(strategy, play, seed)[0] for seed in range(3)]
+    found = [amounts_of(strategy, play, seed, 1000)[0] for seed in range(2)]
     assert all(amount.role == "trigger" and amount.is_discovery() for amount in found)
 
 

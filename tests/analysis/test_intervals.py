@@ -31,7 +31,7 @@ rates = st.floats(0.001, 0.999)
 
 
 @given(counts, confidences)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_wilsons_interval_is_that_of_statsmodels(pair, confidence):
     hits, n = pair
     expected = proportion_confint(hits, n, alpha=1 - confidence, method="wilson")
@@ -39,7 +39,7 @@ def test_wilsons_interval_is_that_of_statsmodels(pair, confidence):
 
 
 @given(counts, confidences)
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_wilsons_interval_lies_in_the_unit_and_holds_the_share(pair, confidence):
     hits, n = pair
     low, high = wilson_interval(hits, n, confidence)
@@ -47,7 +47,7 @@ def test_wilsons_interval_lies_in_the_unit_and_holds_the_share(pair, confidence)
 
 
 @given(counts)
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_misses_have_the_mirrored_interval_of_hits(pair):
     hits, n = pair
     low, high = wilson_interval(hits, n)
@@ -80,7 +80,7 @@ def test_four_hits_show_a_role_at_a_base_rate_of_a_half_as_the_paper_says():
 
 
 @given(st.floats(0.02, 0.98), confidences)
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_the_hits_needed_are_the_fewest_at_which_all_and_none_stand_out(base, confidence):
     needed = hits_needed(base, confidence)
 
@@ -99,13 +99,13 @@ def test_a_feature_without_variation_needs_no_number_of_hits(base):
 
 
 @given(st.floats(0, 1), st.floats(1e-3, 1e6), st.floats(1e-3, 1e6))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_the_incomplete_beta_function_is_that_of_scipy(x, a, b):
     assert float(beta_cdf(x, a, b)) == pytest.approx(special.betainc(a, b, x), rel=1e-6, abs=1e-9)
 
 
 @given(counts, rates)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_p_is_twice_the_smaller_tail_of_scipys_binomial(pair, base):
     hits, n = pair
     tail = min(stats.binom.sf(hits - 1, n, base), stats.binom.cdf(hits, n, base))
@@ -115,7 +115,7 @@ def test_p_is_twice_the_smaller_tail_of_scipys_binomial(pair, base):
 
 
 @given(st.integers(1, 400), rates)
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_under_chance_alone_small_p_values_are_no_more_frequent_than_they_say(n, base):
     hits = np.arange(n + 1)
     p, mass = binomial_p_value(hits, n, base), stats.binom.pmf(hits, n, base)
@@ -145,7 +145,7 @@ def test_p_values_of_broken_counts_lie_between_those_of_whole_ones():
 
 
 @given(st.floats(-30, 30))
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_normal_p_values_are_those_of_scipy(z):
     assert float(normal_p_value(z)) == pytest.approx(2 * stats.norm.sf(abs(z)), rel=1e-9)
 
@@ -156,28 +156,28 @@ def test_normal_quantiles_are_those_of_scipy(confidence):
 
 
 @given(st.floats(-50, 50), st.floats(1, 1e5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_students_p_values_are_those_of_scipy(t, freedom):
     expected = 2 * stats.t.sf(abs(t), freedom)
     assert float(student_p_value(t, freedom)) == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
 @given(st.sampled_from([0.5, 0.8, 0.95, 0.99]), st.floats(1, 1e5))
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_students_quantiles_are_those_of_scipy(confidence, freedom):
     expected = stats.t.ppf(0.5 + confidence / 2, freedom)
     assert student_quantile(confidence, freedom) == pytest.approx(expected, rel=1e-6)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_adjusted_p_values_are_those_of_statsmodels(p_values):
     expected = multipletests(p_values, method="fdr_bh")[1]
     assert benjamini_hochberg(p_values) == pytest.approx(expected)
 
 
 @given(st.lists(st.floats(0, 0.04), min_size=1, max_size=20), st.integers(0, 50))
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_comparisons_that_are_not_given_count_as_if_they_were_large(small, more):
     everything = benjamini_hochberg([*small, *[1.0] * more])[: len(small)]
     assert benjamini_hochberg(small, len(small) + more) == pytest.approx(everything)

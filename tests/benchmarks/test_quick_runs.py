@@ -79,3 +79,13 @@ def test_covering_arrays_are_covering_and_small() -> None:
     assert figures["worst_vs_best_known"] <= 1.25
     assert figures["worst_vs_nist"] <= 1.0
     assert figures["rows_23_5"] <= 136
+
+
+def test_roles_are_counted_fast_and_wrong_ones_are_rare() -> None:
+    figures = figures_of("roles.py")
+    assert figures["same_results"]
+    assert figures["vs_statsmodels"] >= 10
+    # About 4,000 cells, of which the correction lets far fewer than one in twenty through.
+    assert figures["wrong_role_rate"] < 0.02
+    assert figures["wrong_role_rate_raw"] < 0.1
+    assert figures["found_rate_trigger_coin_1000"] > 0.5

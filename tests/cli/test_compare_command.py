@@ -149,7 +149,7 @@ def test_confidence_can_be_chosen(place, swarmtest):
 
 def test_it_is_told_when_a_change_of_the_program_would_go_unnoticed(place, swarmtest):
     out = swarmtest("compare", "1-4", cwd=place).stdout
-    assert "not known whether the program was the same" in out
+    assert "only the machine is known to have been the same" in out
 
 
 # Refusals

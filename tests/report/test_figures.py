@@ -6,6 +6,7 @@ import csv
 import io
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -186,13 +187,14 @@ def test_figures_for_a_paper_fit_a_column_and_come_with_their_data(
     page: Page, tmp_path: Path
 ) -> None:
     image = pytest.importorskip("matplotlib.image")
+    page = replace(page, faults=page.faults[:1], curves=page.curves[-1:])
     written = {path.name for path in write_figures(page, tmp_path)}
     assert written == {path.name for path in tmp_path.iterdir()}
     intervals = next(name for name in written if name.startswith("intervals") and ".png" in name)
     for name in (intervals, "discovery-line-by-tests.png", "roles-line.png"):
         pixels = image.imread(tmp_path / name)
         assert 850 < pixels.shape[1] < 1010, (name, pixels.shape)  # 3.33 inches at 300 dpi
-        assert len(np.unique(pixels.reshape(-1, pixels.shape[2]), axis=0)) > 20
+        assert len(np.unique(pixels[:, :, :3].sum(axis=2))) > 20
     for name in written:
         stem, _, ending = name.rpartition(".")
         if ending != "csv":

@@ -43,7 +43,7 @@ def cooccurrence(targets: Words, features: Words) -> Counts:
     >>> cooccurrence(packed(np.array([[1], [1]], bool)), packed(np.array([[1, 0], [1, 1]], bool)))
     array([[2, 1]])
     """
-    distinct, place = _distinct(targets)
+    distinct, place = distinct_columns(targets)
     counts = np.empty((len(distinct), len(features)), np.int64)
     compiled = None
     if len(distinct) * features.size >= _WORTH_COMPILING:
@@ -52,7 +52,7 @@ def cooccurrence(targets: Words, features: Words) -> Counts:
     return counts[place]
 
 
-def _distinct(columns: Words) -> tuple[Words, npt.NDArray[np.intp]]:
+def distinct_columns(columns: Words) -> tuple[Words, npt.NDArray[np.intp]]:
     """Columns without repetition, and where each one's like is."""
     first: dict[bytes, int] = {}
     place = np.array([first.setdefault(c.tobytes(), len(first)) for c in columns], np.intp)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.analysis.chances import Chances
-from swarmtest.analysis.cooccurrence import Words, cooccurrence, packed
+from swarmtest.analysis.cooccurrence import Words, cooccurrence, distinct_columns, packed
 from swarmtest.analysis.evidence import Bools, Evidence
 from swarmtest.analysis.hit_blocks import HitBlock, hit_blocks
 from swarmtest.analysis.intervals import Floats
@@ -178,13 +178,14 @@ def _columns(evidence: Evidence, chances: Chances) -> _Columns:
 
 def _summed(hits: Words, means: npt.NDArray[np.float32]) -> Floats:
     """Targets by features: the sum of chances over the tests that hit."""
-    sums = np.zeros((len(hits), means.shape[1]))
+    distinct, place = distinct_columns(hits)
+    sums = np.zeros((len(distinct), means.shape[1]))
     for start in range(0, len(means), _ROWS):
-        words = np.ascontiguousarray(hits[:, start // 64 : (start + _ROWS) // 64])
+        words = np.ascontiguousarray(distinct[:, start // 64 : (start + _ROWS) // 64])
         part = means[start : start + _ROWS]
         dense = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little", count=len(part))
         sums += dense.astype(np.float32) @ part
-    return sums
+    return sums[place]
 
 
 def _groups(clusters: npt.NDArray[np.int32], told: Bools) -> Bools:

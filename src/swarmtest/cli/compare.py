@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from click.core import ParameterSource
 from swarmtest.analysis.comparable import compare_campaigns
 from swarmtest.analysis.intervals import normal_quantile
 from swarmtest.cli.options import (
+    campaign_numbers,
     confidence_option,
     coverage_options,
     existing_store,
@@ -88,7 +88,7 @@ def compare(context: click.Context, /, arguments: tuple[str, ...], **options: An
     swarmtest compare 1-20         from 1 to 20
     """
     normal_quantile(options["confidence"])  # refuses what is no confidence before anything runs
-    numbers = [_campaign_numbers(argument) for argument in arguments]
+    numbers = [campaign_numbers(argument) for argument in arguments]
     if not arguments:
         raise UserError("say what to compare: a PATH to run, or the numbers of campaigns")
     if all(numbers):
@@ -106,8 +106,8 @@ def _compare_stored(campaigns: Sequence[int], options: dict[str, Any]) -> int:
         notes = []
         if not any(store.sources(store.campaign(number).id) for number in campaigns):
             notes = [
-                "no campaign watched code (--coverage), so it is not known whether the program was "
-                "the same in all of them"
+                "no campaign watched code (--coverage), so only the machine is known to have been "
+                "the same in all of them, not the program"
             ]
         _show(store, campaigns, options, notes)
     return 0
@@ -137,17 +137,6 @@ def _show(
         click.echo(json.dumps({"event": "comparison"} | found.to_json()))
     else:
         click.echo(comparison_text(found))
-
-
-def _campaign_numbers(argument: str) -> list[int]:
-    """The campaigns of ``7`` or ``3-9``; none if that is not what it is."""
-    found = re.fullmatch(r"(\d+)(?:-(\d+))?", argument)
-    if not found:
-        return []
-    low, high = int(found[1]), int(found[2] or found[1])
-    if high < low or high - low > 10_000:
-        raise UserError(f"{argument}: a range of campaigns goes from low to high, like 3-9")
-    return [*range(low, high + 1)]
 
 
 def _refuse_run_options(context: click.Context) -> None:

@@ -9,7 +9,7 @@ import click
 
 from swarmtest.analysis.growth import growth as growth_of
 from swarmtest.analysis.verdict import verdict as verdict_on
-from swarmtest.cli.options import existing_store, latest_campaign, store_option
+from swarmtest.cli.options import campaigns_argument, existing_store, latest_campaign, store_option
 from swarmtest.errors import UserError
 from swarmtest.report.growth import growth_text
 from swarmtest.report.terminal import command_text
@@ -17,11 +17,11 @@ from swarmtest.strategies.strategy import LearningStrategy, parse_strategy
 
 
 @click.command()
-@click.argument("campaigns", type=int, nargs=-1, metavar="[CAMPAIGN]...")
+@campaigns_argument
 @click.option("--kind", default="", metavar="KIND", help="Only this: fault, line, branch, ...")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @store_option
-def growth(campaigns: tuple[int, ...], kind: str, as_json: bool, store: str | None) -> None:
+def growth(campaigns: list[int], kind: str, as_json: bool, store: str | None) -> None:
     """Are tests still finding new things: stop, go on, or change the configuration?
 
     What was found test by test, what as many tests again would find (Good-Turing, Chao), and one
@@ -34,7 +34,7 @@ def growth(campaigns: tuple[int, ...], kind: str, as_json: bool, store: str | No
     swarmtest growth 3 4 5           three campaigns as one
     """
     opened = existing_store(store)
-    numbers = campaigns or (latest_campaign(opened, None),)
+    numbers = campaigns or [latest_campaign(opened, None)]
     found = growth_of(opened, numbers, kind)
     verdict = verdict_on(found)
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import shutil
 import sys
@@ -27,6 +28,33 @@ def store_option(command: Command) -> Command:
         envvar="SWARMTEST_STORE",
         help="Where campaigns are kept.  [default: .swarmtest/swarmtest.db]",
     )(command)
+
+
+def campaign_numbers(word: str) -> list[int]:
+    """The campaigns of ``7`` or ``3-9``; none if that is not what it is.
+
+    >>> campaign_numbers("3-5"), campaign_numbers("stack.py")
+    ([3, 4, 5], [])
+    """
+    found = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", word)
+    if not found:
+        return []
+    low, high = int(found[1]), int(found[2] or found[1])
+    if not low <= high <= low + 10_000:
+        raise UserError(f"{word}: a range of campaigns goes from low to high, like 3-9")
+    return [*range(low, high + 1)]
+
+
+def campaigns_argument(command: Command) -> Command:
+    """``[CAMPAIGN]...``: numbers, and ranges like ``3-9``."""
+
+    def numbers(context: click.Context, parameter: object, words: tuple[str, ...]) -> list[int]:
+        for word in words:
+            if not campaign_numbers(word):
+                raise UserError(f"{word!r}: name campaigns by their numbers, like 7, or 3-9")
+        return [number for word in words for number in campaign_numbers(word)]
+
+    return click.argument("campaigns", nargs=-1, metavar="[CAMPAIGN]...", callback=numbers)(command)
 
 
 def confidence_option(command: Command) -> Command:

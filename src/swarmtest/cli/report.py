@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
-from swarmtest.cli.options import confidence_option, existing_store, latest_campaign, store_option
+from swarmtest.cli.options import (
+    campaigns_argument,
+    confidence_option,
+    existing_store,
+    latest_campaign,
+    store_option,
+)
 from swarmtest.errors import UserError
+from swarmtest.report.html import report_html
+from swarmtest.report.page import make_page
+from swarmtest.report.paper_figures import require_matplotlib, write_figures
 from swarmtest.report.terminal import plural
 
 
 @click.command()
-@click.argument("campaigns", nargs=-1, metavar="[CAMPAIGN]...")
+@campaigns_argument
 @click.option(
     "-o",
     "--output",
@@ -35,7 +43,7 @@ from swarmtest.report.terminal import plural
 @confidence_option
 @store_option
 def report(
-    campaigns: tuple[str, ...],
+    campaigns: list[int],
     output: Path,
     figures: Path | None,
     title: str,
@@ -52,31 +60,16 @@ def report(
     swarmtest report 1 4-9 -o stack.html     seven campaigns, compared where strategies differ
     swarmtest report 1 --figures figures/    also PDF, PNG, SVG and CSV for a paper
     """
-    # Templates and statistics take longer to import than most commands take to run.
-    from swarmtest.report.html import report_html
-    from swarmtest.report.page import make_page
-    from swarmtest.report.paper_figures import require_matplotlib, write_figures
-
-    named = [number for word in campaigns for number in _numbers(word)]
     _check_writable(output)
     if figures is not None:
         require_matplotlib()
         _make_directory(figures)
     with existing_store(store) as opened:
-        page = make_page(opened, named or [latest_campaign(opened, None)], confidence, title)
+        page = make_page(opened, campaigns or [latest_campaign(opened, None)], confidence, title)
         _write(output, report_html(page))
         _say(output)
         if figures is not None:
             _say_figures(figures, write_figures(page, figures))
-
-
-def _numbers(word: str) -> range:
-    """The campaigns of ``7`` or ``3-9``."""
-    found = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", word)
-    numbers = range(int(found[1]), int(found[2] or found[1]) + 1) if found else range(0)
-    if not 0 < len(numbers) <= 10_000:
-        raise UserError(f"{word!r}: name campaigns by their numbers, like 7, or 3-9 for several")
-    return numbers
 
 
 def _check_writable(output: Path) -> None:

@@ -11,7 +11,13 @@ import click
 
 from swarmtest.analysis.roles import RoleTable, feature_shares
 from swarmtest.analysis.study import Study
-from swarmtest.cli.options import confidence_option, existing_store, latest_campaign, store_option
+from swarmtest.cli.options import (
+    campaign_numbers,
+    confidence_option,
+    existing_store,
+    latest_campaign,
+    store_option,
+)
 from swarmtest.errors import UserError, did_you_mean
 from swarmtest.report.roles import share_table, study_lines, table_rows
 from swarmtest.report.terminal import plural, table
@@ -51,9 +57,9 @@ def roles(what: tuple[str, ...], store: str | None, confidence: float, **options
     above the share that chance alone gives, and a suppressor if it lies below.
     """
     opened = existing_store(store)
-    campaigns = [int(word) for word in what if word.isdigit()]
+    campaigns = [number for word in what for number in campaign_numbers(word)]
     study = Study(opened, campaigns or [latest_campaign(opened, None)], confidence)
-    named = [study.find(word) for word in what if not word.isdigit()]
+    named = [study.find(word) for word in what if not campaign_numbers(word)]
     if options["kind"] or options["summary"] or options["output"]:
         study.require_variation()
         if named:

@@ -9,6 +9,7 @@ import click
 from swarmtest.analysis.study import Study
 from swarmtest.analysis.triage import triage as triaged
 from swarmtest.cli.options import (
+    campaigns_argument,
     confidence_option,
     existing_store,
     latest_campaign,
@@ -20,11 +21,11 @@ from swarmtest.report.triage import triage_lines
 
 
 @click.command()
-@click.argument("campaigns", nargs=-1, type=int, metavar="[CAMPAIGN]...")
+@campaigns_argument
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @confidence_option
 @store_option
-def triage(campaigns: tuple[int, ...], as_json: bool, confidence: float, store: str | None) -> None:
+def triage(campaigns: list[int], as_json: bool, confidence: float, store: str | None) -> None:
     """Order the faults, and tell which may be one bug, or two.
 
     CAMPAIGN is a number, the newest one if left out; several of the same subject are taken

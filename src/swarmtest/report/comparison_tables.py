@@ -49,7 +49,7 @@ def _cut(cut: Cut, comparison: Comparison) -> Table:
             "A12",
             "p",
             "q",
-            "shown",
+            "result",
         ),
         tuple(rows),
         f"All strategies together: {together}. {effort}.",
@@ -81,7 +81,7 @@ def _shown(difference: Difference, allowed: float) -> str:
     if difference.q is None:
         return "too few runs"
     if difference.q > allowed:
-        return "no difference"
+        return "no difference shown"
     return "more" if difference.more.value > 0 else "fewer"
 
 

@@ -84,18 +84,16 @@ def _files(study: Study) -> list[_File]:
         record = study.store.campaign(campaign)
         kinds = (record.options.get("coverage") or {}).get("kinds", ["line"])
         outside = frozenset(unpack_hits(record.outside)) if record.outside else frozenset()
-        watched = study.store.watched_targets(campaign)
+        watched: dict[str, dict[int, Target]] = {}
+        for id, target in study.store.watched_targets(campaign).items():
+            if target.kind in kinds:
+                watched.setdefault(target.source, {})[id] = target
         for source in study.store.sources(campaign):
-            own = {
-                id: target
-                for id, target in watched.items()
-                if target.source == source.id and target.kind in kinds
-            }
             before = files.get(source.id, _File(source, (), {}, frozenset()))
             files[source.id] = _File(
                 source,
                 (*before.campaigns, campaign),
-                before.targets | own,
+                before.targets | watched.get(source.id, {}),
                 before.outside | outside,
             )
     return sorted(files.values(), key=lambda file: (file.source.path, file.campaigns))

@@ -71,6 +71,8 @@ class Page:
     command: str
     """Makes this report again."""
     made: str
+    notes: tuple[str, ...]
+    """What a reader should know about the data."""
     outlooks: tuple[Outlook, ...]
     growth: Table
     no_variation: str
@@ -134,6 +136,7 @@ def make_page(
         runs=tuple(filter(None, map(run_command, records))),
         command=command_text(f"report {named}{confidence_words(confidence)}", store.url),
         made=_made(),
+        notes=study.notes,
         outlooks=tuple(outlooks),
         growth=growth_table([outlook.growth for outlook in outlooks if outlook.growth]),
         no_variation=no_variation,

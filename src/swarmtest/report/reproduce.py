@@ -36,7 +36,10 @@ def run_command(record: CampaignRecord) -> str:
     seconds = options.get("seconds") or _USUAL_TIMEOUT
     if seconds != _USUAL_TIMEOUT:
         words.append(f"--timeout {seconds:g}s")
-    return " ".join(["swarmtest run", *words, *_coverage_words(options.get("coverage") or {})])
+    words += _coverage_words(options.get("coverage") or {})
+    if subject.get("avoid"):
+        words.append(" # and --avoid with the faults that it avoided")
+    return " ".join(["swarmtest run", *words])
 
 
 def _subject_words(subject: dict[str, Any]) -> list[str]:
