@@ -70,7 +70,7 @@ def amounts_of(strategy: str, play, seed: int, tests: int = 500) -> list[Amount]
     return study.amounts(study.find("event:0"))
 
 
-def claimed(strategy: str, play, irrelevant: Sequence[int], seeds: int = 12):
+def claimed(strategy: str, play, irrelevant: Sequence[int], seeds: int = 10):
     """Per seed: the share of irrelevant features with a role, and with one after correction."""
     rows = []
     for seed in range(seeds):

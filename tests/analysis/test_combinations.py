@@ -265,7 +265,8 @@ def test_simulated_covering_times_agree_with_the_bounds() -> None:
 
 def test_all_subsets_in_turn_have_every_combination_in_the_end() -> None:
     first = first_with(planner("complete", 4)._ask(), on=0b1111, off=0, n=20)
-    assert {*first.times} == {15}
+    (time,) = {*first.times}
+    assert 1 <= time <= 15
     assert len(first.times) == first.campaigns
 
 

@@ -53,6 +53,16 @@ def test_intervals_hold_the_true_fraction_as_often_as_they_say(strategy):
     assert np.mean(held) > 0.95 - SIGMAS * math.sqrt(0.95 * 0.05 / seeds)
 
 
+def test_intervals_know_that_tests_of_a_fixed_swarm_share_their_configurations():
+    seeds = 40
+    held = [
+        effect.low <= 0.15 <= effect.high
+        for seed in range(seeds)
+        if (effect := effects_of(["coin:n=20"], 300 + seed, 1000)[5].with_it)
+    ]
+    assert np.mean(held) > 0.95 - SIGMAS * math.sqrt(0.95 * 0.05 / seeds)
+
+
 def test_a_feature_that_is_always_in_has_no_fractions():
     effect = effects_of(["default"], 1)[0]
     assert effect.with_it is None

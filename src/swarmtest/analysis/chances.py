@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.estimated_odds import estimated_odds
+from swarmtest.analysis.estimated_odds import estimated_odds, part_of
 from swarmtest.analysis.evidence import Bools, Evidence
 from swarmtest.space import Space
 
@@ -70,7 +70,7 @@ def chances(evidence: Evidence) -> Chances:
             values[rows] = estimated_odds(evidence, rows, space, every)
             notes.append(
                 f"campaign {campaign}: its strategy logs no odds; base rates are estimated from "
-                "the tests themselves"
+                "the tests, which is right unless it draws features together for hidden reasons"
             )
             continue
         if silent.any():
@@ -84,23 +84,33 @@ def chances(evidence: Evidence) -> Chances:
             told = rows[~silent]
             values[np.ix_(told, tied)] = estimated_odds(evidence, told, space, tied)
     values[(values <= 0) | (values >= 1)] = np.nan
-    values[_beyond_the_fewest(evidence.clusters)] = np.nan
+    values[_beyond_the_fewest(evidence)] = np.nan
     return Chances(values, tuple(notes))
 
 
-def _beyond_the_fewest(clusters: npt.NDArray[np.int32]) -> Bools:
+def _beyond_the_fewest(evidence: Evidence) -> Bools:
     """Tests of a configuration beyond those that each of its fixed swarm had.
 
     With ``by=time`` slow configurations have fewer tests, so a feature that only makes tests slow
     would look like a suppressor of everything.
     """
-    beyond = np.zeros(len(clusters), bool)
+    clusters = evidence.clusters
+    beyond = np.zeros(evidence.n, bool)
     rows = np.flatnonzero(clusters >= 0)
-    if len(rows):
-        tests = np.bincount(clusters[rows])
-        order = rows[np.argsort(clusters[rows], kind="stable")]
-        place = np.arange(len(order)) - np.repeat(np.cumsum(tests) - tests, tests)
-        beyond[order] = place >= max(int(tests.min()), _FEWEST)
+    if not len(rows):
+        return beyond
+    part = np.array([part_of(origin) for origin in evidence.origins])[evidence.origin[rows]]
+    swarm = np.unique(
+        [f"{c} {p}" for c, p in zip(evidence.campaign[rows], part, strict=True)],
+        return_inverse=True,
+    )[1]
+    tests = np.bincount(clusters[rows])
+    fewest = np.full(swarm.max() + 1, np.iinfo(np.int64).max)
+    np.minimum.at(fewest, swarm, tests[clusters[rows]])
+    order = np.argsort(clusters[rows], kind="stable")
+    place = np.empty(len(rows), np.int64)
+    place[order] = np.arange(len(rows)) - np.repeat(np.cumsum(tests) - tests, tests)
+    beyond[rows] = place >= np.maximum(fewest[swarm], _FEWEST)
     return beyond
 
 

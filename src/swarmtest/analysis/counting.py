@@ -35,11 +35,7 @@ _BY_CHANCE = 0.01
 
 @dataclass(frozen=True)
 class _Columns:
-    """What hits are counted against: columns of tests, each once.
-
-    `weights` by columns: how much a hit with this bit adds to the feature's expected share. Bits
-    are enough when a feature has few different chances; otherwise `means` holds the chances.
-    """
+    """What hits are counted against: columns of tests, each once, and which feature has which."""
 
     bits: Bools
     containing: list[int]
@@ -47,7 +43,11 @@ class _Columns:
     alone: list[int]
     alone_chance: Floats
     expected: list[list[tuple[int, float]]]
+    """For each feature, the columns of tests with the same chance, and that chance."""
     means: npt.NDArray[np.float32] | None
+    """Tests by features: the chances, where there are too many different ones for columns."""
+    groups: Bools
+    """A column for each group of tests that share a configuration, and one for all that tell."""
 
 
 def role_table(
@@ -80,36 +80,20 @@ def _counted(
     confidence: float,
 ) -> RoleTable:
     columns = _columns(evidence, chances)
-    told: Bools = np.asarray(chances.informative.any(axis=1))
-    shape = len(targets), len(evidence.features)
     counts = np.zeros((len(targets), columns.bits.shape[1]), np.int64)
-    sums = np.zeros(shape)
+    sums = np.zeros((len(targets), len(evidence.features)))
     hits = np.zeros(len(targets), np.int64)
-    shared = evidence.clusters.max(initial=-1) >= 0
-    groups = _groups(evidence.clusters, told) if shared else np.zeros((evidence.n, 0), bool)
-    together = np.zeros((len(targets), groups.shape[1]), np.int64)
+    together = np.zeros((len(targets), columns.groups.shape[1]), np.int64)
     for block in blocks:
         tests = slice(block.start, block.stop)
         counts += cooccurrence(block.columns, packed(columns.bits[tests]))
         hits += np.bitwise_count(block.columns).sum(axis=1, dtype=np.int64)
         if columns.means is not None:
             sums += _summed(block.columns, columns.means[tests])
-        if together.shape[1]:
-            together += cooccurrence(block.columns, packed(groups[tests]))
-    informative = counts[:, columns.informative].astype(float)
-    containing = counts[:, columns.containing].astype(float)
-    if columns.means is None:
-        for feature, parts in enumerate(columns.expected):
-            for column, chance in parts:
-                sums[:, feature] += chance * counts[:, column]
-    alone = _needed_alone(counts[:, columns.alone], columns.bits[:, columns.alone].sum(axis=0))
-    sums += alone * columns.alone_chance
-    informative += alone
-    containing += alone
-    with np.errstate(invalid="ignore"):
-        base = sums / informative
-    weight = 1 / _design_effect(together)[:, None] if shared else np.ones((len(targets), 1))
-    weight = weight / evidence.same_seed
+        if together.size:
+            together += cooccurrence(block.columns, packed(columns.groups[tests]))
+    informative, containing, base = _shares(columns, counts, sums)
+    weight = 1 / (_design_effect(together) * evidence.same_seed)[:, None]
     return RoleTable(
         tuple(targets),
         evidence.features,
@@ -119,6 +103,23 @@ def _counted(
         base,
         confidence,
     )
+
+
+def _shares(
+    columns: _Columns, counts: npt.NDArray[np.int64], sums: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Hits that tell, those of them that contain the feature, and the share chance would give."""
+    informative = counts[:, columns.informative].astype(float)
+    containing = counts[:, columns.containing].astype(float)
+    for feature, parts in enumerate(columns.expected):
+        for column, chance in parts:
+            sums[:, feature] += chance * counts[:, column]
+    alone = _needed_alone(counts[:, columns.alone], columns.bits[:, columns.alone].sum(axis=0))
+    informative += alone
+    containing += alone
+    with np.errstate(invalid="ignore"):
+        base = (sums + alone * columns.alone_chance) / informative
+    return informative, containing, base
 
 
 def _needed_alone(
@@ -146,8 +147,8 @@ def _columns(evidence: Evidence, chances: Chances) -> _Columns:
             bits.append(column)
         return number
 
-    containing, informative, lonely, expected = [], [], [], []
-    few = True
+    containing, informative, lonely = [], [], []
+    expected: list[list[tuple[int, float]]] = []
     told = chances.informative
     single = evidence.enabled & (evidence.enabled.sum(axis=1) == 1)[:, None] & told
     with_others = told & ~single
@@ -160,19 +161,17 @@ def _columns(evidence: Evidence, chances: Chances) -> _Columns:
         if len(different) <= _FEW:
             same = [(chances.values[:, i] == chance) & with_others[:, i] for chance in different]
             expected.append([(place(c), float(v)) for c, v in zip(same, different, strict=True)])
-        else:
-            few = False
-    alone_chance = np.where(single, chances.values, 0).sum(axis=0) / np.maximum(
-        single.sum(axis=0), 1
-    )
+    few = len(expected) == len(evidence.features)
+    tests_alone = np.maximum(single.sum(axis=0), 1)
     return _Columns(
-        np.stack(bits, axis=1),
-        containing,
-        informative,
-        lonely,
-        alone_chance,
-        expected,
-        None if few else means,
+        bits=np.stack(bits, axis=1),
+        containing=containing,
+        informative=informative,
+        alone=lonely,
+        alone_chance=np.where(single, chances.values, 0).sum(axis=0) / tests_alone,
+        expected=expected if few else [],
+        means=None if few else means,
+        groups=_groups(evidence.clusters, np.asarray(told.any(axis=1))),
     )
 
 
@@ -190,6 +189,8 @@ def _summed(hits: Words, means: npt.NDArray[np.float32]) -> Floats:
 
 def _groups(clusters: npt.NDArray[np.int32], told: Bools) -> Bools:
     """Which tests belong to each group that shares a configuration, and which say anything."""
+    if clusters.max(initial=-1) < 0:
+        return np.zeros((len(clusters), 0), bool)
     member = clusters[:, None] == np.arange(int(clusters.max()) + 1)
     return np.column_stack([member, np.ones(len(member), bool)]) & told[:, None]
 
@@ -201,6 +202,8 @@ def _design_effect(together: npt.NDArray[np.int64]) -> Floats:
 
     Kish's design effect: groups of m_c hits weigh as much as (sum m_c)^2 / sum m_c^2 single ones.
     """
+    if not together.shape[1]:
+        return np.ones(len(together))
     groups, hits = together[:, :-1], together[:, -1]
     alone = hits - groups.sum(axis=1)
     squares = alone + (groups.astype(float) ** 2).sum(axis=1)

@@ -14,7 +14,7 @@ import numpy as np
 
 from swarmtest.analysis.chances import Chances
 from swarmtest.analysis.evidence import Bools, Evidence
-from swarmtest.analysis.intervals import wilson_interval
+from swarmtest.analysis.intervals import Floats, wilson_interval
 
 
 @dataclass(frozen=True)
@@ -53,25 +53,27 @@ def effects(
 ) -> list[Effect]:
     """What each feature does to the hitting fraction of a target; `known`: tests that can tell."""
     found = []
+    # A test that shares its configuration with no other is a group of its own.
+    own = np.arange(evidence.n) + int(evidence.clusters.max(initial=-1)) + 1
+    groups = np.where(evidence.clusters < 0, own, evidence.clusters)
     for i, feature in enumerate(evidence.features):
         told = chances.informative[:, i] & known
-        chance = chances.values[told, i].astype(float)
-        inside = evidence.enabled[told, i]
-        rates = [
-            _rate(hit[told][group], odds[group], confidence)
-            for group, odds in ((inside, chance), (~inside, 1 - chance))
-        ]
+        inside = evidence.enabled[:, i]
+        chance = chances.values[:, i].astype(float)
+        rates = []
+        for side, odds in ((told & inside, chance), (told & ~inside, 1 - chance)):
+            weight = 1 / odds[side]
+            shared = np.bincount(np.unique(groups[side], return_inverse=True)[1], weight)
+            tests = float(weight.sum() ** 2 / (shared**2).sum()) if len(weight) else 0.0
+            rates.append(_rate(hit[side], weight, tests / evidence.same_seed, confidence))
         found.append(Effect(feature, *rates))
     return found
 
 
-def _rate(
-    hit: Bools, odds: np.ndarray[tuple[int], np.dtype[np.float64]], confidence: float
-) -> Rate | None:
+def _rate(hit: Bools, weight: Floats, tests: float, confidence: float) -> Rate | None:
+    """The weighted share of hits, with the interval of as many independent tests."""
     if not len(hit):
         return None
-    weight = 1 / odds
     value = float((weight * hit).sum() / weight.sum())
-    tests = float(weight.sum() ** 2 / (weight**2).sum())
     low, high = wilson_interval(value * tests, tests, confidence)
     return Rate(value, low, high)

@@ -69,9 +69,18 @@ def forced(space: Space, enabled: Bools, feature: int) -> Bools:
     return stuck
 
 
+def part_of(origin: str) -> str:
+    """The part of a strategy that an origin names, without the number of a member.
+
+    >>> part_of("coin:n=20/member 7")
+    'coin:n=20/member'
+    """
+    return _NUMBER.sub("", origin)
+
+
 def _parts(evidence: Evidence, rows: npt.NDArray[np.intp]) -> list[Bools]:
     """The tests of each part of a strategy: ``coin/member 7`` and ``coin/member 8`` are one."""
-    names = np.array([_NUMBER.sub("", origin) for origin in evidence.origins])
+    names = np.array([part_of(origin) for origin in evidence.origins])
     part = names[evidence.origin[rows]]
     return [part == name for name in np.unique(part)]
 
