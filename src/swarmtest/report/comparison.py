@@ -7,7 +7,7 @@ import math
 from swarmtest.analysis.comparison import Comparison
 from swarmtest.analysis.equal_effort import SHARES, Cut, Difference
 from swarmtest.report.detection import detection_parts, told_apart
-from swarmtest.report.numbers import amount, duration, grouped, number, p_value, with_interval
+from swarmtest.report.quantities import amount, duration, grouped, number, p_value, with_interval
 from swarmtest.report.terminal import plural, table
 
 _SHOWN_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)

@@ -10,8 +10,8 @@ from swarmtest.analysis.equal_effort import Cut, Difference, Reach
 from swarmtest.analysis.growth import Growth, KindGrowth
 from swarmtest.analysis.survival import Survival
 from swarmtest.analysis.verdict import interval_text
-from swarmtest.report.numbers import amount, duration, number, p_value, with_interval
 from swarmtest.report.page_tables import Cell, Table, number_cell
+from swarmtest.report.quantities import amount, duration, number, p_value, with_interval
 from swarmtest.report.terminal import plural
 
 _MOST_FAULTS = 40

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from swarmtest.errors import UserError, did_you_mean
 from swarmtest.instrument.kinds import KINDS, WITH_PROBES
 from swarmtest.instrument.tally import Tally
 from swarmtest.instrument.versions import is_as_it_was, place_of
+from swarmtest.report.printable import spans
 from swarmtest.report.terminal import table
 from swarmtest.store import CampaignRecord, Store
 from swarmtest.targets import Source, Target, unpack_hits
@@ -109,7 +109,7 @@ def coverage_table(tally: Tally, width: int = 0) -> str:
     for file in files:
         shares = tally.shares(file)
         cells = [_share(kind, *shares.get(kind, (0, 0))) for kind in kinds]
-        rows.append((file, *cells, _spans(_missed_lines(tally, file))))
+        rows.append((file, *cells, spans(_missed_lines(tally, file))))
     total = tally.shares()
     if len(rows) > 1:
         rows.append(("all", *(_share(kind, *total[kind]) for kind in kinds), ""))
@@ -128,19 +128,6 @@ def _missed_lines(tally: Tally, file: str) -> list[int]:
         for number, target in enumerate(tally.catalogue.targets)
         if target.kind == "line" and target.file == file and not tally.reached(number)
     )
-
-
-def _spans(lines: Iterable[int]) -> str:
-    """``3-5, 9``.
-
-    >>> _spans([3, 4, 5, 9])
-    '3-5, 9'
-    """
-    parts = []
-    for _, run in groupby(enumerate(lines), lambda pair: pair[1] - pair[0]):
-        numbers = [line for _, line in run]
-        parts.append(f"{numbers[0]}-{numbers[-1]}" if len(numbers) > 1 else f"{numbers[0]}")
-    return ", ".join(parts)
 
 
 def find_source(store: Store, campaign: int, file: str) -> Source:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from swarmtest.analysis.comparison import Comparison
 from swarmtest.analysis.detection import ANY, Detection, Waiting
 from swarmtest.analysis.survival import Survival
-from swarmtest.report.numbers import amount, grouped, number, p_value
+from swarmtest.report.quantities import amount, grouped, number, p_value
 from swarmtest.report.terminal import plural, table
 
 _SHOWN_FAULTS = 20

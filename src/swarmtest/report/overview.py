@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from swarmtest.analysis.study import Study
 from swarmtest.report.fault_views import MOST_FAULTS, KnownFault
-from swarmtest.report.numbers import duration
 from swarmtest.report.page_coverage import Coverage
 from swarmtest.report.page_tables import Cell, Table, number_cell, percent, percent_cell
+from swarmtest.report.quantities import duration
 from swarmtest.store import CampaignRecord, Store
 
 

@@ -9,7 +9,7 @@ from swarmtest.analysis.amounts import Amount
 from swarmtest.analysis.effects import Effect, Rate
 from swarmtest.analysis.roles import FIXED, INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.report.figures import MARKS, IntervalPlot
-from swarmtest.report.numbers import p_value
+from swarmtest.report.quantities import p_value
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from swarmtest.report.figures import Curve, Curves
-from swarmtest.report.numbers import duration
 from swarmtest.report.printable import elided, spans
+from swarmtest.report.quantities import duration
 from swarmtest.report.svg import Scale, element, line, mark, picture, text
 
 _WIDTH, _HEIGHT = 470.0, 270.0

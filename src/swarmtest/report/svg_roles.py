@@ -13,8 +13,8 @@ from swarmtest.analysis.roles import (
     FeatureRole,
 )
 from swarmtest.report.figures import IntervalPlot, RoleShares
-from swarmtest.report.numbers import p_value
 from swarmtest.report.printable import elided
+from swarmtest.report.quantities import p_value
 from swarmtest.report.svg import Scale, element, line, mark, picture, text
 
 _ROW = 22.0
