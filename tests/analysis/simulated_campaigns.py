@@ -122,7 +122,13 @@ def naive_table(study: Study, kind: str = "event") -> RoleTable:
     informative = np.repeat(hits[:, None], enabled.shape[1], axis=1)
     bases = np.repeat(base[None, :], len(targets), axis=0)
     return RoleTable(
-        tuple(targets), evidence.features, hits.astype(int), informative, hit.T @ enabled, bases
+        tuple(targets),
+        evidence.features,
+        hits.astype(int),
+        informative,
+        hit.T @ enabled,
+        bases,
+        np.ones(bases.shape, bool),
     )
 
 

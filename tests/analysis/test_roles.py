@@ -21,7 +21,7 @@ from simulated_campaigns import (
 )
 from statsmodels.stats.proportion import proportion_confint
 
-from swarmtest import Feature, Space, open_store
+from swarmtest import Campaign, Feature, Machine, Space, action, open_store
 from swarmtest.analysis.intervals import binomial_p_value
 from swarmtest.analysis.roles import RoleTable, feature_shares
 from swarmtest.analysis.study import Study
@@ -185,15 +185,87 @@ def test_in_a_small_space_what_is_hit_by_luck_alone_has_no_triggers(count, strat
     assert rates.excess_listed() < SIGMAS
 
 
-@pytest.mark.parametrize("strategy", ["coin", "coin:p=random", "sized", "layered", "complete"])
-def test_with_two_features_the_one_that_is_needed_is_a_trigger_and_the_other_suppresses(strategy):
+class Overflow(Machine):
+    """`push` alone overflows; `pop` alone does nothing at all: an empty test."""
+
+    steps = 30
+
+    def start(self):
+        self.depth = 0
+
+    @action
+    def push(self):
+        self.depth += 1
+        if self.depth == 25:
+            self.event("deep")
+
+    @action(when=lambda self: self.depth)
+    def pop(self):
+        self.depth -= 1
+
+
+class LeftOpen(Machine):
+    """What is never closed is left open, and so it is by an empty test."""
+
+    steps = 10
+
+    def start(self):
+        self.closed = False
+
+    @action
+    def close(self):
+        self.closed = True
+
+    @action
+    def read(self):
+        pass
+
+    @action
+    def seek(self):
+        pass
+
+    def stop(self):
+        if not self.closed:
+            raise RuntimeError("left open")
+
+
+def roles_of(machine, strategy, target, tests=1500):
+    store = open_store(":memory:")
+    outcome = Campaign(machine, strategy, tests, store=store, workers=0, seed=1).run()
+    study = Study(store, [outcome.campaign])
+    return {role.feature: role for role in study.roles(study.find(target))}
+
+
+SMALL = ["coin", "coin:p=random", "sized", "layered", "complete"]
+
+
+@pytest.mark.parametrize("strategy", SMALL)
+def test_where_tests_without_a_step_show_what_an_empty_test_does_two_features_are_enough(strategy):
+    roles = roles_of(Overflow, strategy, "event:deep")
+    assert roles["push"].role == "trigger"
+    assert roles["pop"].role == "suppressor"
+    assert all(role.is_discovery() for role in roles.values())
+
+
+@pytest.mark.parametrize("strategy", SMALL)
+def test_what_an_empty_test_would_hit_too_has_no_triggers_though_a_feature_alone_prevents_it(
+    strategy,
+):
+    roles = roles_of(LeftOpen, strategy, "fault")
+    assert [role.feature for role in roles.values() if role.is_discovery()] == ["close"]
+    assert roles["close"].role == "suppressor"
+
+
+def test_what_two_features_cannot_tell_is_not_claimed():
+    """With the second alone nothing hits, but whether nothing at all would hit nobody knows."""
+
     def without(weights):
         return (weights[:, 0] > 0) & (weights[:, 1] == 0)
 
-    study = study_of([strategy], [without], 300, 1, space_of(2))
-    roles = study.roles(study.find("event:0"))
-    assert [role.role for role in roles] == ["trigger", "suppressor"]
-    assert all(role.is_discovery() for role in roles)
+    study = study_of(["coin"], [without], 300, 1, space_of(2))
+    first, second = study.roles(study.find("event:0"))
+    assert first.role == "no variation"
+    assert second.role == "suppressor"
 
 
 @pytest.mark.parametrize("count", [2, 3, 8])
@@ -255,7 +327,7 @@ def table(containing, informative, base, **options):
     features = tuple(f"f{i}" for i in range(shape[1]))
     hits = np.max(informative, axis=1).astype(int)
     arrays = [np.asarray(a, float) for a in (informative, containing, base)]
-    return RoleTable(targets, features, hits, *arrays, **options)
+    return RoleTable(targets, features, hits, *arrays, np.ones(shape, bool), **options)
 
 
 def test_roles_are_the_papers_wilson_interval_against_the_base_rate():

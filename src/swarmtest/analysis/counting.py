@@ -1,10 +1,11 @@
 """From tests to the counts behind a table of roles.
 
-A feature that is alone in its test had to be there, since the empty test is never run. What the
-empty test would have done can often be told all the same: a target that one feature alone hits and
-another alone never does would not be hit by nothing at all. Then, and only then, such a hit
-counts as one in which the feature was left to chance. (In a space of three features those are most
-of the hits; in one of twenty there are hardly any.)
+A feature that is alone in its test had to be there, since the empty test is never run. Such a hit
+says something about the feature only if the empty test would *not* have hit, which can be told in
+two ways. A test whose guards let no step run is an empty test: if there were some and none hit, the
+target needs something. Or another feature alone never hit, though it is no suppressor. Where
+neither is known, tests of single features are left out. (In a space of three features they may be
+most of the hits; in one of twenty there are hardly any.)
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from swarmtest.analysis.chances import Chances
 from swarmtest.analysis.cooccurrence import Words, cooccurrence, distinct_columns, packed
 from swarmtest.analysis.evidence import Bools, Evidence
 from swarmtest.analysis.hit_blocks import HitBlock, hit_blocks
-from swarmtest.analysis.intervals import Floats
+from swarmtest.analysis.intervals import Floats, wilson_interval
 from swarmtest.analysis.roles import RoleTable
 from swarmtest.store import Store
 from swarmtest.targets import Target
@@ -31,6 +32,8 @@ _ROWS = 4096
 """Tests per matrix product."""
 _BY_CHANCE = 0.01
 """How often luck may make a feature alone look needed."""
+_IDLE = 5
+"""Tests without a step that tell what an empty test does."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ class _Columns:
     containing: list[int]
     informative: list[int]
     alone: list[int]
+    idle: int
+    """Tests in which no step ran."""
     alone_chance: Floats
     expected: list[list[tuple[int, float]]]
     """For each feature, the columns of tests with the same chance, and that chance."""
@@ -92,7 +97,7 @@ def _counted(
             sums += _summed(block.columns, columns.means[tests])
         if together.size:
             together += cooccurrence(block.columns, packed(columns.groups[tests]))
-    informative, containing, base = _shares(columns, counts, sums)
+    informative, containing, base, alone = _shares(columns, counts, sums, confidence)
     weight = 1 / (_design_effect(together) * evidence.same_seed)[:, None]
     return RoleTable(
         tuple(targets),
@@ -101,39 +106,50 @@ def _counted(
         informative * weight,
         containing * weight,
         base,
+        alone,
         confidence,
     )
 
 
 def _shares(
-    columns: _Columns, counts: npt.NDArray[np.int64], sums: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Hits that tell, those of them that contain the feature, and the share chance would give."""
+    columns: _Columns, counts: npt.NDArray[np.int64], sums: Floats, confidence: float
+) -> tuple[Floats, Floats, Floats, Bools]:
+    """Hits that tell, those of them that contain the feature, and the share chance would give.
+
+    Last, whether tests with the feature alone are among them.
+    """
     informative = counts[:, columns.informative].astype(float)
     containing = counts[:, columns.containing].astype(float)
     for feature, parts in enumerate(columns.expected):
         for column, chance in parts:
             sums[:, feature] += chance * counts[:, column]
-    alone = _needed_alone(counts[:, columns.alone], columns.bits[:, columns.alone].sum(axis=0))
+    high = wilson_interval(containing, informative, confidence)[1]
+    with np.errstate(invalid="ignore"):
+        suppressor = high < sums / informative
+    counted = _empty_would_not_hit(columns, counts, suppressor)
+    alone = np.where(counted, counts[:, columns.alone], 0)
     informative += alone
     containing += alone
     with np.errstate(invalid="ignore"):
         base = (sums + alone * columns.alone_chance) / informative
-    return informative, containing, base
+    return informative, containing, base, counted
 
 
-def _needed_alone(
-    alone: npt.NDArray[np.int64], tests: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """The hits of single features, where it is clear that the empty test would not have hit.
-
-    That is, where some other feature has been alone so often without a hit that it cannot be by
-    chance, if the two were equally likely to hit.
-    """
-    share = alone / np.maximum(tests, 1)
-    without = np.where(alone == 0, tests, 0).max(axis=1, keepdims=True)
-    clear = share * without >= math.log(max(len(tests) - 1, 1) / _BY_CHANCE)
-    return np.where(clear, alone, 0)
+def _empty_would_not_hit(
+    columns: _Columns, counts: npt.NDArray[np.int64], suppressor: Bools
+) -> Bools:
+    """Targets by features: whether a hit of the feature alone shows that it was needed."""
+    idle_tests = int(columns.bits[:, columns.idle].sum())
+    if idle_tests >= _IDLE:
+        nothing: Bools = counts[:, columns.idle] == 0
+        return np.repeat(nothing[:, None], len(columns.alone), axis=1)
+    alone = counts[:, columns.alone]
+    tests = columns.bits[:, columns.alone].sum(axis=0)
+    # Another feature was alone so often without a hit that it cannot be by chance, if the two were
+    # equally likely to hit.
+    silent = np.where((alone == 0) & ~suppressor, tests, 0).max(axis=1, keepdims=True)
+    clear: Bools = alone / np.maximum(tests, 1) * silent >= math.log(len(tests) / _BY_CHANCE)
+    return clear
 
 
 def _columns(evidence: Evidence, chances: Chances) -> _Columns:
@@ -163,11 +179,13 @@ def _columns(evidence: Evidence, chances: Chances) -> _Columns:
             expected.append([(place(c), float(v)) for c, v in zip(same, different, strict=True)])
     few = len(expected) == len(evidence.features)
     tests_alone = np.maximum(single.sum(axis=0), 1)
+    idle = place(evidence.steps == 0)
     return _Columns(
         bits=np.stack(bits, axis=1),
         containing=containing,
         informative=informative,
         alone=lonely,
+        idle=idle,
         alone_chance=np.where(single, chances.values, 0).sum(axis=0) / tests_alone,
         expected=expected if few else [],
         means=None if few else means,

@@ -49,16 +49,26 @@ class Effect:
 
 
 def effects(
-    evidence: Evidence, chances: Chances, hit: Bools, known: Bools, confidence: float = 0.95
+    evidence: Evidence,
+    chances: Chances,
+    hit: Bools,
+    known: Bools,
+    alone: Bools,
+    confidence: float = 0.95,
 ) -> list[Effect]:
-    """What each feature does to the hitting fraction of a target; `known`: tests that can tell."""
+    """What each feature does to the hitting fraction of a target.
+
+    `known`: tests that can tell. `alone`: features whose tests without any other count, for what
+    an empty test would have done is known (see `swarmtest.analysis.counting`).
+    """
     found = []
+    single = evidence.enabled.sum(axis=1) == 1
     # A test that shares its configuration with no other is a group of its own.
     own = np.arange(evidence.n) + int(evidence.clusters.max(initial=-1)) + 1
     groups = np.where(evidence.clusters < 0, own, evidence.clusters)
     for i, feature in enumerate(evidence.features):
-        told = chances.informative[:, i] & known
         inside = evidence.enabled[:, i]
+        told = chances.informative[:, i] & known & (alone[i] | ~(single & inside))
         chance = chances.values[:, i].astype(float)
         rates = []
         for side, odds in ((told & inside, chance), (told & ~inside, 1 - chance)):

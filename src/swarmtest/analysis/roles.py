@@ -96,6 +96,8 @@ class RoleTable:
     informative: Floats
     containing: Floats
     base: Floats
+    alone: npt.NDArray[np.bool_]
+    """Whether hits with a feature alone in its test are among those."""
     confidence: float = 0.95
 
     @cached_property

@@ -50,6 +50,8 @@ class Study:
         self.confidence = confidence
         self.evidence: Evidence = read_evidence(store, campaigns)
         self.chances: Chances = chances(self.evidence)
+        self._hits: dict[Target, Bools] = {}
+        self._tables: dict[Target, RoleTable] = {}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -119,24 +121,24 @@ class Study:
 
     def roles(self, target: Target) -> list[FeatureRole]:
         """Every feature's role for one target; does *enabling* it matter?"""
-        if target.kind == "fault":
-            return self._fault_roles.of(self.faults.index(target))
-        chosen = [(self._id(target), target)]
-        return role_table(self.store, self.evidence, self.chances, chosen, self.confidence).of(0)
+        table, row = self._row(target)
+        return table.of(row)
 
     def amounts(self, target: Target) -> list[Amount]:
         """Where a feature is enabled anyway, does it matter *how much* of it there is?"""
-        mattering = [i for i, role in enumerate(self.roles(target)) if role.role != IRRELEVANT]
-        strata = alike(self.evidence, mattering)
+        mattering = {role.feature for role in self.roles(target) if role.role != IRRELEVANT}
+        mattering |= {name for pair in self.pairs(target) for name in (pair.feature, pair.other)}
+        numbers = [i for i, name in enumerate(self.evidence.features) if name in mattering]
+        strata = alike(self.evidence, numbers)
         return amounts(
             self.evidence, strata, self.hit(target), self._known(target), self.confidence
         )
 
     def effects(self, target: Target) -> list[Effect]:
         """The hitting fraction with each feature, and without it."""
-        return effects(
-            self.evidence, self.chances, self.hit(target), self._known(target), self.confidence
-        )
+        table, row = self._row(target)
+        hit, known = self.hit(target), self._known(target)
+        return effects(self.evidence, self.chances, hit, known, table.alone[row], self.confidence)
 
     def pairs(self, target: Target) -> list[Pair]:
         """Features that matter only together with another, or only without it."""
@@ -144,6 +146,11 @@ class Study:
 
     def hit(self, target: Target) -> Bools:
         """Which tests hit a target."""
+        if target not in self._hits:
+            self._hits[target] = self._read_hits(target)
+        return self._hits[target]
+
+    def _read_hits(self, target: Target) -> Bools:
         if target.kind == "fault":
             found: Bools = self.evidence.fault == self.evidence.fault_ids.index(target.name)
             return found
@@ -152,6 +159,17 @@ class Study:
             bits = np.unpackbits(block.columns.view(np.uint8)[0], bitorder="little")
             parts.append(bits[: block.stop - block.start].astype(bool))
         return np.concatenate(parts)
+
+    def _row(self, target: Target) -> tuple[RoleTable, int]:
+        """A table that has the target, and its row in it."""
+        if target.kind == "fault":
+            return self._fault_roles, self.faults.index(target)
+        if target not in self._tables:
+            chosen = [(self._id(target), target)]
+            self._tables[target] = role_table(
+                self.store, self.evidence, self.chances, chosen, self.confidence
+            )
+        return self._tables[target], 0
 
     def _known(self, target: Target) -> Bools:
         everything = np.ones(self.evidence.n, bool)
