@@ -178,29 +178,35 @@ def said(*kinds: KindGrowth) -> str:
 
 def test_many_targets_that_one_test_reached_mean_go_on() -> None:
     assert said(kind("fault", 0), kind("branch", 90, once=20, twice=10)) == (
-        "Go on: doubling the tests would reach about 13 more branches (1 to 30)."
+        "Go on: doubling the tests would reach about 13 more branches (95% sure: 1 to 30)."
     )
 
 
 def test_a_fault_that_one_test_showed_means_go_on() -> None:
     assert said(kind("fault", 3, once=1), kind("line", 50)) == (
-        "Go on: doubling the tests would reach perhaps 1 more fault (0 to 6); "
+        "Go on: doubling the tests would reach perhaps 1 more fault (95% sure: at most 6); "
         "1 of 3 known faults was shown by one test only."
     )
 
 
 def test_nothing_new_but_lines_that_were_never_reached_mean_change() -> None:
     assert said(kind("fault", 2), kind("line", 50, once=1, twice=2, unreached=41)) == (
-        "Change the configuration: doubling the tests would reach about 0.2 new lines (0 to 5), "
-        "but no test reached 41 watched lines; fewer than 1 test in 530 gets to any."
+        "Change the configuration: doubling the tests would probably reach no new line (95% sure: "
+        "at most 5), but no test reached 41 watched lines; fewer than 1 test in 530 gets to any."
     )
 
 
 def test_nothing_new_and_nothing_left_means_stop() -> None:
     assert said(kind("fault", 0), kind("line", 50, unreached=0)) == (
-        "Stop: doubling the tests would reach about 0 new lines (0 to 4); every watched line was "
-        "reached; no fault in 3,000 tests (with 95% confidence, fewer than 1 test in 1,000 shows "
-        "one)."
+        "Stop: every watched line was reached; no fault in 3,000 tests, though a fault that shows "
+        "in up to 1 test in 1,000 may still be unseen."
+    )
+
+
+def test_many_events_without_a_new_one_mean_stop() -> None:
+    assert said(kind("fault", 2), kind("event", 20)) == (
+        "Stop: doubling the tests would probably reach no new event (95% sure: at most 4); no new "
+        "fault is in sight, though a fault that shows in up to 1 test in 1,000 may still be unseen."
     )
 
 
@@ -211,18 +217,58 @@ def test_one_new_path_in_a_thousand_is_not_worth_the_time() -> None:
 
 def test_no_fault_and_no_coverage_is_too_little() -> None:
     assert said(kind("fault", 0)) == (
-        "Too little data: no fault in 3,000 tests (with 95% confidence, fewer than 1 test in 1,000 "
-        "shows one), and nothing else was watched; `--coverage branch` would show whether tests "
-        "still reach anything new."
+        "Too little data: no fault in 3,000 tests, but a fault that shows in up to 1 test in 1,000 "
+        "may still be unseen; faults alone do not show whether tests still reach anything new: go "
+        "on, or watch coverage (`--coverage branch`) to be able to judge."
     )
+
+
+def test_one_trivial_fault_is_no_reason_to_stop() -> None:
+    assert said(kind("fault", 1, tests=300)) == (
+        "Too little data: no new fault is in sight, but a fault that shows in up to 1 test in 100 "
+        "may still be unseen; faults alone do not show whether tests still reach anything new: go "
+        "on, or watch coverage (`--coverage branch`) to be able to judge."
+    )
+
+
+def test_neither_are_a_handful_of_events() -> None:
+    sentence = said(kind("fault", 1), kind("event", 19))
+    assert sentence.startswith("Too little data: ")
+    assert "faults and 19 events alone do not show" in sentence
+
+
+def test_faults_that_were_asked_for_alone_are_judged_with_the_rest() -> None:
+    alone = Growth((1,), "s.py::S", "coin", 3000, 0, (kind("fault", 1),), left_out=("line",))
+    assert "look at all kinds, without `--kind`" in str(verdict(alone))
+
+
+@pytest.mark.parametrize("tests", [300, 3000, 30_000])
+def test_faults_alone_never_mean_stop_whatever_the_truth(tests: int) -> None:
+    """Three faults of 1 test in 1,000 and a trivial one: what is said is never wrong."""
+    rng = np.random.default_rng(tests)
+    for _ in range(FORESTS):
+        hits = rng.binomial(tests, [0.001, 0.001, 0.001, 0.5])
+        seen = Incidence(tests, *((hits > 0).sum(), (hits == 1).sum(), (hits == 2).sum(), 0))
+        grown = KindGrowth("fault", seen, np.zeros(1), new_within(seen, tests), unseen(seen))
+        answer = verdict(Growth((1,), "s.py::S", "coin", tests, 0, (grown,)))
+        assert answer.action in ("go on", "too little data")
+        if answer.action == "too little data" and tests == 300:
+            assert "1 test in 100 may still be unseen" in str(answer)
+
+
+def test_a_bound_on_unseen_faults_is_rarely_wrong() -> None:
+    """A fault just above the bound that is named stays unseen in 1 campaign of 20 at most."""
+    unseen = np.random.default_rng(5).binomial(300, 1 / 100, 20_000) == 0
+    assert np.mean(unseen) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 20_000)
 
 
 def test_twenty_tests_are_too_few() -> None:
     assert said(kind("fault", 1, tests=20)).startswith("Too little data: 20 tests are too few")
+    assert said(kind("fault", 1, tests=1)).startswith("Too little data: 1 test is too few")
 
 
 def test_a_hundred_tests_without_news_are_too_few_to_stop() -> None:
-    assert said(kind("fault", 1, tests=100)) == (
+    assert said(kind("fault", 1, tests=100), kind("line", 9, unreached=0, tests=100)) == (
         "Too little data: little more is in sight, but 100 tests may have missed what 1 test in 27 "
         "reaches; run at least 300."
     )
@@ -276,6 +322,13 @@ def test_growth_counts_what_tests_reached_once_and_twice(store: Store) -> None:
     assert (line.seen.found, line.seen.once, line.seen.twice, line.seen.hits) == (3, 1, 0, 8)
     assert line.curve.tolist() == [1, 2, 3, 3]
     assert (line.watched, line.unreached) == (8, 5)
+
+
+def test_no_more_is_foretold_than_there_is(store: Store) -> None:
+    left = growth(store, [campaign(store, ["a", "b", "c", "d", "e", "f", "g"])], "line")
+    none = growth(store, [campaign(store, [*"abcdefgh"], seed=1)], "line")
+    assert (left.kinds[0].new.high, none.kinds[0].new.high) == (1, 0)
+    assert none.left_out == ("fault",)
 
 
 def test_campaigns_with_other_seeds_are_read_as_one(store: Store) -> None:

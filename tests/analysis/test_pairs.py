@@ -107,12 +107,18 @@ def test_constraints_are_no_interplay(strategy):
 @pytest.mark.parametrize(
     ("truth", "said"),
     [
-        (either, {"it shows with f0 or with f1; one of them is enough"}),
-        (only_with, {"f0 is a trigger only with f1", "f1 is a trigger only with f0"}),
+        (either, {"f0 and f1 stand in for each other", "f1 and f0 stand in for each other"}),
+        (
+            only_with,
+            {
+                "f0 is a trigger with f1; without it, no effect was shown",
+                "f1 is a trigger with f0; without it, no effect was shown",
+            },
+        ),
         (
             only_without,
             {
-                "f0 is a trigger only without f1",
+                "f0 is a trigger without f1; with it, no effect was shown",
                 "f0 is a suppressor with f1 and a trigger without it",
             },
         ),

@@ -59,7 +59,7 @@ class Amount:
     """Tests that hit, and that did not, with the feature enabled and their like beside them."""
     share_in_hits: float
     share_in_others: float
-    """Its share of the steps, over all tests with the feature enabled."""
+    """Its share of the steps in those; the others weighted to be as alike as can be."""
     effect: float
     low: float
     high: float
@@ -91,12 +91,10 @@ def amounts(
     `strata`: tests with the same number are alike; `known`: tests that can tell.
     """
     usable = np.flatnonzero(known & evidence.used.any(axis=1))
-    described = _described(
-        evidence.features, _shares(evidence, usable), evidence.enabled[usable], hit[usable]
-    )
     rows = usable[_with_both(strata[usable], hit[usable])]
     shares, enabled = _shares(evidence, rows), evidence.enabled[rows]
     hits, group = hit[rows], strata[rows]
+    described = _described(evidence.features, shares, enabled, hits, group)
     counts = [((enabled & side[:, None]).sum(axis=0)) for side in (hits, ~hits)]
     deviations = _centred(shares, group)
     enough = np.minimum(*counts) >= _FEWEST
@@ -129,14 +127,18 @@ def _shares(evidence: Evidence, rows: Numbers) -> Floats:
 
 
 def _described(
-    features: tuple[str, ...], shares: Floats, enabled: Bools, hits: Bools
+    features: tuple[str, ...], shares: Floats, enabled: Bools, hits: Bools, group: Numbers
 ) -> list[Amount]:
-    """The shares of the steps as they are, before anything is compared."""
+    """The shares of the steps, those of the others weighted like the hits they are compared to."""
+    with_hit, without = (np.bincount(group, side, minlength=1) for side in (hits, ~hits))
+    weight = np.where(hits, 1.0, (with_hit / np.maximum(without, 1))[group])
     found = []
     for i, feature in enumerate(features):
-        groups = [enabled[:, i] & side for side in (hits, ~hits)]
-        in_hits, in_others = (float(shares[g, i].mean()) if g.any() else 0.0 for g in groups)
-        found.append(Amount(feature, INSUFFICIENT, 0, 0, in_hits, in_others, 0.0, -1.0, 1.0, 1.0))
+        means = []
+        for side in (enabled[:, i] & hits, enabled[:, i] & ~hits):
+            total = float(weight[side].sum())
+            means.append(float(weight[side] @ shares[side, i]) / total if total else 0.0)
+        found.append(Amount(feature, INSUFFICIENT, 0, 0, means[0], means[1], 0.0, -1.0, 1.0, 1.0))
     return found
 
 

@@ -22,6 +22,8 @@ from swarmtest.errors import UserError
 from swarmtest.space import Constraint
 from swarmtest.targets import Target
 
+_MOST = 0.5
+"""A combination that fewer of the failing tests have is not what the fault needs."""
 _GAIN = 0.005
 """A feature that separates less than this better is not worth a word in the combination."""
 
@@ -42,8 +44,10 @@ class Combination:
     """The share of the other tests in which all this holds: what avoiding it costs."""
 
     def __str__(self) -> str:
-        parts = [", ".join(self.inside) if self.inside else "anything"]
-        return " without ".join([*parts, *([", ".join(self.outside)] if self.outside else [])])
+        inside, outside = ", ".join(self.inside), ", ".join(self.outside)
+        if not inside:
+            return f"test without {outside}"
+        return f"{inside} without {outside}" if outside else inside
 
     def forbidden(self, fault: str) -> Constraint:
         """The constraint that keeps the combination out."""
@@ -74,7 +78,7 @@ def combination(study: Study, fault: Target) -> Combination | None:
         chosen.append(best)
         match = better
         del literals[best]
-    if not chosen:
+    if not chosen or match[hit].mean() < _MOST:
         return None
     # What holds in all of the matching failing tests narrows the combination at no cost.
     chosen += [one for one, column in literals.items() if column[match & hit].all()]
@@ -107,7 +111,7 @@ def avoiding(study: Study, faults: list[Target]) -> list[tuple[Target, Combinati
             why = (
                 f"insufficient data, {more} more hits needed"
                 if more
-                else "no trigger or suppressor is known"
+                else "no features are known that most of its tests share"
             )
             raise UserError(f"fault {fault.name} cannot be avoided: {why}")
         found.append((fault, shared))

@@ -27,7 +27,8 @@ def compare_campaigns(
 ) -> Comparison:
     """Compare the strategies of campaigns that are in a store.
 
-    `baseline`: the first campaign's strategy, if not named. `notes`: what else to tell a reader.
+    `baseline`: if not named, ``default`` if it is among them, else the strategy of the first
+    campaign. `notes`: what else to tell a reader.
     """
     records = [store.campaign(campaign) for campaign in campaigns]
     check_comparable(store, records)
@@ -48,7 +49,7 @@ def compare_campaigns(
         whole,
         [_cut(store, run, tests=tests) for run in whole],
         [_cut(store, run, cpu_seconds=cpu_seconds) for run in whole],
-        baseline,
+        baseline or ("default" if "default" in strategies else strategies[0]),
         confidence,
         [*notes, *_notes(records, whole)],
     )

@@ -90,7 +90,7 @@ def compare(
         cut("tests", fewest.tests, fewest.campaign, by_tests, kinds, confidence),
         cut("cpu_seconds", seconds, least.campaign, by_cpu, kinds, confidence),
         fault_names(groups),
-        detections(groups, confidence),
+        detections(groups, confidence, seconds),
         (*notes, *_notes_on_repeats(groups, confidence)),
     )
 

@@ -1,11 +1,14 @@
 """How long each strategy needs to find each fault, in tests and in CPU time.
 
-Whole runs are used, also those of different lengths: a run that ended without the fault is
-censored there.
+In tests, whole runs are used, also those of different lengths: a run that ended without the fault
+is censored there. In CPU time all runs are censored where the shortest ends. Runs end after so many
+tests, so in CPU time slow ones would be censored late and fast ones early; what is late would then
+be judged by the slow ones alone, and Kaplan and Meier's estimate needs that censoring tells nothing.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -47,6 +50,7 @@ class Detection:
     tests: Waiting
     """Until the first test that shows the fault, that one included."""
     cpu_seconds: Waiting
+    """The same within the CPU time that every run has; later is as good as never."""
     hits: float
     """Tests of a run that show it, on average over all runs."""
 
@@ -72,12 +76,17 @@ def fault_names(groups: Groups) -> tuple[FaultName, ...]:
     )
 
 
-def detections(groups: Groups, confidence: float) -> tuple[Detection, ...]:
-    """For each fault, and for whichever comes first: how long each strategy needs for it."""
+def detections(groups: Groups, confidence: float, cpu_limit: float) -> tuple[Detection, ...]:
+    """For each fault, and for whichever comes first: how long each strategy needs for it.
+
+    `cpu_limit`: CPU seconds that every run has.
+    """
     faults = [fault.id for fault in fault_names(groups)]
     wanted = [ANY, *faults] if faults else []
     found = [
-        _detection(strategy, fault, groups, confidence) for fault in wanted for strategy in groups
+        _detection(strategy, fault, groups, confidence, cpu_limit)
+        for fault in wanted
+        for strategy in groups
     ]
     by_tests = corrected([one.tests.p for one in found])
     by_cpu = corrected([one.cpu_seconds.p for one in found])
@@ -87,15 +96,18 @@ def detections(groups: Groups, confidence: float) -> tuple[Detection, ...]:
     )
 
 
-def _detection(strategy: str, fault: str, groups: Groups, confidence: float) -> Detection:
+def _detection(
+    strategy: str, fault: str, groups: Groups, confidence: float, cpu_limit: float
+) -> Detection:
     baseline = next(iter(groups))
     runs, base = groups[strategy], groups[baseline] if strategy != baseline else ()
     hits = sum(one.hits for run in runs for one in _shown(run, fault))
+    by_cpu, base_by_cpu = (_in_cpu_seconds(some, fault, cpu_limit) for some in (runs, base))
     return Detection(
         strategy,
         fault,
         _waiting(_in_tests(runs, fault), _in_tests(base, fault), confidence),
-        _waiting(_in_cpu_seconds(runs, fault), _in_cpu_seconds(base, fault), confidence),
+        _waiting(by_cpu, base_by_cpu, confidence),
         hits / len(runs),
     )
 
@@ -115,12 +127,13 @@ def _in_tests(runs: Sequence[Discovery], fault: str) -> list[Wait]:
     ]
 
 
-def _in_cpu_seconds(runs: Sequence[Discovery], fault: str) -> list[Wait]:
+def _in_cpu_seconds(runs: Sequence[Discovery], fault: str, limit: float) -> list[Wait]:
     firsts = [_first(run, fault) for run in runs]
-    return [
-        Wait(float(run.cpu_seconds[-1 if first is None else first]), first is not None)
+    times = [
+        math.inf if first is None else float(run.cpu_seconds[first])
         for run, first in zip(runs, firsts, strict=True)
     ]
+    return [Wait(min(time, limit), time <= limit) for time in times]
 
 
 def _first(run: Discovery, fault: str) -> int | None:

@@ -38,6 +38,12 @@ class Effect:
     with_it: Rate | None
     without_it: Rate | None
 
+    def to_json(self) -> dict[str, object]:
+        """Plain data."""
+        sides = {"with_it": self.with_it, "without_it": self.without_it}
+        plain = {name: vars(rate) if rate else None for name, rate in sides.items()}
+        return {"feature": self.feature, **plain}
+
     @property
     def ratio(self) -> float:
         """How many times as often with it as without; infinite if never without, NaN if unknown."""

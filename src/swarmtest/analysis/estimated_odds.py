@@ -6,7 +6,7 @@ a logistic regression of the feature on all others says how likely it was: that 
 configurations of varying size (more of the others means more of this one), constraints that reach a
 feature through a third, and a coin whose bias varies (its logged odds are one more predictor).
 Parts of a strategy (a mixture's member, a layer's family) draw in different ways and are fitted
-apart.
+apart, small ones together.
 """
 
 from __future__ import annotations
@@ -82,7 +82,10 @@ def _parts(evidence: Evidence, rows: npt.NDArray[np.intp]) -> list[Bools]:
     """The tests of each part of a strategy: ``coin/member 7`` and ``coin/member 8`` are one."""
     names = np.array([part_of(origin) for origin in evidence.origins])
     part = names[evidence.origin[rows]]
-    return [part == name for name in np.unique(part)]
+    found, tests = np.unique(part, return_counts=True)
+    large = [part == name for name, count in zip(found, tests, strict=True) if count >= _FEWEST]
+    small = ~np.logical_or.reduce([*large, np.zeros(len(rows), bool)])
+    return [*large, small] if small.any() else large
 
 
 def _logistic(predictors: Floats, outcome: Floats) -> Floats:

@@ -120,6 +120,8 @@ class Growth:
     """Tests whose coverage is not known: they count for faults only."""
     kinds: tuple[KindGrowth, ...]
     lead: Lead | None = None
+    left_out: tuple[str, ...] = ()
+    """Kinds that were found or watched, and not asked for."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -168,6 +170,7 @@ def growth(store: Store, campaigns: Sequence[int], kind: str = "") -> Growth:
         pool.missing,
         tuple(_growth_of(name, pool, half, watched) for name in chosen),
         _lead(store, campaigns, pool, chosen),
+        tuple(name for name in names if name not in chosen),
     )
 
 
@@ -178,15 +181,16 @@ def _growth_of(
     check = Check(new_within(before, seen.tests - before.tests), seen.found - before.found)
     found = pool.found.get(kind, [])
     whole, left = watched.get(kind, (None, set()))
-    reached = {one.target for one in found}
+    unreached = None if whole is None else len(left - {one.target for one in found})
+    most = math.inf if unreached is None else float(unreached)
     return KindGrowth(
         kind,
         seen,
         np.cumsum(np.bincount([one.first for one in found], minlength=pool.tests)),
-        new_within(seen, seen.tests),
-        unseen(seen),
+        new_within(seen, seen.tests).at_most(most),
+        unseen(seen).at_most(most),
         whole,
-        None if whole is None else len(left - reached),
+        unreached,
         check if before.tests else None,
     )
 

@@ -57,25 +57,25 @@ class Pair:
     p_value: float
     adjusted: float
     either: bool
-    """Each triggers where the other is absent: the target shows with one *or* the other."""
+    """Each triggers where the other is absent: they stand in for each other."""
 
     def sentence(self) -> str:
         """In words.
 
         >>> on, off = Part(TRIGGER, .9, .8, 1, .5, 40), Part(IRRELEVANT, .5, .4, .6, .5, 90)
         >>> Pair("chmod", "sync", on, off, 1e-5, 1e-4, False).sentence()
-        'chmod is a trigger only with sync'
+        'chmod is a trigger with sync; without it, no effect was shown'
         """
         if self.either and self.with_other.high < self.with_other.base / 2:
             return f"it shows with {self.feature} or with {self.other}, hardly with both"
         if self.either:
-            return f"it shows with {self.feature} or with {self.other}; one of them is enough"
+            return f"{self.feature} and {self.other} stand in for each other"
         on, off = self.with_other.role, self.without_other.role
         if {on, off} == {TRIGGER, SUPPRESSOR}:
             return f"{self.feature} is a {on} with {self.other} and a {off} without it"
         if on in (TRIGGER, SUPPRESSOR):
-            return f"{self.feature} is a {on} only with {self.other}"
-        return f"{self.feature} is a {off} only without {self.other}"
+            return f"{self.feature} is a {on} with {self.other}; without it, no effect was shown"
+        return f"{self.feature} is a {off} without {self.other}; with it, no effect was shown"
 
     def to_json(self) -> dict[str, object]:
         """Plain data."""
@@ -191,6 +191,6 @@ def _described(
     either = len(views) == 2 and all(
         off.role == TRIGGER and on.role != TRIGGER for _, _, on, off in views
     )
-    # A trigger reads better than a suppressor, and "only with" better than "only without".
+    # A trigger reads better than a suppressor, and "with" better than "without".
     views.sort(key=lambda view: (view[2].role != TRIGGER, view[3].role != TRIGGER))
     return (*views[0], either)

@@ -40,6 +40,14 @@ class Forecast:
     low: float
     high: float
 
+    def at_most(self, most: float) -> Forecast:
+        """The same where it is known that there are no more than so many.
+
+        >>> Forecast(2.0, 0.0, 6.5).at_most(3)
+        Forecast(value=2.0, low=0.0, high=3)
+        """
+        return Forecast(*(min(value, most) for value in (self.value, self.low, self.high)))
+
     def to_json(self) -> dict[str, float]:
         """Plain data, rounded to what means something."""
         return {name: float(f"{value:.4g}") for name, value in vars(self).items()}

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from math import isnan
 
 import numpy as np
 import numpy.typing as npt
@@ -81,8 +82,8 @@ class FeatureRole:
         return self.role in (TRIGGER, SUPPRESSOR) and self.adjusted <= rate
 
     def to_json(self) -> dict[str, object]:
-        """Plain data."""
-        return dict(vars(self))
+        """Plain data; a base rate that does not exist is None."""
+        return {**vars(self), "base": None if isnan(self.base) else self.base}
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,8 @@ class Survival:
     low: tuple[float, ...]
     high: tuple[float, ...]
     """The interval of `waiting`, pointwise."""
+    longest: float = 0.0
+    """How long the run waited that waited longest, in vain or not."""
 
     @property
     def median(self) -> float | None:
@@ -102,7 +104,9 @@ def kaplan_meier(waits: Sequence[Wait], confidence: float = 0.95) -> Survival:
         low.append(ends[0])
         high.append(ends[1])
     found = sum(wait.found for wait in waits)
-    return Survival(len(waits), found, tuple(times), tuple(waiting), tuple(low), tuple(high))
+    longest = max((wait.time for wait in waits), default=0.0)
+    curve = tuple(times), tuple(waiting), tuple(low), tuple(high)
+    return Survival(len(waits), found, *curve, longest)
 
 
 def log_rank(a: Sequence[Wait], b: Sequence[Wait]) -> float:

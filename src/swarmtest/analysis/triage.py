@@ -38,7 +38,7 @@ class TriagedFault:
     """The share of tests that show it, with its interval."""
     triggers: tuple[str, ...]
     suppressors: tuple[str, ...]
-    """Those that survive the correction for many comparisons."""
+    """Those that survive the correction for many comparisons, the clearest first."""
     missing_hits: int
     """Hits that are still needed before roles can be told; 0 if there are enough."""
     combination: Combination | None
@@ -118,8 +118,9 @@ def triage(study: Study) -> Triage:
 def _triaged(study: Study, fault: Target, roles: list[FeatureRole], rate: float) -> TriagedFault:
     hits = int(study.hit(fault).sum())
     low, high = wilson_interval(hits, study.evidence.n, study.confidence)
+    clearest = sorted(roles, key=lambda r: -abs(r.estimate - r.base))
     triggers, suppressors = (
-        tuple(r.feature for r in roles if r.role == role and r.is_discovery(rate))
+        tuple(r.feature for r in clearest if r.role == role and r.is_discovery(rate))
         for role in (TRIGGER, SUPPRESSOR)
     )
     unknown = all(r.role == INSUFFICIENT for r in roles)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 
 import click
@@ -74,6 +75,10 @@ def group(context: click.Context) -> None:
 
 def main() -> None:
     """Entry point of the ``swarmtest`` program."""
+    for stream in (sys.stdout, sys.stderr):
+        # A signature with a character that the terminal cannot show must not end a campaign.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         status = group.main(standalone_mode=False)
     except UserError as error:

@@ -10,7 +10,7 @@ import click
 from swarmtest.analysis.combination import Combination, avoiding
 from swarmtest.analysis.study import Study
 from swarmtest.analysis.triage import triage
-from swarmtest.errors import UserError
+from swarmtest.errors import UserError, did_you_mean
 from swarmtest.space import Space
 from swarmtest.store import Store
 from swarmtest.subjects.loading import SubjectReference
@@ -36,18 +36,21 @@ def avoiding_faults(
     """The same subject with known faults kept out of its configurations."""
     subject = reference.load()
     study = _study(store, subject.name, subject.space)
-    if asked == (KNOWN,):
-        known = [one for one in triage(study).faults if one.combination is not None]
-        found = [(one.fault, one.combination) for one in known if one.combination is not None]
+    named = [_fault(study, text) for text in asked if text != KNOWN]
+    found = dict(avoiding(study, named))
+    if KNOWN in asked:
+        triaged = triage(study).faults
+        found |= {one.fault: one.combination for one in triaged if one.combination is not None}
         if not found:
             raise UserError(f"no fault of {subject.name} is known well enough to be avoided")
-    else:
-        found = avoiding(study, [_fault(study, text) for text in asked])
     if not quiet:
-        for fault, shared in found:
+        for fault, shared in found.items():
             click.echo(_said(fault, shared))
-    constraints = [shared.forbidden(fault.name) for fault, shared in found]
-    subject.space.constrained(constraints)  # what cannot be met together is said here
+    constraints = [shared.forbidden(fault.name) for fault, shared in found.items()]
+    try:
+        subject.space.constrained(constraints)
+    except UserError as error:
+        raise UserError(f"{error}: avoid fewer faults") from None
     return replace(reference, avoid=tuple(constraints))
 
 
@@ -59,6 +62,8 @@ def _study(store: Store, subject: str, space: Space) -> Study:
         if record.subject == subject
         and record.space["dimensions"]
         and Space.from_json(record.space).feature_names == names
+        # What avoided a fault shows it rarely, and then with other features.
+        and not (record.options.get("subject") or {}).get("avoid")
         and store.summary(record.id)["trials"]
     ]
     # The same strategy, seed and constraints give the same tests: one of such campaigns is enough.
@@ -72,10 +77,12 @@ def _study(store: Store, subject: str, space: Space) -> Study:
 
 
 def _fault(study: Study, text: str) -> Target:
-    target = study.find(f"fault:{text.removeprefix('fault:')}")
-    if target.kind != "fault":
-        raise UserError(f"--avoid takes a fault's id, not {text!r}")
-    return target
+    id = text.removeprefix("fault:")
+    found = [fault for fault in study.faults if id and fault.name.startswith(id)]
+    if len(found) == 1:
+        return found[0]
+    known = did_you_mean(id, [fault.name for fault in study.faults])
+    raise UserError(f"--avoid takes a fault's id or {KNOWN!r}, and {text!r} is none{known}")
 
 
 def _said(fault: Target, shared: Combination) -> str:

@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from swarmtest.analysis.roles import FeatureRole
-from swarmtest.cli.options import existing_store, latest_campaign, store_option
+from swarmtest.cli.options import existing_store, latest_campaign, screen_width, store_option
 from swarmtest.errors import UserError, did_you_mean
 from swarmtest.report.coverage import campaign_tally, coverage_lines
 from swarmtest.report.roles import role_lines, study_or_none
 from swarmtest.report.terminal import (
+    avoided,
     campaign_lines,
     campaign_rows,
     command_text,
@@ -41,7 +42,9 @@ def list_campaigns(store: str | None, as_json: bool) -> None:
         for row in rows:
             values = dict(zip(_HEAD, row, strict=True))
             numbers = {k: int(values[k].replace(",", "")) for k in _NUMBERS}
-            click.echo(json.dumps(values | numbers))
+            record = opened.campaign(numbers["campaign"])
+            told = {"strategy": record.strategy, "avoids": avoided(record)}
+            click.echo(json.dumps(values | numbers | told))
     elif rows:
         click.echo(table(_HEAD, rows, right="r   r rr"))
     else:
@@ -111,7 +114,7 @@ def faults(campaign: str | None, fault: str | None, store: str | None, as_json: 
         roles = study.roles(study.find(f"fault:{f.id}")) if study else []
         lines = fault_lines(f, subject, configurations[f.id], command, _why(roles))
         click.echo("\n".join(lines))
-        if any(role.is_discovery() for role in roles):
+        if subject and any(role.is_discovery() for role in roles):
             click.echo(f"  go on without it: {_avoiding(opened, number, f.id)}")
         click.echo()
         if fault is not None and f.details:
@@ -120,7 +123,7 @@ def faults(campaign: str | None, fault: str | None, store: str | None, as_json: 
 
 def _why(roles: list[FeatureRole]) -> list[str]:
     """Interval bars."""
-    lines = role_lines(roles, rate=0.05)
+    lines = role_lines(roles, rate=0.05, screen=screen_width())
     return ["triggers and suppressors:", *(f"  {line}" for line in lines)] if lines else []
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 
 import click
 
@@ -12,6 +11,7 @@ from swarmtest.analysis.verdict import verdict as verdict_on
 from swarmtest.cli.options import campaigns_argument, existing_store, latest_campaign, store_option
 from swarmtest.errors import UserError
 from swarmtest.report.growth import growth_text
+from swarmtest.report.quantities import json_text
 from swarmtest.report.terminal import command_text
 from swarmtest.strategies.strategy import LearningStrategy, parse_strategy
 
@@ -38,7 +38,7 @@ def growth(campaigns: list[int], kind: str, as_json: bool, store: str | None) ->
     found = growth_of(opened, numbers, kind)
     verdict = verdict_on(found)
     if as_json:
-        click.echo(json.dumps(found.to_json() | {"verdict": verdict.to_json()}))
+        click.echo(json_text(found.to_json() | {"verdict": verdict.to_json()}))
         return
     notes = [_LEARNS] if _learns(found.strategy) else []
     if verdict.action == "change the configuration":

@@ -16,6 +16,7 @@ from swarmtest.cli.options import (
     confidence_option,
     existing_store,
     latest_campaign,
+    screen_width,
     store_option,
 )
 from swarmtest.errors import UserError, did_you_mean
@@ -56,10 +57,15 @@ def roles(what: tuple[str, ...], store: str | None, confidence: float, **options
     A feature is a trigger if Wilson's interval for the share of hitting tests that contain it lies
     above the share that chance alone gives, and a suppressor if it lies below.
     """
+    _check(options)
     opened = existing_store(store)
-    campaigns = [number for word in what for number in campaign_numbers(word)]
+    known = {record.id for record in opened.campaigns()}
+    # A fault's id may be all digits; a number that is no campaign is perhaps one.
+    numbers = {word: campaign_numbers(word) for word in what}
+    faults = {w for w, n in numbers.items() if w.isdecimal() and len(w) > 2 and n[0] not in known}
+    campaigns = [n for word, some in numbers.items() if word not in faults for n in some]
     study = Study(opened, campaigns or [latest_campaign(opened, None)], confidence)
-    named = [study.find(word) for word in what if not campaign_numbers(word)]
+    named = [study.find(word) for word in what if word in faults or not numbers[word]]
     if options["kind"] or options["summary"] or options["output"]:
         study.require_variation()
         if named:
@@ -69,6 +75,15 @@ def roles(what: tuple[str, ...], store: str | None, confidence: float, **options
         _tell_targets(study, named, options)
     for note in study.notes:
         click.echo(f"note: {note}", err=True)
+
+
+def _check(options: dict[str, Any]) -> None:
+    """Refuse what does not go together."""
+    if options["raw"] and not options["summary"]:
+        raise UserError("--raw goes with --summary")
+    asked = [f"--{key}" for key in ("output", "summary") if options[key]]
+    if options["output"] and (options["as_json"] or len(asked) > 1):
+        raise UserError("-o writes every interval as CSV: leave --json and --summary out")
 
 
 def _tell_targets(study: Study, named: list[Target], options: dict[str, Any]) -> None:
@@ -81,11 +96,10 @@ def _tell_targets(study: Study, named: list[Target], options: dict[str, Any]) ->
         )
     for number, target in enumerate(targets):
         if options["as_json"]:
-            click.echo(json.dumps(_plain(study, target)))
+            click.echo(json.dumps(_plain(study, target), allow_nan=False))
         else:
-            click.echo(
-                "\n" * bool(number) + "\n".join(study_lines(study, target, options["everything"]))
-            )
+            lines = study_lines(study, target, options["everything"], screen_width())
+            click.echo("\n" * bool(number) + "\n".join(lines))
 
 
 def _plain(study: Study, target: Target) -> dict[str, Any]:
@@ -95,7 +109,9 @@ def _plain(study: Study, target: Target) -> dict[str, Any]:
         "hits": int(study.hit(target).sum()),
         "tests": study.evidence.n,
         "confidence": study.confidence,
+        "notes": study.notes,
         "roles": [role.to_json() for role in study.roles(target)],
+        "effects": [effect.to_json() for effect in study.effects(target)],
         "amounts": [amount.to_json() for amount in study.amounts(target)],
         "pairs": [pair.to_json() for pair in study.pairs(target)],
     }
@@ -118,7 +134,8 @@ def _tell_kind(study: Study, options: dict[str, Any]) -> None:
     elif options["as_json"]:
         for target, roles in found:
             plain = [role.to_json() for role in roles]
-            click.echo(json.dumps({"target": str(target), "roles": plain}))
+            told = {"target": str(target), "roles": plain}
+            click.echo(json.dumps(told, allow_nan=False))
     else:
         rows = table_rows(found, 0 if options["everything"] else _SHOWN)
         click.echo(table(("target", "tests", "triggers", "suppressors"), rows, right=" r"))

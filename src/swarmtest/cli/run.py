@@ -153,6 +153,7 @@ def _run(campaign: Campaign, view: ProgressView, options: dict[str, Any]) -> int
                 "strategy": strategy_text(campaign.strategy),
                 "seed": campaign.seed,
                 "features": list(campaign.subject.space.feature_names),
+                "constraints": [str(c) for c in campaign.subject.space.constraints],
                 "coverage": list(campaign.coverage.kinds) if campaign.coverage else [],
             },
         )
@@ -229,7 +230,8 @@ def _why(store: Store, outcome: Outcome) -> dict[str, list[str]]:
 def _status(outcome: Outcome, options: dict[str, Any]) -> int:
     if outcome.interrupted:
         return 130
-    if outcome.unused and not options["allow_unused"]:
+    every_test_failed = outcome.progress.failed == outcome.progress.tests
+    if outcome.unused and not options["allow_unused"] and not every_test_failed:
         name, tests = next(iter(outcome.unused.items()))
         others = f" (and {len(outcome.unused) - 1} more)" if len(outcome.unused) > 1 else ""
         raise UserError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import click
 
@@ -41,7 +42,8 @@ def triage(campaigns: list[int], as_json: bool, confidence: float, store: str | 
     if as_json:
         faults = [one.to_json() for one in found.faults]
         relations = [relation.sentence() for relation in found.relations]
-        click.echo(json.dumps({"faults": faults, "relations": relations}))
+        told = {"faults": faults, "relations": relations, "notes": study.notes}
+        click.echo(json.dumps(told, allow_nan=False))
         return
     if not found.faults:
         names = ", ".join(map(str, study.evidence.campaigns))
@@ -50,7 +52,7 @@ def triage(campaigns: list[int], as_json: bool, confidence: float, store: str | 
     for note in study.notes:
         click.echo(f"note: {note}", err=True)
     click.echo("\n".join(triage_lines(found, screen_width())))
-    subject = opened.campaign(study.evidence.campaigns[0]).subject
-    if any(one.combination for one in found.faults):
-        command = command_text(f"run {subject} --avoid known", opened.url)
-        click.echo(f"\ngo on without them: {command}")
+    record = opened.campaign(study.evidence.campaigns[0])
+    if any(one.combination for one in found.faults) and record.options.get("subject"):
+        words = f"run {shlex.quote(record.subject)} --avoid known"
+        click.echo(f"\ngo on without them: {command_text(words, opened.url)}")

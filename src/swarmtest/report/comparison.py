@@ -7,66 +7,69 @@ import math
 from swarmtest.analysis.comparison import Comparison
 from swarmtest.analysis.equal_effort import SHARES, Cut, Difference
 from swarmtest.report.detection import detection_parts, told_apart
+from swarmtest.report.fitting import fitted, wrapped
 from swarmtest.report.quantities import amount, duration, grouped, number, p_value, with_interval
-from swarmtest.report.terminal import plural, table
+from swarmtest.report.terminal import plural
 
 _SHOWN_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
-def comparison_text(comparison: Comparison) -> str:
-    """Everything, in the order in which a reader asks: what, at what cost, how soon, so what."""
+def comparison_text(comparison: Comparison, width: int = 0) -> str:
+    """Everything, in the order in which a reader asks: what, at what cost, how soon, so what.
+
+    `width`: columns of the screen; 0: no limit.
+    """
     counts = {cut.runs for cut in comparison.equal_tests.efforts}
     each = f", {plural(counts.pop(), 'run')} each" if len(counts) == 1 else ""
+    title = f"{comparison.subject}: {', '.join(comparison.strategies)}{each}; "
     parts = [
-        f"{comparison.subject}: {', '.join(comparison.strategies)}{each}; "
-        f"baseline {comparison.baseline}",
-        _cut_text(comparison.equal_tests, comparison),
-        _cut_text(comparison.equal_cpu, comparison),
-        *detection_parts(comparison),
-        _legend(comparison),
-        "\n".join(f"note: {note}" for note in comparison.notes),
-        "\n".join(_conclusions(comparison)),
+        wrapped(f"{title}baseline {comparison.baseline}", width),
+        _cut_text(comparison.equal_tests, comparison, width),
+        _cut_text(comparison.equal_cpu, comparison, width),
+        *detection_parts(comparison, width),
+        "\n".join(wrapped(line, width) for line in _legend(comparison)),
+        "\n".join(wrapped(f"note: {note}", width, "  ") for note in comparison.notes),
+        "\n".join(wrapped(line, width, "  ") for line in conclusions(comparison)),
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def _legend(comparison: Comparison) -> str:
+def _legend(comparison: Comparison) -> list[str]:
     if not any(one.p is not None for one in comparison.equal_tests.differences):
-        return ""
-    return (
+        return []
+    return [
         f"[ ] {100 * comparison.confidence:g}% interval; A12: chance that a run finds more than a "
-        f"run of {comparison.baseline}, ties as half;\n"
-        "p: Mann-Whitney, log-rank for detection; q: p corrected for all comparisons of its table"
-    )
+        f"run of {comparison.baseline}, ties as half;",
+        "p: Mann-Whitney, log-rank for detection; q: p corrected for all comparisons of its table",
+    ]
 
 
 # What was found with equal effort
 
 
-def _cut_text(cut: Cut, comparison: Comparison) -> str:
+def _cut_text(cut: Cut, comparison: Comparison, width: int) -> str:
     title = "AT EQUAL TESTS" if cut.unit == "tests" else "AT EQUAL CPU TIME"
     parts = [
         f"{title}: the first {amount(cut.limit, cut.unit)} of each run "
         f"(campaign {cut.shortest} has no more)",
-        _efforts(cut),
-        _reaches(cut, comparison),
-        _differences(cut, comparison),
-        _growth(cut),
+        _efforts(cut, width),
+        _reaches(cut, comparison, width),
+        _differences(cut, comparison, width),
+        _growth(cut, width),
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def _efforts(cut: Cut) -> str:
+def _efforts(cut: Cut, width: int) -> str:
     rows = [
         (e.strategy, str(e.runs), number(e.tests), number(e.steps), duration(e.cpu_seconds))
         for e in cut.efforts
     ]
-    return table(
-        ("strategy", "runs", "tests per run", "steps per run", "CPU per run"), rows, right=" rrrr"
-    )
+    head = ("strategy", "runs", "tests per run", "steps per run", "CPU per run")
+    return fitted(head, rows, " rrrr", width, cut=[0])
 
 
-def _reaches(cut: Cut, comparison: Comparison) -> str:
+def _reaches(cut: Cut, comparison: Comparison, width: int) -> str:
     everywhere = "in both" if len(comparison.strategies) == 2 else "in all"
     rows = [
         (
@@ -82,11 +85,11 @@ def _reaches(cut: Cut, comparison: Comparison) -> str:
     ]
     told = ", ".join(f"{kind} {count:,}" for kind, count in cut.together.items())
     head = ("kind", "strategy", "found per run", "in any run", "only here", everywhere)
-    found = table((*head, "hits/target"), grouped(rows), right="   rrrr")
-    return f"{found}\nall strategies together: {told}"
+    found = fitted((*head, "hits/target"), grouped(rows), "   rrrr", width, cut=[1])
+    return f"{found}\n{wrapped(f'all strategies together: {told}', width, '  ')}"
 
 
-def _differences(cut: Cut, comparison: Comparison) -> str:
+def _differences(cut: Cut, comparison: Comparison, width: int) -> str:
     tested = [one for one in cut.differences if one.p is not None]
     if not tested:
         return ""
@@ -102,7 +105,7 @@ def _differences(cut: Cut, comparison: Comparison) -> str:
         for one in tested
     ]
     head = ("kind", f"against {comparison.baseline}", "more per run", "A12", "p", "q")
-    return table(head, grouped(rows), right="    rr")
+    return fitted(head, grouped(rows), "    rr", width, cut=[1])
 
 
 def _effect(one: Difference) -> str:
@@ -112,15 +115,16 @@ def _effect(one: Difference) -> str:
     return f"{effect.a12:.2f} {effect.word} [{effect.low:.2f}, {effect.high:.2f}]"
 
 
-def _growth(cut: Cut) -> str:
+def _growth(cut: Cut, width: int) -> str:
     """Faults, or whatever else was found, over time."""
-    places = [SHARES.index(share) for share in _SHOWN_SHARES]
-    head = [amount(_at_share(cut, share), cut.unit) for share in _SHOWN_SHARES]
+    shown = {amount(_at_share(cut, share), cut.unit): share for share in _SHOWN_SHARES}
+    places = [SHARES.index(share) for share in shown.values()]
     rows = [
         (curve.kind, curve.strategy, *(number(curve.mean[place]) for place in places))
         for curve in cut.curves
     ]
-    return table(("kind", "found within", *head), grouped(rows), right="  " + "r" * len(head))
+    right = "  " + "r" * len(shown)
+    return fitted(("kind", "found within", *shown), grouped(rows), right, width, cut=[1])
 
 
 def _at_share(cut: Cut, share: float) -> float:
@@ -130,7 +134,7 @@ def _at_share(cut: Cut, share: float) -> float:
 # So what
 
 
-def _conclusions(comparison: Comparison) -> list[str]:
+def conclusions(comparison: Comparison) -> list[str]:
     """One line per strategy: in what it differs from the baseline, as far as is shown."""
     pairs = zip(comparison.equal_tests.differences, _at_cpu(comparison), strict=True)
     words: dict[str, list[str]] = {}

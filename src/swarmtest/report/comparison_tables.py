@@ -94,6 +94,7 @@ def _detections(comparison: Comparison) -> Table:
             Cell(one.strategy, cls="name"),
             Cell(f"{one.tests.survival.found} of {one.tests.survival.runs}"),
             _median(one.tests.survival, "tests"),
+            Cell(f"{one.cpu_seconds.survival.found} of {one.cpu_seconds.survival.runs}"),
             _median(one.cpu_seconds.survival, "cpu_seconds"),
             number_cell(one.hits, number(one.hits)),
             *(Cell(p_value(p), 2.0 if p is None else p) for p in _p_values(one)),
@@ -102,13 +103,16 @@ def _detections(comparison: Comparison) -> Table:
         if one.fault in shown
     ]
     left = len(signatures) - _MOST_FAULTS
-    note = "A run that never found it counts as waiting longer (Kaplan-Meier, log-rank)."
+    within = amount(comparison.equal_cpu.limit, "cpu_seconds")
+    note = (
+        "A run that never found it counts as waiting longer (Kaplan-Meier, log-rank). CPU time: "
+        f"only the first {within} of each run, for the shortest has no more."
+    )
     if left > 0:
         note += f" {left} rarer faults are left out."
-    head = ("fault", "strategy", "found in", "median tests", "median CPU time", "hits per run")
-    return Table(
-        "To the first detection", (*head, "p (tests)", "q", "p (CPU)", "q"), tuple(rows), note
-    )
+    head = ("fault", "strategy", "found in", "median tests", f"within {within} of CPU")
+    head = (*head, "median CPU time", "hits per run", "p (tests)", "q", "p (CPU)", "q")
+    return Table("To the first detection", head, tuple(rows), note)
 
 
 def _p_values(one: Detection) -> tuple[float | None, ...]:
@@ -117,7 +121,7 @@ def _p_values(one: Detection) -> tuple[float | None, ...]:
 
 def _median(survival: Survival, unit: str) -> Cell:
     if survival.median is None:
-        return Cell("not reached", float("1e300"))
+        return Cell(f"over {amount(survival.longest, unit)}", 1e300)
     return Cell(amount(survival.median, unit), survival.median)
 
 
@@ -149,7 +153,7 @@ def _growth_row(kind: KindGrowth) -> tuple[Cell, ...]:
         number_cell(seen.once),
         number_cell(seen.twice),
         *(
-            Cell(f"{one.value:.3g} ({interval_text(one)})", one.value)
+            Cell(f"{one.value:.3g}" + (f" ({interval_text(one)})" if one.high else ""), one.value)
             for one in (kind.new, kind.unseen)
         ),
     )

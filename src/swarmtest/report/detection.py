@@ -7,16 +7,20 @@ from collections.abc import Sequence
 from swarmtest.analysis.comparison import Comparison
 from swarmtest.analysis.detection import ANY, Detection, Waiting
 from swarmtest.analysis.survival import Survival
-from swarmtest.report.quantities import amount, grouped, number, p_value
-from swarmtest.report.terminal import plural, table
+from swarmtest.report.fitting import fitted, widest, wrapped
+from swarmtest.report.quantities import amount, can_show, grouped, number, p_value
+from swarmtest.report.terminal import plural
 
 _SHOWN_FAULTS = 20
 _LISTED = 3
-_BARS = "▁▂▃▄▅▆▇█"
-_BARS_IN_A_CURVE = 16
+_BARS = "·▁▂▃▄▅▆▇█"
+_PLAIN_BARS = ".:-=+*x%#"
+"""For terminals that cannot show blocks."""
+_BARS_IN_A_CURVE = (16, 12, 8)
+"""As many as there is room for."""
 
 
-def detection_parts(comparison: Comparison) -> list[str]:
+def detection_parts(comparison: Comparison, width: int = 0) -> list[str]:
     """A table in tests, one in CPU time, and what the faults are."""
     if not comparison.faults:
         return ["no run found a fault"]
@@ -25,38 +29,44 @@ def detection_parts(comparison: Comparison) -> list[str]:
     more = f"\n... and {plural(hidden, 'fault')} more; --json has them all" if hidden else ""
     shown = {id for id, _ in names} | ({ANY} if len(names) > 1 else set())
     detections = [one for one in comparison.detections if one.fault in shown]
+    cut = comparison.equal_cpu
+    titles = (
+        "TO THE FIRST DETECTION, IN TESTS: whole runs; a run that never found it counts as waiting "
+        "longer",
+        "TO THE FIRST DETECTION, IN CPU TIME: the first "
+        f"{amount(cut.limit, cut.unit)} of each run (campaign {cut.shortest} has no more)",
+    )
     return [
-        "TO THE FIRST DETECTION: whole runs; a run that never found it counts as waiting longer",
-        _in_tests(detections, max(run.tests for run in comparison.runs)),
-        _in_cpu_time(detections, max(run.cpu_seconds for run in comparison.runs)),
-        table(("fault", "signature"), names) + more,
+        wrapped(titles[0], width),
+        _in_tests(detections, max(run.tests for run in comparison.runs), width),
+        wrapped(titles[1], width),
+        _in_cpu_time(detections, cut.limit, width),
+        fitted(("fault", "signature"), names, width=width, cut=[1]) + more,
     ]
 
 
-def _in_tests(detections: Sequence[Detection], longest: float) -> str:
+def _in_tests(detections: Sequence[Detection], longest: float, width: int) -> str:
     waits = [one.tests for one in detections]
-    columns = {
+    before = {
         **_names(detections),
         "found in": _found_in(waits),
-        "median tests": [_median(wait.survival, "tests") for wait in waits],
+        "median tests": [median_text(wait.survival, "tests") for wait in waits],
         "hits per run": [number(one.hits) for one in detections],
-        f"found by 1 … {amount(longest, 'tests')}": _curves(waits, 1.0, longest),
-        **_p_values(waits),
     }
-    return _table(columns, right="    r rr")
+    title = f"found by 1 to {amount(longest, 'tests')}"
+    return _table(before, title, waits, (1.0, longest), width, right="    r rr")
 
 
-def _in_cpu_time(detections: Sequence[Detection], longest: float) -> str:
+def _in_cpu_time(detections: Sequence[Detection], longest: float, width: int) -> str:
     waits = [one.cpu_seconds for one in detections]
-    first = min(time for wait in waits for time in wait.survival.times)
-    ends = " … ".join(amount(end, "cpu_seconds") for end in (first, longest))
-    columns = {
+    first = min((time for wait in waits for time in wait.survival.times), default=longest)
+    ends = " to ".join(amount(end, "cpu_seconds") for end in (first, longest))
+    before = {
         **_names(detections),
-        "median CPU time": [_median(wait.survival, "cpu_seconds") for wait in waits],
-        f"found by {ends}": _curves(waits, first, longest),
-        **_p_values(waits),
+        "found in": _found_in(waits),
+        "median CPU time": [median_text(wait.survival, "cpu_seconds") for wait in waits],
     }
-    return _table(columns, right="    rr")
+    return _table(before, f"found by {ends}", waits, (first, longest), width, right="     rr")
 
 
 def _names(detections: Sequence[Detection]) -> dict[str, list[str]]:
@@ -79,31 +89,49 @@ def _p_values(waits: Sequence[Waiting]) -> dict[str, list[str]]:
     }
 
 
-def _table(columns: dict[str, list[str]], right: str) -> str:
-    return table(tuple(columns), grouped([*zip(*columns.values(), strict=True)]), right)
+def _table(
+    before: dict[str, list[str]],
+    title: str,
+    waits: Sequence[Waiting],
+    ends: tuple[float, float],
+    width: int,
+    right: str,
+) -> str:
+    """With curves as long as there is room for, on a log scale between the ends."""
+    text = ""
+    for bars in _BARS_IN_A_CURVE:
+        curves = [_curve(wait.survival, *ends, bars) for wait in waits]
+        columns = {**before, title: curves, **_p_values(waits)}
+        rows = grouped([*zip(*columns.values(), strict=True)])
+        text = fitted(tuple(columns), rows, right, width, cut=[1])
+        if not width or (widest(text) <= width and not _is_cut(columns["strategy"], text)):
+            break
+    return text
 
 
-def _median(survival: Survival, unit: str) -> str:
-    if survival.median is None:
-        return "not reached"
-    if survival.runs == 1:
-        return amount(survival.median, unit)
-    ends = (survival.median_low, survival.median_high)
-    told = ("∞" if end is None else amount(end, unit) for end in ends)
-    return f"{amount(survival.median, unit)} [{', '.join(told)}]"
+def _is_cut(names: Sequence[str], text: str) -> bool:
+    return any(name not in text for name in names)
 
 
-def _curves(waits: Sequence[Waiting], low: float, high: float) -> list[str]:
-    return [_curve(wait.survival, low, high) for wait in waits]
+def median_text(survival: Survival, unit: str) -> str:
+    """The median with its interval; "over" all that was seen, where it is not reached."""
+    median, low, high = survival.median, survival.median_low, survival.median_high
+    told = f"over {amount(survival.longest, unit)}" if median is None else amount(median, unit)
+    if survival.runs == 1 or low is None:
+        return told
+    endless = "∞" if can_show("∞") else "inf"
+    return f"{told} [{amount(low, unit)}, {endless if high is None else amount(high, unit)}]"
 
 
-def _curve(survival: Survival, low: float, high: float) -> str:
+def _curve(survival: Survival, low: float, high: float, bars: int) -> str:
     """The share of runs that have found it, from `low` to `high` on a log scale."""
-    ratio = (high / low) ** (1 / (_BARS_IN_A_CURVE - 1))
+    low = low or high / 1000
+    ratio = (high / low) ** (1 / (bars - 1)) if low else 1.0
     # A little late, for what was found exactly at the end has to be in, whatever the rounding.
-    times = (low * ratio**k * (1 + 1e-9) for k in range(_BARS_IN_A_CURVE))
+    times = (low * ratio**k * (1 + 1e-9) for k in range(bars))
     shares = [survival.found_by(time) for time in times]
-    return "".join("·" if not s else _BARS[min(7, int(s * 8))] for s in shares)
+    marks = _BARS if can_show(_BARS) else _PLAIN_BARS
+    return "".join(marks[min(8, int(s * 8) + 1)] if s else marks[0] for s in shares)
 
 
 def told_apart(comparison: Comparison, strategy: str) -> list[str]:

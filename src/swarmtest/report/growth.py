@@ -12,6 +12,7 @@ import numpy.typing as npt
 from swarmtest.analysis.growth import Growth, KindGrowth
 from swarmtest.analysis.richness import Forecast, rarer_than
 from swarmtest.analysis.verdict import Verdict, counted, interval_text
+from swarmtest.report.quantities import can_show
 from swarmtest.report.terminal import plural, table
 
 _COLUMNS = 80
@@ -20,6 +21,8 @@ _WIDTH = 56
 _HEIGHT = 8
 """Rows of a curve that stands alone."""
 _BLOCKS = " ▁▂▃▄▅▆▇█"
+_PLAIN_BLOCKS = " .:-=+*%#"
+"""For terminals that cannot show blocks."""
 
 
 def growth_text(growth: Growth, verdict: Verdict, notes: Sequence[str] = ()) -> str:
@@ -51,7 +54,7 @@ def _row(kind: KindGrowth) -> tuple[str, ...]:
         found,
         f"{kind.seen.once:,}",
         f"{kind.seen.twice:,}",
-        f"{_number(kind.new)} ({interval_text(kind.new)})",
+        _number(kind.new) + (f" ({interval_text(kind.new)})" if kind.new.high else ""),
         _number(kind.unseen),
     )
 
@@ -85,8 +88,9 @@ def curve(found: npt.NDArray[np.int64], width: int, height: int) -> list[str]:
     at = np.exp(np.linspace(0.0, math.log(len(found)), width))
     eighths = np.ceil(found[np.round(at).astype(int) - 1] / max(found[-1], 1) * height * 8)
     levels = eighths.astype(int).tolist()
+    blocks = _BLOCKS if can_show(_BLOCKS) else _PLAIN_BLOCKS
     return [
-        "".join(_BLOCKS[min(max(level - 8 * row, 0), 8)] for level in levels)
+        "".join(blocks[min(max(level - 8 * row, 0), 8)] for level in levels)
         for row in reversed(range(height))
     ]
 
@@ -106,7 +110,7 @@ def _notes(growth: Growth) -> list[str]:
     fault = growth.kinds[0]
     if fault.kind == "fault" and not fault.seen.found and growth.tests >= 3:
         notes.append(
-            f"no fault in {growth.tests:,} tests: with 95% confidence, fewer than 1 test in "
+            f"no fault in {plural(growth.tests, 'test')}: with 95% confidence, fewer than 1 test in "
             f"{rarer_than(growth.tests):,} shows one"
         )
     if growth.missing:

@@ -20,6 +20,15 @@ def printable(text: str) -> str:
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
+def one_line(text: str) -> str:
+    """The text without what cannot be seen, on one line.
+
+    >>> one_line("lost\nfound")
+    'lost found'
+    """
+    return printable(" ".join(text.split()))
+
+
 def elided(text: str, most: int) -> str:
     """The text, cut in the middle if it is too long: both ends of a name tell.
 

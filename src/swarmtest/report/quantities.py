@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import math
+import sys
 from collections.abc import Sequence
+from typing import Any
 
 from swarmtest.analysis.equal_effort import Estimate
 
@@ -70,3 +74,29 @@ def p_value(p: float | None) -> str:
     if p is None:
         return "-"
     return "<0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.01 else f"{p:.3f}"
+
+
+def json_text(data: Any) -> str:
+    """Plain data as JSON that every program can read: what is no number is null.
+
+    >>> json_text({"low": float("nan"), "high": (1.5, float("inf"))})
+    '{"low": null, "high": [1.5, null]}'
+    """
+    return json.dumps(_finite(data), allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def can_show(characters: str) -> bool:
+    """Whether what we print to can show these characters."""
+    try:
+        characters.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Sequence
 
 from swarmtest.analysis.amounts import Amount
@@ -20,12 +21,15 @@ from swarmtest.analysis.roles import (
 )
 from swarmtest.analysis.study import Study
 from swarmtest.errors import UserError
+from swarmtest.report.printable import one_line
 from swarmtest.report.terminal import plural, table
 from swarmtest.store import Store
 from swarmtest.targets import Target
 
-_BAR = 41
-"""Columns of a bar: one for every 2.5%."""
+_BAR, _SHORTEST_BAR = 41, 11
+"""Columns of a bar, one for every 2.5%; on narrow terminals fewer."""
+_AROUND = 21
+"""Columns of a line with a bar that are neither bar, name nor figures."""
 _MARKS = ("·", "─", "├", "┤", "●", "│")
 _PLAIN_MARKS = (".", "-", "[", "]", "o", "|")
 _ORDER = {TRIGGER: 0, SUPPRESSOR: 1, IRRELEVANT: 2, INSUFFICIENT: 3, FIXED: 4}
@@ -36,7 +40,7 @@ def in_order(roles: Sequence[FeatureRole]) -> list[FeatureRole]:
     return sorted(roles, key=lambda r: (_ORDER[r.role], -abs(r.estimate - r.base), r.feature))
 
 
-def interval_bar(role: FeatureRole, marks: Sequence[str] = _MARKS) -> str:
+def interval_bar(role: FeatureRole, marks: Sequence[str] = _MARKS, columns: int = _BAR) -> str:
     """A share with its interval from 0 to 100%, and the base rate.
 
     >>> role = FeatureRole("pop", SUPPRESSOR, 0.1, 0.05, 0.25, 0.5, 60, 1e-9, 1e-8, 4)
@@ -44,9 +48,9 @@ def interval_bar(role: FeatureRole, marks: Sequence[str] = _MARKS) -> str:
     '..[-o-----].........|....................'
     """
     empty, line, left, right, point, base = marks
-    cells = [empty] * _BAR
+    cells = [empty] * columns
     low, high, at, middle = (
-        round(value * (_BAR - 1)) for value in (role.low, role.high, role.share, role.base)
+        round(value * (columns - 1)) for value in (role.low, role.high, role.share, role.base)
     )
     cells[low : high + 1] = [line] * (high - low + 1)
     cells[low], cells[high] = left, right
@@ -55,23 +59,39 @@ def interval_bar(role: FeatureRole, marks: Sequence[str] = _MARKS) -> str:
     return "".join(cells)
 
 
-def role_lines(roles: Sequence[FeatureRole], rate: float, everything: bool = False) -> list[str]:
+def role_lines(
+    roles: Sequence[FeatureRole], rate: float, everything: bool = False, screen: int = 0
+) -> list[str]:
     """A bar for each feature that has a role, and one line for those that have none.
 
     `rate`: the share of false ones that is accepted among the discoveries; a role that does not
     survive the correction for many comparisons is shown, and marked. `everything`: bars for all.
+    `screen`: columns of the terminal; 0 is no limit.
     """
     shown = [r for r in in_order(roles) if everything or r.role in (TRIGGER, SUPPRESSOR)]
     shown = [r for r in shown if r.role != FIXED and r.hits]
     width = max((len(r.feature) for r in shown), default=0)
     marks = _MARKS if _can_draw() else _PLAIN_MARKS
+    columns = _BAR
+    if screen:
+        beside = width + max((len(_figures(role)) for role in shown), default=0)
+        columns = min(max(screen - beside - _AROUND, _SHORTEST_BAR), _BAR)
     lines = [
-        f"{r.feature:{width}}  {_word(r, rate):11}  {interval_bar(r, marks)}  {_figures(r)}"
-        for r in shown
+        f"{role.feature:{width}}  {_word(role, rate):11}  {interval_bar(role, marks, columns)}  "
+        f"{_figures(role)}"
+        for role in shown
     ]
     if any(_word(r, rate).endswith("?") for r in shown):
         lines.append(f"{'':{width}}  ? may be chance: {len(roles)} features were looked at")
-    return lines + _without_role([r for r in roles if r not in shown])
+    rest = _without_role([r for r in roles if r not in shown])
+    return lines + [part for line in rest for part in wrapped(line, screen - 4)]
+
+
+def wrapped(line: str, screen: int) -> list[str]:
+    """A line in as many as the screen needs; one if there is no limit."""
+    if screen <= 20 or len(line) <= screen:
+        return [line]
+    return textwrap.wrap(line, screen, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _can_draw() -> bool:
@@ -94,15 +114,26 @@ def _figures(role: FeatureRole) -> str:
     )
 
 
+def percent(share: float) -> str:
+    """Two digits that matter.
+
+    >>> percent(0.4039), percent(0.0591), percent(0.00112), percent(1.0)
+    ('40%', '5.9%', '0.11%', '100%')
+    """
+    digits = 0 if share >= 0.0995 or share == 0 else 1 if share >= 0.00995 else 2
+    return f"{share:.{digits}%}"
+
+
 def _count(hits: float) -> str:
-    return f"{hits:,.0f}" if abs(hits - round(hits)) < 1e-6 else f"{hits:,.1f}"
+    whole = abs(hits - round(hits)) < 1e-6
+    return f"{hits:,.0f}" if whole else f"{hits:,.1f} (effective)"
 
 
 def _without_role(roles: Sequence[FeatureRole]) -> list[str]:
     lines = []
     irrelevant = [r.feature for r in roles if r.role == IRRELEVANT]
     if irrelevant:
-        lines.append(f"irrelevant: {', '.join(irrelevant)}")
+        lines.append(f"no role shown: {', '.join(irrelevant)}")
     few = [r for r in roles if r.role == INSUFFICIENT]
     if few:
         said = [f"{r.feature} ({_count(r.hits)} of {r.needed} hits)" for r in few]
@@ -143,14 +174,14 @@ def amount_lines(found: Sequence[Amount], rate: float) -> list[str]:
             more = "more" if one.role == TRIGGER else "less"
             mark = "" if one.is_discovery(rate) else "?"
             lines.append(
-                f"{one.feature:{width}}  {more + mark:5}  {one.share_in_hits:.0%} of the steps in "
-                f"hits, {one.share_in_others:.0%} in others; a tenth more of it: "
-                f"{100 * one.effect:+.1f} points ({100 * one.low:+.1f} to "
-                f"{100 * one.high:+.1f})"
+                f"{one.feature:{width}}  {more + mark:5}  {one.share_in_hits:.0%} of the steps, "
+                f"{one.share_in_others:.0%} otherwise; a tenth more: "
+                f"{100 * one.effect:+.0f} points ({100 * one.low:+.0f} to "
+                f"{100 * one.high:+.0f})"
             )
     few = [f"{a.feature} ({plural(a.hits, 'hit')})" for a in found if a.role == INSUFFICIENT]
     if few:
-        lines.append(f"insufficient data, too few alike to compare: {', '.join(few)}")
+        lines.append(f"too few tests with the same features on: {', '.join(few)}")
     return lines or ["how often a feature appears makes no difference that could be shown"]
 
 
@@ -183,8 +214,8 @@ def _rate(rate: Rate | None) -> str:
     if rate is None:
         return "no test"
     if rate.value == 0:
-        return f"none (at most {rate.high:.2%})"
-    return f"{rate.value:.2%} of tests ({rate.low:.2%} to {rate.high:.2%})"
+        return f"none (at most {percent(rate.high)})"
+    return f"{percent(rate.value)} of tests ({percent(rate.low)} to {percent(rate.high)})"
 
 
 def study_or_none(store: Store, campaign: int) -> Study | None:
@@ -206,23 +237,41 @@ def why_in_short(study: Study | None) -> dict[str, list[str]]:
     return {fault.name: [roles_in_short(study.roles(fault), rate)] for fault in study.faults}
 
 
-def study_lines(study: Study, target: Target, everything: bool = False) -> list[str]:
+def study_lines(
+    study: Study, target: Target, everything: bool = False, screen: int = 0
+) -> list[str]:
     """All that is known about one target."""
     rate = 1 - study.confidence
     roles = study.roles(target)
-    hits = int(study.hit(target).sum())
-    head = f"{target}  {target.detail}".rstrip()
-    lines = [head, f"  hit by {plural(hits, 'test')} of {study.evidence.n:,}"]
+    lines = [f"{target}  {one_line(target.detail)}".rstrip(), f"  {_hit_by(study, target, roles)}"]
     sections = [
-        ("enabling it", role_lines(roles, rate, everything)),
-        ("hitting fraction", effect_lines(study.effects(target), roles)),
-        ("how much of it", amount_lines(study.amounts(target), rate)),
-        ("together", pair_lines(study.pairs(target))),
+        (
+            "enabled or not: of the hits, how many contain the feature",
+            role_lines(roles, rate, everything, screen),
+        ),
+        ("how often tests hit", effect_lines(study.effects(target), roles)),
+        ("how much of it, where it is enabled", amount_lines(study.amounts(target), rate)),
+        ("together with another", pair_lines(study.pairs(target))),
     ]
     for title, body in sections:
         if body:
             lines += [f"  {title}", *(f"    {line}" for line in body)]
-    return lines
+    return [part for line in lines for part in _fitted(line, screen)]
+
+
+def _fitted(line: str, screen: int) -> list[str]:
+    """A line of prose on as many lines as it needs; bars stay whole."""
+    indent = len(line) - len(line.lstrip())
+    return [" " * indent + part for part in wrapped(line.strip(), screen - indent)]
+
+
+def _hit_by(study: Study, target: Target, roles: Sequence[FeatureRole]) -> str:
+    hits = int(study.hit(target).sum())
+    told = max((role.hits for role in roles), default=0)
+    said = f"hit by {plural(hits, 'test')} of {study.evidence.n:,}"
+    if told and told < hits - 0.5:
+        said += f"; {_count(told)} of them say something about enabling"
+    return said
 
 
 def table_rows(found: RoleTable, limit: int = 0) -> list[tuple[str, ...]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from swarmtest.campaign.campaign import Outcome
+from swarmtest.report.printable import one_line
 from swarmtest.space import Configuration, Space
 from swarmtest.store import DEFAULT_PATH, CampaignRecord, FaultRecord, Store
 from swarmtest.store.records import unpack_counts
@@ -57,7 +58,7 @@ def fault_lines(
 ) -> list[str]:
     """One fault: what it is, how often, under which configuration, why, its test, replay."""
     lines = [
-        f"fault {fault.id}  {fault.kind}: {fault.signature}",
+        f"fault {fault.id}  {fault.kind}: {one_line(fault.signature)}",
         f"  shown by {plural(fault.count, 'test')}, first by trial {fault.first_trial}; "
         f"shortest: {plural(fault.size, 'step')}, trial {fault.trial}",
     ]
@@ -111,6 +112,12 @@ def fault_configurations(
     }
 
 
+def avoided(record: CampaignRecord) -> list[str]:
+    """What a campaign kept out of its configurations, in words."""
+    told = (record.options.get("subject") or {}).get("avoid", ())
+    return [str(one["text"]).removeprefix("avoid ") for one in told]
+
+
 def campaign_rows(store: Store) -> list[tuple[str, ...]]:
     """One row per campaign: number, when, subject, strategy, seed, status, tests, faults."""
     rows: list[tuple[str, ...]] = []
@@ -121,7 +128,7 @@ def campaign_rows(store: Store) -> list[tuple[str, ...]]:
                 str(record.id),
                 datetime.datetime.fromtimestamp(record.created).strftime("%Y-%m-%d %H:%M"),
                 record.subject,
-                record.strategy,
+                record.strategy + (" (avoiding)" if avoided(record) else ""),
                 str(record.seed),
                 record.status,
                 f"{summary['trials']:,}",
@@ -172,6 +179,7 @@ def campaign_lines(record: CampaignRecord, summary: dict[str, int]) -> list[str]
     return [
         f"campaign {record.id}  {record.subject}",
         f"  strategy  {record.strategy}",
+        *(f"  avoids    {text}" for text in avoided(record)),
         f"  seed      {record.seed}",
         f"  status    {record.status}, begun {created}, "
         f"{record.wall_seconds:.1f} s wall, {summary['cpu_ns'] / 1e9:.1f} s CPU in tests",

@@ -3,33 +3,42 @@
 from __future__ import annotations
 
 from swarmtest.analysis.triage import Triage, TriagedFault
+from swarmtest.report.printable import one_line
+from swarmtest.report.roles import wrapped
 from swarmtest.report.terminal import plural, table
 
-_HEAD = ("fault", "tests", "one in", "triggers", "suppressors", "signature")
+_HEAD = ("fault", "tests", "one in", "signature")
 
 
-def triage_lines(found: Triage, width: int = 0) -> list[str]:
-    """A table of faults, and what may be one bug or two."""
+def triage_lines(found: Triage, screen: int = 0) -> list[str]:
+    """Each fault with what is known about its features, and what may be one bug or two."""
     rows = [_row(one) for one in found.faults]
-    lines = [table(_HEAD, rows, right=" rr", width=width)]
+    head, rule, *body = table(_HEAD, rows, right=" rr", width=screen).split("\n")
+    lines = [head, rule]
+    for row, one in zip(body, found.faults, strict=True):
+        lines += [row, *(f"          {part}" for part in wrapped(_features(one), screen - 10))]
     related = [relation.sentence() for relation in found.relations]
     related += [
         f"{one.fault.name}: {pair.sentence()}: perhaps two bugs behind one signature"
         for one in found.faults
         for pair in one.two_causes
     ]
-    return lines + (["", *related] if related else [])
+    told = [part for line in related for part in wrapped(line, screen)]
+    return lines + (["", *told] if told else [])
 
 
 def _row(one: TriagedFault) -> tuple[str, ...]:
-    triggers = ", ".join(one.triggers)
+    least, most = (f"{1 / share:,.0f}" if share else "" for share in (one.high, one.low))
+    rarity = f"{1 / one.fraction:,.0f} ({least} to {most})"
+    return one.fault.name, f"{one.hits:,}", rarity, one_line(one.fault.detail)
+
+
+def _features(one: TriagedFault) -> str:
     if one.missing_hits:
-        triggers = f"insufficient data: {plural(one.missing_hits, 'more hit')} needed"
-    return (
-        one.fault.name,
-        f"{one.hits:,}",
-        f"{1 / one.fraction:,.0f}",
-        triggers or "-",
-        ", ".join(one.suppressors) or "-",
-        one.fault.detail,
-    )
+        return f"insufficient data: {plural(one.missing_hits, 'more hit')} needed"
+    named = [
+        f"{word}: {', '.join(names)}"
+        for word, names in (("triggers", one.triggers), ("suppressors", one.suppressors))
+        if names
+    ]
+    return "; ".join(named) or "no triggers or suppressors found"

@@ -17,7 +17,8 @@ def code_of(cls: type[Machine], test: MachineTest, actions: Mapping[str, Action]
     known = [step for step in test.steps if step.action in actions]
     writer = ArgumentWriter()
     name, made = cls.code_of_start()
-    writer.imports.add(f"from {cls.__module__} import {cls.__qualname__.partition('.')[0]}")
+    first = cls.__qualname__.partition(".")[0]
+    writer.imports.add(_import_line(cls.__module__, first))
     body = [f"{name} = {made}"]
     if test.settings:
         body.append(f"{name}.settings = {dict(test.settings)!r}")
@@ -30,6 +31,13 @@ def code_of(cls: type[Machine], test: MachineTest, actions: Mapping[str, Action]
     if cls.stop is not Machine.stop:
         body.append(f"{name}.stop()")
     return "\n".join([*_import_lines(writer.imports), "", *body]) + "\n"
+
+
+def _import_line(module: str, name: str) -> str:
+    """How to get a name from a module; a file whose name is no identifier needs a longer way."""
+    if all(part.isidentifier() for part in module.split(".")):
+        return f"from {module} import {name}"
+    return f"import importlib; {name} = importlib.import_module({module!r}).{name}"
 
 
 def _import_lines(imports: Iterable[str]) -> list[str]:
