@@ -8,6 +8,7 @@ them.
 
 import importlib.metadata as _metadata
 
+from swarmtest.analysis.intervals import hits_needed, wilson_interval
 from swarmtest.analysis.study import Study
 from swarmtest.campaign import Budget, Campaign, Limits, Outcome, Progress
 from swarmtest.campaign.own_loop import Trial, swarm
@@ -126,6 +127,7 @@ __all__ = [
     "consumes",
     "excludes",
     "floats",
+    "hits_needed",
     "integers",
     "invariant",
     "just",
@@ -144,6 +146,7 @@ __all__ = [
     "toss",
     "tuples",
     "weigh",
+    "wilson_interval",
 ]
 
 try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,7 +15,7 @@ from swarmtest.analysis.detection import ANY
 from swarmtest.analysis.discovery import Discovery, Found
 from swarmtest.analysis.equal_effort import SHARES
 from swarmtest.errors import UserError
-from swarmtest.report.comparison import comparison_text
+from swarmtest.report.comparison import comparison_text, conclusions
 from swarmtest.store import CampaignRecord, FaultRecord, TrialRecord, open_store
 from swarmtest.targets import Source, Target, pack_hits
 
@@ -194,6 +195,45 @@ def test_cpu_time_to_a_fault_is_told_too():
     assert detection(found, "coin", "B").cpu_seconds.survival.times == (0.25, 0.5)
 
 
+def test_cpu_time_to_a_fault_ends_for_all_runs_where_the_shortest_ends():
+    """Only slow runs last long enough to show what is late: they must not speak for all."""
+    quick, slow = ["a"] * 10, ["a"] * 9 + ["A"]
+    whole = [
+        *(run(number, "default", quick) for number in (1, 2, 3, 4)),
+        *(run(number, "coin", quick, cpu=1.0) for number in (5, 6, 7, 8)),
+        *(run(number, "coin", slow, cpu=1.1) for number in (9, 10)),
+    ]
+    found = compare("shop.py", whole, whole, [run(1, "default", quick), run(5, "coin", quick)])
+    rare = detection(found, "coin", "A")
+    assert (rare.tests.survival.found, rare.tests.survival.median) == (2, None)
+    assert (rare.cpu_seconds.survival.found, rare.cpu_seconds.survival.median) == (0, None)
+    assert rare.cpu_seconds.survival.longest == found.equal_cpu.limit == 10
+    text = comparison_text(found)
+    assert "IN CPU TIME: the first 10.0 s of each run (campaign 1 has no more)" in text
+    assert "over 10.0 s" in text
+
+
+def test_medians_are_never_below_half_of_the_runs_whatever_the_speed():
+    random = np.random.default_rng(3)
+    for _ in range(50):
+        whole = [
+            run(number, strategy, ["A" if random.random() < 0.02 else "" for _ in range(20)], speed)
+            for number, speed in enumerate(random.uniform(0.5, 2, 12), start=1)
+            for strategy in ("default", "coin")
+        ]
+        found = compare("shop.py", whole, whole, whole)
+        for one in found.detections:
+            half = 2 * one.cpu_seconds.survival.found >= one.cpu_seconds.survival.runs
+            assert (one.cpu_seconds.survival.median is not None) == half
+
+
+def test_a_median_that_is_not_reached_has_a_lower_end():
+    runs = [("default", ["", ""]), ("coin", ["", "A"]), ("coin", ["", "A"]), ("coin", ["", ""])]
+    text = comparison_text(compared([*runs, *[("coin", ["", ""])] * 2]))
+    assert re.search(r"coin +2 of 5 +over 2 \[2, ∞\]", text)
+    assert re.search(r"default +0 of 1 +over 2 ", text)
+
+
 def test_the_first_fault_of_all_is_told_beside_each():
     assert detection(compared(TWO), "coin", ANY).tests.survival.times == (1, 2)
     assert detection(compared(TWO), "coin", ANY).hits == (4 + 2) / 2
@@ -260,6 +300,30 @@ def test_faults_that_take_longer_are_told_beside_those_that_come_sooner():
     text = comparison_text(compared(runs))
     assert "no difference in faults shown at equal tests and at equal CPU time" in text
     assert "in tests sooner for B, later for A" in text
+
+
+def test_conclusions_are_sentences_of_their_own():
+    (line,) = conclusions(compared([("default", ["A"]), ("coin", ["a"])] * 5))
+    assert line.startswith("coin against default: fewer faults")
+
+
+NAMES = ("default", "coin", "mixture:default=0.3,coin(p=0.3)=0.7", "coin:p=0.31,n=10")
+
+
+def test_everything_fits_a_screen_of_80_columns():
+    """Long names, five-digit numbers of seconds and every kind of table."""
+    tests = {name: [*"abcdAefgBh"][number:] * 30 for number, name in enumerate(NAMES)}
+    found = compared([*tests.items()] * 6, cpu={NAMES[1]: 1.5})
+    text = comparison_text(found, 80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "mixture:default=0.3,coin(p=0.3)=0.7 against default: " in text
+    # Words are kept: only the layout differs from the text without a limit.
+    assert {*text.split()} >= {word for line in conclusions(found) for word in line.split()}
+
+
+def test_a_share_of_few_tests_is_shown_once():
+    text = comparison_text(compared(TWO))
+    assert re.search(r"^kind +found within +1 +2 +4$", text, re.MULTILINE)
 
 
 def test_everything_can_be_written_as_json():
@@ -356,6 +420,15 @@ def test_a_campaign_named_twice_is_refused(store):
     keep(store, "coin")
     with pytest.raises(UserError, match="campaign 1 is named twice"):
         compare_campaigns(store, [1, 1, 2])
+
+
+def test_default_is_the_baseline_wherever_it_stands(store):
+    keep(store, "coin")
+    keep(store, "layered")
+    keep(store, "default")
+    assert compare_campaigns(store, [1, 2]).baseline == "coin"
+    assert compare_campaigns(store, [1, 2, 3]).baseline == "default"
+    assert compare_campaigns(store, [1, 2, 3], baseline="layered").baseline == "layered"
 
 
 def test_a_baseline_that_nobody_ran_is_refused(store):

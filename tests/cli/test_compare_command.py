@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
 import re
 import signal
 import sqlite3
+import subprocess
+import sys
 
 import pytest
 
@@ -32,6 +37,7 @@ class Other(Machine):
     def rest(self): pass
 """
 RUN = ("compare", "stack.py::Stack", "--strategies", "default,coin", "-n", 60, "-j", 1)
+SWARMTEST = [sys.executable, "-P", "-c", "from swarmtest.cli import main; main()"]
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +80,7 @@ def test_the_report_tells_how_sure_it_is(text):
 
 
 def test_the_report_tells_how_soon_each_fault_is_found(text):
-    assert re.search(r"default +0 of 5 +not reached", text)
+    assert re.search(r"default +0 of 5 +over 60 ", text)
     assert re.search(r"coin +5 of 5 +\d+ \[\d+, ∞\]", text)
     assert "AssertionError [Stack.push]" in text
 
@@ -118,7 +124,59 @@ def test_strategies_with_parameters_go_in_parentheses(place, swarmtest):
     options = ("--strategies", "coin(p=0.3,n=8),default", "--strategies", "sized", "--repeat", 1)
     budget = ("-n", 3, "-j", 1, "-q", "--store", "three.db")
     out = swarmtest("compare", "stack.py::Other", *options, *budget, cwd=place).stdout
-    assert "coin:p=0.3,n=8, default, sized, 1 run each; baseline coin:p=0.3,n=8" in out
+    assert "default, coin:p=0.3,n=8, sized, 1 run each; baseline default" in out
+
+
+def test_strategies_may_be_nested(place, swarmtest):
+    nested = "default,mixture(default=0.3,coin(p=0.3)=0.7)"
+    options = ("--strategies", nested, "--repeat", 1, "-n", 3, "-j", 1, "-q", "--store", "nest.db")
+    out = swarmtest("compare", "stack.py::Other", *options, cwd=place).stdout
+    assert "default, mixture:default=0.3,coin(p=0.3)=0.7, 1 run each" in out
+
+
+def test_runs_without_a_limit_have_a_thousand_tests(place, swarmtest):
+    options = ("--strategies", "default,coin", "--repeat", 1, "-j", 1, "--store", "limit.db")
+    out = swarmtest("compare", "stack.py::Other", *options, cwd=place).stdout
+    assert "2 runs, each until 1,000 tests (--tests says how many)" in out
+    assert "AT EQUAL TESTS: the first 1,000 of each run" in out
+    assert "1,000, without another limit" in swarmtest("compare", "--help", cwd=place).stdout
+
+
+def test_one_test_is_a_test(place, swarmtest):
+    options = ("--strategies", "default,coin", "--repeat", 1, "-j", 1, "--store", "one.db")
+    out = swarmtest("compare", "stack.py::Other", *options, "-n", 1, cwd=place).stdout
+    assert "each until 1 test\n" in out
+    assert "1 tests" not in out
+
+
+# Screens
+
+
+def on_a_screen(place, *arguments):
+    """What a terminal of 80 columns shows."""
+    ours, theirs = pty.openpty()
+    command = [*SWARMTEST, *map(str, arguments)]
+    with subprocess.Popen(command, cwd=place, env=os.environ | {"COLUMNS": "80"}, stdout=theirs):
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # the end of a terminal is an error on Linux
+            while piece := os.read(ours, 65536):
+                shown += piece
+    os.close(ours)
+    return shown.decode()
+
+
+def test_every_line_fits_a_terminal(place):
+    lines = on_a_screen(place, "compare", "1-10").splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) > 40
+
+
+def test_a_terminal_without_blocks_gets_plain_characters(place, swarmtest):
+    done = swarmtest("compare", "1-10", cwd=place, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.isascii()
+    assert re.search(r"coin +5 of 5 +\d+ \[\d+, inf\] .*#", done.stdout)
 
 
 def test_json_lines_tell_every_run_and_the_comparison(place, swarmtest):
@@ -168,7 +226,7 @@ def test_it_is_told_when_a_change_of_the_program_would_go_unnoticed(place, swarm
         ((1, 2, "--baseline", "layered"), ["no campaign has the baseline 'layered'"]),
         ((1, 2, "--confidence", "95"), ["confidence", "0.95"]),
         (("stack.py::Stack", 1, "-n", 9), ["one PATH", "not both"]),
-        (("stack.py::Stack",), ["say how long each run is"]),
+        ((1, 2, "--continue"), ["--continue goes with a PATH"]),
         (("stack.py::Stack", "-n", 9, "--strategies", "coin"), ["two strategies"]),
         (("stack.py::Stack", "-n", 9, "--strategies", "coin,con"), ["unknown strategy 'con'"]),
         (("stack.py::Stack", "-n", 9, "--strategies", "coin,coin:p=0.5"), ["'coin' twice"]),
@@ -231,3 +289,31 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_show_it(place, start, until, 
     assert re.search(r"interrupted: \d of 10 runs are done, and kept", out)
     command = re.search(r"compare what is done: swarmtest (.*)", out)
     assert swarmtest(*command[1].split(), cwd=place).returncode == 0
+    finished = out.count("\nrun ") - 1  # "run the rest"
+    command = re.search(r"run the rest: swarmtest (.* --continue)\n", out)
+    rest = swarmtest(*command[1].split(), cwd=place)
+    assert rest.returncode == 0
+    assert rest.stdout.count(": is there already") == finished >= 2
+    assert "show this again: swarmtest compare 1-10 --store interrupted.db" in rest.stdout
+    assert "note: some runs were there already, and no code was watched" in rest.stdout
+
+
+def test_runs_are_repeated_if_anything_is_different(place, swarmtest):
+    options = ("--strategies", "default,coin", "--repeat", 1, "-j", 1, "--store", "again.db")
+    watch = ("--coverage", "line", "--cover", "part")
+    (place / "part.py").write_text("def half(x):\n    return x / 2\n")
+    (place / "half.py").write_text(
+        "from part import half\nfrom swarmtest import Machine, action\n"
+        "class Halves(Machine):\n    @action\n    def go(self): half(1)\n"
+    )
+
+    def kept(*more):
+        out = swarmtest("compare", "half.py", *options, *watch, *more, cwd=place).stdout
+        return out.count(": is there already")
+
+    assert [kept("-n", 5, *more) for more in ((), (), ("--continue",))] == [0, 0, 2]
+    assert kept("-n", 6, "--continue") == 0
+    assert kept("-n", 5, "--continue", "--seed", 1) == 0
+    assert kept("-n", 5, "--continue", "--steps", 7) == 0
+    (place / "part.py").write_text("def half(x):\n    return x // 2\n")
+    assert kept("-n", 5, "--continue") == 0

@@ -102,6 +102,19 @@ def test_ten_tests_are_too_few(growth: Callable[..., str]) -> None:
     assert "Too little data: 10 tests are too few" in growth()
 
 
+def test_a_terminal_without_blocks_gets_plain_characters(swarmtest: Run, place: Path) -> None:
+    done = swarmtest("growth", 1, cwd=place, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.isascii()
+    assert "####" in done.stdout
+
+
+def test_without_coverage_there_is_no_reason_to_stop(growth: Callable[..., str]) -> None:
+    said = " ".join(growth(3).rpartition("\n\n")[2].split())
+    assert said.startswith("Too little data: no fault in 400 tests, but a fault that shows in up ")
+    assert "go on, or watch coverage" in said
+
+
 def test_growth_as_json(growth: Callable[..., str]) -> None:
     found = json.loads(growth(1, "--json"))
     kinds = {kind["kind"]: kind for kind in found["kinds"]}

@@ -112,6 +112,31 @@ def test_constraints_are_simulated(plan: Callable[..., str]) -> None:
     assert "simulated" in plan("fs.py::Files", "--together", "open,-close", "-s", "coin")
 
 
+# Large, small and certain numbers
+
+
+def test_what_is_certain_is_said_to_be(plan: Callable[..., str]) -> None:
+    default = ("fs.py::Stack", "--together", "push,pop", "-s", "default")
+    assert plan(*default).endswith("exact:\n  has it   every test\n  for 95%  1 test\n")
+    assert plan(*default, "-n", 1).endswith("  has it    every test\n  within 1  certain\n")
+
+
+def test_all_off_is_no_combination_where_all_features_are_asked_for(
+    plan: Callable[..., str],
+) -> None:
+    text = plan("--features", 3, "--ways", 3)
+    assert "1 test in 7 (14.3%)" in text
+    assert "1 test is enough" in plan("--features", 1, "--ways", 1)
+
+
+def test_many_features_and_large_numbers_stay_readable(plan: Callable[..., str]) -> None:
+    text = plan("--features", 300, "--together", "200,-20")
+    assert "with f1 and f2 and f3 and f4 and f5 and f6 and f7 and f8 and f9 and 191 more" in text
+    assert "without f201 or f202 or" in text
+    assert "1 test in about 10^66 (<0.01%)\n  for 95%  about 10^67 tests" in text
+    assert max(map(len, text.splitlines())) < 200
+
+
 # For programs, and with what is kept
 
 
@@ -149,13 +174,15 @@ def test_a_chance_is_between_never_and_certain(refuse: Callable[..., str], chanc
 def test_what_constraints_forbid_is_refused_with_the_constraint(
     refuse: Callable[..., str],
 ) -> None:
-    words = ["no test has write without open", "'write' requires 'open'"]
+    words = ["there is no test with write without open", "'write' requires 'open'"]
     refuse("fs.py::Files", "--together", "write,-open", words=words)
 
 
 def test_a_strategy_that_never_has_it_says_so(refuse: Callable[..., str]) -> None:
-    words = ["default has the same features in every test", "push without pop"]
+    words = ["default has the same features in every test: none is with push without pop"]
     refuse("fs.py::Stack", "--together", "push,-pop", "-s", "default", words=words)
+    words = ["default has the same features in every test: it never makes all of these"]
+    refuse("fs.py::Stack", "--ways", 2, "-s", "default", words=words)
 
 
 @pytest.mark.parametrize(
@@ -171,6 +198,18 @@ def test_a_strategy_that_never_has_it_says_so(refuse: Callable[..., str]) -> Non
         (("--features", 3, "--ways", 2, "-n", 9, "--chance", 0.9), ["give one of them"]),
         (("--features", 3, "--together", "push"), ["like 5 or 5,-2", "'push'"]),
         (("--features", 3, "--together", "3,-1"), ["at most 3"]),
+        (("--features", 23, "--together", "3,5"), ["how many are on and -how many are off", "3,5"]),
+        (("--features", 23, "--together", "-3,-5"), ["how many are on", "'-3,-5'"]),
+        (
+            ("--features", 3, "--together", "-3"),
+            ["there is no test without f1 or f2 or f3: a conf"],
+        ),
+        (("--features", 9, "--together", 2, "-n", 10**16), ["-n is at least 1 test and at most"]),
+        (
+            ("--features", 9999, "--together", 9999),
+            ["never makes a test with f1 and", "9,990 more"],
+        ),
+        (("--features", 1000, "--ways", 300, "-n", 9), ["too many to add up"]),
         (("--features", 3, "--together", 2, "--on-only"), ["--on-only goes with --ways"]),
         (("fs.py::Stack", "--together", "push,-push"), ["each feature once"]),
         (("fs.py::Stack", "--together", ","), ["each feature once"]),

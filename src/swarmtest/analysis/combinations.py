@@ -25,6 +25,10 @@ from swarmtest.space import Space
 from swarmtest.space.constraints import Clause, Constraint, conflict
 
 _MOST_CLASSES = 500_000
+_MOST_WAYS = 10**300
+"""More could not be multiplied with a chance."""
+_NAMED = 10
+"""So many features are named in a sentence; the rest is counted."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +36,15 @@ class Combination:
     """Features that are to be in a configuration together, and features that are to be out.
 
     >>> print(Combination(("open", "write"), ("close",)))
-    open and write without close
+    with open and write without close
     """
 
     on: tuple[str, ...]
     off: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        without = f"without {' or '.join(self.off)}" if self.off else ""
-        return " ".join(filter(None, [" and ".join(self.on), without]))
+        parts = (("with", self.on, " and "), ("without", self.off, " or "))
+        return " ".join(f"{word} {_listed(names, by)}" for word, names, by in parts if names)
 
     def masks(self, space: Space) -> tuple[int, int]:
         """The bits of its features in a space: those on, those off."""
@@ -48,6 +52,12 @@ class Combination:
             sum(1 << space.feature_number[name] for name in names) for names in (self.on, self.off)
         )
         return on, off
+
+
+def _listed(names: Sequence[str], between: str) -> str:
+    if len(names) > _NAMED:
+        names = [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1:,} more"]
+    return between.join(names)
 
 
 def forbidden_by(space: Space, combination: Combination) -> list[str]:
@@ -163,11 +173,15 @@ class Ways:
 def coin_ways(rates: Sequence[float], k: int, on_only: bool = False) -> Ways:
     """All on/off combinations of k features under coin tosses; `on_only`: all k in.
 
+    All off is none of them where there are only k features: a configuration is never empty.
+
     >>> coin_ways([0.5] * 23, 5).count  # 33,649 sets of five, 32 combinations each
     1076768
     """
     if not 1 <= k <= len(rates):
         raise UserError(f"combinations are of 1 to {len(rates)} features, not {k}")
+    if math.comb(len(rates), k) << k > _MOST_WAYS:
+        raise UserError(f"{k}-way combinations of {len(rates)} features are too many to add up")
     groups = sorted(Counter(rates).items())
     kinds = len(groups) * (1 if on_only else 2)
     if math.comb(kinds + k - 1, k) > _MOST_CLASSES:
@@ -177,7 +191,8 @@ def coin_ways(rates: Sequence[float], k: int, on_only: bool = False) -> Ways:
     empty = math.prod(1 - rate for rate in rates)
     found: Counter[float] = Counter()
     for count, share, some_on in _classes(groups, k, on_only):
-        found[_given_not_empty(share, empty, some_on)] += count
+        if some_on or k < len(rates):
+            found[_given_not_empty(share, empty, some_on)] += count
     return Ways(tuple((count, share) for share, count in found.items()))
 
 

@@ -2,8 +2,8 @@
 
 In tests, whole runs are used, also those of different lengths: a run that ended without the fault
 is censored there. In CPU time all runs are censored where the shortest ends. Runs end after so many
-tests, so in CPU time slow ones would be censored late and fast ones early; what is late would then
-be judged by the slow ones alone, and Kaplan and Meier's estimate needs that censoring tells nothing.
+tests, so in CPU time slow ones would be censored late and fast ones early, and the slow ones alone
+would speak for what is found late; Kaplan and Meier's estimate needs that censoring tells nothing.
 """
 
 from __future__ import annotations

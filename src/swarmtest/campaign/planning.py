@@ -26,11 +26,14 @@ from swarmtest.analysis.simulated_swarms import (
 from swarmtest.errors import UserError
 from swarmtest.seeds import Stream
 from swarmtest.space import Configuration, Space, rates_for
-from swarmtest.strategies import Coin, LearningStrategy, Strategy, strategy_text
+from swarmtest.strategies import Coin, Default, LearningStrategy, Strategy, strategy_text
 from swarmtest.strategies.sized import Sized
 
 _GOOD_BOUND = 0.9
 """Above this chance, the union bound is as good as the truth; below it, simulation tells more."""
+_NEVER = 1e-300
+"""Shares below this are no longer exact, and nobody has the time anyway."""
+_NEVER_TEXT = "fewer than 1 test in 10^300"
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,14 @@ class Planner:
         """When one test has all of these features and none of those."""
         rules = forbidden_by(self.space, combination)
         if rules:
-            raise UserError(f"no test has {combination}: {'; '.join(rules)}")
+            raise UserError(f"there is no test {combination}: {'; '.join(rules)}")
         share = self._share(combination)
         if share is None:
             return self._simulated(combination, question)
-        if not share:
+        if share < _NEVER:
             raise UserError(
-                f"strategy {strategy_text(self.strategy)} never makes a test with {combination}"
+                f"strategy {strategy_text(self.strategy)} never makes a test {combination}"
+                + (f" (in theory, in {_NEVER_TEXT})" if share else "")
             )
         return from_share(share, share, EXACT, question)
 
@@ -72,7 +76,7 @@ class Planner:
         known = question.wished if chance is None or chance.low is None else chance.low
         if not answers or known < _GOOD_BOUND:
             ask = self._ask()
-            self._refuse_constant(ask, "all of them")
+            self._refuse_constant(ask, "it never makes all of these combinations")
             first = first_covering(ask, self.space, k, on_only, question.tests)
             answers += [from_times(first, question)] if first else []
         if not answers:
@@ -84,9 +88,10 @@ class Planner:
 
     def _bound(self, rates: tuple[float, ...], k: int, question: Question, on_only: bool) -> Answer:
         ways = coin_ways(rates, k, on_only)
-        if not ways.rarest:
-            name = strategy_text(self.strategy)
-            raise UserError(f"strategy {name} never makes all of them: some rate is 0 or 1")
+        if ways.rarest < _NEVER:
+            name, certain = strategy_text(self.strategy), {0, 1} & {*rates}
+            why = "some rate is 0 or 1" if certain else f"the rarest is in {_NEVER_TEXT}"
+            raise UserError(f"strategy {name} never makes all of these combinations: {why}")
         return from_ways(ways, question)
 
     def _rates(self) -> tuple[float, ...] | None:
@@ -105,6 +110,11 @@ class Planner:
         if isinstance(self.strategy, Sized) and not self.space.clauses:
             sizes = self.strategy.low, min(self.strategy.high or count, count)
             return sized_share(count, len(combination.on), len(combination.off), *sizes)
+        if isinstance(self.strategy, Default):
+            on_bits, off_bits = combination.masks(self.space)
+            bits = self.space.default().bits
+            if bits & on_bits == on_bits and not bits & off_bits:
+                return 1.0
         return None
 
     def _simulated(self, combination: Combination, question: Question) -> Answer:
@@ -115,16 +125,14 @@ class Planner:
         drawn = sampled(ask)
         hits = sum(bits & on == on and not bits & off for bits in drawn)
         if not hits:
-            self._refuse_constant(ask, str(combination))
+            self._refuse_constant(ask, f"none is {combination}")
         low, high = wilson_interval(hits, len(drawn))
         return from_share(low, high, f"{len(drawn):,} simulated configurations", question)
 
     def _refuse_constant(self, ask: Ask, what: str) -> None:
         if len({*sampled(ask, 500)}) == 1:
             name = strategy_text(self.strategy)
-            raise UserError(
-                f"strategy {name} has the same features in every test: there is never {what}"
-            )
+            raise UserError(f"strategy {name} has the same features in every test: {what}")
 
     def _ask(self) -> Ask:
         strategy = self.strategy

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -17,13 +16,15 @@ from swarmtest.cli.options import (
     confidence_option,
     coverage_options,
     existing_store,
+    screen_width,
     store_option,
     view_options,
     workers_option,
 )
-from swarmtest.cli.repeated_runs import Speaker, plan_runs, run_all
+from swarmtest.cli.repeated_runs import DEFAULT_TESTS, Speaker, plan_runs, run_all
 from swarmtest.errors import UserError
 from swarmtest.report.comparison import comparison_text
+from swarmtest.report.quantities import json_text
 from swarmtest.store import Store, open_store
 from swarmtest.strategies import parse_strategy, strategy_text
 
@@ -49,7 +50,13 @@ _OF_RESULTS = {"arguments", "baseline", "confidence", "store", "as_json", "quiet
     metavar="N",
     help="Runs of each strategy, with seeds SEED, SEED + 1, ...",
 )
-@click.option("-n", "--tests", type=int, metavar="N", help="Stop each run after N tests.")
+@click.option(
+    "-n",
+    "--tests",
+    type=int,
+    metavar="N",
+    help=f"Stop each run after N tests.  [default: {DEFAULT_TESTS:,}, without another limit]",
+)
 @click.option("--time", "wall", metavar="TIME", help="Stop each run after this time: 30s, 5m.")
 @click.option("--cpu-time", "cpu", metavar="TIME", help="Stop each run after this CPU time.")
 @click.option(
@@ -69,7 +76,16 @@ _OF_RESULTS = {"arguments", "baseline", "confidence", "store", "as_json", "quiet
 )
 @coverage_options
 @click.option(
-    "--baseline", default="", metavar="NAME", help="Compare with this one.  [default: the first]"
+    "--continue",
+    "go_on",
+    is_flag=True,
+    help="Do not repeat runs that are in the store already: the rest of an interrupted comparison.",
+)
+@click.option(
+    "--baseline",
+    default="",
+    metavar="NAME",
+    help="Compare with this one.  [default: `default` if it is there, else the first]",
 )
 @confidence_option
 @store_option
@@ -83,7 +99,8 @@ def compare(context: click.Context, /, arguments: tuple[str, ...], **options: An
     is there.
 
     \b
-    swarmtest compare stack.py --strategies default,coin --repeat 10 --tests 1000
+    swarmtest compare stack.py     default, coin and layered, 10 runs each of 1,000 tests
+    swarmtest compare stack.py --strategies default,coin --repeat 20 --cpu-time 10s
     swarmtest compare 3 4 5 6      campaigns that are in the store
     swarmtest compare 1-20         from 1 to 20
     """
@@ -134,9 +151,9 @@ def _show(
     baseline = options["baseline"] and strategy_text(parse_strategy(options["baseline"]))
     found = compare_campaigns(store, campaigns, baseline, options["confidence"], notes)
     if options["as_json"]:
-        click.echo(json.dumps({"event": "comparison"} | found.to_json()))
+        click.echo(json_text({"event": "comparison"} | found.to_json()))
     else:
-        click.echo(comparison_text(found))
+        click.echo(comparison_text(found, screen_width()))
 
 
 def _refuse_run_options(context: click.Context) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 from typing import Any
 
@@ -14,12 +13,15 @@ from swarmtest.analysis.plans import Answer, Question
 from swarmtest.campaign.planning import Planner
 from swarmtest.cli.options import store_option
 from swarmtest.errors import UserError, did_you_mean
-from swarmtest.report.plan import plan_text
+from swarmtest.report.plan import count_of_tests, plan_text
+from swarmtest.report.quantities import json_text
 from swarmtest.report.terminal import plural
 from swarmtest.space import Space
 from swarmtest.store import open_store
 from swarmtest.strategies import parse_strategy, strategy_text
 from swarmtest.subjects.loading import SubjectReference
+
+_MOST_TESTS = 10**15
 
 
 @click.command()
@@ -46,7 +48,10 @@ from swarmtest.subjects.loading import SubjectReference
     help="Who chooses the configurations.  [default: layered, as for run; coin with --features]",
 )
 @click.option(
-    "--features", type=int, metavar="N", help="No PATH: N features; --together takes numbers."
+    "--features",
+    type=int,
+    metavar="N",
+    help="No PATH: N features. --together is then how many on, -how many off: 5, or 5,-2.",
 )
 @click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: plan for its public methods.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
@@ -71,7 +76,7 @@ def plan(path: str | None, **options: Any) -> None:
     if options["as_json"]:
         head = {"subject": name, "features": len(space.features), "strategy": text, "what": what}
         found = [answer.to_json() for answer in answers]
-        click.echo(json.dumps(head | {"question": vars(question), "answers": found}))
+        click.echo(json_text(head | {"question": vars(question), "answers": found}))
         return
     features = plural(len(space.features), "feature")
     title = f"{name}: {features}, strategy {text}" if name else f"{features}, strategy {text}"
@@ -83,8 +88,8 @@ def _question(options: dict[str, Any]) -> Question:
     n, chance = options["tests"], options["chance"]
     if n is not None and chance is not None:
         raise UserError("-n asks how likely, --chance asks how many tests: give one of them")
-    if n is not None and n < 1:
-        raise UserError(f"-n is at least 1 test, not {n}")
+    if n is not None and not 1 <= n <= _MOST_TESTS:
+        raise UserError(f"-n is at least 1 test and at most {_MOST_TESTS:,}, not {n}")
     return Question(n, _chance(chance or "95%"))
 
 
@@ -103,7 +108,7 @@ def _answers(
         raise UserError("--on-only goes with --ways")
     read = _combination if options["features"] is None else _numbered
     combination = read(together, planner.space)
-    return f"tests with {combination}", [planner.together(combination, question)]
+    return f"tests {combination}", [planner.together(combination, question)]
 
 
 def _space(path: str | None, options: dict[str, Any]) -> tuple[str, Space]:
@@ -149,12 +154,13 @@ def _numbered(text: str, space: Space) -> Combination:
     """``5`` features on, or ``5,-2``: and two others off. Without names, all are alike."""
     with contextlib.suppress(ValueError):
         counts = [int(word) for word in _words(text)]
-        on = sum(count for count in counts if count > 0)
-        off = -sum(count for count in counts if count < 0)
-        if 1 <= on + off <= len(space.features):
+        ons = [count for count in counts if count > 0]
+        offs = [-count for count in counts if count < 0]
+        on, off = sum(ons), sum(offs)
+        if len(ons) <= 1 and len(offs) <= 1 and 1 <= on + off <= len(space.features):
             return Combination(space.feature_names[:on], space.feature_names[on : on + off])
     raise UserError(
-        "--together, with --features, is how many are on and off, like 5 or 5,-2, "
+        "--together, with --features, is how many are on and -how many are off, like 5 or 5,-2, "
         f"at most {len(space.features)} together, not {text!r}"
     )
 
@@ -167,7 +173,8 @@ def _say_time(store: str | None, subject: str, answers: list[Answer]) -> None:
         campaigns = [r for r in kept.campaigns() if r.subject == subject and r.wall_seconds]
         if campaigns and tests:
             rate = kept.summary(campaigns[-1].id)["trials"] / campaigns[-1].wall_seconds
+            take = "takes" if tests == 1 else "take"
             click.echo(
-                f"\n{tests:,} tests take {tests / rate:.1f} s at the {rate:,.0f} tests/s of "
-                f"campaign {campaigns[-1].id}"
+                f"\n{count_of_tests(tests)} {take} {tests / rate:.1f} s at the {rate:,.0f} tests/s "
+                f"of campaign {campaigns[-1].id}"
             )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import re
+import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -13,12 +13,18 @@ import click
 from swarmtest.campaign import Budget, Campaign, Limits, Outcome
 from swarmtest.campaign.budget import parse_seconds
 from swarmtest.campaign.worker import Job, Worker
-from swarmtest.cli.options import parse_coverage, parse_seed, parse_steps
+from swarmtest.cli.compared_strategies import compared_strategies
+from swarmtest.cli.kept_runs import kept_run
+from swarmtest.cli.options import parse_coverage, parse_seed, parse_steps, screen_width
 from swarmtest.errors import UserError
+from swarmtest.report.fitting import wrapped
+from swarmtest.report.quantities import json_text
 from swarmtest.report.terminal import command_text, plural
-from swarmtest.store import Store
-from swarmtest.strategies import parse_strategy, strategy_text
+from swarmtest.store import CampaignRecord, Store
 from swarmtest.subjects.loading import SubjectReference
+
+DEFAULT_TESTS = 1000
+"""Tests of a run where no limit is given."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +68,13 @@ def plan_runs(path: str, options: dict[str, Any]) -> Plan:
         cpu_seconds=parse_seconds(options["cpu"]) if options["cpu"] else None,
     )
     if not budget.to_json():
-        raise UserError("say how long each run is: --tests 1000, --cpu-time 10s or --time 30s")
+        budget = Budget(tests=DEFAULT_TESTS)
     reference = SubjectReference(
         path, options["api"], parse_steps(options["steps"]), tuple(options["raises"])
     )
     seed = parse_seed(options["seed"])
     seeds = range(seed, seed + options["repeat"])
-    strategies = _strategies(options["strategies"], options["baseline"])
+    strategies = compared_strategies(options["strategies"], options["baseline"])
     plan = Plan(reference, strategies, seeds, budget, options)
     for strategy in plan.strategies:
         campaign = plan.campaign(strategy, seed)
@@ -76,48 +82,6 @@ def plan_runs(path: str, options: dict[str, Any]) -> Plan:
             campaign.strategy.prepare(campaign.subject.space)
         Worker(Job(campaign.subject, campaign.strategy, seed)).propose(0)
     return plan
-
-
-def _strategies(texts: Sequence[str], baseline: str) -> list[str]:
-    """The strategies that are compared, in their usual spelling, the baseline first."""
-    pieces = [piece for text in texts for piece in split_strategies(text)]
-    names = [strategy_text(parse_strategy(piece)) for piece in pieces]
-    for name in names:
-        if names.count(name) > 1:
-            raise UserError(f"--strategies names {name!r} twice")
-    if len(names) < 2:
-        raise UserError("a comparison needs two strategies: --strategies default,coin")
-    if baseline:
-        first = strategy_text(parse_strategy(baseline))
-        if first not in names:
-            raise UserError(f"--baseline {first}: not among --strategies {', '.join(names)}")
-        names.remove(first)
-        names.insert(0, first)
-    return names
-
-
-def split_strategies(text: str) -> list[str]:
-    """Split at the commas that stand outside parentheses.
-
-    >>> split_strategies("default, coin(p=0.3,n=100)")
-    ['default', 'coin(p=0.3,n=100)']
-    """
-    pieces = [""]
-    depth = 0
-    for char in text:
-        depth += (char == "(") - (char == ")")
-        if char == "," and not depth:
-            pieces.append("")
-        else:
-            pieces[-1] += char
-    pieces = [piece.strip() for piece in pieces]
-    for piece in pieces:
-        if re.match(r"\w+\s*=|.*\)\s*=", piece):
-            raise UserError(
-                f"--strategies {text}: parameters with commas go in parentheses, like "
-                "coin(p=0.3,n=100)"
-            )
-    return [piece for piece in pieces if piece]
 
 
 @dataclass
@@ -130,6 +94,18 @@ class Done:
     unfinished: int = 0
     """The campaign that was interrupted, if any."""
 
+    def keep(self, record: CampaignRecord) -> None:
+        """One that was there already."""
+        self.campaigns.append(record.id)
+        if not record.options.get("coverage") and _UNWATCHED not in self.notes:
+            self.notes.append(_UNWATCHED)
+
+
+_UNWATCHED = (
+    "some runs were there already, and no code was watched (--coverage): only the machine is known "
+    "to be the same as then, not the program"
+)
+
 
 def run_all(plan: Plan, store: Store, say: Speaker) -> Done:
     """Every strategy with the first seed, then with the next: what slows the machine, slows all."""
@@ -137,7 +113,15 @@ def run_all(plan: Plan, store: Store, say: Speaker) -> Done:
     try:
         for seed in plan.seeds:
             for strategy in plan.strategies:
-                outcome = plan.campaign(strategy, seed, store).run()
+                campaign = plan.campaign(strategy, seed, store)
+                kept = kept_run(store, campaign) if plan.options["go_on"] else None
+                if kept and kept.status == "finished":
+                    done.keep(kept)
+                    say.kept(len(done.campaigns), plan.runs, kept)
+                    continue
+                if kept:
+                    campaign = Campaign.resume(store, kept.id, workers=plan.options["workers"])
+                outcome = campaign.run()
                 if outcome.interrupted:
                     done.interrupted, done.unfinished = True, outcome.campaign
                     return done
@@ -171,10 +155,11 @@ class Speaker:
             fields = {"strategies": plan.strategies, "seeds": [*plan.seeds], "runs": plan.runs}
             self._event("start", subject=plan.subject.text, **fields)
         elif not self._quiet:
-            click.echo(
+            default = "" if _has_limit(plan.options) else " (--tests says how many)"
+            self._say(
                 f"{plan.subject.text}: {', '.join(plan.strategies)}; "
                 f"{plural(len(plan.seeds), 'repeat')}, {plural(plan.runs, 'run')}, "
-                f"each until {plan.budget.describe()}"
+                f"each until {_described(plan.budget)}{default}"
             )
 
     def ran(self, number: int, runs: int, strategy: str, seed: int, outcome: Outcome) -> None:
@@ -190,10 +175,23 @@ class Speaker:
             )
         elif not self._quiet:
             targets = f", {plural(progress.targets, 'target')}" if progress.targets else ""
-            click.echo(
+            self._say(
                 f"run {number} of {runs}: campaign {outcome.campaign}, {strategy}, seed {seed}: "
                 f"{plural(progress.tests, 'test')}, {plural(progress.faults, 'fault')}{targets} "
                 f"in {progress.wall_seconds:.1f} s"
+            )
+            if number == runs:
+                click.echo()
+
+    def kept(self, number: int, runs: int, record: CampaignRecord) -> None:
+        """One run was there already."""
+        if self._as_json:
+            fields = {"strategy": record.strategy, "seed": record.seed}
+            self._event("kept", campaign=record.id, **fields)
+        elif not self._quiet:
+            self._say(
+                f"run {number} of {runs}: campaign {record.id}, {record.strategy}, "
+                f"seed {record.seed}: is there already"
             )
             if number == runs:
                 click.echo()
@@ -205,19 +203,37 @@ class Speaker:
 
     def interrupted(self, plan: Plan, done: Done, store: str) -> None:
         """What is kept, and how to go on with it."""
+        rest = command_for_the_rest(sys.argv[1:], plan)
         if self._as_json:
             fields = {"campaigns": done.campaigns, "unfinished": done.unfinished or None}
-            self._event("interrupted", **fields)
+            self._event("interrupted", **fields, rest=rest)
             return
         click.echo(f"interrupted: {len(done.campaigns)} of {plan.runs} runs are done, and kept")
-        if done.unfinished:
-            command = command_text(f"resume {done.unfinished}", store)
-            click.echo(f"campaign {done.unfinished} is unfinished; finish it with: {command}")
+        click.echo(f"run the rest: {rest}")
         if len(done.campaigns) >= 2:
             click.echo(f"compare what is done: {command_again(done.campaigns, store)}")
 
+    def _say(self, text: str) -> None:
+        click.echo(wrapped(text, screen_width(), "  "))
+
     def _event(self, kind: str, **fields: Any) -> None:
-        click.echo(json.dumps({"event": kind} | fields))
+        click.echo(json_text({"event": kind} | fields))
+
+
+def _has_limit(options: dict[str, Any]) -> bool:
+    return any(options[name] is not None for name in ("tests", "wall", "cpu"))
+
+
+def _described(budget: Budget) -> str:
+    return "1 test" if budget == Budget(tests=1) else budget.describe()
+
+
+def command_for_the_rest(words: Sequence[str], plan: Plan) -> str:
+    """The command that was typed, going on where it was interrupted."""
+    more = [] if plan.options["go_on"] else ["--continue"]
+    if plan.options["seed"] == "random":
+        more += ["--seed", str(plan.seeds.start)]
+    return shlex.join(["swarmtest", *words, *more])
 
 
 def command_again(campaigns: Sequence[int], store: str) -> str:

@@ -110,8 +110,8 @@ def _detections(comparison: Comparison) -> Table:
     )
     if left > 0:
         note += f" {left} rarer faults are left out."
-    head = ("fault", "strategy", "found in", "median tests", f"within {within} of CPU")
-    head = (*head, "median CPU time", "hits per run", "p (tests)", "q", "p (CPU)", "q")
+    medians = ("found in", "median tests", f"within {within} of CPU", "median CPU time")
+    head = ("fault", "strategy", *medians, "hits per run", "p (tests)", "q", "p (CPU)", "q")
     return Table("To the first detection", head, tuple(rows), note)
 
 

@@ -120,7 +120,9 @@ def median_text(survival: Survival, unit: str) -> str:
     if survival.runs == 1 or low is None:
         return told
     endless = "∞" if can_show("∞") else "inf"
-    return f"{told} [{amount(low, unit)}, {endless if high is None else amount(high, unit)}]"
+    ends = [amount(low, unit), endless if high is None else amount(high, unit)]
+    _, space, same = told.rpartition(" ") if unit == "cpu_seconds" else ("", "", "")
+    return f"{told} [{', '.join(end.removesuffix(space + same) for end in ends)}]"
 
 
 def _curve(survival: Survival, low: float, high: float, bars: int) -> str:

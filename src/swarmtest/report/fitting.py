@@ -9,7 +9,7 @@ from swarmtest.report.printable import elided
 from swarmtest.report.quantities import can_show
 from swarmtest.report.terminal import table
 
-_NARROWEST = 10
+_NARROWEST = 8
 """Columns below which a name is not cut."""
 
 
@@ -63,9 +63,7 @@ def widest(text: str) -> int:
     return max(map(len, text.splitlines()), default=0)
 
 
-def _head_lines(
-    head: tuple[str, ...], rows: Sequence[tuple[str, ...]]
-) -> list[tuple[str, ...]]:
+def _head_lines(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     wraps = []
     for column, name in enumerate(head):
         cells = [len(row[column]) for row in rows]
@@ -75,9 +73,7 @@ def _head_lines(
     return [*zip(*([""] * (height - len(wrap)) + wrap for wrap in wraps), strict=True)]
 
 
-def _with_head(
-    head: Sequence[tuple[str, ...]], rows: Sequence[tuple[str, ...]], right: str
-) -> str:
+def _with_head(head: Sequence[tuple[str, ...]], rows: Sequence[tuple[str, ...]], right: str) -> str:
     first, rule, *rest = table(head[0], [*head[1:], *rows], right).splitlines()
     above = len(head) - 1
     return "\n".join([first, *rest[:above], rule, *rest[above:]])

@@ -110,7 +110,7 @@ def _notes(growth: Growth) -> list[str]:
     fault = growth.kinds[0]
     if fault.kind == "fault" and not fault.seen.found and growth.tests >= 3:
         notes.append(
-            f"no fault in {plural(growth.tests, 'test')}: with 95% confidence, fewer than 1 test in "
+            f"no fault in {growth.tests:,} tests: with 95% confidence, fewer than 1 test in "
             f"{rarer_than(growth.tests):,} shows one"
         )
     if growth.missing:

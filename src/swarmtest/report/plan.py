@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from swarmtest.analysis.plans import BOUND, EXACT, Answer, Range
 from swarmtest.report.terminal import plural
+
+_TOO_LARGE = 10**15
+"""From here on, digits say less than how many there are."""
 
 
 def plan_text(head: str, answers: Sequence[Answer], wished: float) -> str:
@@ -29,8 +33,10 @@ def _lines(answer: Answer, wished: float) -> list[str]:
 
 def _share(share: Range) -> str:
     low, high = share.low or 0.0, share.high or 0.0
+    if low == high == 1:
+        return "every test"
     if share.is_exact:
-        every = f"{1 / low:,.0f}" if low < 0.01 else f"{1 / low:.3g}"
+        every = _whole(1 / low) if low < 0.01 else f"{1 / low:.3g}"
         return f"1 test in {every} ({percent(low)})"
     return f"{percent(low)} to {percent(high)} of the tests"
 
@@ -40,6 +46,8 @@ def _chance(answer: Answer) -> str:
     low, high = answer.chance.low or 0.0, answer.chance.high or 0.0
     if answer.method == BOUND:
         return f"at least {percent(low)} likely" if low else "no bound: too few tests"
+    if low == high == 1:
+        return "certain"
     if not answer.chance.is_exact:
         return f"{percent(low)} to {percent(high)} likely"
     on_average = (answer.tests or 0) * ((answer.share.low if answer.share else 0) or 0)
@@ -49,13 +57,26 @@ def _chance(answer: Answer) -> str:
 def _needed(answer: Answer) -> str:
     assert answer.needed is not None
     low, high = answer.needed.low, answer.needed.high
-    if answer.method == BOUND:
-        return f"{high:,} tests are enough"
+    if answer.method == BOUND and high is not None:
+        return f"{count_of_tests(high)} {'is' if high == 1 else 'are'} enough"
     if low is None:
         return "more tests than could be simulated, if ever"
     if high is None:
-        return f"{low:,} tests or more"
-    return plural(int(low), "test") if low == high else f"{low:,} to {high:,} tests"
+        return f"{count_of_tests(low)} or more"
+    return count_of_tests(high) if low == high else f"{_whole(low)} to {count_of_tests(high)}"
+
+
+def count_of_tests(tests: float) -> str:
+    """A number of tests, however large.
+
+    >>> count_of_tests(1), count_of_tests(3210), count_of_tests(2**100)
+    ('1 test', '3,210 tests', 'about 10^30 tests')
+    """
+    return plural(1, "test") if tests == 1 else f"{_whole(tests)} tests"
+
+
+def _whole(number: float) -> str:
+    return f"{number:,.0f}" if number < _TOO_LARGE else f"about 10^{math.log10(number):.0f}"
 
 
 def percent(chance: float) -> str:
