@@ -102,11 +102,14 @@ def test_ten_tests_are_too_few(growth: Callable[..., str]) -> None:
     assert "Too little data: 10 tests are too few" in growth()
 
 
-def test_a_terminal_without_blocks_gets_plain_characters(swarmtest: Run, place: Path) -> None:
-    done = swarmtest("growth", 1, cwd=place, PYTHONIOENCODING="ascii")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.isascii()
-    assert "####" in done.stdout
+def test_a_terminal_without_blocks_gets_plain_characters(
+    start: Callable[..., subprocess.Popen[str]], place: Path
+) -> None:
+    process = start("growth", 1, cwd=place, PYTHONIOENCODING="ascii")
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    assert out.isascii()
+    assert "####" in out
 
 
 def test_without_coverage_there_is_no_reason_to_stop(growth: Callable[..., str]) -> None:

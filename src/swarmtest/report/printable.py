@@ -23,7 +23,7 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """The text without what cannot be seen, on one line.
 
-    >>> one_line("lost\nfound")
+    >>> one_line("lost\\nfound")
     'lost found'
     """
     return printable(" ".join(text.split()))
