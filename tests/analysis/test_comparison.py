@@ -321,6 +321,15 @@ def test_everything_fits_a_screen_of_80_columns():
     assert {*text.split()} >= {word for line in conclusions(found) for word in line.split()}
 
 
+@pytest.mark.parametrize("scale", [1, 100])
+def test_large_differences_fit_as_well(scale):
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    runs = [("default", [letters] * scale), *(("layered", [x] * scale) for x in letters)]
+    found = compared([runs[0], *runs * 3], cpu={"default": 0.001, "layered": 1234.5})
+    text = comparison_text(found, 80)
+    assert max(map(len, text.splitlines())) <= 80
+
+
 def test_a_share_of_few_tests_is_shown_once():
     text = comparison_text(compared(TWO))
     assert re.search(r"^kind +found within +1 +2 +4$", text, re.MULTILINE)
@@ -413,6 +422,17 @@ def test_versions_of_the_program_are_not_mixed(store):
     keep(store, "coin", sources=[Source("shop/cart.py", "x = 2\n")])
     with pytest.raises(UserError, match=r"shop/cart\.py was changed between campaigns 1 and 2"):
         compare_campaigns(store, [1, 2])
+
+
+def test_runs_that_a_clock_ended_are_cut_in_tests_too(store):
+    for budget in ({"tests": 9}, {"cpu_seconds": 1.0}):
+        keep(store, "default", options={"budget": budget})
+        keep(store, "coin", tests=9, faults="       A")
+    by_tests, by_clock = (compare_campaigns(store, pair) for pair in ([1, 2], [3, 4]))
+    assert detection(by_tests, "coin", "A").tests.survival.found == 1
+    assert detection(by_clock, "coin", "A").tests.survival.found == 0
+    assert (by_tests.detection_tests, by_clock.detection_tests) == (None, 5)
+    assert "IN TESTS: the first 5 of each run (campaign 3" in comparison_text(by_clock)
 
 
 def test_a_campaign_named_twice_is_refused(store):

@@ -6,6 +6,7 @@ import base64
 import json
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,16 @@ class Browser:
         self.driver.get("about:blank")
         self.requests()
         self.driver.get(file.as_uri())
+        # On a busy machine `get` may come back before the page is there, to its last section.
+        deadline = time.monotonic() + 30
+        while not self._is_there(file.as_uri()):
+            assert time.monotonic() < deadline, f"{file} does not load"
+            time.sleep(0.05)
+
+    def _is_there(self, address: str) -> bool:
+        if self.driver.current_url.partition("#")[0] != address:
+            return False
+        return bool(self.find_all("#reproduce"))
 
     def run(self, script: str, *arguments: object) -> Any:
         return self.driver.execute_script(script, *arguments)

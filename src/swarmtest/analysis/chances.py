@@ -18,6 +18,7 @@ them, tells nothing about that feature and is left out of the count for it: its 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +37,12 @@ class Chances:
     """Tests by features: the probability that a feature is in; NaN where that tells nothing."""
 
     values: npt.NDArray[np.float32]
+    same_seed: int
+    """How many campaigns that tell anything share a seed, at most.
+
+    Trial 17 of one and trial 17 of another with the same seed come from the same random numbers,
+    so together they say hardly more than one of them.
+    """
     notes: tuple[str, ...]
     """What a reader of the results should know about them."""
 
@@ -49,11 +56,6 @@ def chances(evidence: Evidence) -> Chances:
     """The base rate of every feature in every test."""
     values = evidence.odds.astype(np.float32)[evidence.odds_row]
     notes = []
-    if evidence.same_seed > 1:
-        notes.append(
-            f"{evidence.same_seed} of these campaigns share a seed, so their tests are not "
-            f"independent, and {evidence.same_seed} hits count as one: run with another --seed"
-        )
     if evidence.invalid:
         notes.append(
             f"{evidence.invalid:,} of {evidence.n:,} tests were invalid, and count as tests that "
@@ -85,7 +87,15 @@ def chances(evidence: Evidence) -> Chances:
             values[np.ix_(told, tied)] = estimated_odds(evidence, told, space, tied)
     values[(values <= 0) | (values >= 1)] = np.nan
     values[_beyond_the_fewest(evidence)] = np.nan
-    return Chances(values, tuple(notes))
+    telling = np.unique(evidence.campaign[~np.isnan(values).all(axis=1)])
+    seeds = Counter(evidence.seeds[number] for number in telling.tolist())
+    same_seed = max(seeds.values(), default=1)
+    if same_seed > 1:
+        notes.append(
+            f"{same_seed} of these campaigns share a seed, so their tests are not independent, and "
+            f"{same_seed} hits count as one: run with another --seed"
+        )
+    return Chances(values, same_seed, tuple(notes))
 
 
 def _beyond_the_fewest(evidence: Evidence) -> Bools:

@@ -52,6 +52,7 @@ def compare_campaigns(
         baseline or ("default" if "default" in strategies else strategies[0]),
         confidence,
         [*notes, *_notes(records, whole)],
+        any({"wall_seconds", "cpu_seconds"} & {*r.options.get("budget", ())} for r in records),
     )
 
 

@@ -7,6 +7,7 @@ answers is what the terminal and other reports show.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -46,6 +47,8 @@ class Comparison:
     faults: tuple[FaultName, ...]
     detections: tuple[Detection, ...]
     """For `detection.ANY` and for each fault: every strategy. Empty when no run found a fault."""
+    detection_tests: int | None = None
+    """How far runs are looked at for `detections` in tests; None: whole runs."""
     notes: tuple[str, ...] = ()
     """What a reader has to know before believing the numbers, one line each."""
 
@@ -71,9 +74,11 @@ def compare(
     baseline: str = "",
     confidence: float = 0.95,
     notes: Iterable[str] = (),
+    by_clock: bool = False,
 ) -> Comparison:
     """Compare the strategies of whole runs, and of the same runs cut to equal effort.
 
+    `by_clock`: some runs were ended by a clock, so their numbers of tests tell how fast they were.
     `baseline`: that of the first run, if not named. Every run has at least one test.
     """
     groups = by_strategy(runs, baseline or runs[0].strategy)
@@ -90,7 +95,8 @@ def compare(
         cut("tests", fewest.tests, fewest.campaign, by_tests, kinds, confidence),
         cut("cpu_seconds", seconds, least.campaign, by_cpu, kinds, confidence),
         fault_names(groups),
-        detections(groups, confidence, seconds),
+        detections(groups, confidence, fewest.tests if by_clock else math.inf, seconds),
+        fewest.tests if by_clock else None,
         (*notes, *_notes_on_repeats(groups, confidence)),
     )
 

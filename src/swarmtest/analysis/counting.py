@@ -98,7 +98,7 @@ def _counted(
         if together.size:
             together += cooccurrence(block.columns, packed(columns.groups[tests]))
     informative, containing, base, alone = _shares(columns, counts, sums, confidence)
-    weight = 1 / (_design_effect(together) * evidence.same_seed)[:, None]
+    weight = 1 / (_design_effect(together) * chances.same_seed)[:, None]
     return RoleTable(
         tuple(targets),
         evidence.features,

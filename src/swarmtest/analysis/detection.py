@@ -4,6 +4,7 @@ In tests, whole runs are used, also those of different lengths: a run that ended
 is censored there. In CPU time all runs are censored where the shortest ends. Runs end after so many
 tests, so in CPU time slow ones would be censored late and fast ones early, and the slow ones alone
 would speak for what is found late; Kaplan and Meier's estimate needs that censoring tells nothing.
+For the same reason runs that were ended by a clock are censored in tests where the shortest ends.
 """
 
 from __future__ import annotations
@@ -76,15 +77,17 @@ def fault_names(groups: Groups) -> tuple[FaultName, ...]:
     )
 
 
-def detections(groups: Groups, confidence: float, cpu_limit: float) -> tuple[Detection, ...]:
+def detections(
+    groups: Groups, confidence: float, tests: float, cpu_seconds: float
+) -> tuple[Detection, ...]:
     """For each fault, and for whichever comes first: how long each strategy needs for it.
 
-    `cpu_limit`: CPU seconds that every run has.
+    `tests`, `cpu_seconds`: how far runs are looked at; CPU seconds that every run has.
     """
     faults = [fault.id for fault in fault_names(groups)]
     wanted = [ANY, *faults] if faults else []
     found = [
-        _detection(strategy, fault, groups, confidence, cpu_limit)
+        _detection(strategy, fault, groups, confidence, tests, cpu_seconds)
         for fault in wanted
         for strategy in groups
     ]
@@ -97,17 +100,18 @@ def detections(groups: Groups, confidence: float, cpu_limit: float) -> tuple[Det
 
 
 def _detection(
-    strategy: str, fault: str, groups: Groups, confidence: float, cpu_limit: float
+    strategy: str, fault: str, groups: Groups, confidence: float, tests: float, cpu_seconds: float
 ) -> Detection:
     baseline = next(iter(groups))
     runs, base = groups[strategy], groups[baseline] if strategy != baseline else ()
     hits = sum(one.hits for run in runs for one in _shown(run, fault))
-    by_cpu, base_by_cpu = (_in_cpu_seconds(some, fault, cpu_limit) for some in (runs, base))
+    own_tests, base_tests = (_in_tests(some, fault, tests) for some in (runs, base))
+    own_cpu, base_cpu = (_in_cpu_seconds(some, fault, cpu_seconds) for some in (runs, base))
     return Detection(
         strategy,
         fault,
-        _waiting(_in_tests(runs, fault), _in_tests(base, fault), confidence),
-        _waiting(by_cpu, base_by_cpu, confidence),
+        _waiting(own_tests, base_tests, confidence),
+        _waiting(own_cpu, base_cpu, confidence),
         hits / len(runs),
     )
 
@@ -119,10 +123,12 @@ def _waiting(own: Sequence[Wait], base: Sequence[Wait], confidence: float) -> Wa
     return Waiting(survival, log_rank(own, base), sooner(own, base))
 
 
-def _in_tests(runs: Sequence[Discovery], fault: str) -> list[Wait]:
+def _in_tests(runs: Sequence[Discovery], fault: str, limit: float) -> list[Wait]:
     firsts = [_first(run, fault) for run in runs]
     return [
-        Wait(run.tests if first is None else first + 1, first is not None)
+        Wait(min(run.tests, limit), False)
+        if first is None or first >= limit
+        else Wait(first + 1, True)
         for run, first in zip(runs, firsts, strict=True)
     ]
 

@@ -81,7 +81,7 @@ def effects(
             weight = 1 / odds[side]
             shared = np.bincount(np.unique(groups[side], return_inverse=True)[1], weight)
             tests = float(weight.sum() ** 2 / (shared**2).sum()) if len(weight) else 0.0
-            rates.append(_rate(hit[side], weight, tests / evidence.same_seed, confidence))
+            rates.append(_rate(hit[side], weight, tests / chances.same_seed, confidence))
         found.append(Effect(feature, *rates))
     return found
 

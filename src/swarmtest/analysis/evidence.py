@@ -11,7 +11,6 @@ from hitting anything.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -94,15 +93,6 @@ class Evidence:
     def enabled(self) -> Bools:
         """Tests by features: whether each was allowed."""
         return self.weights > 0
-
-    @property
-    def same_seed(self) -> int:
-        """How many campaigns share a seed, at most.
-
-        Trial 17 of one and trial 17 of another with the same seed come from the same random
-        numbers, so together they say hardly more than one of them.
-        """
-        return max(Counter(self.seeds).values())
 
     @cached_property
     def clusters(self) -> npt.NDArray[np.int32]:

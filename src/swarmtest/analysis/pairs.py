@@ -92,7 +92,7 @@ def pairs(evidence: Evidence, chances: Chances, hit: Bools, confidence: float = 
     chance = np.where(alone, np.nan, chances.values[rows]).astype(float)
     told = ~np.isnan(chance)
     inside, outside = enabled & told, ~enabled & told
-    p_one_way = _interplay(enabled, chance, _design_effect(evidence, rows))
+    p_one_way = _interplay(enabled, chance, _design_effect(evidence, chances, rows))
     # Both ways ask the same question of the same tests; the more doubtful answer counts.
     both_ways = np.maximum(p_one_way, p_one_way.T)
     first, second = np.triu_indices(len(evidence.features), 1)
@@ -111,12 +111,12 @@ def pairs(evidence: Evidence, chances: Chances, hit: Bools, confidence: float = 
     return found
 
 
-def _design_effect(evidence: Evidence, rows: npt.NDArray[np.intp]) -> float:
+def _design_effect(evidence: Evidence, chances: Chances, rows: npt.NDArray[np.intp]) -> float:
     """By how much hits that share a draw say less than as many independent ones (Kish)."""
     clusters = evidence.clusters[rows]
     groups = np.bincount(clusters[clusters >= 0], minlength=1).astype(float)
     squares = float((groups**2).sum()) + int((clusters < 0).sum())
-    return evidence.same_seed * squares / max(len(rows), 1)
+    return chances.same_seed * squares / max(len(rows), 1)
 
 
 def _interplay(enabled: Bools, chance: Floats, design_effect: float) -> Floats:

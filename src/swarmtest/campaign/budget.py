@@ -66,7 +66,7 @@ class Budget:
         """The budget in words."""
         words = []
         if self.tests is not None:
-            words.append(f"{self.tests:,} tests")
+            words.append(f"{self.tests:,} test{'s' * (self.tests != 1)}")
         if self.wall_seconds is not None:
             words.append(f"{self.wall_seconds:g} s")
         if self.cpu_seconds is not None:

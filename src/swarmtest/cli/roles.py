@@ -20,7 +20,8 @@ from swarmtest.cli.options import (
     store_option,
 )
 from swarmtest.errors import UserError, did_you_mean
-from swarmtest.report.roles import share_table, study_lines, table_rows
+from swarmtest.report.role_tables import share_table, table_rows
+from swarmtest.report.roles import study_lines
 from swarmtest.report.terminal import plural, table
 from swarmtest.targets import Target
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 from swarmtest.analysis.comparison import Comparison
 from swarmtest.analysis.equal_effort import SHARES, Cut, Difference
 from swarmtest.report.detection import detection_parts, told_apart
-from swarmtest.report.fitting import fitted, wrapped
+from swarmtest.report.fitting import fitted, widest, wrapped
 from swarmtest.report.quantities import amount, duration, grouped, number, p_value, with_interval
 from swarmtest.report.terminal import plural
 
@@ -93,12 +94,24 @@ def _differences(cut: Cut, comparison: Comparison, width: int) -> str:
     tested = [one for one in cut.differences if one.p is not None]
     if not tested:
         return ""
+    text = _difference_table(tested, comparison, width, _effect)
+    if width and widest(text) > width:
+        return _difference_table(tested, comparison, width, _short_effect)
+    return text
+
+
+def _difference_table(
+    tested: Sequence[Difference],
+    comparison: Comparison,
+    width: int,
+    effect: Callable[[Difference], str],
+) -> str:
     rows = [
         (
             one.kind,
             one.strategy,
             with_interval(one.more, sign="+"),
-            _effect(one),
+            effect(one),
             p_value(one.p),
             p_value(one.q),
         )
@@ -113,6 +126,10 @@ def _effect(one: Difference) -> str:
         return "-"
     effect = one.effect
     return f"{effect.a12:.2f} {effect.word} [{effect.low:.2f}, {effect.high:.2f}]"
+
+
+def _short_effect(one: Difference) -> str:
+    return "-" if one.effect is None else f"{one.effect.a12:.2f} {one.effect.word}"
 
 
 def _growth(cut: Cut, width: int) -> str:

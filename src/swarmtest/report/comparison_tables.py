@@ -32,8 +32,8 @@ def _cut(cut: Cut, comparison: Comparison) -> Table:
     ]
     together = ", ".join(f"{kind} {count:,}" for kind, count in cut.together.items())
     effort = "; ".join(
-        f"{e.strategy}: {plural(e.runs, 'run')}, each {number(e.tests)} tests and "
-        f"{duration(e.cpu_seconds)} of CPU"
+        f"{e.strategy}: {plural(e.runs, 'run')}, each {number(e.tests)} "
+        f"{'test' if e.tests == 1 else 'tests'} and {duration(e.cpu_seconds)} of CPU"
         for e in cut.efforts
     )
     return Table(

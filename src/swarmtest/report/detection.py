@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from swarmtest.analysis.comparison import Comparison
 from swarmtest.analysis.detection import ANY, Detection, Waiting
+from swarmtest.analysis.equal_effort import Cut
 from swarmtest.analysis.survival import Survival
 from swarmtest.report.fitting import fitted, widest, wrapped
 from swarmtest.report.quantities import amount, can_show, grouped, number, p_value
@@ -29,20 +30,24 @@ def detection_parts(comparison: Comparison, width: int = 0) -> list[str]:
     more = f"\n... and {plural(hidden, 'fault')} more; --json has them all" if hidden else ""
     shown = {id for id, _ in names} | ({ANY} if len(names) > 1 else set())
     detections = [one for one in comparison.detections if one.fault in shown]
-    cut = comparison.equal_cpu
-    titles = (
-        "TO THE FIRST DETECTION, IN TESTS: whole runs; a run that never found it counts as waiting "
-        "longer",
-        "TO THE FIRST DETECTION, IN CPU TIME: the first "
-        f"{amount(cut.limit, cut.unit)} of each run (campaign {cut.shortest} has no more)",
-    )
+    whole = "whole runs; a run that never found it counts as waiting longer"
+    by_clock = comparison.detection_tests is not None
+    by_tests = _part_of_runs(comparison.equal_tests) if by_clock else whole
+    longest = comparison.detection_tests or max(run.tests for run in comparison.runs)
+    by_cpu = _part_of_runs(comparison.equal_cpu)
     return [
-        wrapped(titles[0], width),
-        _in_tests(detections, max(run.tests for run in comparison.runs), width),
-        wrapped(titles[1], width),
-        _in_cpu_time(detections, cut.limit, width),
+        wrapped(f"TO THE FIRST DETECTION, IN TESTS: {by_tests}", width),
+        _in_tests(detections, longest, width),
+        wrapped(f"TO THE FIRST DETECTION, IN CPU TIME: {by_cpu}", width),
+        _in_cpu_time(detections, comparison.equal_cpu.limit, width),
         fitted(("fault", "signature"), names, width=width, cut=[1]) + more,
     ]
+
+
+def _part_of_runs(cut: Cut) -> str:
+    return (
+        f"the first {amount(cut.limit, cut.unit)} of each run (campaign {cut.shortest} has no more)"
+    )
 
 
 def _in_tests(detections: Sequence[Detection], longest: float, width: int) -> str:

@@ -17,6 +17,7 @@ from swarmtest.analysis.study import Study
 from swarmtest.analysis.triage import triage
 from swarmtest.analysis.verdict import verdict
 from swarmtest.errors import UserError
+from swarmtest.report.comparison import conclusions
 from swarmtest.report.comparison_tables import comparison_tables, growth_table
 from swarmtest.report.fault_views import (
     MOST_FAULTS,
@@ -51,6 +52,8 @@ class Outlook:
 class Comparing:
     """How strategies compare; or why they cannot be compared."""
 
+    conclusions: tuple[str, ...]
+    """In what each strategy differs from the baseline, in words."""
     tables: tuple[Table, ...]
     notes: tuple[str, ...]
     refusal: str
@@ -193,5 +196,6 @@ def _comparing(
     try:
         found = compare_campaigns(store, numbers, confidence=confidence)
     except UserError as error:
-        return Comparing((), (), str(error), command)
-    return Comparing(tuple(comparison_tables(found)), found.notes, "", command)
+        return Comparing((), (), (), str(error), command)
+    tables = tuple(comparison_tables(found))
+    return Comparing(tuple(conclusions(found)), tables, found.notes, "", command)

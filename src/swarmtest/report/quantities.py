@@ -94,9 +94,9 @@ def _finite(value: Any) -> Any:
 
 
 def can_show(characters: str) -> bool:
-    """Whether what we print to can show these characters."""
+    """Whether what we print to can show these characters; what has no encoding keeps any."""
     try:
-        characters.encode(sys.stdout.encoding or "ascii")
+        characters.encode(sys.stdout.encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):
         return False
     return True

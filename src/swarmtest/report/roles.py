@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from collections.abc import Sequence
 
@@ -16,13 +15,12 @@ from swarmtest.analysis.roles import (
     SUPPRESSOR,
     TRIGGER,
     FeatureRole,
-    FeatureShare,
-    RoleTable,
 )
 from swarmtest.analysis.study import Study
 from swarmtest.errors import UserError
 from swarmtest.report.printable import one_line
-from swarmtest.report.terminal import plural, table
+from swarmtest.report.quantities import can_show
+from swarmtest.report.terminal import plural
 from swarmtest.store import Store
 from swarmtest.targets import Target
 
@@ -71,7 +69,7 @@ def role_lines(
     shown = [r for r in in_order(roles) if everything or r.role in (TRIGGER, SUPPRESSOR)]
     shown = [r for r in shown if r.role != FIXED and r.hits]
     width = max((len(r.feature) for r in shown), default=0)
-    marks = _MARKS if _can_draw() else _PLAIN_MARKS
+    marks = _MARKS if can_show("".join(_MARKS)) else _PLAIN_MARKS
     columns = _BAR
     if screen:
         beside = width + max((len(_figures(role)) for role in shown), default=0)
@@ -92,14 +90,6 @@ def wrapped(line: str, screen: int) -> list[str]:
     if screen <= 20 or len(line) <= screen:
         return [line]
     return textwrap.wrap(line, screen, subsequent_indent="  ", break_on_hyphens=False)
-
-
-def _can_draw() -> bool:
-    try:
-        "".join(_MARKS).encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
 
 
 def _word(role: FeatureRole, rate: float) -> str:
@@ -272,33 +262,3 @@ def _hit_by(study: Study, target: Target, roles: Sequence[FeatureRole]) -> str:
     if told and told < hits - 0.5:
         said += f"; {_count(told)} of them say something about enabling"
     return said
-
-
-def table_rows(found: RoleTable, limit: int = 0) -> list[tuple[str, ...]]:
-    """A row per target: how many tests hit it, and its discovered triggers and suppressors.
-
-    The rarest first; targets with the same roles and hits follow each other anyway.
-    """
-    codes = found.discoveries()
-    order = sorted(range(len(found.targets)), key=lambda t: (found.hits[t], found.targets[t]))
-    rows = []
-    for number in order[: limit or None]:
-        names = [
-            ", ".join(f for f, code in zip(found.features, codes[number], strict=True) if code == c)
-            for c in (1, 2)
-        ]
-        rows.append((str(found.targets[number]), f"{found.hits[number]:,}", *names))
-    return rows
-
-
-def share_table(shares: Sequence[FeatureShare], kind: str) -> str:
-    """The papers' tables 2 and 6: for which share of targets each feature is what."""
-    by_trigger = sorted(shares, key=lambda s: (-s.trigger, s.feature))
-    by_suppressor = sorted(shares, key=lambda s: (-s.suppressor, s.feature))
-    rows = [
-        (a.feature, f"{a.trigger:.0%}", b.feature, f"{b.suppressor:.0%}")
-        for a, b in zip(by_trigger, by_suppressor, strict=True)
-    ]
-    targets = max((s.targets for s in shares), default=0)
-    head = ("trigger of", f"{kind}s", "suppressor of", f"{kind}s")
-    return f"{table(head, rows, right=' r r')}\nof {plural(targets, kind)} with enough hits to tell"

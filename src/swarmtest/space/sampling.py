@@ -18,7 +18,6 @@ Either way its mean over many trials is the rate at which the feature is in.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -254,12 +253,14 @@ def alike_given_the_others(sizes: Sequence[float], bits: int) -> tuple[float, ..
     """
     count = len(sizes) - 1
     size = bits.bit_count()
-    smaller, same, larger = (
-        sizes[s] / math.comb(count, s) if 0 <= s <= count else 0.0
-        for s in (size - 1, size, size + 1)
-    )
-    if_in, if_out = same / (same + smaller), larger / (larger + same)
-    if size == count or if_in == if_out:
+    # As ratios of neighbours: C(n, s) itself is beyond a float for a thousand features.
+    with_one_less = sizes[size - 1] / sizes[size] * (count - size + 1) / size
+    if_in = 1 / (1 + with_one_less)
+    if size == count:
+        return (if_in,)
+    with_one_more = sizes[size + 1] / sizes[size] * (size + 1) / (count - size)
+    if_out = with_one_more / (1 + with_one_more)
+    if abs(if_in - if_out) < 1e-12:
         return (if_in,)
     return tuple(if_in if bits >> i & 1 else if_out for i in range(count))
 
