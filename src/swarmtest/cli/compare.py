@@ -18,6 +18,7 @@ from swarmtest.cli.options import (
     existing_store,
     screen_width,
     store_option,
+    subject_options,
     view_options,
     workers_option,
 )
@@ -63,17 +64,7 @@ _OF_RESULTS = {"arguments", "baseline", "confidence", "store", "as_json", "quiet
     "--seed", default="0", show_default=True, help="Of the first repeat; `random` for any."
 )
 @workers_option
-@click.option("--steps", metavar="N | LOW-HIGH", help="Steps of a test, instead of the machine's.")
-@click.option(
-    "--timeout", default="10s", show_default=True, metavar="TIME", help="Longest time of one test."
-)
-@click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: test its public methods.")
-@click.option(
-    "--raises",
-    multiple=True,
-    metavar="EXCEPTION",
-    help="With --api: an exception that is a correct outcome. May be repeated.",
-)
+@subject_options
 @coverage_options
 @click.option(
     "--continue",

@@ -6,7 +6,7 @@ import re
 import secrets
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -18,6 +18,13 @@ from swarmtest.report.coverage import imported_from
 from swarmtest.store import CampaignRecord, Store, open_store
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _with_all(options: Sequence[Callable[[Any], Any]], command: Command) -> Command:
+    """A command with options, in the order in which they are listed."""
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def store_option(command: Command) -> Command:
@@ -85,9 +92,7 @@ def budget_options(command: Command) -> Command:
             "--saturation", type=int, metavar="K", help="Stop after K tests without anything new."
         ),
     ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return _with_all(options, command)
 
 
 def view_options(command: Command) -> Command:
@@ -98,6 +103,30 @@ def view_options(command: Command) -> Command:
     return click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress.")(
         command
     )
+
+
+def subject_options(command: Command) -> Command:
+    """How a subject is tested."""
+    options = [
+        click.option(
+            "--steps", metavar="N | LOW-HIGH", help="Steps of a test, instead of the machine's."
+        ),
+        click.option(
+            "--timeout",
+            default="10s",
+            show_default=True,
+            metavar="TIME",
+            help="Longest time of one test.",
+        ),
+        click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: test its public methods."),
+        click.option(
+            "--raises",
+            multiple=True,
+            metavar="EXCEPTION",
+            help="With --api: an exception that is a correct outcome. May be repeated.",
+        ),
+    ]
+    return _with_all(options, command)
 
 
 def coverage_options(command: Command) -> Command:
@@ -124,9 +153,7 @@ def coverage_options(command: Command) -> Command:
             help="How: woven into the source, or by the interpreter (lines only, Python 3.12+).",
         ),
     ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return _with_all(options, command)
 
 
 def workers_option(command: Command) -> Command:

@@ -21,6 +21,7 @@ from swarmtest.cli.options import (
     parse_steps,
     refuse_imported,
     store_option,
+    subject_options,
     view_options,
     workers_option,
 )
@@ -54,23 +55,13 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
     "--seed", default="0", show_default=True, help="Same seed, same tests; `random` for another."
 )
 @workers_option
-@click.option("--steps", metavar="N | LOW-HIGH", help="Steps of a test, instead of the machine's.")
-@click.option(
-    "--timeout", default="10s", show_default=True, metavar="TIME", help="Longest time of one test."
-)
+@subject_options
 @click.option(
     "--memory",
     default="auto",
     show_default=True,
     metavar="SIZE",
     help="Memory of one worker: 512MB, 2GB, none; auto: its share of the machine.",
-)
-@click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: test its public methods.")
-@click.option(
-    "--raises",
-    multiple=True,
-    metavar="EXCEPTION",
-    help="With --api: an exception that is a correct outcome. May be repeated.",
 )
 @avoid_option
 @coverage_options
