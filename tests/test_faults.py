@@ -207,3 +207,32 @@ Thread 0x00008f (most recent call first):
 
 def test_a_dump_of_nothing_has_no_stack():
     assert python_stack_of_dump("") == []
+
+
+def failing(message, deeper=False):
+    try:
+        if deeper:
+            int(message)
+        raise RuntimeError(message)
+    except (RuntimeError, ValueError) as error:
+        return error
+
+
+def test_a_traceback_that_is_printed_again_says_the_same_and_another_says_another():
+    first, again, other = (fault_of_exception(failing(m)).details for m in ("x", "x", "y"))
+    deeper = fault_of_exception(failing("x", deeper=True)).details
+    assert first == again
+    assert "RuntimeError: x" in first
+    assert "RuntimeError: y" in other
+    assert "ValueError" in deeper
+
+
+def test_what_an_exception_was_raised_from_is_in_its_details_every_time():
+    for cause in ("first", "second"):
+        try:
+            try:
+                raise ValueError(cause)
+            except ValueError as inner:
+                raise RuntimeError("same") from inner
+        except RuntimeError as error:
+            assert f"ValueError: {cause}" in fault_of_exception(error).details

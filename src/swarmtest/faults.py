@@ -12,7 +12,8 @@ import re
 import sysconfig
 import traceback
 from pathlib import Path
-from types import TracebackType
+from types import CodeType, TracebackType
+from typing import Any
 
 from swarmtest.result import Fault
 
@@ -86,7 +87,53 @@ def exception_text(error: BaseException) -> str:
     return f"{name}: {message}" if message else name
 
 
+_known_details: dict[tuple[Any, ...], tuple[str, list[CodeType]]] = {}
+"""Tracebacks that were printed before, with the code they are of: an id is only good with it."""
+_MOST_DETAILS = 256
+
+
 def _details(error: BaseException) -> str:
+    """The traceback as text.
+
+    A campaign may fail in the same place ten thousand times, and printing a traceback takes longer
+    than most tests, so one that differs in nothing that is printed is not printed again.
+    """
+    place = _place(error)
+    if place is None:
+        return _printed(error)
+    key, codes = place
+    known = _known_details.get(key)
+    if known is None:
+        if len(_known_details) >= _MOST_DETAILS:
+            _known_details.clear()
+        known = _known_details[key] = _printed(error), codes
+    return known[0]
+
+
+def _place(error: BaseException) -> tuple[tuple[Any, ...], list[CodeType]] | None:
+    """All that a plain exception's traceback prints; None for those that print more."""
+    if (
+        error.__cause__ is not None
+        or error.__context__ is not None
+        or hasattr(error, "__notes__")
+        or isinstance(error, SyntaxError | BaseExceptionGroup | NameError | AttributeError)
+    ):
+        return None
+    try:
+        text = str(error)
+    except BaseException:
+        return None
+    frames: list[int] = []
+    codes: list[CodeType] = []
+    tb = error.__traceback__
+    while tb is not None:
+        codes.append(tb.tb_frame.f_code)
+        frames += (id(codes[-1]), tb.tb_lasti)
+        tb = tb.tb_next
+    return (type(error), text, *frames), codes
+
+
+def _printed(error: BaseException) -> str:
     try:
         text = "".join(traceback.format_exception(error, limit=-30))
     except BaseException:
