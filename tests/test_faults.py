@@ -227,12 +227,15 @@ def test_a_traceback_that_is_printed_again_says_the_same_and_another_says_anothe
     assert "ValueError" in deeper
 
 
-def test_what_an_exception_was_raised_from_is_in_its_details_every_time():
-    for cause in ("first", "second"):
-        try:
-            try:
-                raise ValueError(cause)
-            except ValueError as inner:
-                raise RuntimeError("same") from inner
-        except RuntimeError as error:
-            assert f"ValueError: {cause}" in fault_of_exception(error).details
+def raised_from(cause):
+    try:
+        raise ValueError(cause)
+    except ValueError as inner:
+        raise RuntimeError("same") from inner
+
+
+@pytest.mark.parametrize("cause", ["first", "second"])
+def test_what_an_exception_was_raised_from_is_in_its_details_every_time(cause):
+    with pytest.raises(RuntimeError) as caught:
+        raised_from(cause)
+    assert f"ValueError: {cause}" in fault_of_exception(caught.value).details
