@@ -125,5 +125,5 @@ def test_a_swarm_has_the_variation_that_roles_need(study):
 
 
 def test_a_confidence_of_95_is_refused_before_anything_is_read():
-    with pytest.raises(UserError, match="above 0 and below 1"):
+    with pytest.raises(UserError, match=r"from 0\.01 to 0\.999999"):
         Study(open_store(":memory:"), [1], confidence=95)

@@ -181,7 +181,7 @@ def test_a_fault_that_needs_more_than_another_may_be_the_same_seen_through_more(
         @action
         def up(self):
             self.n += 1
-            if self.n > 20:
+            if self.n > 5:
                 raise LookupError("seen") if self.watched else RuntimeError("broken")
 
         @action
@@ -200,6 +200,32 @@ def test_a_fault_that_needs_more_than_another_may_be_the_same_seen_through_more(
     (relation,) = found.relations
     assert relation.beyond == ("watch",)
     assert relation.other.detail.startswith("LookupError")
+
+
+def test_a_feature_that_makes_the_difference_and_also_matters_by_itself_relates_no_faults():
+    class Two(Machine):
+        steps = 40
+
+        def start(self):
+            self.n = self.flushed = 0
+
+        @action
+        def up(self):
+            self.n += 1
+            if self.n > 5 and not self.flushed:
+                raise RuntimeError("never flushed")
+
+        @action
+        def flush(self):
+            self.flushed += 1
+            if self.n > 3 and self.flushed > 22:
+                raise LookupError("flushed too often")
+
+        @action
+        def idle(self):
+            pass
+
+    assert triage(study_of(Two, tests=3000)).relations == ()
 
 
 def test_faults_with_different_triggers_are_not_related(study):

@@ -96,7 +96,7 @@ def test_a_number_that_is_no_campaign_may_be_a_fault(place, swarmtest):
     [
         (("roles", "--raw"), "--raw goes with --summary"),
         (("roles", "-o", "x.csv", "--json"), "leave --json"),
-        (("roles", "--confidence", "0.9999999999999999"), "above 0 and below 1"),
+        (("roles", "--confidence", "0.9999999999999999"), "from 0.01 to 0.999999"),
         (("roles", "\u00b2"), "no test of campaign 1 hit"),
         (("triage", "x"), "name campaigns by their numbers"),
         (("run", "disk.py", "--avoid", "event:full"), "takes a fault's id or 'known'"),

@@ -186,7 +186,7 @@ def test_an_avoiding_campaign_resumes_and_replays_with_the_same_configurations(
         (("roles", 1, "--kind", "lime"), "no test hit a target of kind 'lime'"),
         (("roles", "--store", "calm.db"), "campaign 1 found no fault"),
         (("roles", 2, "--kind", "event"), "all features were always on"),
-        (("roles", 1, "--confidence", 95), "above 0 and below 1"),
+        (("roles", 1, "--confidence", 95), "from 0.01 to 0.999999"),
         (("roles", 1, "--kind", "event", "event:six open"), "name none"),
         (("roles", 1, "-o", "no/such/roles.csv"), "cannot write no/such/roles.csv"),
         (("triage", 99), "no campaign 99"),

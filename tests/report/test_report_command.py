@@ -70,7 +70,7 @@ def test_a_campaign_run_again_by_its_command_is_the_same(
     filesystem: Path, store: Path, swarmtest: Command, rows: Callable[..., list[dict[str, Any]]]
 ) -> None:
     with open_store(store, must_exist=True, read_only=True) as opened:
-        command = run_command(opened.campaign(3))
+        command = run_command(opened.campaign(3), opened.summary(3)["trials"])
     assert "--seed 1" in command
     done = swarmtest(*shlex.split(command)[1:], "-q", "--store", "again.db", cwd=filesystem)
     assert done.returncode == 1

@@ -70,10 +70,16 @@ def role_table(
 
 def fault_table(evidence: Evidence, chances: Chances, confidence: float) -> RoleTable:
     """The roles of all features for all faults."""
-    numbers = range(len(evidence.fault_ids))
-    hit = evidence.fault[:, None] == np.arange(len(evidence.fault_ids))
-    block = HitBlock(0, evidence.n, packed(hit))
-    targets = [evidence.fault_target(number) for number in numbers]
+    hits = evidence.fault[:, None] == np.arange(len(evidence.fault_ids))
+    targets = [evidence.fault_target(number) for number in range(len(evidence.fault_ids))]
+    return table_of_hits(evidence, chances, targets, hits, confidence)
+
+
+def table_of_hits(
+    evidence: Evidence, chances: Chances, targets: list[Target], hits: Bools, confidence: float
+) -> RoleTable:
+    """The roles of all features for targets whose hits are given: tests by targets."""
+    block = HitBlock(0, evidence.n, packed(hits))
     return _counted(evidence, chances, targets, [block], confidence)
 
 

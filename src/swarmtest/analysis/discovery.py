@@ -112,7 +112,7 @@ def discovery(
     found.sort(key=lambda one: (one.first, one.target))
     return Discovery(
         campaign,
-        record.strategy,
+        record.label,
         record.seed,
         np.cumsum(np.array(times, np.int64)) / 1e9,
         np.cumsum(np.array(steps, np.int64)),

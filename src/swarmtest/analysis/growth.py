@@ -165,7 +165,7 @@ def growth(store: Store, campaigns: Sequence[int], kind: str = "") -> Growth:
     return Growth(
         tuple(campaigns),
         records[0].subject,
-        records[0].strategy,
+        records[0].label,
         pool.tests,
         pool.missing,
         tuple(_growth_of(name, pool, half, watched) for name in chosen),
@@ -201,8 +201,8 @@ def _check_alike(store: Store, records: Sequence[CampaignRecord]) -> None:
     seeds: dict[int, int] = {}
     sources: dict[str, tuple[int, str]] = {}
     for record in records:
-        for what in ("subject", "strategy"):
-            one, other = getattr(first, what), getattr(record, what)
+        for what, name in (("subject", "subject"), ("strategy", "label")):
+            one, other = getattr(first, name), getattr(record, name)
             if one != other:
                 raise UserError(
                     f"campaigns {first.id} and {record.id} cannot be read as one: the {what} of "

@@ -33,8 +33,8 @@ def normal_quantile(confidence: float) -> float:
     >>> round(normal_quantile(0.95), 4)
     1.96
     """
-    if not 0 < confidence < 1 - 1e-12:
-        raise UserError(f"a confidence is above 0 and below 1, like 0.95, not {confidence}")
+    if not 0.01 <= confidence <= 0.999999:
+        raise UserError(f"a confidence is from 0.01 to 0.999999, like 0.95, not {confidence}")
     return NormalDist().inv_cdf(0.5 + confidence / 2)
 
 

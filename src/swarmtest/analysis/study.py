@@ -9,7 +9,7 @@ import numpy as np
 
 from swarmtest.analysis.amounts import Amount, alike, amounts
 from swarmtest.analysis.chances import Chances, chances
-from swarmtest.analysis.counting import fault_table, role_table
+from swarmtest.analysis.counting import fault_table, role_table, table_of_hits
 from swarmtest.analysis.effects import Effect, effects
 from swarmtest.analysis.evidence import Bools, Evidence, read_evidence
 from swarmtest.analysis.hit_blocks import hit_blocks
@@ -133,6 +133,12 @@ class Study:
         return amounts(
             self.evidence, strata, self.hit(target), self._known(target), self.confidence
         )
+
+    def roles_of_either(self, one: Target, other: Target) -> list[FeatureRole]:
+        """Every feature's role for hitting one target or the other."""
+        either = (self.hit(one) | self.hit(other))[:, None]
+        table = table_of_hits(self.evidence, self.chances, [one], either, self.confidence)
+        return table.of(0)
 
     def effects(self, target: Target) -> list[Effect]:
         """The hitting fraction with each feature, and without it."""

@@ -5,8 +5,8 @@ frequent ones: a fault that one test in 50,000 shows is the one that nobody else
 
 Two signatures, one bug: if no feature is found more often in the tests of one fault than in those
 of the other, and both have triggers or suppressors, nothing in the features tells them apart. And
-if one fault needs everything that another needs, and more, it may be the other one, seen
-through an additional feature.
+if one fault needs everything that another needs, and more, it may be the other one, seen through
+the additional feature, unless that feature also changes how often either of them shows.
 
 One signature, two bugs: if the tests of a fault have one feature *or* another, each unneeded where
 the other is, there may be two ways to it.
@@ -24,6 +24,9 @@ from swarmtest.analysis.pairs import Pair
 from swarmtest.analysis.roles import INSUFFICIENT, SUPPRESSOR, TRIGGER, FeatureRole
 from swarmtest.analysis.study import Study
 from swarmtest.targets import Target
+
+_PASSIVE = 0.2
+"""A feature that only takes steps from the others shifts its share by less than this."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ def triage(study: Study) -> Triage:
         relation
         for at, one in enumerate(explained)
         for other in explained[at + 1 :]
-        if (relation := _relation(one, roles[one], other, roles[other], rate)) is not None
+        if (relation := _relation(study, one, roles[one], other, roles[other], rate)) is not None
     ]
     return Triage(tuple(triaged), tuple(relations))
 
@@ -139,6 +142,7 @@ def _triaged(study: Study, fault: Target, roles: list[FeatureRole], rate: float)
 
 
 def _relation(
+    study: Study,
     one: Target,
     one_roles: list[FeatureRole],
     other: Target,
@@ -148,11 +152,16 @@ def _relation(
     if not _told_apart(one_roles, other_roles, rate):
         return Relation(one, other)
     first, second = _needed(one_roles, rate), _needed(other_roles, rate)
-    if first and first < second:
-        return Relation(one, other, tuple(sorted(second - first)))
-    if second and second < first:
-        return Relation(other, one, tuple(sorted(first - second)))
-    return None
+    if not (first and second and (first < second or second < first)):
+        return None
+    beyond = first ^ second
+    # One bug that shows in two ways shows about as often with the feature that makes the difference
+    # as without it, if both ways are counted.
+    either = study.roles_of_either(one, other)
+    if any(r.feature in beyond and abs(r.share - r.base) > _PASSIVE for r in either):
+        return None
+    less, more = (one, other) if first < second else (other, one)
+    return Relation(less, more, tuple(sorted(beyond)))
 
 
 def _needed(roles: list[FeatureRole], rate: float) -> set[str]:

@@ -14,7 +14,6 @@ from swarmtest.errors import UserError, did_you_mean
 from swarmtest.report.coverage import campaign_tally, coverage_lines
 from swarmtest.report.roles import role_lines, study_or_none
 from swarmtest.report.terminal import (
-    avoided,
     campaign_lines,
     campaign_rows,
     command_text,
@@ -43,7 +42,7 @@ def list_campaigns(store: str | None, as_json: bool) -> None:
             values = dict(zip(_HEAD, row, strict=True))
             numbers = {k: int(values[k].replace(",", "")) for k in _NUMBERS}
             record = opened.campaign(numbers["campaign"])
-            told = {"strategy": record.strategy, "avoids": avoided(record)}
+            told = {"strategy": record.strategy, "avoids": record.avoids}
             click.echo(json.dumps(values | numbers | told))
     elif rows:
         click.echo(table(_HEAD, rows, right="r   r rr"))

@@ -48,7 +48,7 @@ def campaign_numbers(word: str) -> list[int]:
         return []
     low, high = int(found[1]), int(found[2] or found[1])
     if not low <= high <= low + 10_000:
-        raise UserError(f"{word}: a range of campaigns goes from low to high, like 3-9")
+        raise UserError(f"{word}: a range goes from low to high, like 3-9, over 10,000 at most")
     return [*range(low, high + 1)]
 
 

@@ -60,8 +60,13 @@ def report(
     swarmtest report 1 4-9 -o stack.html     seven campaigns, compared where strategies differ
     swarmtest report 1 --figures figures/    also PDF, PNG, SVG and CSV for a paper
     """
-    _check_writable(output)
+    try:
+        _check_writable(output)
+    except OSError as error:
+        raise UserError(f"{output}: {error.strerror}") from None
     if figures is not None:
+        if figures in (output, Path()):
+            raise UserError("--figures names a directory of its own for the figures")
         require_matplotlib()
         _make_directory(figures)
     with existing_store(store) as opened:

@@ -112,6 +112,7 @@ def _view(study: Study, fault: KnownFault, target: Target, subject: Any, varied:
     store = study.store
     told = fault_configurations(store, fault.campaign, [fault.record])
     pairs = study.pairs(target)
+    replayable = bool(store.campaign(fault.campaign).options.get("subject"))
     return FaultView(
         fault,
         roles_in_short(plot.roles, rate) if plot else "",
@@ -122,6 +123,6 @@ def _view(study: Study, fault: KnownFault, target: Target, subject: Any, varied:
         role_table(plot, study.effects(target)) if plot else None,
         amount_table(study.amounts(target), rate),
         tuple(pair_lines(pairs)) if pairs else (),
-        command_text(f"replay {fault.place}", store.url),
+        command_text(f"replay {fault.place}", store.url) if replayable else "",
         roles_command(study.evidence.campaigns, str(target), store.url, study.confidence),
     )

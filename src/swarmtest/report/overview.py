@@ -44,7 +44,7 @@ def campaign_table(store: Store, records: Sequence[CampaignRecord]) -> Table:
             (
                 number_cell(record.id),
                 Cell(created),
-                Cell(record.strategy, cls="name"),
+                Cell(record.label, cls="name"),
                 Cell(str(record.seed), float(record.seed)),
                 Cell(record.status),
                 number_cell(summary["trials"]),

@@ -96,6 +96,8 @@ class Page:
     def again(self, command: str, campaigns: Sequence[int], *words: str) -> str:
         """A command about some campaigns, quoted for a shell."""
         told = " ".join([command, *map(str, campaigns), *map(shlex.quote, words)])
+        if command in ("roles", "triage"):
+            told += confidence_words(self.study.confidence)
         return command_text(told, self.study.store.url)
 
     def figures(self) -> list[Figure]:
@@ -136,7 +138,7 @@ def make_page(
         study=study,
         totals=totals_of(study, faults, coverage),
         campaigns=campaign_table(store, records),
-        runs=tuple(filter(None, map(run_command, records))),
+        runs=tuple(filter(None, (run_command(r, store.summary(r.id)["trials"]) for r in records))),
         command=command_text(f"report {named}{confidence_words(confidence)}", store.url),
         made=_made(),
         notes=study.notes,
@@ -173,8 +175,8 @@ def _no_variation(study: Study) -> str:
 
 def _outlooks(store: Store, records: Sequence[CampaignRecord]) -> list[Outlook]:
     found = []
-    for strategy in dict.fromkeys(record.strategy for record in records):
-        numbers = [record.id for record in records if record.strategy == strategy]
+    for strategy in dict.fromkeys(record.label for record in records):
+        numbers = [record.id for record in records if record.label == strategy]
         command = command_text(f"growth {' '.join(map(str, numbers))}", store.url)
         try:
             told = growth(store, numbers)

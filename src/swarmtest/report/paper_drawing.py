@@ -99,7 +99,7 @@ def _shares(shares: RoleShares) -> Drawing:
     reach = max([0.05, *(max(s.trigger, s.suppressor) for s in shares.shares)]) * 1.05
     axes.set_xlim(-reach, reach)
     axes.xaxis.set_major_locator(MaxNLocator(5))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{abs(value):.0%}")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * abs(value):.3g}%")
     axes.set_xlabel(f"suppressor  |  trigger, of {shares.targets:,} targets")
     return drawing
 

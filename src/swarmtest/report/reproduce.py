@@ -9,22 +9,17 @@ from typing import Any
 from swarmtest.report.terminal import command_text
 from swarmtest.store import CampaignRecord
 
-_BUDGET = {
-    "tests": "--tests {}",
-    "wall_seconds": "--time {:g}s",
-    "cpu_seconds": "--cpu-time {:g}s",
-    "faults": "--stop-after-faults {}",
-    "saturation": "--saturation {}",
-}
 _USUAL_TIMEOUT = 10.0
 
 
-def run_command(record: CampaignRecord) -> str:
-    """The command that runs a campaign again; empty if it was not run from a command line.
+def run_command(record: CampaignRecord, tests: int) -> str:
+    """The command that runs a campaign's tests again; empty if no command line could.
 
-    >>> options = {"subject": {"text": "stack.py"}, "budget": {"tests": 100}}
-    >>> run_command(CampaignRecord("stack.py::Stack", "coin", 3, {}, options))
-    'swarmtest run stack.py --strategy coin --seed 3 --tests 100'
+    As many tests as it ran, whatever ended it: time and Ctrl-C end no two campaigns alike.
+
+    >>> options = {"subject": {"text": "stack.py"}, "budget": {"wall_seconds": 1}}
+    >>> run_command(CampaignRecord("stack.py::Stack", "coin", 3, {}, options), 8983)
+    'swarmtest run stack.py --strategy coin --seed 3 --tests 8983'
     """
     options = record.options
     subject = options.get("subject")
@@ -32,13 +27,17 @@ def run_command(record: CampaignRecord) -> str:
         return ""
     words = [shlex.quote(subject["text"]), *_subject_words(subject)]
     words += ["--strategy", shlex.quote(record.strategy), f"--seed {record.seed}"]
-    words += [_BUDGET[name].format(limit) for name, limit in options.get("budget", {}).items()]
+    words.append(f"--tests {tests}")
     seconds = options.get("seconds") or _USUAL_TIMEOUT
     if seconds != _USUAL_TIMEOUT:
         words.append(f"--timeout {seconds:g}s")
+    if isinstance(options.get("memory"), int):
+        words.append(
+            f"--memory {options['memory'] >> 20}MB" if options["memory"] else "--memory none"
+        )
     words += _coverage_words(options.get("coverage") or {})
-    if subject.get("avoid"):
-        words.append(" # and --avoid with the faults that it avoided")
+    if record.avoids:
+        words.append(f" # and --avoid: {'; '.join(record.avoids)}")
     return " ".join(["swarmtest run", *words])
 
 

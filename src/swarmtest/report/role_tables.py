@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from swarmtest.analysis.roles import FeatureShare, RoleTable
-from swarmtest.report.terminal import plural, table
+from swarmtest.analysis.verdict import counted
+from swarmtest.report.terminal import table
 
 
 def table_rows(found: RoleTable, limit: int = 0) -> list[tuple[str, ...]]:
@@ -34,5 +35,8 @@ def share_table(shares: Sequence[FeatureShare], kind: str) -> str:
         for a, b in zip(by_trigger, by_suppressor, strict=True)
     ]
     targets = max((s.targets for s in shares), default=0)
-    head = ("trigger of", f"{kind}s", "suppressor of", f"{kind}s")
-    return f"{table(head, rows, right=' r r')}\nof {plural(targets, kind)} with enough hits to tell"
+    many = counted(2, kind).removeprefix("2 ")
+    head = ("trigger of", many, "suppressor of", many)
+    return (
+        f"{table(head, rows, right=' r r')}\nof {counted(targets, kind)} with enough hits to tell"
+    )

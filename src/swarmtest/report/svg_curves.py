@@ -8,7 +8,7 @@ from swarmtest.report.quantities import duration
 from swarmtest.report.svg import Scale, element, line, mark, picture, text
 
 _WIDTH, _HEIGHT = 470.0, 270.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 14.0, 10.0, 46.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 28.0, 10.0, 46.0
 _LEGEND_ROW = 18.0
 _MARKS_PER_CURVE = 5
 SHAPES = ("circle", "square", "up", "diamond", "down", "cross")

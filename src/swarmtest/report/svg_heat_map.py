@@ -22,7 +22,7 @@ _LEVELS = 5
 def heat_map_svg(heat: HeatMap) -> str:
     """A block per group: its name, a bar per feature, and a row per configuration."""
     longest = max((min(len(name), _LETTERS) for name in heat.features), default=0)
-    top = longest * _LETTER * 0.87 + 14
+    top = longest * _LETTER + 20
     block = _LEFT + _CELL * len(heat.features) + longest * _LETTER * 0.5 + 12
     columns = max(min(int(_WIDTH // block), len(heat.groups)), 1)
     heights = [top] * columns

@@ -112,12 +112,6 @@ def fault_configurations(
     }
 
 
-def avoided(record: CampaignRecord) -> list[str]:
-    """What a campaign kept out of its configurations, in words."""
-    told = (record.options.get("subject") or {}).get("avoid", ())
-    return [str(one["text"]).removeprefix("avoid ") for one in told]
-
-
 def campaign_rows(store: Store) -> list[tuple[str, ...]]:
     """One row per campaign: number, when, subject, strategy, seed, status, tests, faults."""
     rows: list[tuple[str, ...]] = []
@@ -128,7 +122,7 @@ def campaign_rows(store: Store) -> list[tuple[str, ...]]:
                 str(record.id),
                 datetime.datetime.fromtimestamp(record.created).strftime("%Y-%m-%d %H:%M"),
                 record.subject,
-                record.strategy + (" (avoiding)" if avoided(record) else ""),
+                record.label,
                 str(record.seed),
                 record.status,
                 f"{summary['trials']:,}",
@@ -179,7 +173,7 @@ def campaign_lines(record: CampaignRecord, summary: dict[str, int]) -> list[str]
     return [
         f"campaign {record.id}  {record.subject}",
         f"  strategy  {record.strategy}",
-        *(f"  avoids    {text}" for text in avoided(record)),
+        *(f"  avoids    {text}" for text in record.avoids),
         f"  seed      {record.seed}",
         f"  status    {record.status}, begun {created}, "
         f"{record.wall_seconds:.1f} s wall, {summary['cpu_ns'] / 1e9:.1f} s CPU in tests",

@@ -30,6 +30,17 @@ class CampaignRecord:
     """`swarmtest.targets.pack_hits`: what imports reached, and so no test in particular."""
     id: int = 0
 
+    @property
+    def avoids(self) -> list[str]:
+        """The known faults that it kept out of its configurations, in words."""
+        told = (self.options.get("subject") or {}).get("avoid", ())
+        return [str(one["text"]).removeprefix("avoid ") for one in told]
+
+    @property
+    def label(self) -> str:
+        """Its strategy, as people tell it apart: avoiding faults makes it another."""
+        return f"{self.strategy} (avoiding)" if self.avoids else self.strategy
+
 
 class TrialRecord(NamedTuple):
     """One executed test. A tuple, because millions of them pass by.
