@@ -12,7 +12,7 @@ import functools
 import math
 from collections.abc import Sequence
 
-from swarmtest.space.sampling import alike_given_the_others
+from swarmtest.space.odds import alike_given_the_others
 
 Sizes = tuple[float, ...]
 """The probability of including 0, 1, 2, ... features.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from swarmtest.errors import UserError
 from swarmtest.seeds import Stream
 from swarmtest.space import Proposal, Space, toss, weigh
-from swarmtest.space.sampling import alike_given_the_others
+from swarmtest.space.odds import alike_given_the_others
 from swarmtest.strategies.strategy import register
 
 
