@@ -211,3 +211,16 @@ def test_a_machine_that_changed_between_campaigns_is_told_and_not_compared(tmp_p
     compared = swarmtest("compare", 1, 2, cwd=tmp_path)
     assert compared.returncode == 2
     assert "cannot be compared: files.py was changed" in compared.stderr
+
+
+def test_campaigns_that_avoid_are_compared_among_themselves_only(place, swarmtest, overflow):
+    for strategy in ("coin", "layered"):
+        arguments = ("-s", strategy, "--seed", 9, "-n", 100, "-j", 1, "--avoid", overflow)
+        swarmtest("run", "files.py", *arguments, cwd=place)
+    listed = map(json.loads, swarmtest("list", "--json", cwd=place).stdout.splitlines())
+    *_, one, other = (campaign["campaign"] for campaign in listed)
+    compared = swarmtest("compare", one, other, "--baseline", "layered", cwd=place)
+    assert "baseline layered (avoiding)" in compared.stdout, compared.stderr
+    refused = swarmtest("compare", 3, one, cwd=place)
+    assert refused.returncode == 2
+    assert "cannot be compared" in refused.stderr

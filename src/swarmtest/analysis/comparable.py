@@ -32,11 +32,12 @@ def compare_campaigns(
     """
     records = [store.campaign(campaign) for campaign in campaigns]
     check_comparable(store, records)
-    strategies = list(dict.fromkeys(record.strategy for record in records))
-    if baseline and baseline not in strategies:
+    labels = {record.strategy: record.label for record in records}
+    if baseline and baseline not in labels:
         raise UserError(
-            f"no campaign has the baseline {baseline!r}{did_you_mean(baseline, strategies)}"
+            f"no campaign has the baseline {baseline!r}{did_you_mean(baseline, labels)}"
         )
+    chosen = baseline or ("default" if "default" in labels else records[0].strategy)
     whole = [discovery(store, record.id) for record in records]
     for run in whole:
         if not run.tests:
@@ -49,7 +50,7 @@ def compare_campaigns(
         whole,
         [_cut(store, run, tests=tests) for run in whole],
         [_cut(store, run, cpu_seconds=cpu_seconds) for run in whole],
-        baseline or ("default" if "default" in strategies else strategies[0]),
+        labels[chosen],
         confidence,
         [*notes, *_notes(records, whole)],
         any({"wall_seconds", "cpu_seconds"} & {*r.options.get("budget", ())} for r in records),

@@ -40,7 +40,7 @@ def growth(campaigns: list[int], kind: str, as_json: bool, store: str | None) ->
     if as_json:
         click.echo(json_text(found.to_json() | {"verdict": verdict.to_json()}))
         return
-    notes = [_LEARNS] if _learns(found.strategy) else []
+    notes = [_LEARNS] if _learns(opened.campaign(numbers[0]).strategy) else []
     if verdict.action == "change the configuration":
         command = command_text(f"coverage {numbers[-1]} --targets --unreached", opened.url)
         notes.append(f"what was not reached: {command}")
