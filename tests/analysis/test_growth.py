@@ -367,7 +367,10 @@ def test_a_part_of_the_strategy_that_finds_most_is_named(store: Store) -> None:
     [
         ({"strategy": "layered", "seed": 1}, "the strategy of 1 is coin, of 2 layered"),
         ({"seed": 0}, "have the same seed"),
-        ({"seed": 1, "source": Source("a.py", "edited")}, "a.py changed between campaigns 1 and 2"),
+        (
+            {"seed": 1, "source": Source("a.py", "edited")},
+            "a.py changed between campaigns 1 and 2",
+        ),
     ],
 )
 def test_what_is_not_one_experiment_is_not_read_as_one(

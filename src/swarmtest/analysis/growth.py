@@ -18,6 +18,7 @@ import numpy.typing as npt
 from swarmtest.analysis.discovery import Discovery, Found, discovery
 from swarmtest.analysis.intervals import binomial_p_value
 from swarmtest.analysis.richness import Forecast, Incidence, incidence, new_within, unseen
+from swarmtest.analysis.versions import changed_between
 from swarmtest.errors import UserError, did_you_mean
 from swarmtest.instrument.kinds import WITH_PROBES
 from swarmtest.store import CampaignRecord, Store
@@ -199,7 +200,6 @@ def _check_alike(store: Store, records: Sequence[CampaignRecord]) -> None:
     """Refuse to read as one what is not one."""
     first = records[0]
     seeds: dict[int, int] = {}
-    sources: dict[str, tuple[int, str]] = {}
     for record in records:
         for what, name in (("subject", "subject"), ("strategy", "label")):
             one, other = getattr(first, name), getattr(record, name)
@@ -219,13 +219,12 @@ def _check_alike(store: Store, records: Sequence[CampaignRecord]) -> None:
                 f"({record.seed}), so their tests are the same: name one of them"
             )
         seeds[record.seed] = record.id
-        for source in store.sources(record.id):
-            known, version = sources.setdefault(source.path, (record.id, source.id))
-            if version != source.id:
-                raise UserError(
-                    f"{source.path} changed between campaigns {known} and {record.id}: "
-                    "they tested different programs"
-                )
+    changed = changed_between(store, records)
+    if changed:
+        raise UserError(
+            f"{changed.path} changed between campaigns {changed.before} and {changed.after}: "
+            "they tested different programs"
+        )
 
 
 def _options(record: CampaignRecord) -> tuple[Any, ...]:

@@ -174,6 +174,15 @@ class RoleTable:
             )
         return found
 
+    def discovered(self, target: int, role: str) -> list[str]:
+        """The features that have this role for a target and survive the correction."""
+        found = self._discovered[target] == ROLES.index(role)
+        return [feature for feature, is_it in zip(self.features, found, strict=True) if is_it]
+
+    @cached_property
+    def _discovered(self) -> Codes:
+        return self.discoveries()
+
     def __iter__(self) -> Iterator[tuple[Target, list[FeatureRole]]]:
         return ((target, self.of(number)) for number, target in enumerate(self.targets))
 

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from swarmtest.store import CampaignRecord, Store
 
 
-def changed_between(store: Store, records: Sequence[CampaignRecord]) -> str:
-    """Which file was changed between which campaigns, in words; empty if none is known to be.
+class Change(NamedTuple):
+    """A file, and two campaigns that tested different versions of it."""
+
+    path: str
+    before: int
+    after: int
+
+    def __str__(self) -> str:
+        return f"{self.path} was changed between campaigns {self.before} and {self.after}"
+
+
+def changed_between(store: Store, records: Sequence[CampaignRecord]) -> Change | None:
+    """The first file that is known to have changed between campaigns.
 
     Known are the file of the machine, and every file whose coverage was watched.
     """
@@ -20,5 +32,5 @@ def changed_between(store: Store, records: Sequence[CampaignRecord]) -> str:
         for path, version in versions.items():
             known, campaign = seen.setdefault(path, (version, record.id))
             if known != version:
-                return f"{path} was changed between campaigns {campaign} and {record.id}"
-    return ""
+                return Change(path, campaign, record.id)
+    return None

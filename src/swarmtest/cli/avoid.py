@@ -63,7 +63,7 @@ def _study(store: Store, subject: str, space: Space) -> Study:
         and record.space["dimensions"]
         and Space.from_json(record.space).feature_names == names
         # What avoided a fault shows it rarely, and then with other features.
-        and not (record.options.get("subject") or {}).get("avoid")
+        and not record.avoids
         and store.summary(record.id)["trials"]
     ]
     # The same strategy, seed and constraints give the same tests: one of such campaigns is enough.

@@ -12,6 +12,7 @@ from swarmtest.analysis.roles import FeatureRole
 from swarmtest.cli.options import existing_store, latest_campaign, screen_width, store_option
 from swarmtest.errors import UserError, did_you_mean
 from swarmtest.report.coverage import campaign_tally, coverage_lines
+from swarmtest.report.fault_views import load_subject
 from swarmtest.report.roles import role_lines, study_or_none
 from swarmtest.report.terminal import (
     campaign_lines,
@@ -23,7 +24,6 @@ from swarmtest.report.terminal import (
     table,
 )
 from swarmtest.store import Store
-from swarmtest.subjects.loading import SubjectReference
 
 _HEAD = ("campaign", "begun", "subject", "strategy", "seed", "status", "tests", "faults")
 _NUMBERS = ("campaign", "seed", "tests", "faults")
@@ -133,9 +133,7 @@ def _avoiding(store: Store, campaign: int, fault: str) -> str:
 
 def subject_or_none(store: Store, campaign: int) -> Any:
     """The subject of a campaign, if it can be loaded here."""
-    reference = store.campaign(campaign).options.get("subject")
-    try:
-        return SubjectReference.from_json(reference).load() if reference else None
-    except UserError as error:
-        click.echo(f"(tests are shown as plain steps: {error})", err=True)
-        return None
+    subject, why = load_subject(store, campaign)
+    if why and store.campaign(campaign).options.get("subject"):
+        click.echo(f"(tests are shown as plain steps: {why})", err=True)
+    return subject

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from swarmtest.cli.options import (
     store_option,
 )
 from swarmtest.errors import UserError, did_you_mean
+from swarmtest.report.quantities import json_text
 from swarmtest.report.role_tables import share_table, table_rows
 from swarmtest.report.roles import study_lines
 from swarmtest.report.terminal import plural, table
@@ -97,7 +97,7 @@ def _tell_targets(study: Study, named: list[Target], options: dict[str, Any]) ->
         )
     for number, target in enumerate(targets):
         if options["as_json"]:
-            click.echo(json.dumps(_plain(study, target), allow_nan=False))
+            click.echo(json_text(_plain(study, target)))
         else:
             lines = study_lines(study, target, options["everything"], screen_width())
             click.echo("\n" * bool(number) + "\n".join(lines))
@@ -129,14 +129,14 @@ def _tell_kind(study: Study, options: dict[str, Any]) -> None:
     elif options["summary"]:
         shares = feature_shares(found, corrected=not options["raw"])
         if options["as_json"]:
-            click.echo(json.dumps([vars(share) for share in shares]))
+            click.echo(json_text([vars(share) for share in shares]))
         else:
             click.echo(share_table(shares, kind))
     elif options["as_json"]:
         for target, roles in found:
             plain = [role.to_json() for role in roles]
             told = {"target": str(target), "roles": plain}
-            click.echo(json.dumps(told, allow_nan=False))
+            click.echo(json_text(told))
     else:
         rows = table_rows(found, 0 if options["everything"] else _SHOWN)
         click.echo(table(("target", "tests", "triggers", "suppressors"), rows, right=" r"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 
 import click
@@ -17,6 +16,7 @@ from swarmtest.cli.options import (
     screen_width,
     store_option,
 )
+from swarmtest.report.quantities import json_text
 from swarmtest.report.terminal import command_text
 from swarmtest.report.triage import triage_lines
 
@@ -43,7 +43,7 @@ def triage(campaigns: list[int], as_json: bool, confidence: float, store: str | 
         faults = [one.to_json() for one in found.faults]
         relations = [relation.sentence() for relation in found.relations]
         told = {"faults": faults, "relations": relations, "notes": study.notes}
-        click.echo(json.dumps(told, allow_nan=False))
+        click.echo(json_text(told))
         return
     if not found.faults:
         names = ", ".join(map(str, study.evidence.campaigns))

@@ -28,6 +28,11 @@ def wrapped(text: str, width: int = 0, indent: str = "") -> str:
     )
 
 
+def lines_of(text: str, width: int) -> list[str]:
+    """The lines of `wrapped`, those after the first indented; one if there is no room."""
+    return wrapped(text, width if width > _NARROWEST else 0, indent="  ").split("\n")
+
+
 def fitted(
     head: tuple[str, ...],
     rows: Sequence[tuple[str, ...]],

@@ -10,12 +10,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from swarmtest.analysis.verdict import words_for
 from swarmtest.report.figures import Curves, Figure, HeatMap, IntervalPlot, RoleShares
 from swarmtest.report.page import Page
 from swarmtest.report.page_coverage import script_data
 from swarmtest.report.page_tables import percent
 from swarmtest.report.printable import printable, spans
-from swarmtest.report.study_figures import kind_name
 from swarmtest.report.svg_curves import curves_svg
 from swarmtest.report.svg_heat_map import heat_map_svg
 from swarmtest.report.svg_roles import intervals_svg, shares_svg
@@ -68,7 +68,7 @@ def _environment() -> Environment:
     environment.filters["svg"] = lambda figure: Markup(figure_svg(figure))
     environment.filters["percent"] = percent
     environment.filters["spans"] = spans
-    environment.filters["kind_name"] = kind_name
+    environment.filters["kind_name"] = lambda kind: words_for(kind)[1]
     return environment
 
 

@@ -1,4 +1,4 @@
-"""Numbers and rows of a comparison, as short as they are still exact enough."""
+"""Numbers as text, as short as they are still exact enough; JSON without what is no number."""
 
 from __future__ import annotations
 
@@ -74,6 +74,16 @@ def p_value(p: float | None) -> str:
     if p is None:
         return "-"
     return "<0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.01 else f"{p:.3f}"
+
+
+def short_percent(share: float) -> str:
+    """Two digits that matter.
+
+    >>> short_percent(0.4039), short_percent(0.0591), short_percent(0.00112), short_percent(1.0)
+    ('40%', '5.9%', '0.11%', '100%')
+    """
+    digits = 0 if share >= 0.0995 or share == 0 else 1 if share >= 0.00995 else 2
+    return f"{share:.{digits}%}"
 
 
 def json_text(data: Any) -> str:

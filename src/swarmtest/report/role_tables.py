@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from swarmtest.analysis.roles import FeatureShare, RoleTable
-from swarmtest.analysis.verdict import counted
+from swarmtest.analysis.roles import SUPPRESSOR, TRIGGER, FeatureShare, RoleTable
+from swarmtest.analysis.verdict import counted, words_for
 from swarmtest.report.terminal import table
 
 
@@ -14,14 +14,10 @@ def table_rows(found: RoleTable, limit: int = 0) -> list[tuple[str, ...]]:
 
     The rarest first; targets with the same roles and hits follow each other anyway.
     """
-    codes = found.discoveries()
     order = sorted(range(len(found.targets)), key=lambda t: (found.hits[t], found.targets[t]))
     rows = []
     for number in order[: limit or None]:
-        names = [
-            ", ".join(f for f, code in zip(found.features, codes[number], strict=True) if code == c)
-            for c in (1, 2)
-        ]
+        names = [", ".join(found.discovered(number, role)) for role in (TRIGGER, SUPPRESSOR)]
         rows.append((str(found.targets[number]), f"{found.hits[number]:,}", *names))
     return rows
 
@@ -35,7 +31,7 @@ def share_table(shares: Sequence[FeatureShare], kind: str) -> str:
         for a, b in zip(by_trigger, by_suppressor, strict=True)
     ]
     targets = max((s.targets for s in shares), default=0)
-    many = counted(2, kind).removeprefix("2 ")
+    _, many = words_for(kind)
     head = ("trigger of", many, "suppressor of", many)
     return (
         f"{table(head, rows, right=' r r')}\nof {counted(targets, kind)} with enough hits to tell"

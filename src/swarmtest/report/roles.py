@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 
 from swarmtest.analysis.amounts import Amount
@@ -18,8 +17,9 @@ from swarmtest.analysis.roles import (
 )
 from swarmtest.analysis.study import Study
 from swarmtest.errors import UserError
+from swarmtest.report.fitting import lines_of
 from swarmtest.report.printable import one_line
-from swarmtest.report.quantities import can_show
+from swarmtest.report.quantities import can_show, short_percent
 from swarmtest.report.terminal import plural
 from swarmtest.store import Store
 from swarmtest.targets import Target
@@ -82,14 +82,7 @@ def role_lines(
     if any(_word(r, rate).endswith("?") for r in shown):
         lines.append(f"{'':{width}}  ? may be chance: {len(roles)} features were looked at")
     rest = _without_role([r for r in roles if r not in shown])
-    return lines + [part for line in rest for part in wrapped(line, screen - 4)]
-
-
-def wrapped(line: str, screen: int) -> list[str]:
-    """A line in as many as the screen needs; one if there is no limit."""
-    if screen <= 20 or len(line) <= screen:
-        return [line]
-    return textwrap.wrap(line, screen, subsequent_indent="  ", break_on_hyphens=False)
+    return lines + [part for line in rest for part in lines_of(line, screen - 4)]
 
 
 def _word(role: FeatureRole, rate: float) -> str:
@@ -102,16 +95,6 @@ def _figures(role: FeatureRole) -> str:
         f"{role.share:.0%} of {_count(role.hits)} ({role.low:.0%} to {role.high:.0%}), "
         f"chance {role.base:.0%}"
     )
-
-
-def percent(share: float) -> str:
-    """Two digits that matter.
-
-    >>> percent(0.4039), percent(0.0591), percent(0.00112), percent(1.0)
-    ('40%', '5.9%', '0.11%', '100%')
-    """
-    digits = 0 if share >= 0.0995 or share == 0 else 1 if share >= 0.00995 else 2
-    return f"{share:.{digits}%}"
 
 
 def _count(hits: float) -> str:
@@ -204,8 +187,9 @@ def _rate(rate: Rate | None) -> str:
     if rate is None:
         return "no test"
     if rate.value == 0:
-        return f"none (at most {percent(rate.high)})"
-    return f"{percent(rate.value)} of tests ({percent(rate.low)} to {percent(rate.high)})"
+        return f"none (at most {short_percent(rate.high)})"
+    value, low, high = map(short_percent, (rate.value, rate.low, rate.high))
+    return f"{value} of tests ({low} to {high})"
 
 
 def study_or_none(store: Store, campaign: int) -> Study | None:
@@ -252,7 +236,7 @@ def study_lines(
 def _fitted(line: str, screen: int) -> list[str]:
     """A line of prose on as many lines as it needs; bars stay whole."""
     indent = len(line) - len(line.lstrip())
-    return [" " * indent + part for part in wrapped(line.strip(), screen - indent)]
+    return [" " * indent + part for part in lines_of(line.strip(), screen - indent)]
 
 
 def _hit_by(study: Study, target: Target, roles: Sequence[FeatureRole]) -> str:

@@ -11,7 +11,7 @@ from swarmtest.analysis.discovery import Discovery
 from swarmtest.analysis.evidence import Evidence
 from swarmtest.analysis.roles import FIXED, FeatureRole, RoleTable, feature_shares
 from swarmtest.analysis.study import Study
-from swarmtest.analysis.verdict import counted
+from swarmtest.analysis.verdict import counted, words_for
 from swarmtest.report.figures import (
     Curve,
     Curves,
@@ -30,11 +30,6 @@ _ROWS_PER_FAULT = 8
 _PASSING_ROWS = 16
 _FREQUENT = 0.1
 """A configuration that more than this share of a group has is always shown."""
-
-
-def kind_name(kind: str) -> str:
-    """Many targets of a kind: ``branches``."""
-    return counted(2, kind).removeprefix("2 ")
 
 
 def interval_plot(study: Study, target: Target) -> IntervalPlot:
@@ -84,9 +79,9 @@ def _curves(runs: Sequence[Discovery], kind: str, unit: str) -> Curves:
     by = "tests" if unit == "tests" else "cpu-time"
     return Curves(
         f"discovery-{_file_name(kind)}-by-{by}",
-        f"{kind_name(kind).capitalize()} by {by.replace('-', ' ').replace('cpu', 'CPU')}",
+        f"{words_for(kind)[1].capitalize()} by {by.replace('-', ' ').replace('cpu', 'CPU')}",
         unit,
-        kind_name(kind),
+        words_for(kind)[1],
         tuple(_curve(run, kind, unit) for run in runs if run.tests),
     )
 

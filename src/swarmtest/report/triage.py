@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from swarmtest.analysis.triage import Triage, TriagedFault
+from swarmtest.report.fitting import lines_of
 from swarmtest.report.printable import one_line
-from swarmtest.report.roles import wrapped
 from swarmtest.report.terminal import plural, table
 
 _HEAD = ("fault", "tests", "one in", "signature")
@@ -16,14 +16,14 @@ def triage_lines(found: Triage, screen: int = 0) -> list[str]:
     head, rule, *body = table(_HEAD, rows, right=" rr", width=screen).split("\n")
     lines = [head, rule]
     for row, one in zip(body, found.faults, strict=True):
-        lines += [row, *(f"          {part}" for part in wrapped(_features(one), screen - 10))]
+        lines += [row, *(f"          {part}" for part in lines_of(_features(one), screen - 10))]
     related = [relation.sentence() for relation in found.relations]
     related += [
         f"{one.fault.name}: {pair.sentence()}: perhaps two bugs behind one signature"
         for one in found.faults
         for pair in one.two_causes
     ]
-    told = [part for line in related for part in wrapped(line, screen)]
+    told = [part for line in related for part in lines_of(line, screen)]
     return lines + (["", *told] if told else [])
 
 
