@@ -171,9 +171,7 @@ class Campaign:
     def run(self) -> Outcome:
         """Run until the budget is reached, or Ctrl-C."""
         refuse_during_import()
-        if hasattr(self.strategy, "prepare"):
-            self.strategy.prepare(self.subject.space)
-        self._rehearse()
+        self.rehearse()
         store = self._store
         opened = open_store(store) if store is None or isinstance(store, str) else store
         try:
@@ -182,11 +180,13 @@ class Campaign:
             if opened is not store:
                 opened.close()
 
-    def _rehearse(self) -> None:
-        """What the strategy cannot do is said before anything starts; a copy, for it may learn."""
+    def rehearse(self) -> None:
+        """Say what the strategy cannot do before anything starts."""
+        if hasattr(self.strategy, "prepare"):
+            self.strategy.prepare(self.subject.space)
         strategy = self.strategy
         if isinstance(strategy, LearningStrategy):
-            strategy = copy.deepcopy(strategy)
+            strategy = copy.deepcopy(strategy)  # what is rehearsed is not learnt
         Worker(Job(self.subject, strategy, self.seed)).propose(0)
 
     def _run(self, store: Store) -> Outcome:
@@ -194,7 +194,7 @@ class Campaign:
         engine = self._engine()
         try:
             if not resumed:
-                self._number = store.add_campaign(self._record())
+                self._number = store.add_campaign(self.record())
             recorder = Recorder(store, self._number, self.subject.space)
             show = self._on_progress
             loop = Loop(self._job(), self.budget, self.workers, engine, recorder, show)
@@ -202,9 +202,7 @@ class Campaign:
                 recorder.load()
                 loop.skip(store.trial_numbers(self._number))
                 loop.relearn(store, self._number)
-                store.update_campaign(
-                    self._number, status="running", options=self._record().options
-                )
+                store.update_campaign(self._number, status="running", options=self.record().options)
             before = store.campaign(self._number).wall_seconds
             reason, interrupted = loop.until_done(before)
             recorder.keep_times(status="interrupted" if interrupted else "finished")
@@ -231,7 +229,8 @@ class Campaign:
     def _job(self) -> Job:
         return Job(self.subject, self.strategy, self.seed, self.keep_tests, self._watching)
 
-    def _record(self) -> CampaignRecord:
+    def record(self) -> CampaignRecord:
+        """How a store keeps it, before it has run."""
         return CampaignRecord(
             subject=self.subject.name,
             strategy=strategy_text(self.strategy),

@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 
 import click
 
+from swarmtest.campaign.budget import Budget, parse_seconds
 from swarmtest.errors import UserError
 from swarmtest.instrument.kinds import parse_kinds
 from swarmtest.instrument.watch import PROBES, CoverageOptions
 from swarmtest.report.coverage import imported_from
 from swarmtest.store import CampaignRecord, Store, open_store
+from swarmtest.subjects.loading import SubjectReference
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -190,6 +192,26 @@ def parse_steps(text: str | None) -> tuple[int, int] | None:
     if not 1 <= steps[0] <= steps[1]:
         raise UserError(f"--steps needs 1 <= LOW <= HIGH, not {text!r}")
     return steps
+
+
+def parse_budget(options: dict[str, Any]) -> Budget | None:
+    """The limits that were given; None if there was none."""
+    budget = Budget(
+        tests=options["tests"],
+        wall_seconds=parse_seconds(options["wall"]) if options["wall"] else None,
+        cpu_seconds=parse_seconds(options["cpu"]) if options["cpu"] else None,
+        faults=1 if options.get("first") else options.get("max_faults"),
+        saturation=options.get("saturation"),
+    )
+    return budget if budget.to_json() else None
+
+
+def parse_subject(path: str, options: dict[str, Any]) -> SubjectReference:
+    """What PATH and the options of `subject_options` name."""
+    if options["raises"] and not options["api"]:
+        raise UserError("--raises goes with --api; a machine's actions say raises= themselves")
+    steps = parse_steps(options["steps"])
+    return SubjectReference(path, options["api"], steps, tuple(options["raises"]))
 
 
 def parse_coverage(options: dict[str, Any]) -> CoverageOptions | None:

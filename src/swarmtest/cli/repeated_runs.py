@@ -12,10 +12,15 @@ import click
 
 from swarmtest.campaign import Budget, Campaign, Limits, Outcome
 from swarmtest.campaign.budget import parse_seconds
-from swarmtest.campaign.worker import Job, Worker
+from swarmtest.campaign.kept_runs import kept_run
 from swarmtest.cli.compared_strategies import compared_strategies
-from swarmtest.cli.kept_runs import kept_run
-from swarmtest.cli.options import parse_coverage, parse_seed, parse_steps, screen_width
+from swarmtest.cli.options import (
+    parse_budget,
+    parse_coverage,
+    parse_seed,
+    parse_subject,
+    screen_width,
+)
 from swarmtest.errors import UserError
 from swarmtest.report.fitting import wrapped
 from swarmtest.report.quantities import json_text
@@ -58,29 +63,16 @@ class Plan:
 
 def plan_runs(path: str, options: dict[str, Any]) -> Plan:
     """The runs that the command line asks for; what cannot be run is refused before any is."""
-    if options["raises"] and not options["api"]:
-        raise UserError("--raises goes with --api; a machine's actions say raises= themselves")
+    reference = parse_subject(path, options)
     if options["workers"] == 0:
         raise UserError("--workers 0: runs in one process are not independent; use 1 or more")
-    budget = Budget(
-        tests=options["tests"],
-        wall_seconds=parse_seconds(options["wall"]) if options["wall"] else None,
-        cpu_seconds=parse_seconds(options["cpu"]) if options["cpu"] else None,
-    )
-    if not budget.to_json():
-        budget = Budget(tests=DEFAULT_TESTS)
-    reference = SubjectReference(
-        path, options["api"], parse_steps(options["steps"]), tuple(options["raises"])
-    )
+    budget = parse_budget(options) or Budget(tests=DEFAULT_TESTS)
     seed = parse_seed(options["seed"])
     seeds = range(seed, seed + options["repeat"])
     strategies = compared_strategies(options["strategies"], options["baseline"])
     plan = Plan(reference, strategies, seeds, budget, options)
     for strategy in plan.strategies:
-        campaign = plan.campaign(strategy, seed)
-        if hasattr(campaign.strategy, "prepare"):
-            campaign.strategy.prepare(campaign.subject.space)
-        Worker(Job(campaign.subject, campaign.strategy, seed)).propose(0)
+        plan.campaign(strategy, seed).rehearse()
     return plan
 
 
@@ -159,7 +151,7 @@ class Speaker:
             self._say(
                 f"{plan.subject.text}: {', '.join(plan.strategies)}; "
                 f"{plural(len(plan.seeds), 'repeat')}, {plural(plan.runs, 'run')}, "
-                f"each until {_described(plan.budget)}{default}"
+                f"each until {plan.budget.describe()}{default}"
             )
 
     def ran(self, number: int, runs: int, strategy: str, seed: int, outcome: Outcome) -> None:
@@ -222,10 +214,6 @@ class Speaker:
 
 def _has_limit(options: dict[str, Any]) -> bool:
     return any(options[name] is not None for name in ("tests", "wall", "cpu"))
-
-
-def _described(budget: Budget) -> str:
-    return "1 test" if budget == Budget(tests=1) else budget.describe()
 
 
 def command_for_the_rest(words: Sequence[str], plan: Plan) -> str:

@@ -16,9 +16,10 @@ from swarmtest.cli.options import (
     coverage_options,
     existing_store,
     latest_campaign,
+    parse_budget,
     parse_coverage,
     parse_seed,
-    parse_steps,
+    parse_subject,
     refuse_imported,
     store_option,
     subject_options,
@@ -32,7 +33,6 @@ from swarmtest.report.roles import study_or_none, why_in_short
 from swarmtest.report.terminal import command_text, fault_configurations, outcome_text, plural
 from swarmtest.store import Store, open_store
 from swarmtest.strategies import strategy_text
-from swarmtest.subjects.loading import SubjectReference
 
 _LEAST_MEMORY = 64 << 20
 _QUICKLY_STUDIED = 200_000
@@ -77,12 +77,8 @@ def run(path: str, **options: Any) -> int:
     PATH is a Python file or module with a Machine; with --api, MODULE:CLASS or FILE.py::CLASS is
     any class. Without limits, a campaign ends after 10,000 tests or 60 seconds.
     """
-    if options["raises"] and not options["api"]:
-        raise UserError("--raises goes with --api; a machine's actions say raises= themselves")
-    reference = SubjectReference(
-        path, options["api"], parse_steps(options["steps"]), tuple(options["raises"])
-    )
-    budget = _budget(options) or _DEFAULT_BUDGET
+    reference = parse_subject(path, options)
+    budget = parse_budget(options) or _DEFAULT_BUDGET
     store = open_store(options["store"])
     if options["avoid"]:
         quiet = options["quiet"] or options["as_json"]
@@ -125,7 +121,7 @@ def resume(campaign: int | None, **options: Any) -> int:
     record = store.campaign(number)
     refuse_imported(record, "resumed")
     known = Budget(**record.options["budget"])
-    budget = _budget(options) or known
+    budget = parse_budget(options) or known
     view = _view(budget, options)
     try:
         resumed = Campaign.resume(store, number, budget, options["workers"], view.update)
@@ -231,17 +227,6 @@ def _status(outcome: Outcome, options: dict[str, Any]) -> int:
             "--steps, or pass --allow-unused; the campaign is kept"
         )
     return 1 if outcome.faults else 0
-
-
-def _budget(options: dict[str, Any]) -> Budget | None:
-    budget = Budget(
-        tests=options["tests"],
-        wall_seconds=parse_seconds(options["wall"]) if options["wall"] else None,
-        cpu_seconds=parse_seconds(options["cpu"]) if options["cpu"] else None,
-        faults=1 if options["first"] else options["max_faults"],
-        saturation=options["saturation"],
-    )
-    return budget if budget.to_json() else None
 
 
 def _memory(text: str) -> int | str:

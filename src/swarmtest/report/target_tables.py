@@ -24,13 +24,7 @@ def target_table(kind: str, table: RoleTable, tests: int) -> Table:
                 Cell(elided(told, _LETTERS), cls="name", title=told),
                 number_cell(hits),
                 percent_cell(hits / max(tests, 1)),
-                *(
-                    Cell(
-                        " ".join(f"{MARKS[role]}{f}" for f in table.discovered(number, role)),
-                        cls=role,
-                    )
-                    for role in (TRIGGER, SUPPRESSOR)
-                ),
+                *(_named(table, number, role) for role in (TRIGGER, SUPPRESSOR)),
             )
         )
     left = len(table.targets) - len(rows)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-from swarmtest.campaign import Campaign
+from swarmtest.campaign.campaign import Campaign
+from swarmtest.instrument.versions import is_as_it_was
 from swarmtest.store import CampaignRecord, Store
-from swarmtest.targets import Source
 
 
 def kept_run(store: Store, campaign: Campaign) -> CampaignRecord | None:
@@ -16,7 +15,7 @@ def kept_run(store: Store, campaign: Campaign) -> CampaignRecord | None:
     The same subject, features, strategy, seed, budget, options, Python, version of the machine and,
     where code was watched, of the program.
     """
-    wanted = campaign._record()
+    wanted = campaign.record()
     options = json.loads(json.dumps(wanted.options))
     same = [
         record
@@ -24,16 +23,9 @@ def kept_run(store: Store, campaign: Campaign) -> CampaignRecord | None:
         if record.options == options
         and all(getattr(record, name) == getattr(wanted, name) for name in _SAME)
         and record.status in ("finished", "interrupted")
-        and all(map(_is_unchanged, store.sources(record.id)))
+        and all(map(is_as_it_was, store.sources(record.id)))
     ]
     return max(same, key=lambda record: (record.status == "finished", record.id), default=None)
 
 
 _SAME = ("subject", "space", "strategy", "seed")
-
-
-def _is_unchanged(source: Source) -> bool:
-    try:
-        return Source(source.path, Path(source.place).read_text()).id == source.id
-    except (OSError, UnicodeDecodeError):
-        return False
