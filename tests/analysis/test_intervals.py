@@ -112,12 +112,16 @@ def test_p_is_twice_the_smaller_tail_of_scipys_binomial(pair, base):
     hits, n = pair
     tail = min(stats.binom.sf(hits - 1, n, base), stats.binom.cdf(hits, n, base))
     expected = min(1, 2 * tail)
-    # Far out in the tail scipy is off by 1e-7 itself: see the exact sums below.
-    assert float(binomial_p_value(hits, n, base)) == pytest.approx(expected, rel=1e-6, abs=1e-290)
+    found = float(binomial_p_value(hits, n, base))
+    if expected > 1e-200:
+        # 100,000 terms of log-gamma lose at most seven of sixteen digits.
+        assert found == pytest.approx(expected, rel=1e-7, abs=0)
+    else:  # scipy itself is off by up to 3e-6 there: the exact sums below judge
+        assert found < 1e-190
 
 
 @pytest.mark.parametrize(
-    ("hits", "n", "base"), [(940, 967, 15 / 32), (3, 400, 0.25), (60, 64, 0.5)]
+    ("hits", "n", "base"), [(940, 967, 15 / 32), (286, 308, 5 / 64), (3, 400, 0.25), (60, 64, 0.5)]
 )
 def test_p_is_exact_far_out_in_the_tail(hits, n, base):
     p = Fraction(base)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swarmtest import Campaign, Machine, Space, UserError, action, open_store
-from swarmtest.analysis.combination import avoiding, combination
+from swarmtest.analysis.common_features import avoiding, common_features
 from swarmtest.analysis.study import Study
 from swarmtest.analysis.triage import triage
 
@@ -238,7 +238,7 @@ def test_faults_with_different_triggers_are_not_related(study):
 
 
 def test_the_combination_of_a_fault_names_what_its_tests_have_and_what_they_lack(study):
-    found = combination(study, fault(study, "table overflows ["))
+    found = common_features(study, fault(study, "table overflows ["))
     assert "open_file" in found.inside
     assert "stat" in found.inside
     assert "close_file" in found.outside

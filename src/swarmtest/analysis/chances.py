@@ -85,6 +85,10 @@ def chances(evidence: Evidence) -> Chances:
         if tied:
             told = rows[~silent]
             values[np.ix_(told, tied)] = estimated_odds(evidence, told, space, tied)
+            notes.append(
+                f"campaign {campaign}: constraints tie {len(tied)} features to others; their base "
+                "rates are estimated from the tests"
+            )
     values[(values <= 0) | (values >= 1)] = np.nan
     values[_beyond_the_fewest(evidence)] = np.nan
     telling = np.unique(evidence.campaign[~np.isnan(values).all(axis=1)])

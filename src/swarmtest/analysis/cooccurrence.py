@@ -2,10 +2,10 @@
 
 Columns are packed: bit i of a column says whether test i of a block hit the target, or had the
 feature. For 100,000 tests x 64 features x 20,000 targets, 16 billion bytes are ANDed; compiled
-by numba (``pip install 'swarmtest[fast]'``) that takes a tenth of what numpy takes; a matrix
-product, a compressed bitmap and a sparse matrix all measured slower than numpy
-(``benchmarks/roles.py``). Starting numba costs more than most campaigns take, so it is asked only
-when there is enough to do.
+by numba (``pip install 'swarmtest[fast]'``) that is several times as fast as numpy
+(``benchmarks/roles.py`` prints both); a matrix product and compressed bitmaps were slower still
+when they were tried. Starting numba costs more than most campaigns take, so it is asked only when
+there is enough to do.
 
 Targets with the same column are counted once: lines of one basic block are hit by the same tests.
 """

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from swarmtest.analysis.chances import Chances
+from swarmtest.analysis.effective import effective_tests
 from swarmtest.analysis.evidence import Bools, Evidence
 from swarmtest.analysis.intervals import Floats, wilson_interval
 
@@ -69,9 +68,6 @@ def effects(
     """
     found = []
     single = evidence.enabled.sum(axis=1) == 1
-    # A test that shares its configuration with no other is a group of its own.
-    own = np.arange(evidence.n) + int(evidence.clusters.max(initial=-1)) + 1
-    groups = np.where(evidence.clusters < 0, own, evidence.clusters)
     for i, feature in enumerate(evidence.features):
         inside = evidence.enabled[:, i]
         told = chances.informative[:, i] & known & (alone[i] | ~(single & inside))
@@ -79,8 +75,7 @@ def effects(
         rates = []
         for side, odds in ((told & inside, chance), (told & ~inside, 1 - chance)):
             weight = 1 / odds[side]
-            shared = np.bincount(np.unique(groups[side], return_inverse=True)[1], weight)
-            tests = float(weight.sum() ** 2 / (shared**2).sum()) if len(weight) else 0.0
+            tests = effective_tests(evidence.clusters[side], weight)
             rates.append(_rate(hit[side], weight, tests / chances.same_seed, confidence))
         found.append(Effect(feature, *rates))
     return found

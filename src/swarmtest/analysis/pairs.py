@@ -17,9 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from swarmtest.analysis.chances import Chances
+from swarmtest.analysis.effective import effective_tests
 from swarmtest.analysis.evidence import Bools, Evidence
 from swarmtest.analysis.intervals import (
     Floats,
@@ -92,7 +92,8 @@ def pairs(evidence: Evidence, chances: Chances, hit: Bools, confidence: float = 
     chance = np.where(alone, np.nan, chances.values[rows]).astype(float)
     told = ~np.isnan(chance)
     inside, outside = enabled & told, ~enabled & told
-    p_one_way = _interplay(enabled, chance, _design_effect(evidence, chances, rows))
+    independent = effective_tests(evidence.clusters[rows], np.ones(len(rows))) / chances.same_seed
+    p_one_way = _interplay(enabled, chance, len(rows) / max(independent, 1e-9))
     # Both ways ask the same question of the same tests; the more doubtful answer counts.
     both_ways = np.maximum(p_one_way, p_one_way.T)
     first, second = np.triu_indices(len(evidence.features), 1)
@@ -109,14 +110,6 @@ def pairs(evidence: Evidence, chances: Chances, hit: Bools, confidence: float = 
         if pair is not None:
             found.append(Pair(*pair[:4], float(p_values[at]), float(adjusted[at]), pair[4]))
     return found
-
-
-def _design_effect(evidence: Evidence, chances: Chances, rows: npt.NDArray[np.intp]) -> float:
-    """By how much hits that share a draw say less than as many independent ones (Kish)."""
-    clusters = evidence.clusters[rows]
-    groups = np.bincount(clusters[clusters >= 0], minlength=1).astype(float)
-    squares = float((groups**2).sum()) + int((clusters < 0).sum())
-    return chances.same_seed * squares / max(len(rows), 1)
 
 
 def _interplay(enabled: Bools, chance: Floats, design_effect: float) -> Floats:

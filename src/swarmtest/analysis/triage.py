@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swarmtest.analysis.combination import Combination, combination
+from swarmtest.analysis.common_features import CommonFeatures, common_features
 from swarmtest.analysis.intervals import benjamini_hochberg, normal_p_value, wilson_interval
 from swarmtest.analysis.pairs import Pair
 from swarmtest.analysis.roles import INSUFFICIENT, SUPPRESSOR, TRIGGER, FeatureRole
@@ -44,7 +44,7 @@ class TriagedFault:
     """Those that survive the correction for many comparisons, the clearest first."""
     missing_hits: int
     """Hits that are still needed before roles can be told; 0 if there are enough."""
-    combination: Combination | None
+    combination: CommonFeatures | None
     """The features that make nearly all of its tests; None if there is no such thing."""
     two_causes: tuple[Pair, ...]
     """Features of which one or the other is enough: perhaps two bugs behind one signature."""
@@ -136,7 +136,7 @@ def _triaged(study: Study, fault: Target, roles: list[FeatureRole], rate: float)
         triggers,
         suppressors,
         max(r.missing_hits for r in roles) if unknown else 0,
-        combination(study, fault) if triggers or suppressors else None,
+        common_features(study, fault) if triggers or suppressors else None,
         tuple(pair for pair in study.pairs(fault) if pair.either),
     )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import click
 
-from swarmtest.analysis.combination import Combination, avoiding
+from swarmtest.analysis.common_features import CommonFeatures, avoiding
 from swarmtest.analysis.study import Study
 from swarmtest.analysis.triage import triage
 from swarmtest.errors import UserError, did_you_mean
@@ -85,7 +85,7 @@ def _fault(study: Study, text: str) -> Target:
     raise UserError(f"--avoid takes a fault's id or {KNOWN!r}, and {text!r} is none{known}")
 
 
-def _said(fault: Target, shared: Combination) -> str:
+def _said(fault: Target, shared: CommonFeatures) -> str:
     return (
         f"avoiding fault {fault.name}: no {shared} ({shared.failing:.0%} of the tests that showed "
         f"it, {shared.passing:.0%} of the others)"

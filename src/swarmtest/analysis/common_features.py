@@ -29,10 +29,10 @@ _GAIN = 0.005
 
 
 @dataclass(frozen=True)
-class Combination:
+class CommonFeatures:
     """Features that are in, and features that are out, in (nearly) all tests of a fault.
 
-    >>> print(Combination(("push",), ("pop", "add"), 1.0, 0.02))
+    >>> print(CommonFeatures(("push",), ("pop", "add"), 1.0, 0.02))
     push without pop, add
     """
 
@@ -58,7 +58,7 @@ class Combination:
         return {**vars(self), "text": str(self)}
 
 
-def combination(study: Study, fault: Target) -> Combination | None:
+def common_features(study: Study, fault: Target) -> CommonFeatures | None:
     """What nearly all tests of a fault have in common and others have not; None: nothing."""
     rate = 1 - study.confidence
     enabled = study.evidence.enabled
@@ -88,7 +88,7 @@ def combination(study: Study, fault: Target) -> Combination | None:
         tuple(sorted((name for name, is_in in chosen if is_in == wanted), key=names.index))
         for wanted in (True, False)
     )
-    return Combination(inside, outside, *_shares(match, hit))
+    return CommonFeatures(inside, outside, *_shares(match, hit))
 
 
 def _shares(match: Bools, hit: Bools) -> tuple[float, float]:
@@ -101,11 +101,11 @@ def _separates(match: Bools, hit: Bools) -> float:
     return failing - passing
 
 
-def avoiding(study: Study, faults: list[Target]) -> list[tuple[Target, Combination]]:
+def avoiding(study: Study, faults: list[Target]) -> list[tuple[Target, CommonFeatures]]:
     """The combinations to keep out for known faults; an error tells which fault has none."""
     found = []
     for fault in faults:
-        shared = combination(study, fault)
+        shared = common_features(study, fault)
         if shared is None:
             more = max(role.missing_hits for role in study.roles(fault))
             why = (
