@@ -26,7 +26,7 @@ import numpy as np
 from swarmtest.errors import UserError
 from swarmtest.seeds import Stream, key_of, named_of_trials
 from swarmtest.space.configuration import Configuration, weighted
-from swarmtest.space.constraints import Clause, propagate, solve
+from swarmtest.space.deduction import Deduction
 from swarmtest.space.dimensions import Scalar
 from swarmtest.space.space import Space
 
@@ -65,24 +65,20 @@ class _Plan:
     """What can be worked out about a space before the first toss."""
 
     keys: tuple[int, ...]
-    free: int
-    """Bits of the features that no constraint touches."""
-    clauses: tuple[Clause, ...]
-    simple: bool
-    """Clauses of at most two literals: what propagates without conflict can be completed."""
     setting_keys: tuple[int, ...]
 
 
 @functools.lru_cache(maxsize=64)
 def _plan(space: Space) -> _Plan:
-    touched = functools.reduce(lambda mask, c: mask | c.on | c.off, space.clauses, 0)
     return _Plan(
         keys=tuple(key_of(name) for name in space.feature_names),
-        free=~touched,
-        clauses=space.clauses,
-        simple=all((c.on | c.off).bit_count() <= 2 for c in space.clauses),
         setting_keys=tuple(key_of(name) for name in space.setting_names),
     )
+
+
+@functools.lru_cache(maxsize=64)
+def _deduction(space: Space) -> Deduction:
+    return Deduction([*space.clauses, space.never_empty], len(space.features))
 
 
 def rates_for(space: Space, p: float | Mapping[str, float] | Sequence[float]) -> tuple[float, ...]:
@@ -250,38 +246,22 @@ def _toss_in_turn(
     space: Space, order: Sequence[int], draws: Sequence[float], rates: Sequence[float]
 ) -> tuple[int, tuple[float, ...]]:
     """Toss the features one by one, and set what then follows."""
-    plan = _plan(space)
+    decided, known = _deduction(space).decided, _deduction(space).start
     chances = list(rates)
-    known = propagate(plan.clauses, 0, 0)
-    assert known is not None, "an unsatisfiable space is refused when it is built"
-    true, false = known
     for i in order:
         bit = 1 << i
+        if (known.true | known.false) & bit:
+            chances[i] = 1.0 if known.true & bit else 0.0
+            continue
         on = draws[i] < rates[i]
-        if (true | false) & bit:
-            chances[i] = 1.0 if true & bit else 0.0
-        elif true and plan.free & bit:
-            true, false = (true | bit, false) if on else (true, false | bit)
-        else:
-            options = [_decided(space, true, false, bit, value) for value in (False, True)]
-            if options[not on] is None:
-                chances[i] = float(on)
-            elif options[on] is None:
-                on = not on
-                chances[i] = float(on)
-            taken = options[on]
-            assert taken is not None, "on or off is always possible"
-            true, false = taken
-    return true, tuple(chances)
-
-
-def _decided(space: Space, true: int, false: int, bit: int, on: bool) -> tuple[int, int] | None:
-    """What follows from setting one more feature; None if nothing can be completed from there."""
-    plan = _plan(space)
-    true, false = (true | bit, false) if on else (true, false | bit)
-    # A feature that is on satisfies "not empty", and only that clause is longer in simple spaces.
-    clauses = plan.clauses if true else (*plan.clauses, space.never_empty)
-    known = propagate(clauses, true, false)
-    if known is None or (plan.simple and true):
-        return known
-    return None if solve(clauses, *known) is None else known
+        taken = decided(known, bit, on)
+        # Where the odds are 0 or 1 anyway, it does not matter whether there was a choice.
+        forced = taken is None or (0.0 < rates[i] < 1.0 and decided(known, bit, not on) is None)
+        if taken is None:
+            on = not on
+            taken = decided(known, bit, on)
+        assert taken is not None, "on or off is always possible"
+        if forced:
+            chances[i] = float(on)
+        known = taken
+    return known.true, tuple(chances)

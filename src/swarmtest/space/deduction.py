@@ -1,0 +1,133 @@
+"""What follows when one more feature is switched on or off, fast enough to be asked per test.
+
+A grammar with 150 features has hundreds of clauses, and a draw decides feature by feature: so what
+follows from a decision is looked for only in the clauses that name it, and whether the rest can
+still be completed is seen from a *witness*: a whole configuration that agrees with everything
+decided so far. A decision that the witness shares needs no search at all; for another one the
+witness is patched with what follows, which is nearly always enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from swarmtest.space.constraints import Clause, solve
+
+Pair: TypeAlias = tuple[int, int]
+"""A clause: bits of which one is on, or of which one is off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Features that are decided, and a configuration that completes them."""
+
+    true: int
+    false: int
+    witness: int
+
+
+class Deduction:
+    """The clauses of a space, arranged by feature.
+
+    >>> from swarmtest.space.constraints import requires
+    >>> deduction = Deduction([Clause(0b10, 0b01, requires("a", "b"))], 2)
+    >>> deduction.decided(deduction.start, 0b01, on=True).true
+    3
+    """
+
+    def __init__(self, clauses: Sequence[Clause], features: int) -> None:
+        """`clauses` can be met together."""
+        self._pairs: list[Pair] = [(c.on, c.off) for c in clauses if not c.on & c.off]
+        self._if_on: list[list[Pair]] = [[] for _ in range(features)]
+        self._if_off: list[list[Pair]] = [[] for _ in range(features)]
+        for on, off in self._pairs:
+            for i in range(features):
+                if off >> i & 1:
+                    self._if_on[i].append((on, off))
+                if on >> i & 1:
+                    self._if_off[i].append((on, off))
+        start = self._facts()
+        witness = solve(clauses, *start)
+        assert witness is not None, "an unsatisfiable space is refused when it is built"
+        self.start = Known(*start, witness)
+        """What holds in every configuration."""
+
+    def decided(self, known: Known, bit: int, on: bool) -> Known | None:
+        """What follows from one more decision; None if it cannot be completed."""
+        found = self._followed(known.true, known.false, bit, on)
+        if found is None:
+            return None
+        witness: int | None = known.witness
+        if bool(known.witness & bit) != on:
+            witness = self._completed(*found, known.witness)
+        return None if witness is None else Known(*found, witness)
+
+    def _facts(self) -> tuple[int, int]:
+        """What clauses of one literal say, and what follows from them."""
+        true = false = 0
+        for on, off in self._pairs:
+            if (on | off).bit_count() == 1:
+                followed = self._followed(true, false, on | off, bool(on))
+                assert followed is not None, "an unsatisfiable space is refused when it is built"
+                true, false = followed
+        return true, false
+
+    def _followed(self, true: int, false: int, bit: int, on: bool) -> tuple[int, int] | None:
+        """Unit propagation from one decision; None at a conflict."""
+        if bit & (false if on else true):
+            return None
+        true, false = (true | bit, false) if on else (true, false | bit)
+        waiting = [(bit, on)]
+        while waiting:
+            bit, on = waiting.pop()
+            place = bit.bit_length() - 1
+            for clause_on, clause_off in self._if_on[place] if on else self._if_off[place]:
+                if clause_on & true or clause_off & false:
+                    continue
+                left_on, left_off = clause_on & ~false, clause_off & ~true
+                left = left_on | left_off
+                if not left:
+                    return None
+                if not left & (left - 1):
+                    true, false = true | left_on, false | left_off
+                    waiting.append((left, bool(left_on)))
+        return true, false
+
+    def _broken(self, bits: int, changed: int) -> Pair | None:
+        """A clause that does not hold; it holds without the changes, so they are in it."""
+        while changed:
+            place = changed.bit_length() - 1
+            changed ^= 1 << place
+            for on, off in self._if_on[place] if bits >> place & 1 else self._if_off[place]:
+                if not (bits & on or ~bits & off):
+                    return on, off
+        return None
+
+    def _completed(self, true: int, false: int, witness: int) -> int | None:
+        """A configuration that agrees with what is decided, near the witness; None if none does.
+
+        Of a clause that the patched witness breaks, some undecided literal has to be met: each is
+        tried in turn, and known to be broken in the tries after it.
+        """
+        patched = (witness | true) & ~false
+        broken = self._broken(patched, patched ^ witness)
+        if broken is None:
+            return patched
+        on, off = broken
+        left = (on | off) & ~(true | false)
+        while left:
+            bit = left & -left
+            left &= ~bit
+            meets = bool(on & bit)
+            followed = self._followed(true, false, bit, meets)
+            if followed is not None:
+                found = self._completed(*followed, witness)
+                if found is not None:
+                    return found
+            otherwise = self._followed(true, false, bit, not meets)
+            if otherwise is None:
+                return None
+            true, false = otherwise
+        return None
