@@ -1,0 +1,190 @@
+"""What can be known to be wrong with a command subject before any test is run."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swarmtest.errors import UserError
+from swarmtest.space import Configuration, Space
+from swarmtest.space.constraints import solve
+from swarmtest.subjects.command.covering import detected, program_of
+from swarmtest.subjects.command.generating import words_of
+from swarmtest.subjects.command.packages import how_to_install
+from swarmtest.subjects.command.specification import Call, Specification
+from swarmtest.subjects.command.words import filled, placeholders
+
+if TYPE_CHECKING:
+    from swarmtest.subjects.command.command_subject import CommandSubject
+
+_SEEDS = (1, 2)
+"""A form is rejected when it is for each of these: one failure may be that test's own."""
+
+
+def problems_of(subject: CommandSubject, thorough: bool) -> list[str]:
+    """Each problem in one line: commands that are missing, a generator that makes nothing.
+
+    `thorough`: every feature is tried off, and the same seed twice.
+    """
+    spec = subject.spec
+    problems = [f"{spec.path}: {problem}" for problem in _command_problems(spec)]
+    if problems:
+        return problems
+    base = fullest(subject.space)
+    made = subject.generated(base, 1)
+    if made.why_not:
+        problems = [f"with all features there is no test: {made.why_not}"]
+    elif thorough and subject.generated(base, 1).content != made.content:
+        problems = [
+            "the generator gives another test for the same seed, so a test could not be made "
+            "again; does all that it draws come from {seed}?"
+        ]
+    if thorough:
+        problems += _rejected(subject, 0 if made.why_not else base.bits)
+    return [f"{spec.path}: {problem}" for problem in problems]
+
+
+def _command_problems(spec: Specification) -> Iterator[str]:
+    calls = [("[generate]", spec.generate.call)] if spec.generate.call else []
+    calls += [(f"step {step.name!r}", step.call) for step in spec.steps]
+    own = f"test{spec.generate.suffix}"
+    for where, call in calls:
+        problem = _missing_command(call, spec.here) or _misplaced_word(call, spec.here, own)
+        if not problem and call.cwd and not placeholders([call.cwd.replace("{here}", "")]):
+            directory = filled(call.cwd, {"here": spec.here})
+            if not os.path.isdir(directory):
+                problem = f"cwd: there is no directory {directory}"
+        if problem:
+            yield f"{where}: {problem}"
+    for step in spec.steps:
+        if step.cover:
+            try:
+                program = program_of(step, spec.here)
+                if step.cover == "auto":
+                    detected(program, step.name)
+            except UserError as error:
+                yield str(error)
+    yield from _missing_reducer(spec)
+
+
+def _missing_command(call: Call, here: str) -> str:
+    word = filled(call.words[0], {"here": here})
+    if placeholders([word]):
+        return ""  # known only when a test is there
+    if os.sep not in word:
+        path = call.env.get("PATH")
+        if shutil.which(word, path=path):
+            return ""
+        beside = (
+            f"; {word} is in {here}, so write {{here}}/{word}"
+            if os.access(os.path.join(here, word), os.X_OK)
+            else how_to_install(word)
+        )
+        return f"the command {word!r} is not installed{beside}"
+    if not os.path.isabs(word):
+        if os.path.isfile(os.path.join(here, word)) and not call.cwd:
+            return _write_here(word)
+        return ""  # in the test's directory: an earlier step makes it
+    if not os.path.isfile(word):
+        return f"there is no program {word}"
+    if not os.access(word, os.X_OK):
+        return f"{word} cannot be executed: chmod +x {shlex.quote(word)}"
+    return ""
+
+
+def _misplaced_word(call: Call, here: str, own: str) -> str:
+    """A file beside the TOML file that a command would look for in the test's directory."""
+    if call.cwd:
+        return ""
+    for word in call.words[1:]:
+        looks_like_file = "." in word or os.sep in word
+        relative = looks_like_file and not os.path.isabs(word) and not placeholders([word])
+        if relative and word != own and Path(here, word).is_file():
+            return _write_here(word)
+    return ""
+
+
+def _write_here(word: str) -> str:
+    name = word.removeprefix("./")
+    return (
+        f"{word!r} is beside the TOML file, but commands run in a directory of the test's own: "
+        f"write {{here}}/{name}"
+    )
+
+
+def _missing_reducer(spec: Specification) -> Iterator[str]:
+    reduce = spec.reduce
+    name = reduce.command[0] if reduce.command else reduce.external
+    if name in ("none", "auto"):
+        return
+    if not shutil.which(filled(name, {"here": spec.here})):
+        yield f"[reduce]: the command {name!r} is not installed{how_to_install(name)}"
+
+
+def _rejected(subject: CommandSubject, accepted: int) -> Iterator[str]:
+    """The features whose words the generator rejects, given those it has accepted together.
+
+    Each of those is tried off, with the others of them on; the rest is tried alone.
+    """
+    space = subject.space
+    if subject.spec.generate.call is None:
+        return  # a grammar's features are no words that anybody could reject
+    everything = (1 << len(space.features)) - 1
+    for number, name in enumerate(space.feature_names):
+        bit = 1 << number
+        if accepted & bit:
+            how, bits = "off", _filled_up(space, 0, bit | everything & ~accepted, on=True)
+        else:
+            how, bits = "alone", _filled_up(space, bit, 0, on=False)
+        why = _why_never(subject, bits) if bits is not None else ""
+        if why:
+            form = _form(subject, number, float(how == "alone"))
+            yield f"feature {name!r} {how}{form}: {why}"
+
+
+def _form(subject: CommandSubject, number: int, weight: float) -> str:
+    forms = subject.spec.forms
+    words = words_of(forms[number], weight) if number < len(forms) else []
+    return f" ({shlex.join(words)})" if words else ""
+
+
+def _why_never(subject: CommandSubject, bits: int) -> str:
+    space = subject.space
+    configuration = Configuration(space, bits, None, space.default_settings)
+    why = ""
+    for seed in _SEEDS:
+        why = subject.generated(configuration, seed).why_not
+        if not why:
+            return ""
+    return why
+
+
+def fullest(space: Space) -> Configuration:
+    """All features; where some exclude each other, the later ones are left out.
+
+    >>> from swarmtest import Feature
+    >>> print(fullest(Space([Feature("a"), Feature("b", excludes=["a"]), Feature("c")])))
+    a -b c
+    """
+    bits = _filled_up(space, 0, 0, on=True)
+    assert bits is not None, "a space whose constraints clash is refused when it is made"
+    return Configuration(space, bits, None, space.default_settings)
+
+
+def _filled_up(space: Space, true: int, false: int, *, on: bool) -> int | None:
+    """A configuration with these features on and off, and the others as far as possible `on`."""
+    clauses = [space.never_empty, *space.clauses]
+    if solve(clauses, true, false) is None:
+        return None
+    for number in range(len(space.features)):
+        bit = 1 << number
+        if (true | false) & bit:
+            continue
+        wanted = (true | bit, false) if on else (true, false | bit)
+        other = (true, false | bit) if on else (true | bit, false)
+        true, false = wanted if solve(clauses, *wanted) is not None else other
+    return true

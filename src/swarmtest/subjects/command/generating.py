@@ -1,0 +1,175 @@
+"""From a configuration and a seed to a test, by running the generator's command."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from swarmtest.errors import UserError
+from swarmtest.instrument.native.process import OUTPUT_LIMIT, Ended
+from swarmtest.space import Configuration
+from swarmtest.subjects.command.calling import Caller, CannotStart
+from swarmtest.subjects.command.marked_source import SourceLines
+from swarmtest.subjects.command.outcomes import how_it_ended, last_line
+from swarmtest.subjects.command.scratch import Scratch, empty
+from swarmtest.subjects.command.specification import Call, FeatureForm, Specification
+from swarmtest.subjects.command.words import Values, filled, placeholders
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a generator gave: a test's content, or why there is none."""
+
+    content: bytes = b""
+    why_not: str = ""
+    cpu_seconds: float = 0.0
+    tree: Any = None
+    """The derivation, of a grammar's test."""
+
+
+class Generator(Protocol):
+    """Makes tests."""
+
+    def make(self, configuration: Configuration, seed: int) -> Made:
+        """The test of a configuration and a seed, always the same."""
+
+
+class CommandGenerator:
+    """Makes tests by running a command."""
+
+    def __init__(self, spec: Specification, scratch: Scratch, caller: Caller) -> None:
+        call = spec.generate.call
+        assert call is not None
+        self._call: Call = call
+        self._spec = spec
+        self._scratch = scratch
+        self._caller = caller
+        self._file = f"test{spec.generate.suffix}"
+        self._prints = "test" not in placeholders((*call.words, *call.env.values()))
+        source = spec.generate.source
+        self._source = SourceLines(source, spec.forms) if source else None
+        self._most = (1 << spec.generate.seed_bits) - 1
+
+    def make(self, configuration: Configuration, seed: int) -> Made:
+        """Run the generator once."""
+        directory = self._scratch.fresh("generate")
+        try:
+            values, env = self._values(configuration, seed, directory)
+            separator = self._spec.generate.separator
+            ended = self._caller.run(self._call, directory, values, env=env, separator=separator)
+            return self._made(ended, directory)
+        except CannotStart as error:
+            return Made(why_not=f"the generator: {error}")
+        finally:
+            empty(directory)
+
+    def _made(self, ended: Ended, directory: Path) -> Made:
+        why = self._why_not(ended)
+        content = b""
+        if not why:
+            content = ended.stdout if self._prints else _read(directory / self._file)
+            if not content.strip():
+                where = "printed" if self._prints else "wrote"
+                why = f"the generator {where} an empty test{self._says(ended)}"
+            elif self._prints and len(content) >= OUTPUT_LIMIT:
+                why = "the generator printed a MiB or more: have it write to {test} instead"
+        return Made(b"" if why else content, why, ended.cpu_seconds)
+
+    def _why_not(self, ended: Ended) -> str:
+        if ended.timed_out:
+            return f"the generator took longer than {self._call.timeout:g} s"
+        expect = self._call.expect
+        if ended.signal or (expect and os.WEXITSTATUS(ended.status) not in expect):
+            return f"the generator ended with {how_it_ended(ended)}{self._says(ended)}"
+        return ""
+
+    def _says(self, ended: Ended) -> str:
+        """The generator's own last words; several printed lines are the beginning of a test."""
+        said = last_line(ended.stderr)
+        if not said and not (self._prints and ended.stdout.count(b"\n") > 1):
+            said = last_line(ended.stdout)
+        return f": {said}" if said else ""
+
+    def _values(
+        self, configuration: Configuration, seed: int, directory: Path
+    ) -> tuple[Values, dict[str, str]]:
+        """What the placeholders stand for, and the features' environment variables."""
+        values: dict[str, str | tuple[str, ...]] = dict(
+            self._caller.places(self._call, directory, self._file)
+        )
+        values["seed"] = str(1 + seed % self._most)
+        values |= {f"setting:{n}": setting_text(v) for n, v in configuration.settings.items()}
+        env: dict[str, str] = {}
+        everything: list[str] = []
+        for form, weight in zip(self._spec.forms, configuration.weights, strict=True):
+            words = words_of(form, weight)
+            values[f"feature:{form.name}"] = tuple(words)
+            everything += words
+            env |= form.env if weight else form.env_off
+        values["features"] = tuple(everything)
+        self._write_files(configuration, values, directory)
+        return values, env
+
+    def _write_files(
+        self,
+        configuration: Configuration,
+        values: dict[str, str | tuple[str, ...]],
+        directory: Path,
+    ) -> None:
+        config, source = self._spec.generate.config, self._spec.generate.source
+        if config is not None:
+            path = directory / f"config{config.suffix}"
+            path.write_text(filled(config.text, self._config_values(configuration, values)))
+            values["config"] = str(path)
+        if source is not None and self._source is not None:
+            path = directory / source.path.name
+            text = self._source.text(configuration.included)
+            path.write_text(text, errors="surrogateescape")
+            values["source"] = str(path)
+
+    def _config_values(self, configuration: Configuration, values: Values) -> Values:
+        """In a config file a feature stands for its text there, not for its words."""
+        weights = zip(self._spec.forms, configuration.weights, strict=True)
+        texts = {
+            form.name: filled(form.config if weight else form.config_off, _weight(weight))
+            for form, weight in weights
+        }
+        lines = "\n".join(text for text in texts.values() if text)
+        own = {f"feature:{name}": text for name, text in texts.items()}
+        return {**values, **own, "features": lines}
+
+
+def words_of(form: FeatureForm, weight: float) -> list[str]:
+    """The words that a feature adds at a weight.
+
+    >>> words_of(FeatureForm("loops", off=("--no-loops",)), 0.0)
+    ['--no-loops']
+    >>> words_of(FeatureForm("loops", weight=("--loops={percent}",)), 0.25)
+    ['--loops=25']
+    """
+    if 0.0 < weight < 1.0 and not form.weight:
+        raise UserError(
+            f"feature {form.name!r} is a switch, a weight of {weight:.3g} means nothing: use a "
+            "strategy that gives 0 or 1, like coin, or give it a `weight`"
+        )
+    fixed = form.on if weight == 1.0 else form.off if weight == 0.0 else ()
+    return list(fixed) if fixed else [filled(word, _weight(weight)) for word in form.weight]
+
+
+def _weight(weight: float) -> dict[str, str]:
+    percent = max(1, round(100 * weight)) if weight else 0
+    return {"weight": f"{weight:.6g}", "percent": str(percent)}
+
+
+def setting_text(value: object) -> str:
+    """A setting's value as a word."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

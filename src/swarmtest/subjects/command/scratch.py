@@ -1,0 +1,133 @@
+"""Directories for tests, and a guard that outlives the process that runs them.
+
+A worker may be killed at any moment: its time is up, or the campaign is told to stop. Then nobody
+would end the command that was running, nor remove its files. So every process that runs tests has a
+guard: a shell that waits for its standard input to end, which the kernel sees to whatever way the
+process dies, and then kills the process group that it was last told of and removes the directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+
+_GUARD = """\
+while read -r group; do last=$group; done
+[ -n "$last" ] && kill -s KILL -- "-$last"
+rm -rf "$1"
+"""
+
+
+@dataclass(frozen=True)
+class _Owned:
+    """What belongs to one process: never used by another."""
+
+    process: int
+    guard: int
+    line: int
+    """Writing end of the pipe that the guard reads."""
+    directory: Path
+
+
+class Scratch:
+    """Makes directories for tests; a forked process has its own.
+
+    >>> scratch = Scratch()
+    >>> directory = scratch.fresh("test")
+    >>> directory.is_dir()
+    True
+    >>> scratch.close(); directory.exists()
+    False
+    """
+
+    def __init__(self) -> None:
+        self._owned: list[_Owned] = []
+        self.close = weakref.finalize(self, _close, self._owned)
+        """Remove all directories; done by itself when the process ends."""
+
+    @property
+    def directory(self) -> Path:
+        """This process's directory, made when it is first asked for."""
+        return self._own().directory
+
+    def fresh(self, name: str) -> Path:
+        """An empty directory of this process, with this name."""
+        directory = self._own().directory / name
+        try:
+            directory.mkdir()
+        except FileExistsError:
+            empty(directory)
+        return directory
+
+    def guard(self, group: int) -> None:
+        """Have a process group killed if this process dies; 0: none any more."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._own().line, b"%d\n" % group if group else b"\n")
+
+    def _own(self) -> _Owned:
+        if not self._owned or self._owned[0].process != os.getpid():
+            if self._owned:
+                os.close(self._owned.pop().line)  # the parent's guard is not ours to hold
+            self._owned.append(_begin())
+        return self._owned[0]
+
+
+def empty(directory: Path) -> None:
+    """Remove what is in a directory, also if a test took the right to do so away.
+
+    The directory itself stays for the next test: on many file systems making and removing one takes
+    longer than all else that is done for a test here.
+    """
+    with contextlib.suppress(FileNotFoundError):  # a test may remove its directory
+        directory.chmod(0o700)
+        for entry in list(os.scandir(directory)):
+            if entry.is_dir(follow_symlinks=False):
+                _remove(entry.path)
+            else:
+                os.unlink(entry.path)
+
+
+def _remove(directory: str) -> None:
+    os.chmod(directory, 0o700)
+    for place, names, _ in os.walk(directory):
+        for name in names:
+            path = os.path.join(place, name)
+            if not os.path.islink(path):
+                os.chmod(path, 0o700)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _begin() -> _Owned:
+    directory = Path(tempfile.mkdtemp(prefix="swarmtest-"))
+    read, write = os.pipe()
+    try:
+        guard = os.posix_spawn(
+            "/bin/sh",
+            ["sh", "-c", _GUARD, "swarmtest-guard", str(directory)],
+            {"PATH": os.environ.get("PATH", os.defpath)},
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, read, 0),
+                (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            ],
+            setpgroup=0,
+            setsigdef=[signal.SIGPIPE],
+        )
+    finally:
+        os.close(read)
+    return _Owned(os.getpid(), guard, write, directory)
+
+
+def _close(owned: list[_Owned]) -> None:
+    if owned and owned[0].process == os.getpid():
+        mine = owned.pop()
+        os.close(mine.line)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(mine.guard, 0)
+        shutil.rmtree(mine.directory, ignore_errors=True)

@@ -1,0 +1,136 @@
+"""What is found to be wrong before any test is run."""
+
+from __future__ import annotations
+
+import pytest
+
+from swarmtest import Feature, Space
+from swarmtest.subjects.command.checking import fullest
+
+GENERATOR = """
+import sys
+for word in sys.argv[1:]:
+    if word in ("--no-loops", "--calls"):
+        sys.exit(f"gen.py: unknown option {word}")
+print(*sys.argv[1:])
+"""
+FEATURES = """
+[generate]
+command = ["python3", "-S", "{here}/gen.py", "{seed}", "{features}"]
+[features]
+loops = { on = "--loops", off = "--no-loops" }
+calls = { on = "CALLS", off = "--no-calls" }
+arrays = "--arrays"
+[[steps]]
+run = "true"
+"""
+
+
+def test_a_sound_file_has_no_problems(subject):
+    made = subject(FEATURES.replace('off = "--no-loops"', 'off = "-x"'), gen_py=GENERATOR)
+    assert made.check() == made.check(thorough=True) == []
+
+
+def test_an_off_form_that_the_generator_rejects_is_named_with_the_generators_own_words(subject):
+    made = subject(FEATURES, gen_py=GENERATOR)
+    assert made.check() == []
+    assert [line.partition(": ")[2] for line in made.check(thorough=True)] == [
+        "feature 'loops' off (--no-loops): the generator ended with exit status 1: gen.py: "
+        "unknown option --no-loops"
+    ]
+
+
+def test_a_feature_that_excludes_another_is_tried_alone(subject):
+    made = subject(
+        FEATURES.replace('off = "--no-loops"', 'excludes = ["calls"]').replace("CALLS", "--calls"),
+        gen_py=GENERATOR,
+    )
+    assert made.check() == []
+    assert [line.partition(": ")[2] for line in made.check(thorough=True)] == [
+        "feature 'calls' alone (--calls): the generator ended with exit status 1: gen.py: unknown "
+        "option --calls"
+    ]
+
+
+def test_an_on_form_that_the_generator_rejects_is_noticed_at_once_and_named_if_asked(subject):
+    made = subject(
+        FEATURES.replace('off = "--no-loops"', 'off = "-x"').replace("CALLS", "--calls"),
+        gen_py=GENERATOR,
+    )
+    (problem,) = made.check()
+    assert problem.endswith(
+        "with all features there is no test: the generator ended with exit status 1: gen.py: "
+        "unknown option --calls"
+    )
+    assert "feature 'calls' alone (--calls): the generator" in made.check(thorough=True)[1]
+
+
+def test_a_generator_that_does_not_heed_its_seed_is_noticed(subject):
+    made = subject(
+        """
+        [generate]
+        command = ["sh", "-c", "date +%N; echo {seed}", "{features}"]
+        [features]
+        a = "a"
+        [[steps]]
+        run = "true"
+        """
+    )
+    (problem,) = made.check(thorough=True)
+    assert "the generator gives another test for the same seed" in problem
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("csmith-not-here {test}", "step 'step1': the command 'csmith-not-here' is not installed"),
+        ("{here}/absent {test}", "step 'step1': there is no program "),
+        ("./tool {test}", "'./tool' is beside the TOML file, but commands run in a directory of "),
+        ("tool {test}", "'tool' is not installed; tool is in"),
+        ("sh tool.sh", "'tool.sh' is beside the TOML file, but commands run in a directory of the"),
+        ("{here}/plain", "plain cannot be executed: chmod +x"),
+    ],
+)
+def test_a_command_that_cannot_be_run_is_found_early(steps, tmp_path, command, problem):
+    made = steps(f'[[steps]]\nrun = "{command}"', tool="", tool_sh="")
+    (tmp_path / "plain").write_text("")
+    (found,) = made.check()
+    assert problem in found
+
+
+def test_a_missing_command_is_told_with_the_package_that_has_it(steps, monkeypatch, tmp_path):
+    made = steps(
+        """
+        [[steps]]
+        run = "clang-15 {test}"
+        env = { PATH = "/nowhere" }
+        [reduce]
+        external = "creduce"
+        """
+    )
+    monkeypatch.setenv("PATH", "/bin")
+    problems = [line.partition(": ")[2] for line in made.check()]
+    assert problems[0] == (
+        "step 'step1': the command 'clang-15' is not installed: apt-get install clang-15"
+    )
+
+
+def test_what_steps_make_themselves_cannot_be_checked_early(steps):
+    assert steps('[[steps]]\nrun = "{dir}/a.out"\n[[steps]]\nrun = "./a.out"').check() == []
+
+
+def test_a_directory_that_is_not_there_is_found_early(steps):
+    (problem,) = steps('[[steps]]\nrun = "true"\ncwd = "{here}/gone"').check()
+    assert "step 'step1': cwd: there is no directory /" in problem
+
+
+def test_a_covered_program_has_to_be_built_for_it(steps):
+    (problem,) = steps('[[steps]]\nrun = "true"\ncover = true').check()
+    assert "/true was built without coverage: build it with `swarmtest cc`" in problem
+    (problem,) = steps('[[steps]]\nrun = "./made"\ncover = true').check()
+    assert "step 'step1' has cover, but './made' is no program that was built before" in problem
+
+
+def test_features_that_exclude_each_other_are_not_tried_together():
+    space = Space([Feature("a"), Feature("b", excludes=["a"]), Feature("c", requires=["b"])])
+    assert fullest(space).included == ("a",)
