@@ -1,0 +1,44 @@
+"""After a campaign: failing tests go to the tool that the subject came from, if it takes them.
+
+A Hypothesis user has a database of failing examples, which every later run of pytest replays; what
+swarmtest found belongs there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from swarmtest.campaign.reducing import reduce_test
+from swarmtest.errors import UserError
+from swarmtest.result import Fault
+from swarmtest.store import FaultRecord
+
+_REDUCTION_SECONDS = 20.0
+
+
+def hand_over_faults(subject: Any, faults: Iterable[FaultRecord]) -> list[str]:
+    """Hand the shortest test of each fault over; a line on each. Nothing for other subjects."""
+    if not hasattr(subject, "hand_over"):
+        return []
+    return [_line(subject, fault) for fault in faults if fault.test is not None]
+
+
+def _line(subject: Any, record: FaultRecord) -> str:
+    assert record.test is not None
+    test, fault = json.loads(record.test), Fault(record.kind, record.signature)
+    handed = subject.hand_over(test, fault)
+    if not handed.saved and fault.kind in ("exception", "invariant"):
+        # A shorter test may fit where this one does not.
+        try:
+            reduced = reduce_test(subject, test, fault.id, budget=_REDUCTION_SECONDS)
+        except UserError:
+            pass
+        else:
+            handed = subject.hand_over(reduced.test, fault)
+    if handed.saved:
+        file = Path(subject.harness).name
+        return f"fault {fault.id} is in Hypothesis's example database: pytest {file} replays it"
+    return f"fault {fault.id} is not in Hypothesis's example database: {handed.why}"

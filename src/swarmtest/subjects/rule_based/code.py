@@ -1,0 +1,92 @@
+"""A test of a state machine as Python code that runs by itself, much as Hypothesis prints it."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from swarmtest.subjects.rule_based.rule_test import RuleStep, RuleTest
+
+if TYPE_CHECKING:
+    from swarmtest.subjects.rule_based.subject import RuleBasedSubject
+
+_DATA = "data(...)"
+"""How Hypothesis prints what `st.data()` gives."""
+_DRAWS = '''
+def draws(*values):
+    """What the rule drew from st.data()."""
+    left = iter(values)
+    return SimpleNamespace(draw=lambda strategy, label=None: next(left))
+
+'''
+
+
+def code_of(subject: RuleBasedSubject, test: RuleTest) -> str:
+    """The program that does what the test does: no generator, no preconditions, no engine."""
+    cls = subject.machine
+    wanted = {name for step in test.steps for name in _names_in(step)}
+    calls = [_call(step, wanted, _has_targets(subject, step)) for step in test.steps]
+    checks = [f"state.{test.violated}()"] if test.violated else []
+    body = [f"state = {cls.__qualname__}()", *calls, *checks, "state.teardown()"]
+    texts = [text for step in test.steps for text in (*step.texts.values(), *step.drawn)]
+    imports = _imports(cls.__module__, cls.__qualname__.partition(".")[0], texts)
+    helper = ""
+    if any(_DATA in step.texts.values() for step in test.steps):
+        imports.insert(0, "from types import SimpleNamespace")
+        helper = _DRAWS
+    return "\n".join(imports) + "\n" + helper + "\n" + "\n".join(body) + "\n"
+
+
+def _has_targets(subject: RuleBasedSubject, step: RuleStep) -> bool:
+    driven = (*subject.rules, *subject.initializers.values())
+    return any(known.rule.targets for known in driven if known.name == step.rule)
+
+
+def _names_in(step: RuleStep) -> Iterable[str]:
+    for text in (*step.texts.values(), *step.drawn):
+        yield from re.findall(r"\bv\d+(?:_\d+)?\b", text)
+
+
+def _call(step: RuleStep, wanted: set[str], has_targets: bool) -> str:
+    given = {
+        key: f"draws({', '.join(step.drawn)})" if text == _DATA else text
+        for key, text in step.texts.items()
+    }
+    call = f"state.{step.rule}({', '.join(f'{key}={text}' for key, text in given.items())})"
+    own = f"v{step.label}"
+    if not has_targets:
+        return call
+    if step.gives is None:
+        return f"{own} = {call}" if own in wanted else call
+    names = [f"{own}_{at}" for at in range(1, step.gives + 1)]
+    if not wanted & set(names):
+        return call
+    return f"{', '.join(names)}{',' if len(names) == 1 else ''} = {call}"
+
+
+def _imports(module: str, machine: str, texts: Iterable[str]) -> list[str]:
+    """Import lines for the machine and what the arguments name."""
+    known = vars(sys.modules[module]) if module in sys.modules else {}
+    names, numbers = {machine}, set()
+    for name in {name for text in texts for name in _free_names(text)}:
+        if name in ("inf", "nan"):
+            numbers.add(name)
+        elif name in known and not hasattr(builtins, name):
+            names.add(name)
+    lines = [f"from math import {', '.join(sorted(numbers))}"] if numbers else []
+    if all(part.isidentifier() for part in module.split(".")):
+        return [*lines, f"from {module} import {', '.join(sorted(names))}"]
+    found = f"importlib.import_module({module!r})"
+    return ["import importlib", *lines, *(f"{name} = {found}.{name}" for name in sorted(names))]
+
+
+def _free_names(text: str) -> set[str]:
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except SyntaxError:
+        return set()
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}

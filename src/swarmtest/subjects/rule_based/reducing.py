@@ -1,0 +1,128 @@
+"""Making a test of a state machine smaller: steps first, then what the steps drew.
+
+Initialize rules stay: Hypothesis runs them whatever the test says. Choices are made smaller as
+data, by the criterion alone: that also works for a test that kills its process. What does not fit
+any more is replaced by the simplest choice that does (see `drawing`), so removing choices is always
+worth a try. Hypothesis's own shrinker knows more tricks; it gets the test afterwards (`hand_over`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from swarmtest.reduction import minimised
+from swarmtest.subjects.rule_based.in_child import told_by_child
+from swarmtest.subjects.rule_based.rule_test import RuleStep, RuleTest, journalled
+
+if TYPE_CHECKING:
+    from swarmtest.subjects.rule_based.subject import RuleBasedSubject
+
+_SECONDS = 60.0
+
+
+def reduced(subject: RuleBasedSubject, test: RuleTest, interesting: Callable[[Any], bool]) -> Any:
+    """A smaller test (JSON data) for which `interesting` still holds."""
+    first = [step for step in test.steps if step.rule in subject.initializers]
+    rest = [step for step in test.steps if step.rule not in subject.initializers]
+
+    def holds(steps: Sequence[RuleStep]) -> bool:
+        return interesting(RuleTest(test.subject, tuple(steps), test.violated).to_json())
+
+    steps = [*first, *minimised(rest, lambda kept: holds([*first, *kept]))]
+
+    def replaced(at: int, **changes: Any) -> bool:
+        """Change a step for good, if the test stays interesting."""
+        changed = replace(steps[at], **changes)
+        if not holds([*steps[:at], changed, *steps[at + 1 :]]):
+            return False
+        steps[at] = changed
+        return True
+
+    for at, step in enumerate(steps):
+        if step.names:
+            replaced(at, names=())  # then it takes what came into the bundle last
+    for at, step in enumerate(steps):
+
+        def with_choices(choices: Sequence[Any], at: int = at) -> bool:
+            changed = replace(steps[at], choices=tuple(choices))
+            return holds([*steps[:at], changed, *steps[at + 1 :]])
+
+        replaced(at, choices=smaller_choices(step.choices, with_choices))
+    small = RuleTest(test.subject, tuple(steps), test.violated)
+    told = _printed_again(subject, small)
+    return told.to_json() if interesting(told.to_json()) else small.to_json()
+
+
+def smaller_choices(
+    choices: Sequence[Any], interesting: Callable[[Sequence[Any]], bool]
+) -> tuple[Any, ...]:
+    """Fewer and simpler choices.
+
+    >>> smaller_choices([True, 77, False, "xyz"], lambda c: len(c) > 1 and c[1] > 20)
+    (False, 21)
+    """
+    if not choices:
+        return ()
+    kept = list(minimised(choices, interesting))
+    # An element of a collection is a few choices that can only go together.
+    for width in (2, 3):
+        for at in range(len(kept) - width, -1, -1):
+            fewer = kept[:at] + kept[at + width :]
+            if len(fewer) < len(kept) and interesting(fewer):
+                kept = fewer
+    for at in range(len(kept)):
+
+        def with_value(value: Any, at: int = at) -> bool:
+            return interesting([*kept[:at], value, *kept[at + 1 :]])
+
+        kept[at] = _smaller(kept[at], with_value)
+    return tuple(kept)
+
+
+def _smaller(value: Any, interesting: Callable[[Any], bool]) -> Any:
+    if isinstance(value, bool):
+        return value and not interesting(False)
+    if isinstance(value, int):
+        return _smaller_integer(value, interesting)
+    if isinstance(value, float):
+        for simple in (0.0, 1.0, value // 1 if value - value == 0 else value):
+            if simple != value and interesting(simple):
+                return simple
+        return value
+    kept = minimised(value, lambda parts: interesting(_joined(value, parts)))
+    return _joined(value, kept)
+
+
+def _joined(like: str | bytes, parts: Sequence[Any]) -> str | bytes:
+    return "".join(parts) if isinstance(like, str) else bytes(parts)
+
+
+def _smaller_integer(value: int, interesting: Callable[[int], bool]) -> int:
+    """The number nearest to 0 that halving finds."""
+    if value == 0 or interesting(0):
+        return 0
+    sign = 1 if value > 0 else -1
+    if sign < 0 and interesting(-value):
+        sign = 1
+    low, high = 0, abs(value)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if interesting(sign * middle):
+            high = middle
+        else:
+            low = middle
+    return sign * high
+
+
+def _printed_again(subject: RuleBasedSubject, test: RuleTest) -> RuleTest:
+    """The test with the choices and texts of a new run, which may end its process."""
+
+    def work(tell: Callable[[Any], None]) -> None:
+        subject.journal = tell
+        subject.interruptible = False
+        subject.replay(test.to_json())
+
+    steps = journalled(told_by_child(work, subject.seconds or _SECONDS))
+    return replace(test, steps=steps)
