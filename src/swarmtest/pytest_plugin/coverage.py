@@ -1,6 +1,4 @@
-"""pytest plugin: what each test of a suite reaches.
-
-    pytest --swarm-coverage line,branch --swarm-cover shop --swarm-coverage-file coverage.json
+"""What each test of a suite reaches, written to a file at the end.
 
 The file's ending chooses its format: ``.json`` (targets, and for each test the targets it hit),
 ``.lcov``, ``.xml`` (Cobertura), ``.coverage``: a coverage.py data file with a context per test.
@@ -8,41 +6,19 @@ The file's ending chooses its format: ``.json`` (targets, and for each test the 
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from swarmtest.pytest_plugin.item import SwarmItem
+from swarmtest.pytest_plugin.options import with_our_options
 
 if TYPE_CHECKING:
     from swarmtest.instrument.session import SuiteCoverage
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """The plugin's options."""
-    group = parser.getgroup("swarmtest", "coverage per test, by swarmtest")
-    group.addoption(
-        "--swarm-coverage",
-        metavar="KINDS",
-        help="watch what each test reaches: line, block, branch, predicate, path, prime, du",
-    )
-    group.addoption(
-        "--swarm-cover",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a module, package or path to watch (again for more; default: what is here)",
-    )
-    group.addoption(
-        "--swarm-coverage-file",
-        metavar="FILE",
-        default="swarm-coverage.json",
-        help="where to write it: .json, .lcov, .xml or a coverage.py data file (%(default)s)",
-    )
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Install the import hook before anything of the program is imported."""
+def watch(early_config: pytest.Config) -> None:
+    """Begin to watch, if the command line asks for it."""
     options = early_config.known_args_namespace
     if getattr(options, "swarm_coverage", None) is None:
         if getattr(options, "swarm_cover", None):
@@ -59,17 +35,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         format_of(options.swarm_coverage_file)
         suite = SuiteCoverage(options.swarm_coverage, options.swarm_cover)
     except UserError as error:
-        raise pytest.UsageError(_with_our_options(str(error))) from None
+        raise pytest.UsageError(with_our_options(str(error))) from None
     early_config.pluginmanager.register(_Watcher(suite, options.swarm_coverage_file))
-
-
-def _with_our_options(text: str) -> str:
-    """A message with the names that the command line's options have here.
-
-    >>> _with_our_options("--cover tomly: no such module")
-    '--swarm-cover tomly: no such module'
-    """
-    return re.sub(r"--(cover(age)?)\b", r"--swarm-\1", text)
 
 
 class _Watcher:
@@ -82,12 +49,14 @@ class _Watcher:
         self._suite = suite
         self._file = file
         self._ended = False
+        self._elsewhere: list[str] = []
+        """Tests that ran in processes of their own, where nobody watched."""
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
         """Around one test, its fixtures included."""
         self._suite.begin()
-        self._ended = False
+        self._ended = _runs_elsewhere(item)
         try:
             return (yield)
         finally:
@@ -99,7 +68,10 @@ class _Watcher:
         """The report of the teardown is the last that is made before others are told."""
         report = yield
         if call.when == "teardown":
-            self._suite.end(item.nodeid)
+            if _runs_elsewhere(item):
+                report.swarm_elsewhere = True
+            else:
+                self._suite.end(item.nodeid)
             self._ended = True
             if hasattr(item.config, "workeroutput"):
                 report.swarm_coverage = self._suite.told()
@@ -107,6 +79,8 @@ class _Watcher:
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Under pytest-xdist: what a worker's test reached, or that a worker died in it."""
+        if vars(report).get("swarm_elsewhere"):
+            self._elsewhere.append(report.nodeid)
         told = vars(report).get("swarm_coverage")
         if told is not None and hasattr(report, "node"):
             self._suite.merge(told)
@@ -133,4 +107,13 @@ class _Watcher:
         """One line on what was seen, and one for each thing that could not be."""
         terminalreporter.write_line(f"swarmtest: {self._suite.summary()} -> {self._file}")
         for problem in self._suite.problems():
-            terminalreporter.write_line(f"swarmtest: {_with_our_options(problem)}")
+            terminalreporter.write_line(f"swarmtest: {with_our_options(problem)}")
+        for name in self._elsewhere:
+            terminalreporter.write_line(
+                f"swarmtest: coverage of {name} is missing: its tests run in processes of their "
+                "own; --swarm-workers 0 runs them in this one"
+            )
+
+
+def _runs_elsewhere(item: pytest.Item) -> bool:
+    return isinstance(item, SwarmItem) and item.plan().workers > 0

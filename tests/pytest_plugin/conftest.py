@@ -1,0 +1,57 @@
+"""A suite in a directory of its own, run by pytest."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from textwrap import dedent
+
+import hypothesis.stateful  # noqa: F401  (its plugin would, again and again)
+import pytest
+from suites import clean_environment, words_of_pytest
+
+# What is imported here stays: a run inside this process forgets what it has imported itself.
+import swarmtest.pytest_plugin.running  # noqa: F401
+from swarmtest.pytest_plugin.commit import COMMIT_VARIABLES
+from swarmtest.store import Store, open_store
+
+
+@pytest.fixture(autouse=True)
+def no_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The seed is not to depend on where these tests run."""
+    for name in ("CI", "SWARMTEST_STORE", *COMMIT_VARIABLES):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def write(pytester: pytest.Pytester) -> Callable[..., None]:
+    """Write files by their names; ``test_it="..."`` is ``test_it.py``."""
+
+    def files(**texts: str) -> None:
+        for name, text in texts.items():
+            (pytester.path / f"{name}.py").write_text(dedent(text))
+
+    return files
+
+
+@pytest.fixture
+def store(pytester: pytest.Pytester) -> Callable[[], Store]:
+    """The store that the suite's campaigns are kept in."""
+    return lambda: open_store(pytester.path / ".swarmtest" / "swarmtest.db", read_only=True)
+
+
+@pytest.fixture
+def in_a_process(pytester: pytest.Pytester) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run pytest in a process of its own."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            words_of_pytest(*arguments),
+            cwd=pytester.path,
+            env=clean_environment(),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    return run
