@@ -1,0 +1,197 @@
+"""`load_grammar`: from a grammar file to random texts, with features, weights and sizes."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from swarmtest.errors import UserError, did_you_mean
+from swarmtest.space import Constraint, Feature
+from swarmtest.subjects.grammar.demands import effective_constraints, start_constraints
+from swarmtest.subjects.grammar.feature_graph import FeatureGraph, feature_graph
+from swarmtest.subjects.grammar.growing import Grower, Plan, Tree
+from swarmtest.subjects.grammar.model import Grammar, Terminal
+from swarmtest.subjects.grammar.printing import Printer, tokens_of
+from swarmtest.subjects.grammar.shrinking import Shrinker
+from swarmtest.subjects.grammar.token_texts import TokenTexts
+
+LENGTH = (5, 100)
+"""Tokens of a text, unless the user says otherwise: drawn anew for every test."""
+DEPTH = 50
+DEEPEST = 250
+"""Deeper trees would end in Python's limit of nested calls."""
+
+
+class GrammarGenerator:
+    """Makes random texts of a grammar; alternatives are features.
+
+    >>> generator = load_grammar('start: "a" | "b" start', length=(1, 8))
+    >>> [feature.name for feature in generator.features]
+    ['start:a', 'start:b-start']
+    >>> tree = generator.generate({"start:a": 1, "start:b-start": 1}, seed=2)
+    >>> generator.text(tree), generator.used(tree), generator.size(tree)
+    ('ba', {'start:a': 1, 'start:b-start': 1}, 2)
+    """
+
+    def __init__(
+        self,
+        grammar: Grammar,
+        depth: int = DEPTH,
+        length: int | tuple[int, int] = LENGTH,
+        effective: bool = True,
+    ) -> None:
+        self.grammar = grammar
+        self.depth = _checked_depth(depth)
+        self.length = _checked_length(length)
+        self._texts = _texts(grammar)
+        self._grower = Grower(grammar, self._texts)
+        self._printer = Printer(grammar, self._texts)
+        self._plans: dict[tuple[float, ...], Plan] = {}
+        self._effective = effective
+
+    def resized(self, length: int | tuple[int, int]) -> GrammarGenerator:
+        """The same generator with texts of other lengths."""
+        other = copy.copy(self)
+        other.length = _checked_length(length)
+        return other
+
+    @functools.cached_property
+    def features(self) -> tuple[Feature, ...]:
+        """The features, in the order of the grammar."""
+        return tuple(map(Feature, self.grammar.features))
+
+    @functools.cached_property
+    def graph(self) -> FeatureGraph:
+        """What features need and lead to."""
+        return feature_graph(self.grammar)
+
+    @functools.cached_property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """What configurations have to respect, so that something can be made from them."""
+        if self._effective:
+            return effective_constraints(self.graph)
+        return start_constraints(self.graph)[0]
+
+    def generate(self, weights: Mapping[str, float], seed: int) -> Tree:
+        """The tree that weights and a seed give; features that are not named are off."""
+        names = self.grammar.features
+        for name in weights:
+            if name not in names:
+                raise UserError(f"the grammar has no feature {name!r}{did_you_mean(name, names)}")
+        return self.grown(tuple(weights.get(name, 0.0) for name in names), seed)
+
+    def grown(self, weights: tuple[float, ...], seed: int) -> Tree:
+        """The same with one weight per feature, in the grammar's order."""
+        plan = self._plans.get(weights)
+        if plan is None:
+            if len(self._plans) > 64:
+                self._plans.clear()
+            plan = self._grower.plan(weights)
+            self._plans[weights] = plan
+        rng = random.Random(seed)
+        low, high = self.length
+        return self._grower.grow(plan, rng, low + int(rng.random() * (high - low + 1)), self.depth)
+
+    def text(self, tree: Tree) -> str:
+        """The text of a tree."""
+        return self._printer.text(tree)
+
+    def size(self, tree: Tree) -> int:
+        """How many tokens a tree has."""
+        return len(tokens_of(tree))
+
+    def used(self, tree: Tree) -> Mapping[str, int]:
+        """How often each feature was used; those that were not are left out."""
+        counts: Counter[int] = Counter()
+        _count(tree, counts)
+        named = {a.number: a.feature for a in self.grammar.alternatives}
+        named |= {-1 - r.number: r.feature for r in self.grammar.repeats}
+        return {named[n]: count for n, count in sorted(counts.items()) if named[n]}
+
+    def reduced(self, tree: Tree, interesting: Callable[[Tree], bool]) -> Tree:
+        """A smaller tree for which `interesting` still holds; it holds for `tree` itself."""
+        return Shrinker(self.grammar, self._texts, tree, interesting).run()
+
+
+def _count(tree: Tree, counts: Counter[int]) -> None:
+    if tree[0] >= 0 or len(tree) > 1:
+        counts[tree[0]] += 1
+    for child in tree:
+        if type(child) is list:
+            _count(child, counts)
+
+
+def load_grammar(
+    path: str | Path,
+    start: str = "",
+    depth: int = DEPTH,
+    length: int | tuple[int, int] = LENGTH,
+    optional_features: bool = True,
+    effective: bool = True,
+) -> GrammarGenerator:
+    """The generator of a grammar file: ``.lark``, or ``.g4`` for ANTLR version 4.
+
+    A text with a colon and a space instead of a path is taken as a Lark grammar itself.
+
+    >>> load_grammar('start: "a"+', length=3).grammar.features
+    ()
+    """
+    text = str(path)
+    if isinstance(path, str) and ("\n" in text or ": " in text):
+        grammar = _lark(text, "<grammar>", start or "start", optional_features)
+    else:
+        grammar = _from_file(Path(path), start, optional_features)
+    return GrammarGenerator(grammar, depth, length, effective)
+
+
+def _from_file(path: Path, start: str, optional_features: bool) -> Grammar:
+    if path.suffix not in (".lark", ".g4"):
+        raise UserError(f"{path}: a grammar is a .lark file, or a .g4 file (ANTLR version 4)")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        near = [p.name for p in path.parent.glob("*") if p.suffix in (".lark", ".g4")]
+        raise UserError(f"no such grammar: {path}{did_you_mean(path.name, near)}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+    if path.suffix == ".g4":
+        from swarmtest.subjects.grammar.antlr_source import antlr_grammar
+
+        return antlr_grammar(path, start, optional_features)
+    return _lark(text, str(path), start or "start", optional_features)
+
+
+def _lark(text: str, path: str, start: str, optional_features: bool) -> Grammar:
+    from swarmtest.subjects.grammar.lark_source import lark_grammar
+
+    return lark_grammar(text, path, start, optional_features)
+
+
+def _texts(grammar: Grammar) -> dict[Terminal, TokenTexts]:
+    fixed = [t for t in grammar.terminals if not t.pattern]
+    reserved = frozenset(t.text for t in fixed)
+    reserved |= {f(t.text) for t in fixed if t.any_case for f in (str.lower, str.upper, str.title)}
+    return {
+        t: TokenTexts(
+            t.name, t.pattern, reserved, f"{grammar.path}:{t.line}" if t.line else grammar.path
+        )
+        for t in grammar.terminals
+        if t.pattern
+    }
+
+
+def _checked_depth(depth: int) -> int:
+    if not isinstance(depth, int) or not 1 <= depth <= DEEPEST:
+        raise UserError(f"depth is a number of nested rules, from 1 to {DEEPEST}, not {depth!r}")
+    return depth
+
+
+def _checked_length(length: int | tuple[int, int]) -> tuple[int, int]:
+    low, high = length if isinstance(length, tuple) else (length, length)
+    if not (isinstance(low, int) and isinstance(high, int) and 1 <= low <= high):
+        raise UserError(f"length is a number of tokens above 0, or a range of them, not {length!r}")
+    return low, high

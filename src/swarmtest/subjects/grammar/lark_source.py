@@ -1,0 +1,170 @@
+"""Lark grammars: read by Lark's own loader, so imports, templates and overrides are as it has them.
+
+Only the step that would turn repetitions into recursive rules is left out: trees are to be reduced
+by what the grammar's author wrote.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from swarmtest.errors import UserError
+from swarmtest.subjects.grammar.building import build_grammar
+from swarmtest.subjects.grammar.expressions import Expression, Named, OneOf, Several, Times
+from swarmtest.subjects.grammar.model import Grammar, Terminal
+
+INSTALL = "Lark grammars need the package lark: pip install 'swarmtest[grammar]'"
+
+
+def lark_grammar(text: str, path: str, start: str, optional_features: bool = True) -> Grammar:
+    """The grammar that a text in Lark's language describes; `path` is for messages and imports.
+
+    >>> lark_grammar('start: "a" | "b"', "<text>", "start").features
+    ('start:a', 'start:b')
+    """
+    try:
+        import lark
+
+        loader: Any = importlib.import_module("lark.load_grammar")
+    except ImportError:
+        raise UserError(INSTALL) from None
+    try:
+        known = path if Path(path).exists() else "<string>"
+        loaded, _ = loader.load_grammar(text, known, [], False)
+        reader = _Reader(loader, loaded, text)
+    except lark.exceptions.LarkError as error:
+        raise UserError(_located(str(error), text, path)) from None
+    except (OSError, re.error, AssertionError) as error:
+        raise UserError(_located(_said(error), text, path)) from None
+    definitions = reader.definitions()
+    lines = {name: line for name in definitions if (line := line_of(name, text))}
+    grammar = build_grammar(path, definitions, start, reader.ignored(), lines, optional_features)
+    missing = [t.name for t in grammar.terminals if not t.text and not t.pattern]
+    if missing:
+        raise UserError(
+            f"{_at(path, line_of(missing[0], text, declared=True))}: {missing[0]} is only declared"
+            " (%declare), so nothing can be generated for it: give it a pattern, or start elsewhere"
+        )
+    return grammar
+
+
+class _Reader:
+    """What Lark loaded, as expressions."""
+
+    def __init__(self, loader: Any, loaded: Any, text: str) -> None:
+        to_pattern = loader.PrepareLiterals() * loader.TerminalTreeToPattern()
+        terminals = [
+            loader.TerminalDef(name, to_pattern.transform(tree), priority)
+            for name, (tree, priority) in loaded.term_defs
+            if tree is not None
+        ]
+        rules = list(loaded.rule_defs)
+        anonymous = loader.PrepareAnonTerminals(terminals)
+        prepare = loader.PrepareLiterals() * loader.ValidateSymbols() * anonymous
+        prepare *= loader.ApplyTemplates(rules)
+        self.text = text
+        self.trees: dict[str, Any] = {}
+        for name, parameters, tree, options in rules:  # grows while templates are applied
+            if not parameters and tree is not None:
+                anonymous.rule_options = options if options and options.keep_all_tokens else None
+                self.trees[str(name)] = prepare.transform(tree)
+        self.terminals: Mapping[str, Any] = {t.name: t.pattern for t in terminals}
+        self.ignore = loaded.ignore
+
+    def definitions(self) -> dict[str, Expression]:
+        return {name: self._expression(tree) for name, tree in self.trees.items()}
+
+    def ignored(self) -> Iterator[str]:
+        return (self.terminals[n].to_regexp() for n in self.ignore if n in self.terminals)
+
+    def _expression(self, node: Any) -> Expression:
+        from lark.grammar import NonTerminal
+        from lark.grammar import Terminal as LarkTerminal
+
+        if isinstance(node, NonTerminal):
+            name = str(node.name)
+            return Named(name) if name in self.trees else Terminal(name)
+        if isinstance(node, LarkTerminal):
+            return self._terminal(str(node.name))
+        match node.data:
+            case "expansions":
+                return OneOf(tuple(map(self._way, node.children)))
+            case "expansion":
+                return Several(tuple(map(self._expression, node.children)))
+            case "maybe":
+                return Times(self._expression(node.children[0]), 0, 1)
+            case "expr":
+                return self._repetition(*node.children)
+        return self._expression(node.children[0])
+
+    def _way(self, node: Any) -> tuple[str, Expression]:
+        if getattr(node, "data", "") == "alias":
+            expansion, alias = node.children
+            return str(getattr(alias, "name", alias) or ""), self._expression(expansion)
+        return "", self._expression(node)
+
+    def _repetition(self, part: Any, operator: Any, *numbers: Any) -> Expression:
+        inner = self._expression(part)
+        if operator == "~":
+            return Times(inner, int(numbers[0]), int(numbers[-1]))
+        bounds: dict[str, tuple[int, int | None]] = {"?": (0, 1), "*": (0, None), "+": (1, None)}
+        return Times(inner, *bounds[str(operator)])
+
+    def _terminal(self, name: str) -> Terminal:
+        pattern = self.terminals.get(name)
+        if pattern is None:
+            return Terminal(name)
+        shown = str(pattern.raw) if name.startswith("__ANON") and pattern.raw else name
+        if pattern.type == "str":
+            return Terminal(shown, pattern.value, any_case="i" in pattern.flags)
+        return Terminal(shown, pattern=pattern.to_regexp(), line=self._line(name, shown))
+
+    def _line(self, name: str, shown: str) -> int:
+        if name != shown and shown in self.text:
+            return self.text.count("\n", 0, self.text.index(shown)) + 1
+        return line_of(name, self.text)
+
+
+def line_of(name: str, text: str, declared: bool = False) -> int:
+    """The line on which a rule or terminal is defined; 0 if that is not in this text.
+
+    >>> line_of("expr", "start: expr\\n?expr.2: INT")
+    2
+    """
+    head = re.escape(name.partition("{")[0])
+    pattern = rf"^[ \t]*(?:%override\s+|%extend\s+)?[!?]*{head}(?:\{{[^}}]*\}})?(?:\.-?\d+)?\s*:"
+    if declared:
+        pattern += rf"|^[ \t]*%declare\b[^\n]*\b{head}\b"
+    found = re.search(pattern, text, re.MULTILINE)
+    return text.count("\n", 0, found.end()) + 1 if found else 0
+
+
+def _at(path: str, line: int) -> str:
+    return f"{path}:{line}" if line else path
+
+
+def _said(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+def _located(message: str, text: str, path: str) -> str:
+    """One line for an error of Lark's, with the line of the file if it names one."""
+    first = message.strip().splitlines()[0].rstrip(": ")
+    place = re.search(r",? at line (\d+)(?: column \d+)?(?: in \S+)?", first)
+    if place:
+        said = f"{first[: place.start()]}{first[place.end() :]}"
+        return f"{path}:{place[1]}: {_without_tokens(said)}"
+    inside = re.search(r"\(in (?:rule|terminal) (\w+)\)", first) or re.search(r"'(\w+)'", first)
+    return f"{_at(path, line_of(inside[1], text) if inside else 0)}: {first}"
+
+
+def _without_tokens(said: str) -> str:
+    """What Lark says about a token, without its own names for it."""
+    found = re.match(r"Unexpected token Token\('(\w+)', (.*?)\)(?:, column \d+)?\.?$", said)
+    if not found:
+        return said
+    return "the line ends too early" if found[1] == "_NL" else f"unexpected {found[2]}"

@@ -1,0 +1,135 @@
+"""A grammar as plain values: rules, their alternatives, and what these are made of.
+
+Invariants:
+
+- An item is a terminal, a reference to a rule, or a repetition of one of these: groups have become
+  rules of their own (`Rule.owner` names the rule they stand in).
+- Alternatives are numbered through all rules and repetitions through all alternatives, so a tree
+  needs only numbers. Rule 0 is the start, every rule is reachable from it, and every rule and
+  alternative can be finished: what cannot was pruned when the grammar was built.
+- An alternative of a rule that has several is a feature, and so is a part that may be left out
+  (``?``, ``[]`` and ``*``). `Alternative.feature` and `Repeat.feature` are empty for the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """A token: a fixed text, or any text that a regular expression matches.
+
+    >>> Terminal("PLUS", "+").pattern
+    ''
+    """
+
+    name: str
+    text: str = ""
+    pattern: str = ""
+    """A regular expression of Python's `re`, flags included; empty: the text is fixed."""
+    any_case: bool = False
+    """Whether a lexer takes the fixed text in upper and lower case."""
+    line: int = field(default=0, compare=False)
+    """Where the file defines it; 0: not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A reference to a rule, by its number."""
+
+    rule: int
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """An item that comes `low` to `high` times; `high` is None where there is no limit."""
+
+    number: int
+    item: Terminal | Ref
+    low: int
+    high: int | None
+    feature: str = ""
+
+
+Item: TypeAlias = Terminal | Ref | Repeat
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One way to write a rule."""
+
+    number: int
+    rule: int
+    items: tuple[Item, ...]
+    feature: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule, or a group that stands in the rule `owner`."""
+
+    number: int
+    name: str
+    owner: str
+    alternatives: tuple[Alternative, ...]
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """All that is needed to make texts, and nothing about where it came from but the file's name.
+
+    >>> from swarmtest.subjects.grammar import load_grammar
+    >>> grammar = load_grammar('start: "a"* | "b" start', length=5).grammar
+    >>> [alternative.feature for alternative in grammar.alternatives]
+    ['start:a*', 'start:b-start']
+    """
+
+    path: str
+    rules: tuple[Rule, ...]
+    ignored: tuple[str, ...] = ()
+    """Regular expressions of what may stand between tokens."""
+    notes: tuple[str, ...] = ()
+    """What was left out, and why: one line each."""
+
+    @cached_property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """By number."""
+        return tuple(alternative for rule in self.rules for alternative in rule.alternatives)
+
+    @cached_property
+    def repeats(self) -> tuple[Repeat, ...]:
+        """By number."""
+        found = [i for a in self.alternatives for i in a.items if isinstance(i, Repeat)]
+        return tuple(sorted(found, key=lambda repeat: repeat.number))
+
+    @cached_property
+    def features(self) -> tuple[str, ...]:
+        """The names of the features, in the order of the grammar."""
+        found = []
+        for alternative in self.alternatives:
+            parts = (item.feature for item in alternative.items if isinstance(item, Repeat))
+            found += [name for name in (alternative.feature, *parts) if name]
+        return tuple(found)
+
+    @cached_property
+    def terminals(self) -> tuple[Terminal, ...]:
+        """Each terminal once."""
+        found = (base_of(item) for a in self.alternatives for item in a.items)
+        return tuple(dict.fromkeys(item for item in found if isinstance(item, Terminal)))
+
+
+def base_of(item: Item) -> Terminal | Ref:
+    """What an item is one or several of."""
+    return item.item if isinstance(item, Repeat) else item
+
+
+def needed_rules(alternative: Alternative) -> Iterator[int]:
+    """The rules without which an alternative cannot be finished, as often as it needs them."""
+    for item in alternative.items:
+        base = base_of(item)
+        if isinstance(base, Ref):
+            yield from [base.rule] * (item.low if isinstance(item, Repeat) else 1)

@@ -1,0 +1,307 @@
+"""Texts that a regular expression matches, readable ones first.
+
+A text counts only if a lexer would take all of it: `re.match` has to match to its end. So what the
+generator cannot take into account (lookarounds, lazy repetitions, alternatives that hide others) is
+settled by drawing again. A pattern for which that does not work is refused when it is loaded.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import string
+from collections.abc import Callable, Collection, Iterable, Sequence
+from re import _constants as sre
+from re import _parser as sre_parser
+from typing import Any, TypeAlias
+
+from swarmtest.errors import UserError
+
+Draw: TypeAlias = Callable[[], float]
+"""`random.Random.random`: a number from 0 to 1."""
+Maker: TypeAlias = Callable[[Draw, dict[int, str]], str]
+
+_TRIES = 40
+_SAMPLES = 60
+_MORE = (0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 5, 6, 8, 11, 16)
+"""How many more than needed a repetition has."""
+_LETTERS = string.ascii_lowercase
+_DIGITS = string.digits
+_PLAIN = string.ascii_letters + _DIGITS
+_MARKS = string.punctuation + " "
+_ODD = "\t\n\r\x00\x7f\u00a0éß\u0301Ωж中\u200b\u2028\ud7ff\ufeff😀"
+_NOTABLE = (
+    *("0", "1", "2", "7", "10", "16", "255", "256", "1000", "32768", "65535", "65536", "-1"),
+    *("2147483647", "2147483648", "4294967295", "9007199254740993", "9223372036854775807"),
+    *("9223372036854775808", "18446744073709551616", "0.0", "0.1", "0.5", "1.5", "1e10", "1e308"),
+    *("1e309", "1e-320", '""', "''", '"a"', "'a'", "0x0", "0xff", "0x7fffffff"),
+)
+"""Texts at which programs tend to break; used where the pattern takes them."""
+_NOTABLE_SHARE = 0.15
+
+
+class TokenTexts:
+    """Makes texts for one terminal.
+
+    >>> import random
+    >>> number = TokenTexts("INT", "[0-9]+")
+    >>> number.text(random.Random(3).random).isdigit(), number.smallest
+    (True, '0')
+    """
+
+    def __init__(self, name: str, pattern: str, reserved: Collection[str] = (), where: str = ""):
+        self.pattern = pattern
+        shown = name if name.startswith("/") else f"{name} /{pattern}/"
+        self.reserved: Collection[str] = ()
+        """What is another token: the keywords."""
+        try:
+            self._match = re.compile(pattern).match
+            parsed = sre_parser.parse(pattern)
+            self._make = _sequence(parsed)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise UserError(f"{where}: {shown} is not a regular expression: {error}") from None
+        except _UnsupportedError as error:
+            raise UserError(f"{where}: {shown} cannot be generated: {error}") from None
+        samples = self._samples()
+        if sum(text in reserved for text in samples) < len(samples) / 4:
+            # A name is no keyword; but a terminal that lists keywords means them.
+            self.reserved = reserved
+            samples = [text for text in samples if text not in reserved]
+        self.notable = [text for text in _NOTABLE if self.takes(text)]
+        if not samples:
+            raise UserError(
+                f"{where}: {shown} cannot be generated: none of {_SAMPLES} random texts "
+                "matched it alone (a lookahead at its end, or too narrow a lookaround)"
+            )
+        self.smallest = min([*samples, *self.notable], key=simplicity)
+        """A short text for it, as plain as they come."""
+        self.first, self.alphabet, _ = _characters(parsed)
+        """Characters that its texts may start with, and may have."""
+
+    def takes(self, text: str) -> bool:
+        """Whether a lexer would read this text as this token, all of it."""
+        found = self._match(text)
+        return bool(found and found.end() == len(text) and text and text not in self.reserved)
+
+    def text(self, draw: Draw) -> str:
+        """A random text."""
+        if self.notable and draw() < _NOTABLE_SHARE:
+            return self.notable[int(draw() * len(self.notable))]
+        for _ in range(_TRIES):
+            text = self._make(draw, {})
+            found = self._match(text)
+            if found and found.end() == len(text) and text and text not in self.reserved:
+                return text
+        return self.smallest
+
+    def _samples(self) -> list[str]:
+        draw = random.Random(0).random
+        return [text for _ in range(_SAMPLES) if self.takes(text := self._make(draw, {}))]
+
+
+def simplicity(text: str) -> tuple[int, list[tuple[bool, bool, bool, str]]]:
+    """The order in which texts are simpler: shorter, then plainer.
+
+    >>> sorted(["ab", "%", "b", "a"], key=simplicity)
+    ['a', 'b', '%', 'ab']
+    """
+    return len(text), [
+        (not c.isascii(), c not in _LETTERS + _DIGITS, c not in _PLAIN, c) for c in text
+    ]
+
+
+class _UnsupportedError(Exception):
+    """Something that no text can be made for."""
+
+
+def _sequence(parts: Iterable[Any]) -> Maker:
+    makers = [maker for part in parts if (maker := _part(*part)) is not None]
+    if len(makers) == 1:
+        return makers[0]
+    return lambda draw, groups: "".join([make(draw, groups) for make in makers])
+
+
+def _part(operation: Any, argument: Any) -> Maker | None:
+    """What makes text for one part; None for what only looks."""
+    match operation:
+        case sre.LITERAL:
+            text = chr(argument)
+            return lambda draw, groups: text
+        case sre.NOT_LITERAL:
+            return _one_of(_pool([(sre.NEGATE, None), (sre.LITERAL, argument)]))
+        case sre.ANY:
+            return _one_of(_weighted(c for c in _everything() if c != "\n"))
+        case sre.IN:
+            return _one_of(_pool(argument))
+        case sre.BRANCH:
+            return _branch([_sequence(way) for way in argument[1]])
+        case sre.SUBPATTERN:
+            return _group(argument[0], _sequence(argument[3]))
+        case sre.ATOMIC_GROUP:
+            return _sequence(argument)
+        case sre.MAX_REPEAT | sre.MIN_REPEAT | sre.POSSESSIVE_REPEAT:
+            low, high, body = argument
+            return _repeat(low, high, body)
+        case sre.GROUPREF:
+            return lambda draw, groups: groups.get(argument, "")
+        case sre.AT | sre.ASSERT | sre.ASSERT_NOT:
+            return None
+    raise _UnsupportedError(f"it uses {str(operation).lower()}")
+
+
+def _characters(parts: Iterable[Any]) -> tuple[set[str], set[str], bool]:
+    """First characters, all characters, and whether the text may be empty."""
+    first: set[str] = set()
+    every: set[str] = set()
+    empty = True
+    for operation, argument in parts:
+        inner = _characters_of(operation, argument)
+        if empty:
+            first |= inner[0]
+        every |= inner[1]
+        empty = empty and inner[2]
+    return first, every, empty
+
+
+def _characters_of(operation: Any, argument: Any) -> tuple[set[str], set[str], bool]:
+    match operation:
+        case sre.BRANCH:
+            ways = [_characters(way) for way in argument[1]]
+            union: set[str] = set()
+            return (
+                union.union(*(w[0] for w in ways)),
+                union.union(*(w[1] for w in ways)),
+                any(w[2] for w in ways),
+            )
+        case sre.SUBPATTERN:
+            return _characters(argument[3])
+        case sre.ATOMIC_GROUP:
+            return _characters(argument)
+        case sre.MAX_REPEAT | sre.MIN_REPEAT | sre.POSSESSIVE_REPEAT:
+            first, every, empty = _characters(argument[2])
+            return first, every, empty or argument[0] == 0
+        case sre.AT | sre.ASSERT | sre.ASSERT_NOT:
+            return set(), set(), True
+        case sre.GROUPREF:
+            return set(_everything()), set(_everything()), True
+        case sre.LITERAL:
+            return {chr(argument)}, {chr(argument)}, False
+        case sre.IN:
+            found = set(_pool(argument))
+            return found, found, False
+    return set(_everything()), set(_everything()), False
+
+
+def _one_of(pool: str) -> Maker:
+    count = len(pool)
+    return lambda draw, groups: pool[int(draw() * count)]
+
+
+def _branch(ways: Sequence[Maker]) -> Maker:
+    count = len(ways)
+    return lambda draw, groups: ways[int(draw() * count)](draw, groups)
+
+
+def _group(number: int | None, inner: Maker) -> Maker:
+    if number is None:
+        return inner
+
+    def make(draw: Draw, groups: dict[int, str]) -> str:
+        groups[number] = text = inner(draw, groups)
+        return text
+
+    return make
+
+
+def _repeat(low: int, high: Any, body: Any) -> Maker:
+    most = max(low, min(int(high), low + _MORE[-1]))
+    counts = [min(most, low + more) for more in _MORE]
+    spread = len(counts)
+    make = _sequence(body)
+    pool = _single_pool(body)
+    if pool is not None:
+        size = len(pool)
+        return lambda draw, groups: "".join(
+            [pool[int(draw() * size)] for _ in range(counts[int(draw() * spread)])]
+        )
+    return lambda draw, groups: "".join(
+        [make(draw, groups) for _ in range(counts[int(draw() * spread)])]
+    )
+
+
+def _single_pool(body: Any) -> str | None:
+    """The characters of a repetition's body, if it is one set of them."""
+    if len(body) != 1:
+        return None
+    operation, argument = body[0]
+    return _pool(argument) if operation is sre.IN else None
+
+
+def _pool(members: Sequence[tuple[Any, Any]]) -> str:
+    """The characters of a set, the readable ones many times."""
+    negated = bool(members) and members[0][0] is sre.NEGATE
+    rest = members[1:] if negated else members
+    named = [_members(operation, argument) for operation, argument in rest]
+    if negated:
+        barred = {c for characters, _ in named for c in characters}
+        tests = [test for _, test in named]
+        kept = (c for c in _everything() if c not in barred and not any(t(c) for t in tests))
+        return _weighted(kept)
+    return _weighted(c for characters, _ in named for c in characters)
+
+
+def _members(operation: Any, argument: Any) -> tuple[Iterable[str], Callable[[str], bool]]:
+    """Characters of one member of a set, and a test for it."""
+    match operation:
+        case sre.LITERAL:
+            return [chr(argument)], lambda c: ord(c) == argument
+        case sre.RANGE:
+            low, high = argument
+            return _range(low, high), lambda c: low <= ord(c) <= high
+        case sre.CATEGORY:
+            test = _category(argument)
+            return [c for c in _everything() if test(c)], test
+    raise _UnsupportedError(f"its set has {str(operation).lower()}")
+
+
+def _range(low: int, high: int) -> list[str]:
+    """A range's characters; of a long one those that are in common use, its ends and some more."""
+    if high - low < 256:
+        codes: Iterable[int] = range(low, high + 1)
+    else:
+        step = (high - low) // 32
+        codes = {low, high, *range(low, high, step), *map(ord, _everything())}
+    return [chr(c) for c in sorted(codes) if low <= c <= high and not 0xD800 <= c <= 0xDFFF]
+
+
+def _category(category: Any) -> Callable[[str], bool]:
+    names = {
+        sre.CATEGORY_DIGIT: r"\d",
+        sre.CATEGORY_NOT_DIGIT: r"\D",
+        sre.CATEGORY_SPACE: r"\s",
+        sre.CATEGORY_NOT_SPACE: r"\S",
+        sre.CATEGORY_WORD: r"\w",
+        sre.CATEGORY_NOT_WORD: r"\W",
+    }
+    match = re.compile(names[category]).match
+    return lambda c: match(c) is not None
+
+
+def _everything() -> str:
+    return _PLAIN + _MARKS + _ODD
+
+
+def _weighted(characters: Iterable[str]) -> str:
+    """Each character as often as it is readable: letters most, what is odd seldom."""
+    known = list(dict.fromkeys(characters))
+    plain = [c for c in known if c in _PLAIN]
+    marks = [c for c in known if c in _MARKS]
+    odd = [c for c in known if c not in _PLAIN and c not in _MARKS]
+    if not plain:
+        pool = [*marks * 8, *odd]
+    else:
+        letters = [c for c in plain if c in _LETTERS or c.isdigit()]
+        pool = [*letters * 8, *plain * 8, *marks * 2, *odd[: len(plain)]]
+    if not pool:
+        raise _UnsupportedError("it has an empty set of characters")
+    return "".join(pool)
