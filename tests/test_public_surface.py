@@ -7,7 +7,6 @@ import json
 import pkgutil
 import subprocess
 import sys
-from types import ModuleType
 
 import pytest
 
@@ -41,12 +40,8 @@ def test_every_example_in_a_docstring_is_true(name, tmp_path, monkeypatch):
 
 
 def test_all_names_everything_that_is_public():
-    found = {
-        name
-        for name, value in vars(swarmtest).items()
-        if not name.startswith("_") and not isinstance(value, ModuleType)
-    }
-    assert found == set(swarmtest.__all__)
+    found = set(dir(swarmtest)) - {"__version__"}
+    assert found == set(swarmtest.__all__) == set(swarmtest._HOME)
     assert len(swarmtest.__all__) == len(set(swarmtest.__all__))
 
 

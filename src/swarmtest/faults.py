@@ -36,6 +36,8 @@ _VARYING = (
     (re.compile(r"\s+"), " "),
 )
 """What varies from run to run: addresses, quoted values, numbers, and how many of them."""
+_EXPLANATION = re.compile(r"^assert .*", re.MULTILINE | re.DOTALL)
+"""What pytest adds to an assert of a test module: the same assert has one signature everywhere."""
 
 
 def normalised(message: str) -> str:
@@ -81,7 +83,10 @@ def exception_text(error: BaseException) -> str:
     """Type and normalised message."""
     name = type(error).__name__
     try:
-        message = normalised(str(error)[:_LONGEST_MESSAGE])
+        text = str(error)[:_LONGEST_MESSAGE]
+        if isinstance(error, AssertionError):
+            text = _EXPLANATION.sub("", text)
+        message = normalised(text)
     except BaseException:
         message = "(its message cannot be printed)"
     return f"{name}: {message}" if message else name

@@ -21,7 +21,8 @@ class Verdict(enum.IntEnum):
     PASSED = 0
     FAILED = 1
     INVALID = 2
-    """The generator gave nothing that could be run: never a fault of the subject."""
+    """The generator gave nothing that could be run: never a fault of the subject. `missing` says
+    why."""
 
     @property
     def label(self) -> str:
@@ -38,7 +39,8 @@ class Fault:
     """
 
     kind: str
-    """``exception``, ``invariant``, ``signal``, ``exit``, ``timeout`` or ``memory``."""
+    """``exception``, ``invariant``, ``signal``, ``exit``, ``timeout``, ``memory``; of commands also
+    ``message``, ``differential`` and ``oracle``."""
     signature: str
     """One line that stays the same when the same bug shows again."""
     details: str = field(default="", compare=False)
@@ -76,6 +78,7 @@ class Result(NamedTuple):
     configuration: Configuration | None = None
     """What the test was generated from (filled in by the campaign)."""
     cpu_seconds: float = 0.0
+    """A subject tells what child processes took; the campaign adds the process of the test."""
     wall_seconds: float = 0.0
     covered: tuple[Hits, ...] = ()
     """More targets that it reached, as whoever watched it numbers them."""

@@ -14,6 +14,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FILE = re.compile(r"(?:#|//) file: (\S+)\n")
+"""The first line of a block, in any language, that is a file which a reader would write."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 VARYING = re.compile(r"\d+\.\d s\b|[\d,.]+ tests/s|\d+ workers?|\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?")
 """Times, rates and cores depend on the machine; everything else is the same everywhere."""
@@ -47,19 +49,13 @@ def test_what_a_page_shows_is_what_happens(page: Path, workplace: Path) -> None:
         pytest.skip("needs gcc and addr2line: apt-get install gcc binutils")
     names: dict[str, object] = {"__name__": "__docs__"}
     for language, body in BLOCK.findall(page.read_text()):
-        if language == "python":
-            run_python(body, workplace, names)
+        file = FILE.match(body)
+        if file:
+            (workplace / file[1]).write_text(body)
+        elif language == "python":
+            exec(compile(body, "<docs>", "exec"), names)
         elif language == "console":
             check_console(body)
-
-
-def run_python(body: str, workplace: Path, names: dict[str, object]) -> None:
-    """Run a block, or write it where its first line says."""
-    file = re.match(r"# file: (\S+)\n", body)
-    if file:
-        (workplace / file[1]).write_text(body)
-    else:
-        exec(compile(body, "<docs>", "exec"), names)
 
 
 def check_console(body: str) -> None:

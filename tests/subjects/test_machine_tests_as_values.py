@@ -4,7 +4,6 @@ steps."""
 from __future__ import annotations
 
 import json
-import math
 import os
 import subprocess
 import sys
@@ -423,20 +422,20 @@ def test_a_random_test_survives_json_and_replays_alike(seed, features):
     configuration = FILES.space.configuration(features)
     result = FILES.execute(configuration, seed)
     test = FILES.test_of(configuration, seed)
-    data = json.loads(json.dumps(test.to_json()))
-    assert MachineTest.from_json(data) == test
+    data = json.loads(json.dumps(test))
+    assert MachineTest.from_json(data) == MachineTest.from_json(test)
     again = FILES.replay(data)
     assert (again.verdict, again.fault, again.used, again.hits, again.steps, again.skipped) == (
         (result.verdict, result.fault, result.used, result.hits, result.steps, 0)
     )
     if result.fault:
-        assert result.test == test.to_json()
+        assert result.test == test
 
 
 @QUIET
 @given(st.data(), st.integers(0, 2**63 - 1))
 def test_a_test_without_some_of_its_steps_still_runs(data, seed):
-    test = FILES.test_of(FILES.space.default(), seed)
+    test = MachineTest.from_json(FILES.test_of(FILES.space.default(), seed))
     removed = data.draw(st.sets(st.integers(0, max(len(test) - 1, 0))))
     shorter = test.without(removed)
     assert len(shorter) == len(test) - len([i for i in removed if i < len(test)])
@@ -465,7 +464,7 @@ def test_a_step_whose_value_or_guard_is_gone_is_skipped_and_counted():
 
 def test_printed_code_of_a_shortened_test_is_still_code(tmp_path):
     for seed in range(40):
-        test = FILES.test_of(FILES.space.default(), seed)
+        test = MachineTest.from_json(FILES.test_of(FILES.space.default(), seed))
         shorter = test.without(range(0, len(test), 3))
         compile(FILES.code(shorter.to_json()), "printed", "exec")
 
@@ -474,7 +473,6 @@ def test_the_same_seed_gives_the_same_test():
     for seed in (0, 1, 2**62):
         default = FILES.space.default()
         assert FILES.test_of(default, seed) == FILES.test_of(default, seed)
-        assert not math.isnan(len(FILES.test_of(default, seed)))
 
 
 def test_the_example_prints_the_test_that_the_readme_promises():

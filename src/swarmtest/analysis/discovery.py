@@ -90,10 +90,10 @@ def discovery(
             break
         times.append(trial.cpu_ns)
         steps.append(trial.steps)
-        missing += bool(trial.missing)
+        missing += not trial.hits_are_known
         if trial.fault is not None:
             faults.setdefault(trial.fault, []).append(at)
-        if trial.hits and not trial.missing:
+        if trial.hits and trial.hits_are_known:
             ids = np.array(unpack_hits(trial.hits), np.int64)
             if len(ids) and ids[-1] >= len(hits):
                 more = max(int(ids[-1]) + 1 - len(hits), len(hits))

@@ -203,8 +203,8 @@ class _Columns:
                 fault = self._faults.setdefault(trial.fault, len(self._faults))
             odds = self._odds.setdefault(trial.propensities, len(self._odds))
             origin = self._origins.setdefault(trial.origin, len(self._origins))
-            self._places.append((odds, origin, fault, not trial.missing))
-            if trial.hits and not trial.missing:
+            self._places.append((odds, origin, fault, trial.hits_are_known))
+            if trial.hits and trial.hits_are_known:
                 self._reached |= BitMap.deserialize(trial.hits)
 
     def evidence(

@@ -63,7 +63,7 @@ def _hit_rows(
         for trial in store.trials(campaign):
             if trial.trial not in counted:
                 continue
-            if not trial.hits or trial.missing:
+            if not trial.hits or not trial.hits_are_known:
                 yield nothing
                 continue
             ids = np.frombuffer(BitMap.deserialize(trial.hits).to_array(), np.uint32)

@@ -30,8 +30,11 @@ from swarmtest.store import CampaignRecord, FaultRecord, Store, open_store
 from swarmtest.strategies import LearningStrategy, Strategy, parse_strategy, strategy_text
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.machine import Machine
-from swarmtest.subjects.subject import Subject
+from swarmtest.subjects.subject import Subject, usual_strategy
 
+_SECONDS = 10.0
+_REHEARSED = 64
+"""Proposals that are looked at for weights that the subject cannot honour."""
 _UNUSED_AFTER = 100
 """Tests that allowed a feature before its never appearing is called a mistake."""
 
@@ -66,10 +69,18 @@ class Limits:
     'auto'
     """
 
-    seconds: float = 10.0
-    """Wall time of one test; one that takes longer is the fault "timeout"."""
+    seconds: float | None = None
+    """Wall time of one test; one that takes longer is the fault "timeout". None: what the subject
+    says, else ten seconds."""
     memory: int | str = "auto"
     """Bytes one worker may hold; 0: no limit; ``auto``: its share of the machine."""
+
+    def seconds_of(self, subject: Subject) -> float:
+        """What a test of this subject may take."""
+        if self.seconds is None and subject.seconds is not None:
+            # A subject that ends its tests in time needs us only where that fails.
+            return subject.seconds * 1.25 + 5.0
+        return self.seconds or _SECONDS
 
     def memory_bytes(self, workers: int) -> int:
         """The limit in bytes."""
@@ -97,7 +108,7 @@ class Campaign:
     def __init__(
         self,
         subject: str | type[Machine] | SubjectReference | Subject,
-        strategy: str | Strategy = "layered",
+        strategy: str | Strategy | None = None,
         budget: Budget | int = 1000,
         seed: int = 0,
         workers: int | None = None,
@@ -118,6 +129,7 @@ class Campaign:
         if self.coverage is not None and workers == 0:
             self._watching = Coverage(self.coverage).install()
         self._reference, self.subject = avoiding(resolve(subject), tuple(avoid))
+        strategy = strategy or usual_strategy(self.subject)
         self.strategy = parse_strategy(strategy) if isinstance(strategy, str) else strategy
         self.budget = Budget(tests=budget) if isinstance(budget, int) else budget
         self.seed = seed
@@ -181,13 +193,27 @@ class Campaign:
                 opened.close()
 
     def rehearse(self) -> None:
-        """Say what the strategy cannot do before anything starts."""
+        """Say what the strategy cannot do, or what is wrong with the subject, before any test."""
+        problems = self.subject.check()
+        if problems:
+            raise UserError(problems[0])
         if hasattr(self.strategy, "prepare"):
             self.strategy.prepare(self.subject.space)
         strategy = self.strategy
         if isinstance(strategy, LearningStrategy):
             strategy = copy.deepcopy(strategy)  # what is rehearsed is not learnt
-        Worker(Job(self.subject, strategy, self.seed)).propose(0)
+        worker = Worker(Job(self.subject, strategy, self.seed))
+        worker.propose(0)
+        if not self.subject.weighted:
+            self._refuse_weights(worker)
+
+    def _refuse_weights(self, worker: Worker) -> None:
+        proposed = (worker.propose(trial).configuration for trial in range(_REHEARSED))
+        if any(configuration.fractional for configuration in proposed):
+            raise UserError(
+                f"strategy {strategy_text(self.strategy)} gives features weights, and those of "
+                f"{self.subject.name} are on or off: use a strategy like coin, covering or default"
+            )
 
     def _run(self, store: Store) -> Outcome:
         resumed = bool(self._number)
@@ -239,7 +265,7 @@ class Campaign:
             options={
                 "subject": self._reference.to_json() if self._reference else None,
                 "budget": self.budget.to_json(),
-                "seconds": self.limits.seconds,
+                "seconds": self.limits.seconds_of(self.subject),
                 "memory": self.limits.memory,
                 "keep_tests": self.keep_tests,
                 "coverage": self.coverage.to_plain() if self.coverage else None,
@@ -259,7 +285,7 @@ class Campaign:
                 _make_job, reference, self.strategy, self.seed, self.keep_tests
             )
         memory = self.limits.memory_bytes(self.workers)
-        setup = Setup(make_job, self.limits.seconds, memory)
+        setup = Setup(make_job, self.limits.seconds_of(self.subject), memory)
         coverage = self.coverage.to_plain() if self.coverage else None
         return LocalEngine(setup, self.workers, reference is not None, coverage)
 

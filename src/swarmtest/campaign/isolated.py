@@ -16,8 +16,12 @@ from swarmtest.errors import UserError
 from swarmtest.result import Result, Verdict
 
 
-def run_isolated(run: Callable[[], Result], seconds: float, memory: int = 0) -> Result:
+def run_isolated(
+    run: Callable[[], Result], seconds: float, memory: int = 0, *, quiet: bool = False
+) -> Result:
     """What `run` answers; or, if it ends its process or takes too long, the fault it showed.
+
+    `quiet`: what it prints is of no use to anybody.
 
     >>> run_isolated(lambda: os._exit(3), seconds=5).fault.signature
     'the program ended its process with exit status 3'
@@ -28,7 +32,7 @@ def run_isolated(run: Callable[[], Result], seconds: float, memory: int = 0) -> 
         if pid == 0:
             os.close(read)
             try:
-                prepare_child(stderr.fileno(), memory, quiet=False)
+                prepare_child(stderr.fileno(), memory, quiet=quiet)
                 _answer(run, write)
             finally:
                 os._exit(0)

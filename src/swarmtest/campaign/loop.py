@@ -13,6 +13,7 @@ from swarmtest.campaign.budget import Budget, Progress
 from swarmtest.campaign.recorder import Recorder
 from swarmtest.campaign.worker import Job, Worker, plain, tell
 from swarmtest.result import Result
+from swarmtest.space import Proposal
 from swarmtest.store import FaultRecord, Store
 from swarmtest.strategies import LearningStrategy
 
@@ -20,6 +21,8 @@ _BATCH_SECONDS = 0.2
 _LARGEST_BATCH = 5000
 _LARGEST_TOLD = 64
 """Proposals in a batch: they must fit a socket's buffer, or both ends might wait for each other."""
+_PASSED_OVER = 10_000
+"""Trials in a row with retired configurations after which nothing else is expected to come."""
 _FLUSH_SECONDS = 0.5
 _SHOW_SECONDS = 0.1
 
@@ -73,6 +76,7 @@ class Loop:
         self._learns = isinstance(job.strategy, LearningStrategy)
         self._interrupt = _Interrupt(defer=engine.deaf_to_interrupts)
         self._handed_out = 0
+        self._passed_over = 0
         self._size = 8
 
     def skip(self, done: Iterator[int]) -> None:
@@ -102,11 +106,13 @@ class Loop:
                 self._feed()
                 if not self._engine.busy:
                     reason = "all tests done"
+                    if self._passed_over >= _PASSED_OVER:
+                        reason = "every configuration gives only invalid tests"
                     break
                 new = self._collect(_SHOW_SECONDS)
                 now = time.monotonic()
                 progress.wall_seconds = now - start
-                reason = progress.reached(budget)
+                reason = progress.reached(budget) or self._recorder.retirement.hopeless
                 if now - flushed > _FLUSH_SECONDS:
                     self._recorder.flush()
                     self._recorder.keep_times()
@@ -136,14 +142,32 @@ class Loop:
 
     def _feed(self) -> None:
         while self._engine.hungry > 0:
-            trials = list(itertools.islice(self._trials, self._batch_size()))
-            if not trials:
+            batch = self._next_trials(self._batch_size())
+            if not batch:
                 return
-            self._handed_out += len(trials)
-            told = None
-            if self._learns:
-                told = [plain(self._worker.propose(trial)) for trial in trials]
-            self._engine.feed(trials, told)
+            self._handed_out += len(batch)
+            told = [plain(p) for p in batch.values() if p is not None]
+            self._engine.feed(list(batch), told if self._learns else None)
+
+    def _next_trials(self, count: int) -> dict[int, Proposal | None]:
+        """The next trials whose configuration is not retired; proposals as far as they are needed.
+
+        Workers ask the strategy themselves unless it learns, so nothing is asked here before the
+        first configuration is retired.
+        """
+        retired = self._recorder.retirement.retired
+        if not retired and not self._learns:
+            return dict.fromkeys(itertools.islice(self._trials, count))
+        found: dict[int, Proposal | None] = {}
+        while len(found) < count and self._passed_over < _PASSED_OVER:
+            trial = next(self._trials)
+            proposal = self._worker.propose(trial)
+            if proposal.configuration.to_bytes() in retired:
+                self._passed_over += 1
+            else:
+                self._passed_over = 0
+                found[trial] = proposal
+        return found
 
     def _batch_size(self) -> int:
         """As many trials as take a fifth of a second, growing slowly, shared fairly at the end."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from swarmtest.campaign.budget import Progress
 from swarmtest.campaign.hits import Receiver
+from swarmtest.campaign.retirement import Retirement
 from swarmtest.result import Fault, Result, Verdict
 from swarmtest.space import Configuration, Space
 from swarmtest.store import FaultRecord, Store, TestRecord, TrialRecord
@@ -37,6 +38,7 @@ class Recorder:
         self.progress = Progress()
         self.open = True
         """Whether somebody still has to write the rest and close."""
+        self.retirement = Retirement(space, self._has_valid_test)
         self._never_used = set(range(len(space.features)))
         self._offered = [0] * len(space.features)
 
@@ -52,6 +54,7 @@ class Recorder:
         self.progress.faults = len(self.faults)
         hits: set[int] = set()
         for trial in self._store.trials(self._campaign):
+            self.retirement.watch([trial])
             if self._never_used:
                 self._watch_use(trial)
             if trial.hits:
@@ -80,7 +83,7 @@ class Recorder:
     @property
     def notes(self) -> list[str]:
         """What a user should know, one line each."""
-        return self._receiver.notes
+        return [*self._receiver.notes, *self.retirement.notes()]
 
     def flush(self) -> None:
         """Write what is waiting, in one transaction."""
@@ -166,12 +169,22 @@ class Recorder:
         failed = [row for row in rows if row[5]]
         progress.failed += sum(row[5] == Verdict.FAILED for row in failed)
         progress.invalid += sum(row[5] == Verdict.INVALID for row in failed)
+        self.retirement.watch(rows)
         if self._never_used:
             for row in rows:
                 self._watch_use(row)
 
+    def _has_valid_test(self, configuration: bytes) -> bool:
+        self.flush()
+        return any(
+            trial.configuration == configuration and trial.verdict != Verdict.INVALID
+            for trial in self._store.trials(self._campaign)
+        )
+
     def _watch_use(self, row: Any) -> None:
         counts = unpack_counts(row[9])
+        if not counts:
+            return  # an invalid test, or a subject that cannot tell what its tests contain
         included = Configuration.from_bytes(self._space, row[1]).bits
         for i in list(self._never_used):
             self._offered[i] += included >> i & 1

@@ -153,7 +153,8 @@ class Worker:
                     # The program forked, and its child came back here: one of us is enough.
                     os._exit(0)
                 cpu_now, wall_now = time.process_time_ns(), time.monotonic_ns()
-                self.note(batch, trial, proposal, seed, result, cpu_now - cpu, wall_now - wall)
+                spent = cpu_now - cpu + int(result.cpu_seconds * 1e9)
+                self.note(batch, trial, proposal, seed, result, spent, wall_now - wall)
                 cpu, wall = cpu_now, wall_now
                 if careful or wall - flushed > _FLUSH_NS or len(batch.rows) >= _FLUSH_ROWS:
                     flush(self.finished(batch))

@@ -11,6 +11,9 @@ import click
 from swarmtest.errors import UserError
 
 COMMANDS = {
+    "init": "init:init",
+    "check": "check:check",
+    "features": "features:features",
     "plan": "plan:plan",
     "run": "run:run",
     "resume": "run:resume",
@@ -24,6 +27,7 @@ COMMANDS = {
     "compare": "compare:compare",
     "report": "report:report",
     "replay": "replay:replay",
+    "reduce": "reduce:reduce",
     "export": "keep:export",
     "import-coverage": "coverage:import_coverage",
     "delete": "keep:delete",

@@ -13,6 +13,7 @@ from swarmtest.cli.options import existing_store, latest_campaign, screen_width,
 from swarmtest.errors import UserError, did_you_mean
 from swarmtest.report.coverage import campaign_tally, coverage_lines
 from swarmtest.report.fault_views import load_subject
+from swarmtest.report.invalid import invalid_lines
 from swarmtest.report.roles import role_lines, study_or_none
 from swarmtest.report.terminal import (
     campaign_lines,
@@ -62,6 +63,9 @@ def show(campaign: int | None, store: str | None) -> None:
     features = feature_rows(opened, number)
     if features:
         click.echo("\n" + table(_FEATURES, features, right=" rrrrr"))
+        invalid = invalid_lines(opened, number)
+        if invalid:
+            click.echo("\n" + "\n".join(invalid))
     tally = campaign_tally(opened, number)
     if tally.catalogue.targets:
         command = command_text(f"coverage {number}", opened.url)

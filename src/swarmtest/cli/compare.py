@@ -38,10 +38,9 @@ _OF_RESULTS = {"arguments", "baseline", "confidence", "store", "as_json", "quiet
 @click.option(
     "--strategies",
     multiple=True,
-    default=["default,coin,layered"],
-    show_default=True,
     metavar="NAME,NAME,...",
-    help="Whom to compare, parameters in parentheses: default,coin(p=0.3,n=100). May be repeated.",
+    help="Whom to compare, parameters in parentheses: default,coin(p=0.3,n=100). May be repeated.  "
+    "[default: default,coin, and layered where features have weights]",
 )
 @click.option(
     "--repeat",

@@ -113,13 +113,7 @@ def subject_options(command: Command) -> Command:
         click.option(
             "--steps", metavar="N | LOW-HIGH", help="Steps of a test, instead of the machine's."
         ),
-        click.option(
-            "--timeout",
-            default="10s",
-            show_default=True,
-            metavar="TIME",
-            help="Longest time of one test.",
-        ),
+        timeout_option,
         click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: test its public methods."),
         click.option(
             "--raises",
@@ -156,6 +150,20 @@ def coverage_options(command: Command) -> Command:
         ),
     ]
     return _with_all(options, command)
+
+
+def timeout_option(command: Command) -> Command:
+    """``--timeout``, in seconds; None if it is not given."""
+
+    def seconds(context: click.Context, parameter: object, text: str | None) -> float | None:
+        return None if text is None else parse_seconds(text)
+
+    return click.option(
+        "--timeout",
+        metavar="TIME",
+        callback=seconds,
+        help="Longest time of one test.  [default: 10s; for commands, their own limits]",
+    )(command)
 
 
 def workers_option(command: Command) -> Command:

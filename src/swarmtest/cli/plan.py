@@ -20,6 +20,7 @@ from swarmtest.space import Space
 from swarmtest.store import open_store
 from swarmtest.strategies import parse_strategy, strategy_text
 from swarmtest.subjects.loading import SubjectReference
+from swarmtest.subjects.subject import usual_strategy
 
 _MOST_TESTS = 10**15
 
@@ -45,7 +46,7 @@ _MOST_TESTS = 10**15
     "-s",
     "--strategy",
     metavar="NAME[:KEY=VALUE,...]",
-    help="Who chooses the configurations.  [default: layered, as for run; coin with --features]",
+    help="Who chooses the configurations.  [default: as for run; coin with --features]",
 )
 @click.option(
     "--features",
@@ -69,8 +70,8 @@ def plan(path: str | None, **options: Any) -> None:
     Coin tosses have exact formulas; other strategies, and constraints, are simulated.
     """
     question = _question(options)
-    name, space = _space(path, options)
-    strategy = parse_strategy(options["strategy"] or ("layered" if path else "coin"))
+    name, space, usual = _space(path, options)
+    strategy = parse_strategy(options["strategy"] or usual)
     what, answers = _answers(Planner(space, strategy), question, options)
     text = strategy_text(strategy)
     if options["as_json"]:
@@ -111,16 +112,17 @@ def _answers(
     return f"tests {combination}", [planner.together(combination, question)]
 
 
-def _space(path: str | None, options: dict[str, Any]) -> tuple[str, Space]:
+def _space(path: str | None, options: dict[str, Any]) -> tuple[str, Space, str]:
+    """A name for what is planned for, its space, and its usual strategy."""
     count = options["features"]
     if (path is None) == (count is None):
         raise UserError("plan for a PATH, or without one for a number of features: --features N")
     if path is not None:
         subject = SubjectReference(path, options["api"]).load()
-        return subject.name, subject.space
+        return subject.name, subject.space, usual_strategy(subject)
     if not 1 <= count <= 10_000:
         raise UserError(f"--features is a number from 1 to 10,000, not {count}")
-    return "", Space([f"f{number}" for number in range(1, count + 1)])
+    return "", Space([f"f{number}" for number in range(1, count + 1)]), "coin"
 
 
 def _chance(text: str) -> float:

@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from swarmtest.campaign import Budget, Campaign, Limits, Outcome
-from swarmtest.campaign.budget import parse_seconds
 from swarmtest.campaign.kept_runs import kept_run
 from swarmtest.cli.compared_strategies import compared_strategies
 from swarmtest.cli.options import (
@@ -56,9 +55,13 @@ class Plan:
             seed,
             self.options["workers"],
             store,
-            limits=Limits(parse_seconds(self.options["timeout"])),
+            limits=Limits(self.options["timeout"]),
             coverage=parse_coverage(self.options),
         )
+
+
+def _usual_strategies(reference: SubjectReference) -> str:
+    return "default,coin,layered" if reference.load().weighted else "default,coin"
 
 
 def plan_runs(path: str, options: dict[str, Any]) -> Plan:
@@ -69,7 +72,8 @@ def plan_runs(path: str, options: dict[str, Any]) -> Plan:
     budget = parse_budget(options) or Budget(tests=DEFAULT_TESTS)
     seed = parse_seed(options["seed"])
     seeds = range(seed, seed + options["repeat"])
-    strategies = compared_strategies(options["strategies"], options["baseline"])
+    asked = options["strategies"] or [_usual_strategies(reference)]
+    strategies = compared_strategies(asked, options["baseline"])
     plan = Plan(reference, strategies, seeds, budget, options)
     for strategy in plan.strategies:
         plan.campaign(strategy, seed).rehearse()

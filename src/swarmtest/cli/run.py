@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from swarmtest.campaign import Budget, Campaign, Limits, Outcome
-from swarmtest.campaign.budget import parse_bytes, parse_seconds
+from swarmtest.campaign.budget import parse_bytes
+from swarmtest.campaign.handing_over import hand_over_faults
 from swarmtest.cli.avoid import avoid_option, avoiding_faults
 from swarmtest.cli.options import (
     budget_options,
@@ -45,10 +46,9 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
 @click.option(
     "-s",
     "--strategy",
-    default="layered",
-    show_default=True,
     metavar="NAME[:KEY=VALUE,...]",
-    help="Who chooses the configurations; `swarmtest strategies` lists them.",
+    help="Who chooses the configurations; `swarmtest strategies` lists them.  [default: layered; "
+    "coin where features can only be on or off]",
 )
 @budget_options
 @click.option(
@@ -92,7 +92,7 @@ def run(path: str, **options: Any) -> int:
             parse_seed(options["seed"]),
             options["workers"],
             store,
-            limits=Limits(parse_seconds(options["timeout"]), _memory(options["memory"])),
+            limits=Limits(options["timeout"], _memory(options["memory"])),
             keep_tests=options["keep_tests"],
             coverage=parse_coverage(options),
             on_progress=view.update,
@@ -157,8 +157,9 @@ def _run(campaign: Campaign, view: ProgressView, options: dict[str, Any]) -> int
         click.echo(f"left out, for want of type hints: {', '.join(left_out)}")
     outcome = campaign.run()
     view.end()
+    handed = [] if outcome.interrupted else hand_over_faults(campaign.subject, outcome.faults)
     with open_store(outcome.store, read_only=True) as store:
-        _report(campaign, store, outcome, view)
+        _report(campaign, store, outcome, view, handed)
     return _status(outcome, options)
 
 
@@ -171,7 +172,10 @@ def _view(budget: Budget, options: dict[str, Any]) -> ProgressView:
     )
 
 
-def _report(campaign: Campaign, store: Store, outcome: Outcome, view: ProgressView) -> None:
+def _report(
+    campaign: Campaign, store: Store, outcome: Outcome, view: ProgressView, handed: list[str]
+) -> None:
+    """`handed`: what became of faults that another tool keeps as well."""
     tally = campaign_tally(store, outcome.campaign)
     if isinstance(view, JsonLines):
         faults = [
@@ -186,7 +190,7 @@ def _report(campaign: Campaign, store: Store, outcome: Outcome, view: ProgressVi
                 "progress": vars(outcome.progress),
                 "faults": faults,
                 "unused": outcome.unused,
-                "notes": outcome.notes,
+                "notes": [*outcome.notes, *handed],
                 "coverage": tally.shares(),
                 "coverage_missing": dict(tally.missing),
             },
@@ -199,6 +203,8 @@ def _report(campaign: Campaign, store: Store, outcome: Outcome, view: ProgressVi
     if outcome.faults:
         command = command_text(f"roles {outcome.campaign}", outcome.store)
         click.echo(f"  why, with intervals: {command}")
+    for line in handed:
+        click.echo(f"  {line}")
     if campaign.coverage is not None or tally.catalogue.targets:  # native code needs no option
         command = command_text(f"coverage {outcome.campaign}", outcome.store)
         click.echo("\n" + "\n".join(coverage_lines(tally, command)))
@@ -217,6 +223,11 @@ def _why(store: Store, outcome: Outcome) -> dict[str, list[str]]:
 def _status(outcome: Outcome, options: dict[str, Any]) -> int:
     if outcome.interrupted:
         return 130
+    if outcome.progress.tests and outcome.progress.invalid == outcome.progress.tests:
+        raise UserError(
+            f"none of the {plural(outcome.progress.tests, 'test')} was valid, so nothing was "
+            f"tested: see `{command_text(f'show {outcome.campaign}', outcome.store)}`"
+        )
     every_test_failed = outcome.progress.failed == outcome.progress.tests
     if outcome.unused and not options["allow_unused"] and not every_test_failed:
         name, tests = next(iter(outcome.unused.items()))

@@ -36,7 +36,7 @@ def campaign_tally(
     counts = np.zeros(max(watched, default=0) + 1, np.int64)
     tests: dict[str, Any] = {}
     for trial in store.trials(campaign):
-        if trial.missing:
+        if not trial.hits_are_known:
             tally.missing[trial.missing] += 1
         elif trial.hits:
             ids = np.array(unpack_hits(trial.hits), np.int64)

@@ -33,7 +33,8 @@ def outcome_text(
     rate = progress.tests / progress.wall_seconds if progress.wall_seconds else 0.0
     lines = [
         f"campaign {outcome.campaign}: {outcome.reason}: {progress.tests:,} tests, "
-        f"{progress.steps:,} steps in {progress.wall_seconds:.1f} s ({rate:,.0f} tests/s), "
+        f"{plural(progress.steps, _part(subject))} in {progress.wall_seconds:.1f} s "
+        f"({rate:,.0f} tests/s), "
         f"{plural(len(outcome.faults), 'distinct fault')}"
     ]
     for fault in outcome.faults:
@@ -60,7 +61,7 @@ def fault_lines(
     lines = [
         f"fault {fault.id}  {fault.kind}: {one_line(fault.signature)}",
         f"  shown by {plural(fault.count, 'test')}, first by trial {fault.first_trial}; "
-        f"shortest: {plural(fault.size, 'step')}, trial {fault.trial}",
+        f"shortest: {plural(fault.size, _part(subject))}, trial {fault.trial}",
     ]
     message = _message(fault)
     if message:
@@ -73,6 +74,11 @@ def fault_lines(
         shown = code.rstrip().splitlines()
         lines += ["", *(("    " + line).rstrip() for line in _shortened(shown)), ""]
     return [*lines, f"  replay: {command}"] if command else lines
+
+
+def _part(subject: Any) -> str:
+    """What tests are made of; a subject that cannot be loaded was a machine, most likely."""
+    return subject.part if subject is not None else "step"
 
 
 def _message(fault: FaultRecord) -> str:
@@ -92,6 +98,8 @@ def test_code(test: str | None, subject: Any) -> str:
     if subject is not None:
         code: str = subject.code(data)
         return code
+    if "text" in data:
+        return str(data["text"])
     steps = MachineTest.from_json(data).steps
     return "\n".join(f"{s.action}({', '.join(map(json.dumps, s.arguments))})" for s in steps)
 
@@ -141,11 +149,12 @@ def feature_rows(store: Store, campaign: int) -> list[tuple[str, ...]]:
     count = len(space.features)
     allowed, contained, times = [0] * count, [0] * count, [0] * count
     failed_with, failed = [0] * count, 0
-    tests = 0
+    tests = told = 0
     for trial in store.trials(campaign):
         tests += 1
         bits = Configuration.from_bytes(space, trial.configuration).bits
         used = unpack_counts(trial.used)
+        told += bool(used)
         failed += trial.verdict == 1
         for i in range(count):
             if bits >> i & 1:
@@ -158,8 +167,8 @@ def feature_rows(store: Store, campaign: int) -> list[tuple[str, ...]]:
         (
             name,
             _percent(allowed[i], tests),
-            _percent(contained[i], tests),
-            f"{times[i]:,}",
+            _percent(contained[i], tests) if told else "-",
+            f"{times[i]:,}" if told else "-",
             _percent(failed_with[i], allowed[i]),
             _percent(failed - failed_with[i], tests - allowed[i]),
         )

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from swarmtest.result import Verdict
+
 
 @dataclass(frozen=True, slots=True)
 class CampaignRecord:
@@ -69,7 +71,12 @@ class TrialRecord(NamedTuple):
     cpu_ns: int = 0
     wall_ns: int = 0
     missing: str = ""
-    """Why its coverage is not known; empty when `hits` tell all. Analyses leave such tests out."""
+    """Why its coverage is not known; empty when `hits` tell all. For an invalid test: why it is."""
+
+    @property
+    def hits_are_known(self) -> bool:
+        """Whether `hits` tell all; analyses leave other tests out. An invalid test hits nothing."""
+        return not self.missing or self.verdict == Verdict.INVALID
 
 
 class FaultRecord(NamedTuple):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import sys
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -12,6 +14,7 @@ from swarmtest.loading import load_module, load_object, split_reference
 from swarmtest.space import Constraint
 from swarmtest.subjects.machine import Machine
 from swarmtest.subjects.machine_subject import MachineSubject
+from swarmtest.subjects.subject import Subject
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,8 @@ class SubjectReference:
     """
 
     text: str
-    """``file.py``, ``file.py::Machine``, ``module:Machine`` or, with `api`, ``module:Class``."""
+    """``file.py``, ``file.py::Machine``, ``module:Machine``, ``file.toml`` or, with `api`,
+    ``module:Class``."""
     api: bool = False
     """Derive a machine from the public methods of a class."""
     steps: tuple[int, int] | None = None
@@ -32,33 +36,46 @@ class SubjectReference:
     avoid: tuple[Constraint, ...] = ()
     """What configurations must respect beside the subject's own constraints: known faults."""
 
-    def load(self) -> MachineSubject:
+    def load(self) -> Subject:
         """The subject itself."""
         subject = self._load()
         subject.space = subject.space.constrained(self.avoid)
         return subject
 
-    def _load(self) -> MachineSubject:
+    def _load(self) -> Subject:
         if self.api:
-            from swarmtest.subjects.api import api_machine
-
-            found = load_object(self.text, "class")
-            if not inspect.isclass(found):
-                raise UserError(f"{self.text} is not a class: --api derives a machine from a class")
-            return MachineSubject(
-                api_machine(found, self.raises), self.text, self.steps, harness=False
-            )
+            return self._load_api()
         where, name = split_reference(self.text)
+        if where.endswith(".toml"):
+            return self._load_command(where, name)
         if not name:
-            name = _only_machine(load_module(where), where)
-        found = load_object(f"{where}:{name}", "machine", _is_machine)
-        if not _is_machine(found):
-            raise UserError(
-                f"{where}:{name} is not a Machine: subclass swarmtest.Machine, or use --api to "
-                "derive one from its public methods"
-            )
+            name = _only_subject(load_module(where), where)
+        found = load_object(f"{where}:{name}", "machine", is_testable)
         mark = "::" if where.endswith(".py") else ":"
-        return MachineSubject(found, f"{where}{mark}{name}", self.steps)
+        subject = subject_of(found, f"{where}{mark}{name}", self.steps)
+        if subject is None:
+            raise UserError(
+                f"{where}:{name} is not a Machine, nor anything else that can be tested: subclass "
+                "swarmtest.Machine, or use --api to derive one from its public methods"
+            )
+        return subject
+
+    def _load_api(self) -> Subject:
+        from swarmtest.subjects.api import api_machine
+
+        found = load_object(self.text, "class")
+        if not inspect.isclass(found):
+            raise UserError(f"{self.text} is not a class: --api derives a machine from a class")
+        machine = api_machine(found, self.raises)
+        return MachineSubject(machine, self.text, self.steps, harness=False)
+
+    def _load_command(self, where: str, name: str) -> Subject:
+        from swarmtest.subjects.command import load_command_subject
+
+        if name:
+            raise UserError(f"{self.text}: a TOML file describes one subject: name it as {where}")
+        subject = load_command_subject(where)
+        return resized(subject, self.steps, where)
 
     def to_json(self) -> dict[str, Any]:
         """The reference as plain data."""
@@ -79,17 +96,66 @@ class SubjectReference:
         return cls(data["text"], data.get("api", False), steps, raises, avoid)
 
 
+def is_testable(member: object) -> bool:
+    """Whether something in a module is a subject, or can be made one by `subject_of`.
+
+    >>> is_testable(Machine), is_testable(len)
+    (False, False)
+    """
+    return _is_machine(member) or _is_state_machine(member) or _is_subject(member)
+
+
+def subject_of(found: Any, name: str, steps: tuple[int, int] | None = None) -> Subject | None:
+    """A subject for a machine, a Hypothesis state machine, or itself; None for anything else.
+
+    >>> class Lamp(Machine): pass
+    >>> subject_of(len, "len") is None
+    True
+    """
+    if _is_machine(found):
+        return MachineSubject(found, name, steps)
+    if _is_state_machine(found):
+        from swarmtest.subjects.rule_based import RuleBasedSubject
+
+        return RuleBasedSubject(found, name, steps)
+    if _is_subject(found):
+        subject: Subject = copy.copy(found)
+        subject.name = name
+        return resized(subject, steps, name)
+    return None
+
+
+def resized(subject: Any, steps: tuple[int, int] | None, name: str) -> Subject:
+    """The subject with tests of another size, if it can."""
+    if steps is None:
+        answer: Subject = subject
+        return answer
+    if not hasattr(subject, "resized"):
+        raise UserError(f"{name}: its generator decides how long a test is: leave --steps out")
+    made: Subject = subject.resized(steps)
+    return made
+
+
 def _is_machine(member: object) -> bool:
     return inspect.isclass(member) and issubclass(member, Machine) and member is not Machine
 
 
-def _only_machine(module: ModuleType, where: str) -> str:
-    names = [
-        name
-        for name, member in vars(module).items()
-        if _is_machine(member) and member.__module__ == module.__name__
-    ]
-    if len(names) == 1:
+def _is_state_machine(member: object) -> bool:
+    """Without importing Hypothesis: a state machine's module has done so."""
+    if "hypothesis.stateful" not in sys.modules or not inspect.isclass(member):
+        return False
+    from swarmtest.subjects.rule_based import is_state_machine
+
+    return is_state_machine(member)
+
+
+def _is_subject(member: object) -> bool:
+    return not inspect.isclass(member) and isinstance(member, Subject)
+
+
+def _only_subject(module: ModuleType, where: str) -> str:
+    names = [name for name, member in vars(module).items() if _is_own(member, module)]
+    if names and len({id(_machine_behind(getattr(module, name))) for name in names}) == 1:
         return names[0]
     if not names:
         raise UserError(
@@ -97,3 +163,19 @@ def _only_machine(module: ModuleType, where: str) -> str:
             f"or name a class to derive one from: {where}::CLASS --api"
         )
     raise UserError(f"{where} defines several machines: name one of {', '.join(names)}")
+
+
+def _machine_behind(member: Any) -> Any:
+    """A Hypothesis state machine and its TestCase, which a test module names, are one."""
+    if not _is_state_machine(member):
+        return member
+    from swarmtest.subjects.rule_based import state_machine_of
+
+    return state_machine_of(member)
+
+
+def _is_own(member: Any, module: ModuleType) -> bool:
+    """Whether a module defines something testable, rather than imports it."""
+    if not is_testable(member):
+        return False
+    return not inspect.isclass(member) or member.__module__ == module.__name__

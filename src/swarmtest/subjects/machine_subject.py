@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from swarmtest.errors import UserError
 from swarmtest.faults import fault_of_exception, message_of
+from swarmtest.reduction import minimised
 from swarmtest.result import Fault, Result, Verdict
 from swarmtest.space import Configuration
 from swarmtest.subjects.compiled import Snapshot, compile_machine
@@ -73,8 +74,16 @@ class MachineSubject:
         """Told of every step before it runs, when the test at hand may kill the process."""
         self.keep_tests = False
         """Whether results carry their test also when it passed."""
+        self.part = "step"
+        self.suffix = ".py"
+        self.weighted = True
+        self.seconds: float | None = None
         self.interruptible = True
         """Whether KeyboardInterrupt is the user's Ctrl-C; in a worker it is the program's doing."""
+
+    def check(self, thorough: bool = False) -> list[str]:
+        """Nothing: what is wrong with a machine is said when it is loaded."""
+        return []
 
     def execute(self, configuration: Configuration, seed: int) -> Result:
         """Generate a test and run it, in one go."""
@@ -125,15 +134,15 @@ class MachineSubject:
             return result._replace(covered=machine._covered, missing=machine._missing)
         return result
 
-    def test_of(self, configuration: Configuration, seed: int) -> MachineTest:
-        """The test that a configuration and a seed give, also when it passes."""
+    def test_of(self, configuration: Configuration, seed: int) -> Any:
+        """The test that a configuration and a seed give (JSON data), also when it passes."""
         told: list[Any] = []
         self.journal = told.append
         try:
             self.execute(configuration, seed)
         finally:
             self.journal = None
-        return MachineTest(self.name, journalled(told), configuration.settings)
+        return MachineTest(self.name, journalled(told), configuration.settings).to_json()
 
     def result_of_journal(
         self, told: Sequence[Any], configuration: Configuration, fault: Fault
@@ -148,11 +157,24 @@ class MachineSubject:
         """Run a saved test step by step; steps that cannot run are skipped and counted."""
         return Replay(self, MachineTest.from_json(test)).run()
 
+    def size(self, test: Any) -> int:
+        """How many steps a saved test has."""
+        return len(MachineTest.from_json(test))
+
     def code(self, test: Any) -> str:
         """A saved test as a Python program."""
         from swarmtest.subjects.machine_code import code_of
 
         return code_of(self.machine, MachineTest.from_json(test), self.actions)
+
+    def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
+        """The test without the steps that are not needed."""
+        whole = MachineTest.from_json(test)
+
+        def with_steps(steps: Sequence[Step]) -> Any:
+            return MachineTest(whole.subject, tuple(steps), whole.settings).to_json()
+
+        return with_steps(minimised(whole.steps, lambda steps: interesting(with_steps(steps))))
 
     def _guard_in(self, tb: TracebackType | None) -> str:
         """The action whose guard raised, from the traceback; empty if none did."""

@@ -1,0 +1,96 @@
+"""ANTLR v4 grammars, read by grammarinator."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from swarmtest.errors import UserError
+from swarmtest.subjects.grammar import load_grammar
+
+pytest.importorskip("grammarinator", reason="pip install 'swarmtest[antlr]'")
+
+CALC = r"""
+grammar Calc;
+prog: stat+ EOF;
+stat: expr ';' # printed | ID '=' expr ';' # assigned | 'say' STRING? ';' # said ;
+expr: expr ('*'|'/') expr | expr '+' expr | INT | ID | '(' expr ')' ;
+ID: [a-z_] [a-z_0-9]*;
+INT: DIGIT+;
+fragment DIGIT: '0'..'9';
+STRING: '"' ( ~["\\] | '\\' . )* '"';
+COMMENT: '/*' .*? '*/' -> skip;
+WS: [ \t\r\n]+ -> channel(HIDDEN);
+"""
+
+
+def test_alternatives_labels_and_parts_are_features(tmp_path: Path) -> None:
+    (tmp_path / "Calc.g4").write_text(CALC)
+    generator = load_grammar(tmp_path / "Calc.g4")
+    assert generator.grammar.features == (
+        "Printed",
+        "Assigned",
+        "Said",
+        "Said?STRING",
+        "expr:expr(*|/)expr",
+        "expr:expr+expr",
+        "expr:INT",
+        "expr:ID",
+        "expr:(expr)",
+        "expr:*",
+        "expr:/",
+    )
+
+
+def test_texts_are_made_of_the_grammars_tokens(tmp_path: Path) -> None:
+    (tmp_path / "Calc.g4").write_text(CALC)
+    generator = load_grammar(tmp_path / "Calc.g4")
+    weights = dict.fromkeys(generator.grammar.features, 1.0)
+    token = re.compile(r'\s*(say\b|[a-z_][a-z_0-9]*|[0-9]+|"(?:[^"\\]|\\.)*"|[-+*/()=;])', re.S)
+    for seed in range(50):
+        text = generator.text(generator.generate(weights, seed))
+        place = 0
+        while place < len(text):
+            found = token.match(text, place)
+            assert found, text[place:]
+            place = found.end()
+
+
+def test_a_parser_grammar_finds_its_lexer_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "TLexer.g4").write_text("lexer grammar TLexer;\nA: 'a';\nN: [0-9]+;\n")
+    (tmp_path / "TParser.g4").write_text(
+        "parser grammar TParser;\noptions { tokenVocab=TLexer; }\nlist: A | N list;\n"
+    )
+    generator = load_grammar(tmp_path / "TParser.g4")
+    assert generator.grammar.features == ("list:a", "list:N-list")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("grammar bad;\na: nope ';';\n", r":2: the rule 'nope' is used but not defined"),
+        ("grammar bad;\na: : ;\n", r":2: no viable alternative"),
+        ("grammar bad;\na: 'x' a;\n", r":2: the rule 'a' can never be finished"),
+        ("grammar bad;\na: X | 'y';\nX: 'a' X?;\n", r"the lexer rule X refers to itself"),
+        ("lexer grammar bad;\nX: 'a';\n", r"has no parser rule to start from"),
+        ("grammar bad;\ntokens { T }\na: T;\n", r"the token T has no lexer rule"),
+        ("parser grammar bad;\noptions { tokenVocab=No; }\na: A;\n", r"not beside it: No.g4"),
+    ],
+)
+def test_a_bad_grammar_is_one_line(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "bad.g4"
+    file.write_text(text)
+    with pytest.raises(UserError, match=message) as caught:
+        load_grammar(file)
+    assert "\n" not in str(caught.value)
+
+
+def test_reduction_works_alike(tmp_path: Path) -> None:
+    (tmp_path / "Calc.g4").write_text(CALC)
+    generator = load_grammar(tmp_path / "Calc.g4", length=(60, 90))
+    weights = dict.fromkeys(generator.grammar.features, 1.0)
+    tree = generator.generate(weights, seed=3)
+    reduced = generator.reduced(tree, lambda tree: "+" in generator.text(tree))
+    assert generator.text(reduced) in ("0 + 0;", "a + a;", "0 + a;", "a + 0;")

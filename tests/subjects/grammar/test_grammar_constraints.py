@@ -1,0 +1,92 @@
+"""The constraints that keep configurations to those from which texts can be made."""
+
+from __future__ import annotations
+
+from hypothesis import assume, given, settings
+from random_grammars import finished_rules, lark_texts, possible_features
+
+from swarmtest.seeds import Stream
+from swarmtest.space import Space, rates_for, toss
+from swarmtest.subjects.grammar import load_grammar
+from swarmtest.subjects.grammar.demands import start_constraints
+from swarmtest.subjects.grammar.implications import implications
+
+
+@settings(max_examples=80, deadline=None)
+@given(lark_texts())
+def test_configurations_are_those_in_which_every_feature_can_appear(text: str) -> None:
+    generator = load_grammar(text)
+    names = generator.grammar.features
+    assume(0 < len(names) <= 9)
+    space = Space(generator.features, generator.constraints)
+    for bits in range(1, 1 << len(names)):
+        on = {name for place, name in enumerate(names) if bits >> place & 1}
+        works = 0 in finished_rules(generator.grammar, on)
+        canonical = works and possible_features(generator.grammar, on) == on
+        assert (not space.violated(bits)) == canonical, (on, space.violated(bits))
+
+
+@settings(max_examples=80, deadline=None)
+@given(lark_texts())
+def test_without_effective_only_the_start_has_to_be_finished(text: str) -> None:
+    generator = load_grammar(text, effective=False)
+    names = generator.grammar.features
+    assume(0 < len(names) <= 9)
+    space = Space(generator.features, generator.constraints)
+    assert start_constraints(generator.graph)[1]
+    for bits in range(1, 1 << len(names)):
+        on = {name for place, name in enumerate(names) if bits >> place & 1}
+        works = 0 in finished_rules(generator.grammar, on)
+        assert (not space.violated(bits)) == works, on
+
+
+@settings(max_examples=60, deadline=None)
+@given(lark_texts())
+def test_what_a_feature_needs_is_what_cannot_be_taken_away(text: str) -> None:
+    generator = load_grammar(text)
+    names = set(generator.grammar.features)
+    for found in implications(generator.graph):
+        needed = {
+            other
+            for other in names - {found.feature}
+            if found.feature not in possible_features(generator.grammar, names - {other})
+        }
+        assert needed == {*found.within, *found.brings}
+
+
+def test_a_cut_that_would_need_too_many_sets_says_so() -> None:
+    ways = " | ".join(f"a{i} b{i} c{i}" for i in range(8))
+    rules = [f'{x}{i}: "{x}" | "{x}{x}"' for i in range(8) for x in "abc"]
+    generator = load_grammar("\n".join([f"start: {ways}", *rules]) + "\n", effective=False)
+    constraints, exact = start_constraints(generator.graph)
+    assert not exact
+    assert [len(constraint.on) for constraint in constraints] == [8]
+
+
+def test_drawn_configurations_always_make_texts() -> None:
+    text = """
+    start: (p | q)+
+    p: "a" r | "b" p
+    q: r "c" [q]
+    r: "x" s | "y" q
+    s: "1" | "2" s | "(" r ")"
+    """
+    generator = load_grammar(text)
+    space = Space(generator.features, generator.constraints)
+    for trial in range(300):
+        drawn = toss(space, rates_for(space, 0.3), Stream(1, trial)).configuration
+        tree = generator.grown(drawn.weights, trial)
+        assert set(generator.used(tree)) <= set(drawn.included)
+        assert generator.graph.effective(drawn.bits) == drawn.bits
+
+
+def test_what_a_part_stands_within_and_brings_along_is_told() -> None:
+    generator = load_grammar(
+        'start: "x" | "call" name ["(" arg ")"]\nname: "f"\narg: "1" | start\n'
+    )
+    found = {one.feature: one for one in implications(generator.graph)}
+    part = found["start?(arg)"]
+    assert part.within == ("start:call-name((arg))?",) or len(part.within) == 1
+    assert found["arg:1"].within == (*part.within, "start?(arg)")
+    assert set(found["start?(arg)"].enables) == {"arg:1", "arg:start"}
+    assert found["start:x"].ways == ("start", "arg:start")
