@@ -178,15 +178,23 @@ def show_roles(store: Store, swarm: Side) -> dict[str, dict[str, list[str]]]:
 def show_line_roles(study: Study) -> None:
     """Table 6 for lines: for which share of them each feature is a trigger, or a suppressor."""
     shares = feature_shares(study.table("line"))
-    triggers = sorted(shares, key=lambda share: -share.trigger)[:TOP]
-    suppressors = sorted(shares, key=lambda share: -share.suppressor)[:TOP]
+    columns = [
+        sorted(((getattr(one, kind), one.feature) for one in shares), reverse=True)[:TOP]
+        for kind in KINDS
+    ]
     print("\nshare of tcc's lines that a feature triggers, or suppresses:")
     print_table(
         ("triggers", "share", "suppressors", "share"),
         [
-            (one.feature, f"{one.trigger:.1%}", other.feature, f"{other.suppressor:.1%}")
-            for one, other in zip(triggers, suppressors, strict=True)
-        ],
+            tuple(
+                cell
+                for share, name in pair
+                for cell in ((name, f"{share:.1%}") if share else ("-", ""))
+            )
+            for pair in zip(*columns, strict=True)
+            if any(share for share, _ in pair)
+        ]
+        or [("-", "", "-", "")],
     )
 
 

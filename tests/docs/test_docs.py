@@ -27,7 +27,11 @@ PROGRAMS = {
 }
 """What a user has on the path, from the environment that the tests run in."""
 
-NEEDS_GCC = ("native.md",)
+NEEDS = {
+    "native.md": ("gcc", "addr2line"),
+    "compilers.md": ("gcc", "csmith"),
+}
+"""Debian programs without which a page cannot be tried."""
 
 
 @pytest.fixture
@@ -45,8 +49,9 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_a_page_shows_is_what_happens(page: Path, workplace: Path) -> None:
-    if page.name in NEEDS_GCC and not (shutil.which("gcc") and shutil.which("addr2line")):
-        pytest.skip("needs gcc and addr2line: apt-get install gcc binutils")
+    for program in NEEDS.get(page.name, ()):
+        if shutil.which(program) is None:
+            pytest.skip(f"needs {program}: apt-get install gcc binutils csmith")
     names: dict[str, object] = {"__name__": "__docs__"}
     for language, body in BLOCK.findall(page.read_text()):
         file = FILE.match(body)

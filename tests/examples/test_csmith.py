@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from swarmtest import Budget, Campaign, Stream, Study, load_command_subject, open_store
+from swarmtest import Budget, Campaign, Stream, Study, Verdict, load_command_subject, open_store
 from swarmtest import parse_strategy as strategy_named
 from swarmtest.seeds import seed_of_test, trial_key
 from swarmtest.subjects.command import CommandSubject
@@ -95,6 +95,17 @@ def test_tcc_rejects_the_pragma_and_nothing_is_wrong_without_it(subject: Command
     assert rejected.fault.kind == "message"
     assert accepted.fault is None
     assert accepted.cpu_seconds > 0.05  # five compilations and five programs
+
+
+def test_a_program_that_gcc_rejects_does_not_count(subject: CommandSubject) -> None:
+    test = subject.test_of(subject.space.configuration(["argc"]), 1)
+    broken = test | {"text": test["text"] + "int f(void) { return nowhere; }\n"}
+    assert subject.replay(test).verdict is Verdict.PASSED
+    result = subject.replay(broken)
+    assert result.verdict is Verdict.INVALID
+    assert "gcc -O0" in result.missing
+    pragma = test | {"text": "#pragma pack(push)\n" + test["text"]}
+    assert subject.replay(pragma).verdict is Verdict.FAILED
 
 
 def test_a_campaign_covers_tcc_and_keeps_what_it_found(

@@ -86,7 +86,10 @@ def _message(fault: FaultRecord) -> str:
     lines = fault.details.rstrip().splitlines()
     if fault.kind not in ("exception", "invariant", "memory") or not lines:
         return ""
-    said = lines[-1].strip()
+    # The message begins after the last frame; pytest adds lines of its own to those of asserts.
+    frames = [at for at, line in enumerate(lines) if line.startswith("  ")]
+    first = frames[-1] + 1 if frames else 0
+    said = lines[first if first < len(lines) else -1].strip()
     return "" if said in fault.signature else said[:200]
 
 

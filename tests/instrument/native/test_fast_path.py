@@ -175,7 +175,7 @@ def test_a_sanitizer_can_be_there_as_well(build: Build) -> None:
         run = program.run(b"")
         fault = run.fault()
         assert fault
-        assert fault.signature == "AddressSanitizer: stack-buffer-overflow in main"
+        assert fault.signature == "AddressSanitizer: stack-buffer-overflow [main]"
         assert 2 in lines(run)
 
 

@@ -116,17 +116,17 @@ def test_nothing_is_left_in_the_temporary_directory(
         (
             Run(None, signal=6, stderr=b"prog: a.c:7: f: Assertion `n > 3' failed.\n"),
             "signal",
-            "SIGABRT: Assertion `n > #' failed.",
+            "SIGABRT: Assertion `n > 3' failed in f (a.c)",
         ),
         (
             Run(1, stderr=b"==9==\nSUMMARY: AddressSanitizer: heap-use-after-free /x/a.c:3 in f\n"),
             "exit",
-            "AddressSanitizer: heap-use-after-free in f",
+            "AddressSanitizer: heap-use-after-free [f]",
         ),
         (
             Run(0, stderr=b"a.c:3:9: runtime error: shift exponent 77 is too large\n"),
             "exit",
-            "shift exponent # is too large",
+            "UndefinedBehaviorSanitizer: shift exponent # is too large (a.c)",
         ),
     ],
 )

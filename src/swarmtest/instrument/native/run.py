@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from dataclasses import dataclass
 
-from swarmtest.faults import normalised
+from swarmtest.messages import recognise
 from swarmtest.result import Fault
 from swarmtest.targets import Hits
 
-_TELLING = re.compile(
-    r"SUMMARY: (?P<sanitizer>\w+Sanitizer: [\w-]+).*?(?P<function> in \S+)?$"
-    r"|(?P<assertion>[Aa]ssertion .*failed.*)"
-    r"|runtime error: (?P<undefined>.*)"
-    r"|(?P<terminate>terminate called .*)",
-    re.MULTILINE,
-)
-"""What sanitizers, assertions and the C++ library print before they end a program."""
+_TELLING = ("sanitizers", "assert", "glibc", "c++")
+"""What is looked for in what a program printed."""
 _LONGEST_DETAILS = 20_000
 
 
@@ -52,7 +45,8 @@ class Run:
         An exit status alone is no fault: a compiler that rejects its input exits with 1.
         """
         errors = self.stderr.decode(errors="replace")
-        told = _telling(errors)
+        known = recognise(errors, _TELLING)
+        told = known.signature if known else ""
         if self.timed_out:
             return Fault("timeout", "timeout", errors[-_LONGEST_DETAILS:])
         if self.signal:
@@ -61,15 +55,6 @@ class Run:
         if told:
             return Fault("exit", told, errors[-_LONGEST_DETAILS:])
         return None
-
-
-def _telling(errors: str) -> str:
-    found = _TELLING.search(errors)
-    if found is None:
-        return ""
-    if found["sanitizer"]:
-        return str(found["sanitizer"]) + (found["function"] or "")
-    return normalised(next(filter(None, found.groups())))
 
 
 def _signal_name(number: int) -> str:

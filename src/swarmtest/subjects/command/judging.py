@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from swarmtest.errors import UserError
 from swarmtest.faults import message_of, normalised
 from swarmtest.subjects.command.outcomes import Outcome, last_line, signal_name
-from swarmtest.subjects.command.recognisers import recognise
+from swarmtest.messages import recognise
 from swarmtest.subjects.command.specification import Oracle, Pattern, Specification, Step
 
 Check = Callable[[Mapping[str, Outcome], str], object]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from swarmtest.errors import did_you_mean
-from swarmtest.subjects.command.recognisers import RECOGNISERS
+from swarmtest.messages import RECOGNISERS
 from swarmtest.subjects.command.specification import MEANINGS, Oracle, Pattern
 from swarmtest.subjects.command.toml_section import Section
 

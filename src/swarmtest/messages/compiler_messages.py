@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from swarmtest.faults import normalised
-from swarmtest.subjects.command.stack_frames import plain_name, telling_frames, with_frames
+from swarmtest.messages.stack_frames import plain_name, telling_frames, with_frames
 
 _GCC_PLACE = re.compile(r"internal compiler error: in (?P<function>[^\n]+?), at (?P<file>\S+?):\d+")
 _GCC_PLAIN = re.compile(r"internal compiler error: (?P<what>[^\n]+)")

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from swarmtest.errors import UserError, did_you_mean
-from swarmtest.subjects.command import compiler_messages as compilers
-from swarmtest.subjects.command import runtime_messages as runtimes
+from swarmtest.messages import compiler_messages as compilers
+from swarmtest.messages import runtime_messages as runtimes
 
 
 @dataclass(frozen=True)

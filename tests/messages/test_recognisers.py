@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from swarmtest.errors import UserError
-from swarmtest.subjects.command.recognisers import (
+from swarmtest.messages import (
     RECOGNISERS,
     Recognised,
     recognise,

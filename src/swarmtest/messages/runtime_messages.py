@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 
 from swarmtest.faults import normalised
-from swarmtest.subjects.command.compiler_messages import assertion_text
-from swarmtest.subjects.command.stack_frames import telling_frames, with_frames
+from swarmtest.messages.compiler_messages import assertion_text
+from swarmtest.messages.stack_frames import telling_frames, with_frames
 
 _SANITIZER = re.compile(
     r"(?:ERROR|WARNING): (?P<who>(?:HW)?\w+Sanitizer): "
     r"(?P<what>[^\n]+?)(?= on (?:unknown )?address| on 0x|:? \(pid| \(0x| 0x|$)",
     re.MULTILINE,
 )
+_SUMMARY = re.compile(
+    r"SUMMARY: (?P<who>\w+Sanitizer): (?P<what>[\w-]+)[^\n]*?(?: in (?P<in>[^\s(]+)\S*)?$",
+    re.MULTILINE,
+)
+"""The last line of a report, which is all there is of one that was cut."""
 _SANITIZER_FRAME = re.compile(
     r"^ +#\d+ (?:0x[0-9a-f]+ in )?(?P<name>[A-Za-z_~(<][^\n]*?)"
     r"(?= \(|\s+<null>| [^\s(]*[/.][^\s]*(?::\d+| \()|$)",
@@ -82,6 +87,8 @@ def sanitizers(output: str) -> str | None:
         frames = _stack_after(output[found.end() :], _SANITIZER_FRAME)
         text = f"UndefinedBehaviorSanitizer: {normalised(found['what'])}"
         return with_frames(text, frames) if frames else f"{text} ({_base(found['file'])})"
+    if found := _SUMMARY.search(output):
+        return with_frames(f"{found['who']}: {found['what']}", [found["in"]] if found["in"] else [])
     return None
 
 

@@ -1,0 +1,11 @@
+"""What programs print when they fail: families of messages, and the signature in each."""
+
+from swarmtest.messages.recognisers import (
+    RECOGNISERS,
+    Recognised,
+    Recogniser,
+    recognise,
+    recogniser_named,
+)
+
+__all__ = ["RECOGNISERS", "Recognised", "Recogniser", "recognise", "recogniser_named"]
