@@ -182,7 +182,7 @@ def reached(strategy: str, seconds: float, seed: int) -> tuple[int, int]:
         answer = chooser.ask(subject.space, trial, Stream(seed, trial))
         configuration = getattr(answer, "configuration", answer)
         text = subject.test_of(configuration, seed * 1_000_003 + trial)["text"]
-        database = sqlite3.connect(":memory:", isolation_level=None)
+        database = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
         database.set_progress_handler(lambda: 1, sql.STEPS)
         database.executescript(sql.TABLES)
         found |= instruction_pairs(database, text)

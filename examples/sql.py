@@ -11,7 +11,9 @@ and has a sound database file in the end. Besides, where a program asks ``... WH
   condition comes in (NoREC: the same authors, 2020).
 
 The virtual machine's instructions that a program was compiled to are events, so campaigns can tell
-how much of SQLite it reached.
+how much of SQLite it reached. No prepared statement is used twice for this: these programs showed
+that in SQLite 3.40.1 a prepared ``EXPLAIN INSERT``, stepped again after a VACUUM, reads freed
+memory.
 """
 
 import contextlib
@@ -41,7 +43,7 @@ class Disagreement(AssertionError):
 
 def run(program):
     """Run a program; raise if SQLite is wrong; tell the instructions it was compiled to."""
-    database = sqlite3.connect(":memory:", isolation_level=None)
+    database = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
     database.set_progress_handler(lambda: 1, STEPS)
     database.executescript(TABLES)
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1_000_000)

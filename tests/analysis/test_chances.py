@@ -116,3 +116,27 @@ def test_campaigns_with_other_constraints_are_each_judged_by_their_own():
     told = study.chances.informative[:, 0]
     assert told[400:].all()
     assert not told[:400][study.evidence.enabled[:400, 1]].any()
+
+
+def _above(feature):
+    """A feature and what it requires, in a space where f20 requires f6, which requires f2."""
+    found = {feature}
+    while feature > 5:
+        feature //= 3
+        found.add(feature)
+    return found
+
+
+@pytest.mark.parametrize("strategy", ["coin", "layered", "coin:p=random", "sized"])
+def test_in_a_space_as_large_as_a_grammars_ties_make_no_roles_and_hide_none(strategy):
+    """70 features, more than a fit takes: only near ones are looked at one by one."""
+    space = Space([Feature(f"f{i}", requires=[f"f{i // 3}"] if i > 5 else []) for i in range(70)])
+    causes = [20, 40, 60, 9]
+    truths = [lambda weights, i=i: np.where(weights[:, i] > 0, 0.3, 0.02) for i in causes]
+    study = study_of((strategy,), truths, 3000, 1, space)
+    for number, cause in enumerate(causes):
+        roles = study.roles(study.find(f"event:{number}"))
+        listed = {int(role.feature[1:]): role.role for role in roles if role.is_discovery()}
+        assert listed.pop(cause) == "trigger"
+        # What requires the cause, or is required by it, is seldom free to be without it.
+        assert all(i in _above(cause) or cause in _above(i) for i in listed), listed

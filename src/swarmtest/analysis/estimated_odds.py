@@ -5,6 +5,8 @@ feature would break a constraint it had no choice, and that is read off the cons
 a logistic regression of the feature on all others says how likely it was: that catches
 configurations of varying size (more of the others means more of this one), constraints that reach a
 feature through a third, and a coin whose bias varies (its logged odds are one more predictor).
+In large spaces "all others" are those that share a constraint with the feature, or with one that
+does, nearest first, and the number of the rest: features that nothing ties matter alike.
 Parts of a strategy (a mixture's member, a layer's family) draw in different ways and are fitted
 apart, small ones together.
 """
@@ -22,8 +24,9 @@ from swarmtest.space import Space
 
 _FEWEST = 50
 """Tests of one part of a strategy before anything is estimated from them."""
-_MOST = 20_000
-"""Tests that a fit takes: enough for any number of features that a space has."""
+_MOST_PREDICTORS = 40
+_FEWEST_ROWS, _MOST_ROWS, _ROWS_OF_ALL = 4_000, 20_000, 800_000
+"""Tests that a fit takes, if there are as many: fewer where there are many features to fit."""
 _NUMBER = re.compile(r" \d+$")
 
 
@@ -37,20 +40,60 @@ def estimated_odds(
     enabled = evidence.enabled[rows]
     odds = np.full((len(rows), len(features)), np.nan)
     logged = _logit(evidence.odds[evidence.odds_row[rows]])
-    with_others = enabled.sum(axis=1)[:, None] - enabled > 0
-    for part in _parts(evidence, rows):
-        for column, feature in enumerate(features):
-            free = ~forced(space, enabled, feature) & part
+    sizes = enabled.sum(axis=1)
+    parts = _parts(evidence, rows)
+    neighbours = _neighbours(space)
+    most = min(max(_ROWS_OF_ALL // len(features), _FEWEST_ROWS), _MOST_ROWS) if features else 0
+    for column, feature in enumerate(features):
+        choice = ~forced(space, enabled, feature)
+        predictors = _predictors(enabled, sizes, neighbours, feature, logged[:, feature])
+        for part in parts:
+            free = choice & part
             # A feature alone in its test has no like: without it there is no test at all.
-            known = np.flatnonzero(free & with_others[:, feature])
+            known = np.flatnonzero(free & (sizes > enabled[:, feature]))
             if len(known) < _FEWEST:
                 continue
-            others = np.delete(enabled, feature, axis=1).astype(float)
-            predictors = np.column_stack([np.ones(len(rows)), others, logged[:, feature]])
-            sample = known[:: -(-len(known) // _MOST)]
+            sample = known[:: -(-len(known) // most)]
             fit = _logistic(predictors[sample], enabled[sample, feature].astype(float))
             odds[free, column] = _expit(predictors[free] @ fit)
     return odds
+
+
+def _predictors(
+    enabled: Bools,
+    sizes: npt.NDArray[np.int64],
+    neighbours: list[list[int]],
+    feature: int,
+    logged: Floats,
+) -> Floats:
+    """What a feature's odds depend on, a row for each test."""
+    others = [other for other in range(enabled.shape[1]) if other != feature]
+    columns = [np.ones(len(enabled)), logged]
+    if len(others) > _MOST_PREDICTORS:
+        others = _nearest(neighbours, feature)
+        rest = sizes - enabled[:, [feature, *others]].sum(axis=1)
+        columns.append(rest / enabled.shape[1])
+    return np.column_stack([*columns, enabled[:, others]])
+
+
+def _neighbours(space: Space) -> list[list[int]]:
+    """For each feature, those that share a constraint with it; in short constraints first."""
+    found: list[dict[int, None]] = [{} for _ in space.features]
+    for clause in sorted(space.clauses, key=lambda clause: (clause.on | clause.off).bit_count()):
+        named = [i for i in range(len(found)) if (clause.on | clause.off) >> i & 1]
+        for one in named:
+            found[one].update(dict.fromkeys(other for other in named if other != one))
+    return [list(one) for one in found]
+
+
+def _nearest(neighbours: list[list[int]], feature: int) -> list[int]:
+    """Features by their distance in constraints, as many as a fit takes."""
+    found = dict.fromkeys([feature])
+    for one in found.copy() | dict.fromkeys(neighbours[feature]):
+        for other in neighbours[one]:
+            if len(found) <= _MOST_PREDICTORS:
+                found.setdefault(other)
+    return list(found)[1:]
 
 
 def forced(space: Space, enabled: Bools, feature: int) -> Bools:
@@ -59,14 +102,13 @@ def forced(space: Space, enabled: Bools, feature: int) -> Bools:
     for clause in space.clauses:
         if not (clause.on | clause.off) >> feature & 1:
             continue
-        held = np.zeros(len(enabled), bool)
-        for other in range(enabled.shape[1]):
-            if other != feature and clause.on >> other & 1:
-                held |= enabled[:, other]
-            if other != feature and clause.off >> other & 1:
-                held |= ~enabled[:, other]
-        stuck |= ~held
+        on, off = (_places(mask & ~(1 << feature)) for mask in (clause.on, clause.off))
+        stuck |= ~(enabled[:, on].any(axis=1) | ~enabled[:, off].all(axis=1))
     return stuck
+
+
+def _places(mask: int) -> list[int]:
+    return [place for place in range(mask.bit_length()) if mask >> place & 1]
 
 
 def part_of(origin: str) -> str:
@@ -98,7 +140,7 @@ def _logistic(predictors: Floats, outcome: Floats) -> Floats:
         slope = predictors.T @ (outcome - mean) - fit
         step = np.linalg.solve((predictors * weight[:, None]).T @ predictors + pull, slope)
         fit = fit + step
-        if np.abs(step).max() < 1e-6:
+        if np.abs(step).max() < 1e-5:
             break
     return fit
 

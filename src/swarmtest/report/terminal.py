@@ -18,6 +18,8 @@ from swarmtest.subjects.machine_test import MachineTest
 _LINES = 40
 """A test longer than this is cut in the report; `swarmtest replay` prints it whole."""
 
+_NAMES = 30
+"""Features whose names are told in a line."""
 _NARROWEST = 12
 """Columns that the last one of a table has on the narrowest screen."""
 
@@ -116,11 +118,30 @@ def fault_configurations(
         return {}  # coverage that another tool measured has no space at all
     space = Space.from_json(store.campaign(campaign).space)
     return {
-        fault.id: str(
+        fault.id: configuration_text(
             Configuration.from_bytes(space, store.trial(campaign, fault.trial).configuration)
         )
         for fault in faults
     }
+
+
+def configuration_text(configuration: Configuration) -> str:
+    """A configuration as a line; of one with many features only what it leaves out.
+
+    >>> configuration_text(Space([f"f{i}" for i in range(50)]).configuration(["f3"]))
+    '1 of 50 features: f3'
+    """
+    names = configuration.space.feature_names
+    if len(names) <= _NAMES:
+        return str(configuration)
+    off = [name for i, name in enumerate(names) if not configuration.bits >> i & 1]
+    on = [name for i, name in enumerate(names) if configuration.bits >> i & 1]
+    count = f"{len(on)} of {len(names)} features"
+    if not off:
+        return f"all {len(names)} features"
+    told, word = (on, ":") if len(on) < len(off) else (off, ", not")
+    more = f" and {len(told) - _NAMES} more" if len(told) > _NAMES else ""
+    return f"{count}{word} {' '.join(told[:_NAMES])}{more}"
 
 
 def campaign_rows(store: Store) -> list[tuple[str, ...]]:
