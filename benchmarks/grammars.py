@@ -127,7 +127,7 @@ def hypotheses(name: str) -> Callable[[int], list[str]]:
 
 def speeds(quick: bool) -> dict[str, dict[str, float]]:
     """Tokens per CPU second of each generator on each grammar."""
-    rounds, counts = (3, (400, 200, 60)) if quick else (7, (2000, 1000, 200))
+    rounds, counts = (3, (400, 200, 12)) if quick else (7, (2000, 1000, 200))
     found: dict[str, dict[str, float]] = {}
     rows = []
     with tempfile.TemporaryDirectory() as place:
@@ -194,7 +194,7 @@ def reached(strategy: str, seconds: float, seed: int) -> tuple[int, int]:
 def swarms(quick: bool) -> dict[str, float]:
     """Median pairs of instructions of each strategy."""
     sys.path.insert(0, str(EXAMPLES))
-    seconds, seeds = (2.0, 3) if quick else (8.0, 5)
+    seconds, seeds = (0.7, 2) if quick else (8.0, 5)
     found: dict[str, list[tuple[int, int]]] = {"default": [], "coin": [], "layered": []}
     for seed in range(seeds):
         for strategy, results in found.items():
@@ -221,13 +221,13 @@ def without_effect(quick: bool) -> dict[str, float]:
     for p in (0.5, 0.2):
         for name, space in (("free", free), ("constrained", tied)):
             on = lost = 0
-            for trial in range(100 if quick else 1000):
+            for trial in range(50 if quick else 1000):
                 bits = toss(space, rates_for(space, p), Stream(1, trial)).configuration.bits
                 on += bits.bit_count()
                 lost += (bits & ~generator.graph.effective(bits)).bit_count()
             shares[f"{name}_{p}"] = lost / on
             rows.append((f"coin:p={p}, {name}", f"{lost / on:.1%}"))
-    print_table(("SQL, 100 configurations" if quick else "SQL, 1000", "on without effect"), rows)
+    print_table(("SQL, 50 configurations" if quick else "SQL, 1000", "on without effect"), rows)
     return shares
 
 

@@ -104,3 +104,26 @@ def test_compilers_are_compared_at_equal_cpu_time() -> None:
     # tcc goes through some 2,900 of its lines for csmith.h alone.
     assert min(figures["lines_swarm"], figures["lines_default"]) > 2_500
     assert 0 <= figures["masked_swarm"] <= 1
+
+
+def test_a_campaign_over_commands_costs_little_more_than_calling_them() -> None:
+    figures = figures_of("commands.py")
+    assert figures["vs_bare_cpu"] > 0.5
+
+
+def test_grammars_are_grown_faster_than_by_their_peers() -> None:
+    figures = figures_of("grammars.py")
+    assert figures["vs_grammarinator"] > 1
+    assert figures["vs_hypothesis"] > 10
+    # What is on can appear: of some 4,000 features that are on, none is without effect.
+    assert figures["without_effect"]["constrained_0.5"] < 0.01
+    assert figures["without_effect"]["free_0.5"] > 0.3
+
+
+def test_state_machines_of_hypothesis_run_faster_and_need_fewer_tests() -> None:
+    figures = figures_of("hypothesis_swarm.py")
+    assert figures["vs_hypothesis_cpu"] > 2
+    assert figures["vs_hypothesis_steps_per_second"] > 2
+    medians = figures["medians"]
+    assert medians["32 files open at once"]["default"] is None
+    assert medians["32 files open at once"]["layered"] < 50

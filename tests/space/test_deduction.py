@@ -37,6 +37,7 @@ def test_a_decision_is_possible_exactly_if_some_configuration_agrees_with_all(pa
         for on in (False, True):
             agreeing = [bits for bits in possible if bool(bits >> i & 1) == on]
             assert (deduction.decided(known, 1 << i, on) is not None) == bool(agreeing)
+            assert deduction.possible(known, 1 << i, on) == bool(agreeing)
         on = wish if any(bool(bits >> i & 1) == wish for bits in possible) else not wish
         known = deduction.decided(known, 1 << i, on)
         possible = [bits for bits in possible if bool(bits >> i & 1) == on]

@@ -246,7 +246,8 @@ def _toss_in_turn(
     space: Space, order: Sequence[int], draws: Sequence[float], rates: Sequence[float]
 ) -> tuple[int, tuple[float, ...]]:
     """Toss the features one by one, and set what then follows."""
-    decided, known = _deduction(space).decided, _deduction(space).start
+    deduction = _deduction(space)
+    decided, possible, known = deduction.decided, deduction.possible, deduction.start
     chances = list(rates)
     for i in order:
         bit = 1 << i
@@ -256,7 +257,7 @@ def _toss_in_turn(
         on = draws[i] < rates[i]
         taken = decided(known, bit, on)
         # Where the odds are 0 or 1 anyway, it does not matter whether there was a choice.
-        forced = taken is None or (0.0 < rates[i] < 1.0 and decided(known, bit, not on) is None)
+        forced = taken is None or (0.0 < rates[i] < 1.0 and not possible(known, bit, not on))
         if taken is None:
             on = not on
             taken = decided(known, bit, on)
