@@ -198,6 +198,31 @@ def test_configurations_are_recorded_as_often_as_they_are_drawn(store: Store) ->
     assert all(abs(count - tests / 3) < margin for count in included.values())
 
 
+def test_each_test_has_a_campaign_of_its_own(store: Store) -> None:
+    """Also tests that share a strategy, and a test that makes one whenever it runs."""
+    shared = features("a", "b", record=store)
+
+    @settings(QUIET, max_examples=20)
+    @given(swarm=shared)
+    def test_one(swarm: DrawnFeatures) -> None: ...
+
+    class TestOthers:
+        @settings(QUIET, max_examples=20)
+        @given(data=st.data())
+        def test_two(self, data: Any) -> None:
+            data.draw(shared)
+            data.draw(features("a", "b", record=store))
+
+    test_one()
+    TestOthers().test_two()
+    shared.close()  # type: ignore[attr-defined]
+    assert [campaign.subject for campaign in store.campaigns()] == [
+        "test_given_features:test_one",
+        "test_given_features:TestOthers.test_two",
+        "test_given_features:TestOthers.test_two (2)",
+    ]
+
+
 def test_what_hypothesis_tries_while_it_shrinks_does_not_count(store: Store) -> None:
     strategy = features(*NAMES, record=store)
     ran = 0

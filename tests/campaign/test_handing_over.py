@@ -51,6 +51,16 @@ def test_a_plain_pytest_run_replays_what_a_campaign_found(
     assert os.path.isdir(tmp_path / ".hypothesis" / "examples")
 
 
+def test_the_file_is_named_that_pytest_is_to_run(
+    tmp_path: Path, swarmtest: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "stack_machine.py").write_text(SOURCE)
+    (tmp_path / "tests" / "test_it.py").write_text("from stack_machine import StackTest\n")
+    ran = swarmtest("run", "tests/test_it.py::StackTest", "--tests", "300", cwd=tmp_path)
+    assert "is in Hypothesis's example database: pytest tests/test_it.py" in ran.stdout
+
+
 def test_other_subjects_hand_nothing_over() -> None:
     class Lamp(Machine):
         @action

@@ -70,6 +70,9 @@ def test_pytest_does_not_mind_a_machine_that_is_named_like_its_own_classes(pytes
     write(test_it="from machines import TestLamp\ndef test_it(): pass\n")
     result = pytester.runpytest("-q", "-W", "error")
     result.assert_outcomes(passed=1)
+    write(test_it=FINE.replace("Lamp", "TestLamp") + "\n    def test_it(): pass\n")
+    result = pytester.runpytest("-q", "-W", "error", "--swarm-tests", "0")
+    result.assert_outcomes(passed=1)
 
 
 SUBJECT = """

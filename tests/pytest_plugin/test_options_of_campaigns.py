@@ -88,7 +88,10 @@ def test_the_line_to_rerun_finds_the_same(pytester, write, store):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--swarm-time", "soon"), "'soon' is not a duration: write 30s, 5m, 2h or 1m30s"),
+        (
+            ("--swarm-time", "soon"),
+            "swarm_time: 'soon' is not a duration: write 30s, 5m, 2h or 1m30s",
+        ),
         (("--swarm-tests", "many"), "swarm_tests is a whole number, not 'many'"),
         (("--swarm-tests", "-3"), "swarm_tests is at least 0, not -3"),
         (("--swarm-seed", "x"), "--swarm-seed is a whole number or `random`, not 'x'"),

@@ -87,6 +87,13 @@ def test_from_another_directory_the_lines_to_type_work_too(pytester, write, monk
     )
 
 
+def test_the_line_to_replay_has_the_path_that_only_pytest_knows(pytester, write):
+    pytester.makeini("[pytest]\npythonpath = src lib\n")
+    write(test_it=FAULTY)
+    result = pytester.runpytest("--swarm-tests", "100")
+    result.stdout.fnmatch_lines(["  replay: PYTHONPATH=src:lib swarmtest replay 1#*"])
+
+
 def test_what_the_program_prints_is_not_shown(pytester, write):
     loud = FAULTY.replace(
         "self.stack = Stack()",

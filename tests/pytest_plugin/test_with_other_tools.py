@@ -105,6 +105,15 @@ def test_a_debugger_stops_in_the_program_at_the_end_of_the_small_test(pytester, 
     result.stdout.fnmatch_lines(["1 fault in 200 tests: *", "*STOPPED IN Stack.push"])
 
 
+def test_a_debugger_does_not_run_what_would_end_it(in_a_process, write):
+    write(
+        test_it=FAULTY.replace('raise OverflowError("stack is full")', "__import__('os').abort()")
+    )
+    done = in_a_process("--pdb", "--swarm-tests", "40")
+    assert "signal: SIGABRT" in done.stdout
+    assert "1 failed" in done.stdout
+
+
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["", "xdist"])
 def test_coverage_that_nobody_saw_is_not_told_as_nothing(in_a_process, pytester, write, workers):
     write(program="def on():\n    return 1\n", test_other="def test_it(): import program\n")

@@ -1,18 +1,21 @@
 """The Hypothesis strategy behind `features()`, and the campaign that it records.
 
 What came of a test is known when its `BuildContext` ends: the exception on its way then is the
-verdict. In which phase Hypothesis's engine is, the engine knows; it is found among the callers.
+verdict. Which test it is and in which phase, objects of Hypothesis know, found among the callers.
 """
 
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import sys
 import time
-from typing import Any
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
-from hypothesis.control import cleanup, current_build_context
+from hypothesis.control import cleanup
+from hypothesis.core import StateForActualGivenExecution
 from hypothesis.errors import StopTest, UnsatisfiedAssumption
 from hypothesis.internal.conjecture.engine import ConjectureRunner
 from hypothesis.strategies import SearchStrategy
@@ -34,6 +37,13 @@ _FOLLOW = 2**-40
 _BYTES = 6
 
 
+_Key: TypeAlias = tuple[str, bool | str | Store, str, str]
+_CAMPAIGNS: dict[_Key, GivenCampaign] = {}
+"""What this process records: by test, store, space and strategy."""
+_DRAWN: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+"""How many configurations a test drew so far."""
+
+
 class _NoSubject:
     """What stands where a `@given` test has no subject object."""
 
@@ -48,11 +58,11 @@ class FeaturesStrategy(SearchStrategy[DrawnFeatures]):
         super().__init__()
         self._space = space
         self._record = record
-        self._campaign: GivenCampaign | None = None
-        self._seen: set[int] = set()
+        self._opened: set[_Key] = set()
         if hasattr(strategy, "prepare"):
             strategy.prepare(space)
         subject: Any = _NoSubject(space)
+        self._kind = (json.dumps(space.to_json(), sort_keys=True), strategy_text(strategy))
         self._worker = Worker(Job(subject, strategy, seed=0))
 
     def __repr__(self) -> str:
@@ -60,29 +70,36 @@ class FeaturesStrategy(SearchStrategy[DrawnFeatures]):
 
     def close(self) -> None:
         """Write what was recorded so far; the end of the process does that, too."""
-        if self._campaign is not None:
-            self._campaign.close()
-            self._campaign = None
+        for key in self._opened & _CAMPAIGNS.keys():
+            _CAMPAIGNS.pop(key).close()
 
     def do_draw(self, data: Any) -> DrawnFeatures:
         number = int.from_bytes(data.draw_bytes(_BYTES, _BYTES), "big")
         proposal = self._worker.propose(number)
         features = DrawnFeatures(self._drawn(data, proposal.configuration))
         where = os.environ.get("SWARMTEST_RECORD") if self._record is None else self._record
-        if where and features.configuration is proposal.configuration and self._is_fresh(number):
-            self._watch(features, proposal, where)
+        if where:
+            _DRAWN[data] = _DRAWN.get(data, 0) + 1
+            asked = features.configuration is proposal.configuration
+            campaign = self._campaign_of(data, where) if asked and _phase() == "generate" else None
+            if campaign is not None and campaign.is_new(number):
+                cpu, wall = time.process_time_ns(), time.monotonic_ns()
+                cleanup(lambda: campaign.note(features, proposal, sys.exc_info()[1], cpu, wall))
         return features
 
-    def _is_fresh(self, number: int) -> bool:
-        """Whether the strategy's odds hold for this test.
+    def _campaign_of(self, data: Any, where: bool | str | Store) -> GivenCampaign:
+        """The campaign of the test that draws now.
 
-        Not so if Hypothesis replays, shrinks or mutates an earlier one: mutations prefer tests with
-        many choices, and so those with many features.
+        One strategy may serve several tests, and a test may make a new one each time it runs.
         """
-        if number in self._seen or _phase() != "generate":
-            return False
-        self._seen.add(number)
-        return True
+        name = _name_of_test()
+        if _DRAWN[data] > 1:
+            name = f"{name} ({_DRAWN[data]})"
+        key = (name, where, *self._kind)
+        if key not in _CAMPAIGNS:
+            _CAMPAIGNS[key] = GivenCampaign(self._worker, name, where)
+        self._opened.add(key)
+        return _CAMPAIGNS[key]
 
     def _drawn(self, data: Any, wanted: Configuration) -> Configuration:
         """The configuration that was asked for, unless Hypothesis is shrinking or mutating it."""
@@ -98,17 +115,6 @@ class FeaturesStrategy(SearchStrategy[DrawnFeatures]):
             data.mark_invalid(broken[0])
         return changed
 
-    def _watch(
-        self, features: DrawnFeatures, proposal: Proposal, where: bool | str | Store
-    ) -> None:
-        if self._campaign is None:
-            test = current_build_context().wrapped_test
-            name = f"{test.__module__}:{test.__name__}"
-            self._campaign = GivenCampaign(self._worker, name, where)
-        campaign = self._campaign
-        cpu, wall = time.process_time_ns(), time.monotonic_ns()
-        cleanup(lambda: campaign.note(features, proposal, sys.exc_info()[1], cpu, wall))
-
 
 class GivenCampaign:
     """The tests of one `@given` test, kept in a store."""
@@ -116,6 +122,7 @@ class GivenCampaign:
     def __init__(self, worker: Worker, name: str, where: bool | str | Store) -> None:
         self._worker = worker
         self._tests = 0
+        self._seen: set[int] = set()
         self._own = isinstance(where, bool | str)
         if isinstance(where, bool | str):
             self._store = open_store(None if isinstance(where, bool) else where)
@@ -135,6 +142,16 @@ class GivenCampaign:
         self._recorder = Recorder(self._store, self._number, space)
         self._begun = time.monotonic()
         atexit.register(self.close)
+
+    def is_new(self, number: int) -> bool:
+        """Whether the strategy's odds hold for a test that drew this number.
+
+        Not so if Hypothesis repeats or mutates an earlier one: mutations prefer tests with many
+        choices, and so those with many features.
+        """
+        before = len(self._seen)
+        self._seen.add(number)
+        return len(self._seen) > before
 
     def note(
         self,
@@ -176,12 +193,23 @@ class GivenCampaign:
             self._store.close()
 
 
+def _name_of_test() -> str:
+    test = _among_callers(StateForActualGivenExecution).wrapped_test
+    inner = test.hypothesis.inner_test
+    return f"{test.__module__}:{inner.__qualname__.rpartition('<locals>.')[2]}"
+
+
 def _phase() -> str:
     """What Hypothesis's engine is doing: reuse, generate, shrink."""
+    return str(getattr(_among_callers(ConjectureRunner), "_current_phase", ""))
+
+
+def _among_callers(kind: type) -> Any:
+    """The nearest caller's object of a class; None if there is none."""
     frame: Any = sys._getframe(1)
     while frame is not None:
-        runner = frame.f_locals.get("self") if "self" in frame.f_code.co_varnames else None
-        if isinstance(runner, ConjectureRunner):
-            return str(getattr(runner, "_current_phase", ""))
+        found = frame.f_locals.get("self") if "self" in frame.f_code.co_varnames else None
+        if isinstance(found, kind):
+            return found
         frame = frame.f_back
-    return ""
+    return None

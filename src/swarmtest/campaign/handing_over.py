@@ -7,8 +7,9 @@ swarmtest found belongs there.
 from __future__ import annotations
 
 import json
+import os
+import shlex
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from swarmtest.campaign.reducing import reduce_test
@@ -39,6 +40,12 @@ def _line(subject: Any, record: FaultRecord) -> str:
         else:
             handed = subject.hand_over(reduced.test, fault)
     if handed.saved:
-        file = Path(subject.harness).name
+        file = shlex.quote(_test_file(subject))
         return f"fault {fault.id} is in Hypothesis's example database: pytest {file} replays it"
     return f"fault {fault.id} is not in Hypothesis's example database: {handed.why}"
+
+
+def _test_file(subject: Any) -> str:
+    """Where pytest finds the test: not where the class is defined, if that is another file."""
+    named = str(subject.name).partition("::")[0]
+    return os.path.relpath(named if os.path.isfile(named) else subject.harness)

@@ -54,9 +54,7 @@ def pytest_pycollect_makeitem(
     collector: pytest.Module | pytest.Class, name: str, obj: object
 ) -> pytest.Item | list[pytest.Item] | None:
     """A machine, or another subject, that a test module defines."""
-    if isinstance(collector, pytest.Module) and settings_of(collector.config).collects:
-        return item_of(collector, name, obj)
-    return None
+    return item_of(collector, name, obj) if isinstance(collector, pytest.Module) else None
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

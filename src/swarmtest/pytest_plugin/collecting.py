@@ -27,11 +27,15 @@ def item_of(
     collector: pytest.Module, name: str, found: object
 ) -> pytest.Item | list[pytest.Item] | None:
     """The test that an object of a module is; an empty list: none, and pytest's own neither."""
+    settings = settings_of(collector.config)
+    if isinstance(found, type) and _is_machine(found):
+        here = found.__module__ == collector.obj.__name__
+        wanted = settings.collects and here and _is_runnable(found)
+        return SwarmItem.of_object(collector, name, found) if wanted else []
+    if not settings.collects:
+        return None
     if isinstance(found, type):
-        if _is_machine(found):
-            wanted = _is_runnable(found) and found.__module__ == collector.obj.__name__
-            return SwarmItem.of_object(collector, name, found) if wanted else []
-        if settings_of(collector.config).hypothesis and _is_hypothesis_test(found):
+        if settings.hypothesis and _is_hypothesis_test(found):
             return SwarmItem.of_object(collector, name, found)
     elif _is_subject(found) and name not in _imported_names(collector.obj):
         return SwarmItem.of_object(collector, name, found)

@@ -31,6 +31,8 @@ _REDUCING = 10.0
 """Seconds for making one test small."""
 _HANGING = 2.0
 """Seconds after which a test that takes ten times as long as others is worth a word."""
+_EXCEPTIONS = ("exception", "invariant")
+"""Faults that leave their process alive."""
 _LINES = 24
 """Lines of a traceback that are shown."""
 _OWN = tuple(f'  File "{place}' for place in (Path(swarmtest.__file__).parent, "<swarmtest"))
@@ -50,8 +52,8 @@ class Failure:
         self.text = ""
         self.notes: list[str] = []
         """What a user should know also when nothing failed."""
-        self.small_tests: list[Any] = []
-        """The tests that `text` shows, as JSON data."""
+        self.raising: list[Any] = []
+        """The tests that `text` shows and that end in an exception, as JSON data."""
 
     def tell(self, store: Store) -> None:
         """Find the words."""
@@ -124,7 +126,8 @@ class Failure:
             else:
                 how = [self._how(reduced, fault)]
                 fault = fault._replace(test=json.dumps(reduced.test))
-                self.small_tests.append(reduced.test)
+                if fault.kind in _EXCEPTIONS:
+                    self.raising.append(reduced.test)
                 details = reduced.fault.details
                 how += self._handed_over(reduced.test, reduced.fault)
         shown = fault._replace(details="")  # its last line would be shown twice
@@ -164,7 +167,14 @@ class Failure:
         inside = os.path.relpath(store.url, root)
         place = store.url if inside.startswith(os.pardir) else inside
         command = command_text(f"replay {self._outcome.campaign}#{fault.trial}", place)
+        command = f"{self._python_path()}{command}"
         return command if here == root else f"cd {shlex.quote(_from(root, here))} && {command}"
+
+    def _python_path(self) -> str:
+        """What only pytest's ini file makes importable, for a shell."""
+        root = self._config.rootpath
+        paths = [_from(root / path, root) for path in self._config.getini("pythonpath")]
+        return f"PYTHONPATH={shlex.quote(os.pathsep.join(paths))} " if paths else ""
 
     def _rerun(self) -> str:
         """What to type for the same tests of this machine, and no other."""

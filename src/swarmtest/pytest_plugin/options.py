@@ -184,15 +184,24 @@ def _first_with_limits(*told: dict[str, Any]) -> dict[str, Any]:
 
 
 def _budget(told: dict[str, Any]) -> Budget:
-    from swarmtest.campaign.budget import Budget, parse_seconds
+    from swarmtest.campaign.budget import Budget
 
     tests, time = told.get("tests"), told.get("time")
     if tests is None and time is None:
         tests, time = _TESTS, _TIME
     return Budget(
         tests=None if tests is None else _number("swarm_tests", tests),
-        wall_seconds=None if time is None else parse_seconds(str(time)),
+        wall_seconds=None if time is None else _seconds(time),
     )
+
+
+def _seconds(time: Any) -> float:
+    from swarmtest.campaign.budget import parse_seconds
+
+    try:
+        return parse_seconds(str(time))
+    except UserError as error:
+        raise UserError(f"swarm_time: {error}") from None
 
 
 def _number(name: str, value: Any, least: int | None = 0, also: str = "") -> int:

@@ -78,8 +78,11 @@ class Run:
                     store.delete_campaign(record.id)
 
     def raise_fault(self) -> None:
-        """Run the first small test as code in this process, for a debugger to stop in it."""
-        for test in self.failure.small_tests:
+        """Run the first small test as code in this process, for a debugger to stop in it.
+
+        Not one that would end the process, and the debugger with it.
+        """
+        for test in self.failure.raising:
             if self._subject.suffix == ".py":
                 code = self._subject.code(test)
                 linecache.cache["<test>"] = (len(code), None, code.splitlines(True), "<test>")

@@ -107,6 +107,25 @@ class Files(RuleBasedStateMachine):
         self.torn_down = True
 
 
+class Single(RuleBasedStateMachine):
+    """Has one rule, which Hypothesis need not choose."""
+
+    total = 0
+
+    @rule(values=st.lists(st.integers(0, 9), min_size=2, max_size=4), by=st.integers(0, 9))
+    def add(self, values: list[int], by: int) -> None:
+        print("adding")
+        self.total += sum(values) * by
+        assert self.total % 7 != 5
+
+
+class Forcing(Single):
+    """Draws collections of a least size: Hypothesis forces their first elements."""
+
+    @rule()
+    def rest(self) -> None: ...
+
+
 class Careful(RuleBasedStateMachine):
     """One rule gives up in its body, one never gets arguments."""
 

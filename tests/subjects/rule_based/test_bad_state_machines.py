@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, rule
 
 from swarmtest import UserError
 from swarmtest.loading import load_object
@@ -70,6 +71,23 @@ def test_steps_that_are_no_number_are_refused() -> None:
 
     with pytest.raises(UserError, match="steps is a number above 0 or a range, not 0"):
         RuleBasedSubject(Stack, steps=0)
+
+
+def test_a_rule_that_can_never_run_is_told_when_one_asks() -> None:
+    class Idle(RuleBasedStateMachine):
+        files: Bundle[str] = Bundle("files")
+
+        @rule(file=files)
+        def close(self, file: str) -> None: ...
+
+    class Busy(Idle):
+        @rule()
+        def rest(self) -> None: ...
+
+    words = "can never run: no rule fills bundle 'files'"
+    assert RuleBasedSubject(Idle).check() == [f"rule Idle.close {words}"]
+    assert RuleBasedSubject(Busy).check() == []  # as in Hypothesis
+    assert RuleBasedSubject(Busy).check(thorough=True) == [f"rule Busy.close {words}"]
 
 
 def test_something_else_is_no_state_machine() -> None:

@@ -90,6 +90,23 @@ def test_every_failing_test_of_a_rich_machine_can_be_handed_over(project: Path) 
         assert subject.hand_over(result.test, result.fault).why == ""
 
 
+@pytest.mark.parametrize("name", ["Forcing", "Single"])
+def test_what_hypothesis_does_not_ask_does_not_shift_the_answers(project: Path, name: str) -> None:
+    subject = subject_for(project, name)
+    for result in failing(subject, 8):
+        assert subject.hand_over(result.test, result.fault).why == ""
+
+
+def test_what_the_program_prints_meanwhile_is_not_shown(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    subject = subject_for(project, "Forcing")
+    (result,) = failing(subject)
+    assert "adding" in capfd.readouterr().out
+    assert subject.hand_over(result.test, result.fault).saved
+    assert capfd.readouterr().out == ""
+
+
 def test_hypothesis_shrinks_it_at_once_when_asked(project: Path) -> None:
     subject = subject_for(project, "Stack")
     (result,) = failing(subject)

@@ -15,6 +15,7 @@ from state_machines import Deadly, Files, Stack
 
 from swarmtest import Budget, Campaign, UserError, Verdict
 from swarmtest.result import Fault
+from swarmtest.subjects.rule_based.reducing import smaller_choices
 from swarmtest.subjects.rule_based.rule_test import RuleStep, RuleTest
 from swarmtest.subjects.rule_based.subject import RuleBasedSubject
 
@@ -126,6 +127,26 @@ def test_the_code_of_a_test_that_passes_runs_to_its_end(tmp_path: Path) -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
+def test_the_code_of_a_test_imports_what_python_prints_values_with(tmp_path: Path) -> None:
+    subject = RuleBasedSubject(Stack)
+    texts = {
+        "a": "[Decimal('1.5'), Fraction(1, 3), UUID(int=7), deque([Counter()]), -inf]",
+        "b": "datetime.timedelta(days=datetime.date(2000, 1, 1).day)",
+    }
+    code = subject.code(RuleTest("x", (RuleStep("push", 1, texts=texts),)).to_json())
+    ran = run(code.replace("state.push", "print"), tmp_path)
+    assert "NameError" not in ran.stderr
+    assert "'a' is an invalid keyword" in ran.stderr  # print was called, with all arguments
+
+
+def test_code_that_cannot_run_says_so() -> None:
+    subject = RuleBasedSubject(Stack)
+    steps = (RuleStep("push", 1, texts={"value": "<Thing object>"}),)
+    assert subject.code(RuleTest("x", steps).to_json()).startswith(
+        "# This shows the test, but does not run: <Thing object> is not code.\n"
+    )
+
+
 def test_the_code_of_a_small_test_reads_well() -> None:
     subject = RuleBasedSubject(Files)
     names = ("v1_2",)
@@ -170,6 +191,39 @@ def test_a_reduced_test_has_the_steps_and_values_it_needs() -> None:
     assert [step.texts for step in steps if step.rule == "name_some"] == [{"count": "1"}]
 
 
+def test_a_step_that_only_a_complicated_argument_needed_goes_too() -> None:
+    class Pairs(RuleBasedStateMachine):
+        values: Bundle[int] = Bundle("values")
+
+        @rule(target=values, value=st.integers(0, 99))
+        def make(self, value: int) -> int:
+            return value
+
+        @rule(value=values)
+        def use(self, value: int) -> None:
+            raise ValueError("used")
+
+        @rule(first=st.integers(0, 99), second=st.integers(0, 99))
+        def compare(self, first: int, second: int) -> None:
+            assert first <= second
+
+    subject = RuleBasedSubject(Pairs)
+
+    def reduced(*steps: RuleStep) -> tuple[RuleStep, ...]:
+        test = RuleTest("x", steps).to_json()
+        fault = subject.replay(test).fault
+        assert fault is not None
+        small = subject.reduced(test, lambda test: subject.replay(test).fault == fault)
+        return RuleTest.from_json(small).steps
+
+    # Without its own value, `use` takes the last one; then the first is not needed.
+    made = RuleStep("make", 1, (7,)), RuleStep("make", 2, (8,)), RuleStep("use", 3, names=("v1",))
+    assert [step.rule for step in reduced(*made)] == ["make", "use"]
+    # The first number can be small when the second is.
+    (step,) = reduced(RuleStep("compare", 1, (77, 50)))
+    assert step.choices == (1, 0)
+
+
 def test_reduction_makes_values_small() -> None:
     class Sum(RuleBasedStateMachine):
         @rule(values=st.lists(st.integers(-1000, 1000)), word=st.text())
@@ -186,6 +240,15 @@ def test_reduction_makes_values_small() -> None:
     small = subject.reduced(test, lambda test: subject.replay(test).fault is not None)
     (step,) = RuleTest.from_json(small).steps
     assert step.texts == {"values": "[78]", "word": "'x'"}
+
+
+def test_letters_and_bytes_that_do_not_matter_become_simple() -> None:
+    assert smaller_choices(["axb"], lambda c: len(c) == 1 and "x" in c[0][1:]) == ("0x",)
+    assert smaller_choices([b"\x07\x09"], lambda c: len(c) == 1 and len(c[0]) == 2) == (b"\0\0",)
+
+
+def test_a_simple_float_stays_as_it_is() -> None:
+    assert smaller_choices([0.0, 1.0, 3.5], lambda choices: len(choices) == 3) == (0.0, 0.0, 0.0)
 
 
 def test_a_test_that_kills_its_process_is_kept_with_all_it_drew() -> None:

@@ -60,6 +60,40 @@ def test_a_rule_requires_the_only_one_that_fills_its_bundle() -> None:
     assert needs == {"open": (), "close": ("open",), "link": ("open",), "read": ()}
 
 
+def test_a_rule_requires_whatever_its_bundles_cannot_begin_without() -> None:
+    class Lists(RuleBasedStateMachine):
+        lists: Bundle[list[int]] = Bundle("lists")
+        sizes: Bundle[int] = Bundle("sizes")
+
+        @rule(target=lists)
+        def make(self) -> list[int]:
+            return []
+
+        @rule(target=lists, old=lists)
+        def copy(self, old: list[int]) -> list[int]:
+            return [*old]
+
+        @rule(target=sizes, old=lists)
+        def measure(self, old: list[int]) -> int:
+            return len(old)
+
+        @rule(size=sizes)
+        def compare(self, size: int) -> None: ...
+
+        @rule()
+        def rest(self) -> None: ...
+
+    space = RuleBasedSubject(Lists).space
+    needs = {feature.name: feature.requires for feature in space.features}
+    assert needs == {
+        "make": (),
+        "copy": ("make",),
+        "measure": ("make",),
+        "compare": ("make", "measure"),
+        "rest": (),
+    }
+
+
 def test_tests_are_as_long_as_the_settings_of_the_test_case_say() -> None:
     assert {r.steps for r in results(RuleBasedSubject(Stack), ["clear"], 5)} == {50}
     assert {r.steps for r in results(RuleBasedSubject(machines.ShortStackTest), ["clear"], 5)} == {
@@ -209,6 +243,22 @@ def test_included_rules_that_can_never_run_make_an_invalid_test() -> None:
     (result,) = results(RuleBasedSubject(Locked), ["enter"], 1)
     assert result.verdict is Verdict.INVALID
     assert result.missing == "none of the included rules can run"
+
+
+def test_a_test_that_could_not_start_is_invalid() -> None:
+    class Unlucky(RuleBasedStateMachine):
+        @initialize()
+        def begin(self) -> None: ...
+
+        @initialize(value=st.integers().filter(lambda value: False))
+        def impossible(self, value: int) -> None: ...
+
+        @rule()
+        def go(self) -> None: ...
+
+    for result in results(RuleBasedSubject(Unlucky), tests=4):
+        assert result.verdict is Verdict.INVALID
+        assert result.missing == "initialize rule impossible got no arguments"
 
 
 def test_events_are_targets() -> None:

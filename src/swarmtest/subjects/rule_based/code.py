@@ -16,6 +16,25 @@ if TYPE_CHECKING:
 
 _DATA = "data(...)"
 """How Hypothesis prints what `st.data()` gives."""
+_LIBRARY = {
+    "Counter": "collections",
+    "Decimal": "decimal",
+    "Fraction": "fractions",
+    "IPv4Address": "ipaddress",
+    "IPv4Network": "ipaddress",
+    "IPv6Address": "ipaddress",
+    "IPv6Network": "ipaddress",
+    "OrderedDict": "collections",
+    "PosixPath": "pathlib",
+    "Random": "random",
+    "UUID": "uuid",
+    "ZoneInfo": "zoneinfo",
+    "defaultdict": "collections",
+    "deque": "collections",
+    "inf": "math",
+    "nan": "math",
+}
+"""Where the names are from that Python prints values of its library with."""
 _DRAWS = '''
 def draws(*values):
     """What the rule drew from st.data()."""
@@ -38,7 +57,16 @@ def code_of(subject: RuleBasedSubject, test: RuleTest) -> str:
     if any(_DATA in step.texts.values() for step in test.steps):
         imports.insert(0, "from types import SimpleNamespace")
         helper = _DRAWS
-    return "\n".join(imports) + "\n" + helper + "\n" + "\n".join(body) + "\n"
+    return "\n".join([*_warning(texts), *imports]) + "\n" + helper + "\n" + "\n".join(body) + "\n"
+
+
+def _warning(texts: Iterable[str]) -> list[str]:
+    """A comment for what Python could not run: an object prints as it likes."""
+    for text in texts:
+        if text != _DATA and _parsed(text) is None:
+            shown = " ".join(text.split())
+            return [f"# This shows the test, but does not run: {shown} is not code."]
+    return []
 
 
 def _has_targets(subject: RuleBasedSubject, step: RuleStep) -> bool:
@@ -71,13 +99,14 @@ def _call(step: RuleStep, wanted: set[str], has_targets: bool) -> str:
 def _imports(module: str, machine: str, texts: Iterable[str]) -> list[str]:
     """Import lines for the machine and what the arguments name."""
     known = vars(sys.modules[module]) if module in sys.modules else {}
-    names, numbers = {machine}, set()
-    for name in {name for text in texts for name in _free_names(text)}:
-        if name in ("inf", "nan"):
-            numbers.add(name)
+    names, lines = {machine}, []
+    for name in sorted({name for text in texts for name in _free_names(text)}):
+        if name == "datetime":  # a module where it is printed, whatever it is in the user's
+            lines.append("import datetime")
         elif name in known and not hasattr(builtins, name):
             names.add(name)
-    lines = [f"from math import {', '.join(sorted(numbers))}"] if numbers else []
+        elif name in _LIBRARY:
+            lines.append(f"from {_LIBRARY[name]} import {name}")
     if all(part.isidentifier() for part in module.split(".")):
         return [*lines, f"from {module} import {', '.join(sorted(names))}"]
     found = f"importlib.import_module({module!r})"
@@ -85,8 +114,12 @@ def _imports(module: str, machine: str, texts: Iterable[str]) -> list[str]:
 
 
 def _free_names(text: str) -> set[str]:
+    tree = _parsed(text)
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} if tree else set()
+
+
+def _parsed(text: str) -> ast.Expression | None:
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        return ast.parse(text.strip(), mode="eval")
     except SyntaxError:
-        return set()
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        return None

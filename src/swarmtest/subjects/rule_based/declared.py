@@ -85,21 +85,56 @@ def invariants_of(machine: type[Any]) -> list[Any]:
 def space_of(machine: type[Any]) -> Space:
     """The rules of a state machine as features.
 
-    A rule that takes from a bundle which one rule alone fills makes no sense without that one.
+    A rule that takes from bundles makes no sense without those rules that alone can begin to fill
+    them, directly or through others.
     """
     rules = rules_of(machine)
-    filled: dict[str, set[str]] = {}
-    for rule in (*rules, *initializers_of(machine)):
-        for bundle in rule.targets:
-            filled.setdefault(bundle, set()).add(rule.function.__name__)
-    started = {rule.function.__name__ for rule in initializers_of(machine)}
-    features = []
-    for rule in rules:
-        name = rule.function.__name__
-        sources = (filled.get(bundle.name, set()) for bundle in rule.bundles)
-        needs = {next(iter(s)) for s in sources if len(s) == 1 and not s & started}
-        features.append(Feature(name, requires=tuple(sorted(needs - {name}))))
-    return Space(features)
+    names = [rule.function.__name__ for rule in rules]
+    started = _filled_at_start(machine)
+    without = {name: _able(rules, started, name) for name in names}
+    able = _able(rules, started, "")
+    return Space(
+        [
+            Feature(name, requires=tuple(n for n in names if n != name and name not in without[n]))
+            if name in able
+            else Feature(name)
+            for name in names
+        ]
+    )
+
+
+def unfilled(machine: type[Any]) -> dict[str, str]:
+    """The rules that can never run, each with a bundle of its own that nothing ever fills."""
+    rules = rules_of(machine)
+    started = _filled_at_start(machine)
+    able = _able(rules, started, "")
+    filled = started | {b for rule in rules if rule.function.__name__ in able for b in rule.targets}
+    return {
+        rule.function.__name__: next(b.name for b in rule.bundles if b.name not in filled)
+        for rule in rules
+        if rule.function.__name__ not in able
+    }
+
+
+def _filled_at_start(machine: type[Any]) -> set[str]:
+    return {bundle for rule in initializers_of(machine) for bundle in rule.targets}
+
+
+def _able(rules: list[Any], started: set[str], left_out: str) -> set[str]:
+    """The rules whose bundles can ever have values if one rule is left out."""
+    able: set[str] = set()
+    filled = set(started)
+    while True:
+        more = {
+            rule.function.__name__: rule.targets
+            for rule in rules
+            if rule.function.__name__ not in able | {left_out}
+            and all(bundle.name in filled for bundle in rule.bundles)
+        }
+        if not more:
+            return able
+        able |= set(more)
+        filled |= {bundle for targets in more.values() for bundle in targets}
 
 
 def _declared(machine: type[Any], what: str) -> list[Any]:

@@ -92,11 +92,18 @@ class _Led(ConjectureData):  # type: ignore[misc]
             forced = last if forced is None else forced
             if forced != last:
                 raise _Diverged("it has more steps than stateful_step_count allows")
-        elif observe and (forced is None or self._asked == self._enabled):
-            # That a rule is enabled is asked, or told if it was asked before.
+        elif observe and (forced is None or self._counts_forced()):
             answer = self._asked(choice_type, constraints)
             forced = answer if forced is None else forced
         return super()._draw(choice_type, constraints, observe=observe, forced=forced)
+
+    def _counts_forced(self) -> bool:
+        """Whether what is told, and not asked, belongs to the test.
+
+        That a rule is enabled is told if it was asked before, or if it is the only one; what a
+        strategy forces is among the choices of its step.
+        """
+        return self._asked in (self._selection, self._enabled, self._argument)
 
     def _next_step(self) -> bool:
         """Go to the next step; whether there is none."""
@@ -124,6 +131,8 @@ class _Led(ConjectureData):  # type: ignore[misc]
     def _selection(self, kind: str, constraints: Any) -> Any:
         """Which rules are enabled (0: none is off), then which comes next, then: it is enabled."""
         assert self._step is not None
+        if kind == "boolean":  # a single rule is not chosen
+            return self._enabled(kind, constraints)
         rules: list[Any] = self.hypothesis_runner._rules_strategy.rules
         if kind == "integer" and constraints["max_value"] == len(rules) - 1:
             self._asked = self._enabled

@@ -6,6 +6,7 @@ import json
 import os
 import select
 import signal
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -29,9 +30,18 @@ def told_by_child(work: Callable[[Callable[[Any], None]], None], seconds: float)
 def _work(work: Callable[[Callable[[Any], None]], None], reader: int, writer: int) -> None:
     try:
         os.close(reader)
+        _silence()
         work(lambda entry: _write_all(writer, json.dumps(entry).encode() + b"\n"))
     finally:
         os._exit(0)
+
+
+def _silence() -> None:
+    """What the program prints in its second run is of no use to anybody."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    sys.stdout = sys.stderr = os.fdopen(null, "w")
 
 
 def _write_all(writer: int, data: bytes) -> None:

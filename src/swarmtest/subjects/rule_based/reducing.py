@@ -24,35 +24,42 @@ _SECONDS = 60.0
 
 def reduced(subject: RuleBasedSubject, test: RuleTest, interesting: Callable[[Any], bool]) -> Any:
     """A smaller test (JSON data) for which `interesting` still holds."""
-    first = [step for step in test.steps if step.rule in subject.initializers]
-    rest = [step for step in test.steps if step.rule not in subject.initializers]
 
     def holds(steps: Sequence[RuleStep]) -> bool:
-        return interesting(RuleTest(test.subject, tuple(steps), test.violated).to_json())
+        return interesting(replace(test, steps=tuple(steps)).to_json())
 
-    steps = [*first, *minimised(rest, lambda kept: holds([*first, *kept]))]
+    steps, before = test.steps, None
+    # Simpler arguments make other steps superfluous.
+    while steps != before:
+        before = steps
+        first = [step for step in steps if step.rule in subject.initializers]
+        rest = [step for step in steps if step.rule not in subject.initializers]
+        kept = minimised(rest, lambda some, first=first: holds([*first, *some]))  # type: ignore[misc]
+        steps = _simpler((*first, *kept), holds)
+    small = replace(test, steps=steps)
+    told = _printed_again(subject, small)
+    return told.to_json() if interesting(told.to_json()) else small.to_json()
 
-    def replaced(at: int, **changes: Any) -> bool:
-        """Change a step for good, if the test stays interesting."""
-        changed = replace(steps[at], **changes)
-        if not holds([*steps[:at], changed, *steps[at + 1 :]]):
-            return False
-        steps[at] = changed
-        return True
+
+def _simpler(
+    steps: tuple[RuleStep, ...], holds: Callable[[Sequence[RuleStep]], bool]
+) -> tuple[RuleStep, ...]:
+    """The same steps with fewer and simpler arguments."""
+    kept = list(steps)
+
+    def changed(at: int, **changes: Any) -> list[RuleStep]:
+        return [*kept[:at], replace(kept[at], **changes), *kept[at + 1 :]]
 
     for at, step in enumerate(steps):
-        if step.names:
-            replaced(at, names=())  # then it takes what came into the bundle last
+        if step.names and holds(changed(at, names=())):
+            kept = changed(at, names=())  # then it takes what came into the bundle last
     for at, step in enumerate(steps):
 
         def with_choices(choices: Sequence[Any], at: int = at) -> bool:
-            changed = replace(steps[at], choices=tuple(choices))
-            return holds([*steps[:at], changed, *steps[at + 1 :]])
+            return holds(changed(at, choices=tuple(choices)))
 
-        replaced(at, choices=smaller_choices(step.choices, with_choices))
-    small = RuleTest(test.subject, tuple(steps), test.violated)
-    told = _printed_again(subject, small)
-    return told.to_json() if interesting(told.to_json()) else small.to_json()
+        kept = changed(at, choices=smaller_choices(step.choices, with_choices))
+    return tuple(kept)
 
 
 def smaller_choices(
@@ -88,10 +95,15 @@ def _smaller(value: Any, interesting: Callable[[Any], bool]) -> Any:
         return _smaller_integer(value, interesting)
     if isinstance(value, float):
         for simple in (0.0, 1.0, value // 1 if value - value == 0 else value):
-            if simple != value and interesting(simple):
+            if simple == value or interesting(simple):
                 return simple
         return value
-    kept = minimised(value, lambda parts: interesting(_joined(value, parts)))
+    kept = list(minimised(value, lambda parts: interesting(_joined(value, parts))))
+    simplest = "0" if isinstance(value, str) else 0
+    for at, part in enumerate(kept):
+        simpler = [*kept[:at], simplest, *kept[at + 1 :]]
+        if part != simplest and interesting(_joined(value, simpler)):
+            kept = simpler
     return _joined(value, kept)
 
 

@@ -28,6 +28,7 @@ from swarmtest.subjects.rule_based.declared import (
     settings_of,
     space_of,
     state_machine_of,
+    unfilled,
 )
 from swarmtest.subjects.rule_based.internals import (
     StopTest,
@@ -91,8 +92,17 @@ class RuleBasedSubject:
         self.interruptible = True
 
     def check(self, thorough: bool = False) -> list[str]:
-        """Nothing: what is wrong with a state machine is said when it is loaded."""
-        return []
+        """The rules that can never run; other mistakes are told when a machine is loaded.
+
+        Hypothesis runs the others without a word, and so it is here unless there are none.
+        """
+        dead = unfilled(self.machine)
+        if not thorough and len(dead) < len(self.rules):
+            return []
+        return [
+            f"rule {self.machine.__name__}.{name} can never run: no rule fills bundle {bundle!r}"
+            for name, bundle in dead.items()
+        ]
 
     def execute(self, configuration: Configuration, seed: int) -> Result:
         """Generate a test and run it, in one go."""
@@ -182,12 +192,12 @@ class RuleBasedSubject:
         return self._result(run, fault, skipped, why, keep or self.keep_tests)
 
     def _result(self, run: Run, fault: Fault | None, skipped: int, why: str, keep: bool) -> Result:
-        if fault is None and not run.noted:
-            return Result(Verdict.INVALID, missing=why or "no step of this test can run")
         used = [0] * len(self.rules)
         for noted in run.noted:
             if noted.rule in self._numbers:
                 used[self._numbers[noted.rule]] += 1
+        if fault is None and not any(used):
+            return Result(Verdict.INVALID, missing=why or "no step of this test can run")
         test = None
         if fault is not None or keep:
             steps = tuple(noted.step() for noted in run.noted)
