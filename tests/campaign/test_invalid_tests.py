@@ -52,7 +52,7 @@ def test_of_a_fixed_swarm_the_useless_configurations_are_retired_and_the_others_
     assert len({trial.configuration for trial in invalid}) == 4
     retired = [note for note in outcome.notes if note.startswith("retired")]
     assert len(retired) == 3
-    assert "1 more configurations were retired" in outcome.notes
+    assert "and 1 more retired" in outcome.notes
     assert "a b" in " ".join(retired)
 
 

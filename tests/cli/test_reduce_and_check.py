@@ -106,3 +106,30 @@ def test_check_says_what_is_wrong(place, swarmtest):
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "'nock'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["sub.toml", "--coverage", "line"], "say cover = true in its step"),
+        (["sub.toml::name"], "a TOML file describes one subject: name it as sub.toml"),
+        (["sub.toml", "--api"], "--api is for Python classes"),
+        (["sub.toml", "--steps", "5"], "its generator decides how long a test is"),
+        (["sub.txt"], "a subject is a Python file (.py), a module, or a TOML file (.toml)"),
+    ],
+)
+def test_options_that_do_not_fit_a_toml_file_are_refused(place, swarmtest, words, said):
+    toml = """
+[generate]
+command = "echo {seed} {features}"
+[features]
+a = "-a"
+[[steps]]
+run = "cat {test}"
+"""
+    for name in ("sub.toml", "sub.txt"):
+        (place / name).write_text(toml)
+    done = swarmtest("run", *words, cwd=place)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert said in done.stderr

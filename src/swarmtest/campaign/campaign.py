@@ -271,6 +271,7 @@ class Campaign:
                 "coverage": self.coverage.to_plain() if self.coverage else None,
                 "python": sys.version.split()[0],
                 "machine": version_of(self.subject),
+                "part": self.subject.part,
             },
             created=time.time(),
         )

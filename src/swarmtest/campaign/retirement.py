@@ -86,6 +86,7 @@ class Retirement:
         for configuration, reason in list(self.retired.items())[:_SHOWN]:
             text = str(Configuration.from_bytes(self._space, configuration))
             found.append(f"retired, for it gives only invalid tests: '{text}' ({reason})")
-        if len(self.retired) > _SHOWN:
-            found.append(f"{len(self.retired) - _SHOWN:,} more configurations were retired")
+        unsaid = len(self.retired) - _SHOWN
+        if unsaid > 0:
+            found.append(f"and {unsaid:,} more retired")
         return found

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from swarmtest.errors import UserError
 from swarmtest.instrument.watch import CoverageOptions
 from swarmtest.loading import split_reference
 from swarmtest.space import Constraint
@@ -64,6 +65,11 @@ def placed(coverage: CoverageOptions, subject: Any) -> CoverageOptions:
         subject = subject.text
     if isinstance(subject, str):
         where, _ = split_reference(subject)
+        if where.endswith(".toml"):
+            raise UserError(
+                f"--coverage watches Python; for what {where} runs, build it with `swarmtest cc` "
+                "and say cover = true in its step"
+            )
         if where.endswith(".py") or os.sep in where:
             return replace(coverage, beside=str(Path(where).resolve().parent))
         return replace(coverage, package=where.partition(".")[0])

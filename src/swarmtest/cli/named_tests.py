@@ -13,7 +13,7 @@ from swarmtest.campaign.isolated import run_isolated
 from swarmtest.cli.options import existing_store, refuse_imported
 from swarmtest.errors import UserError
 from swarmtest.result import Result, Verdict
-from swarmtest.space import Configuration
+from swarmtest.space import Configuration, Space
 from swarmtest.store import Store
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.subject import Subject
@@ -46,11 +46,21 @@ def named_test(name: str, store: str | None, timeout: float | None) -> NamedTest
 
 def save_test(path: Path, named: NamedTest, data: Any) -> None:
     """Write a test: as code if the file is named like its kind of code, else as JSON."""
-    code = path.suffix == named.subject.suffix
     try:
-        path.write_text(named.subject.code(data) if code else json.dumps(data, indent=1) + "\n")
+        if path.suffix == named.subject.suffix:
+            path.write_bytes(_code(named.subject, data))
+        else:
+            path.write_text(json.dumps(data, indent=1) + "\n")
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _code(subject: Subject, data: Any) -> bytes:
+    """A test as a file; what is printed of one that is no text would be another test."""
+    if hasattr(subject, "content"):
+        content: bytes = subject.content(data)
+        return content
+    return subject.code(data).encode()
 
 
 def _shortest_of_fault(store: Store, fault: str) -> tuple[int, int]:
@@ -83,10 +93,20 @@ def _from_store(store: Store, campaign: int, number: int, timeout: float | None)
     kept = store.test(campaign, number)
     if kept is not None:
         data = json.loads(kept)
+    elif _dimensions(subject.space) != _dimensions(Space.from_json(record.space)):
+        raise UserError(
+            f"{campaign}#{number} was not kept whole, and {subject.name} has other features now, "
+            "so it cannot be made again"
+        )
     else:
         configuration = Configuration.from_bytes(subject.space, trial.configuration)
         data = _regenerated(subject, configuration, trial.seed, seconds_of(subject, timeout))
     return NamedTest(subject, data | {"reference": reference}, trial.fault or "")
+
+
+def _dimensions(space: Space) -> tuple[Any, ...]:
+    """What the stored bytes of a configuration depend on; rates and constraints do not matter."""
+    return space.feature_names, space.settings
 
 
 def seconds_of(subject: Subject, timeout: float | None) -> float:
@@ -117,4 +137,7 @@ def _from_file(path: Path) -> NamedTest:
         reference = SubjectReference.from_json(data.get("reference", {"text": data["subject"]}))
     except (KeyError, TypeError, AttributeError):
         raise UserError(f"{path}: its 'reference' is broken") from None
-    return NamedTest(reference.load(), data, None)
+    try:
+        return NamedTest(reference.load(), data, None)
+    except UserError as error:
+        raise UserError(f"{path} is a test of {reference.text}: {error}") from None

@@ -14,6 +14,7 @@ from swarmtest.cli.named_tests import NamedTest, named_test, save_test, seconds_
 from swarmtest.cli.options import store_option, timeout_option
 from swarmtest.errors import UserError
 from swarmtest.report.terminal import plural
+from swarmtest.result import Verdict
 
 
 @click.command()
@@ -83,6 +84,8 @@ def _fault_now(named: NamedTest, test: str, timeout: float | None) -> str:
     result = run_isolated(
         lambda: named.subject.replay(named.data), seconds_of(named.subject, timeout)
     )
+    if result.verdict == Verdict.INVALID:
+        raise UserError(f"{test} is invalid: {result.missing}")
     if result.fault is None:
         raise UserError(f"{test} passes: only a test that fails can be reduced")
     return result.fault.id

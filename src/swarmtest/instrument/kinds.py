@@ -33,10 +33,7 @@ def parse_kinds(text: str) -> tuple[str, ...]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
         if name not in KINDS:
-            raise UserError(
-                f"no kind of coverage is called {name!r}{did_you_mean(name, KINDS)}; "
-                f"there are: {', '.join(KINDS)}"
-            )
+            raise UserError(f"no kind of coverage is called {name!r}{did_you_mean(name, KINDS)}")
     if not names:
         raise UserError(f"--coverage needs a kind: {', '.join(KINDS)}")
     return tuple(kind for kind in KINDS if kind in names)

@@ -203,6 +203,7 @@ def feature_rows(store: Store, campaign: int) -> list[tuple[str, ...]]:
 def campaign_lines(record: CampaignRecord, summary: dict[str, int]) -> list[str]:
     """The head of `swarmtest show`."""
     created = datetime.datetime.fromtimestamp(record.created).strftime("%Y-%m-%d %H:%M:%S")
+    part = record.options.get("part", "step")
     return [
         f"campaign {record.id}  {record.subject}",
         f"  strategy  {record.strategy}",
@@ -212,7 +213,7 @@ def campaign_lines(record: CampaignRecord, summary: dict[str, int]) -> list[str]
         f"{record.wall_seconds:.1f} s wall, {summary['cpu_ns'] / 1e9:.1f} s CPU in tests",
         f"  tests     {summary['trials']:,}: {summary['passed']:,} passed, "
         f"{summary['failed']:,} failed, {summary['invalid']:,} invalid",
-        f"  steps     {summary['steps']:,} executed, {summary['skipped']:,} skipped",
+        f"  {part + 's':<8}  {summary['steps']:,} executed, {summary['skipped']:,} skipped",
     ]
 
 

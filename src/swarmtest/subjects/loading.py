@@ -6,6 +6,7 @@ import copy
 import inspect
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -48,6 +49,10 @@ class SubjectReference:
         where, name = split_reference(self.text)
         if where.endswith(".toml"):
             return self._load_command(where, name)
+        if not where.endswith(".py") and Path(where).is_file():
+            raise UserError(
+                f"{where}: a subject is a Python file (.py), a module, or a TOML file (.toml)"
+            )
         if not name:
             name = _only_subject(load_module(where), where)
         found = load_object(f"{where}:{name}", "machine", is_testable)
@@ -63,6 +68,8 @@ class SubjectReference:
     def _load_api(self) -> Subject:
         from swarmtest.subjects.api import api_machine
 
+        if ".toml" in self.text:
+            raise UserError(f"--api is for Python classes: name {self.text} without it")
         found = load_object(self.text, "class")
         if not inspect.isclass(found):
             raise UserError(f"{self.text} is not a class: --api derives a machine from a class")

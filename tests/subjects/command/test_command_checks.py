@@ -62,7 +62,8 @@ def test_an_on_form_that_the_generator_rejects_is_noticed_at_once_and_named_if_a
         "with all features there is no test: the generator ended with exit status 1: gen.py: "
         "unknown option --calls"
     )
-    assert "feature 'calls' alone (--calls): the generator" in made.check(thorough=True)[1]
+    (problem,) = made.check(thorough=True)
+    assert "feature 'calls' alone (--calls): the generator" in problem
 
 
 def test_a_generator_that_does_not_heed_its_seed_is_noticed(subject):
@@ -72,6 +73,7 @@ def test_a_generator_that_does_not_heed_its_seed_is_noticed(subject):
         command = ["sh", "-c", "date +%N; echo {seed}", "{features}"]
         [features]
         a = "a"
+        b = "b"
         [[steps]]
         run = "true"
         """
@@ -80,10 +82,35 @@ def test_a_generator_that_does_not_heed_its_seed_is_noticed(subject):
     assert "the generator gives another test for the same seed" in problem
 
 
+def test_a_generator_that_never_works_is_one_problem_and_not_one_for_each_feature(subject):
+    made = subject(FEATURES.replace('"{seed}"', '"{seed}", "--no-loops"'), gen_py=GENERATOR)
+    (problem,) = made.check(thorough=True)
+    assert "with all features there is no test" in problem
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ('requires = ["calls"], excludes = ["calls"]', "feature 'loops' can never be on"),
+        ('excludes = ["loops"]', "feature 'loops' can never be on"),
+    ],
+)
+def test_a_feature_that_nobody_can_choose_is_named(subject, keys, problem):
+    made = subject(FEATURES.replace('off = "--no-loops"', keys), gen_py=GENERATOR)
+    assert problem in made.check(thorough=True)[0]
+
+
+def test_a_file_in_which_nothing_can_be_chosen_is_noticed(steps):
+    (problem,) = steps('[[steps]]\nrun = "true"').check(thorough=True)
+    assert problem.endswith("there is only one configuration: no feature can be chosen or left out")
+
+
 @pytest.mark.parametrize(
     ("command", "problem"),
     [
         ("csmith-not-here {test}", "step 'step1': the command 'csmith-not-here' is not installed"),
+        ("csmyth {test}", "the command 'csmyth' is not installed; did you mean 'csmith'?"),
+        ("LANG=C sort {test}", "'LANG=C' is no command: variables are set with env"),
         ("{here}/absent {test}", "step 'step1': there is no program "),
         ("./tool {test}", "'./tool' is beside the TOML file, but commands run in a directory of "),
         ("tool {test}", "'tool' is not installed; tool is in"),

@@ -136,6 +136,44 @@ def test_weights_are_passed_through_as_numbers(subject):
     assert printed(made, {"loops": 1}) == "2 --loops=100 --no-calls"
 
 
+def test_weights_reach_variables_and_config_files(subject):
+    made = subject(
+        """
+        [generate]
+        command = ["sh", "-c", "cat $0; echo $CALLS # {seed}", "{config}"]
+        [generate.config]
+        text = "{features}"
+        [features]
+        loops = { config = "p={percent} " }
+        calls = { env = { CALLS = "{percent}" } }
+        [[steps]]
+        run = "true"
+        """
+    )
+    assert made.weighted
+    half = made.space.configuration({"loops": 0.25, "calls": 0.5})
+    assert made.code(made.test_of(half, 1)) == "p=25 50\n"
+
+
+def test_what_a_feature_adds_may_have_placeholders(subject, tmp_path):
+    made = subject(
+        """
+        [generate]
+        command = ["sh", "-c", "echo $* $WHERE", "{features}", "{seed}"]
+        [features]
+        a = { on = ["-", "--dictionary={here}/words", "{setting:level}"] }
+        b = { env = { WHERE = "{here}" } }
+        [settings]
+        level = ["-O0", "-O1"]
+        [[steps]]
+        run = "true"
+        """
+    )
+    assert made.code(made.test_of(made.space.default(), 6)) == (
+        f"--dictionary={tmp_path}/words -O0 7 {tmp_path}\n"
+    )
+
+
 def test_a_switch_refuses_a_weight_in_between(subject):
     made = subject(
         """
@@ -217,6 +255,9 @@ def test_the_steps_do_not_see_files_that_the_generator_left(subject):
         ("sleep 9", "the generator took longer than 0.2 s"),
         ("echo dry >&2", "the generator printed an empty test: dry"),
         ("yes | head -c 2000000", "the generator printed a MiB or more: have it write to {test}"),
+        ("mkfifo {test}", "the generator made a directory, pipe or device instead of a file"),
+        ("ln -s /dev/zero {test}", "the generator made a directory, pipe or device instead"),
+        ("truncate -s 3G {test}", "the generator wrote 3,072 MiB: a test has 64 MiB at most"),
     ],
 )
 def test_a_generator_that_fails_makes_an_invalid_test_and_no_fault(subject, command, why):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 from swarmtest.campaign.isolated import run_isolated
 from swarmtest.result import Verdict
-from swarmtest.subjects.command.scratch import empty
+from swarmtest.subjects.command.scratch import Scratch, empty
 
 
 def run(made):
@@ -149,6 +150,50 @@ def test_when_time_is_up_everything_that_a_step_started_is_ended(steps):
     assert alive(mark) == []
 
 
+def test_a_process_that_left_its_group_is_ended_with_its_step(steps, tmp_path):
+    subject = steps(
+        """
+        [[steps]]
+        run = ["sh", "-c", "setsid sh -c 'echo $$ > {here}/pid; exec sleep 60' & sleep 0.3"]
+        """
+    )
+    assert subject.execute(subject.space.default(), 1).verdict == Verdict.PASSED
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+
+
+def test_the_time_of_processes_that_were_left_behind_is_told(steps):
+    burn = (
+        "import time\\nwhile time.process_time() < 0.3: pass\\nopen('done', 'w')\\ntime.sleep(60)"
+    )
+    subject = steps(
+        f"""
+        [[steps]]
+        run = ["sh", "-c", 'python3 -S -c "$0" & until [ -e done ]; do sleep 0.02; done', "{burn}"]
+        """
+    )
+    result = subject.execute(subject.space.default(), 1)
+    assert result.verdict == Verdict.PASSED
+    assert result.cpu_seconds > 0.3
+
+
+def test_the_memory_limit_of_a_worker_is_none_for_its_commands(steps):
+    """A program that was built with a sanitizer would not start."""
+    subject = steps(
+        """
+        [[steps]]
+        run = ["python3", "-S", "-c", "import mmap; mmap.mmap(-1, 8 << 30, mmap.MAP_PRIVATE)"]
+        """
+    )
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (4 << 30, before[1]))
+    try:
+        result = subject.execute(subject.space.default(), 1)
+        assert resource.getrlimit(resource.RLIMIT_DATA)[0] == 4 << 30
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+    assert result.verdict == Verdict.PASSED
+
+
 def test_a_step_has_no_more_memory_than_it_is_given(steps):
     text = """
         [[steps]]
@@ -202,6 +247,35 @@ def test_a_directory_is_removed_even_if_a_test_took_the_right_to_do_so_away(tmp_
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     place.rmdir()
     assert outside.stat().st_mode & 0o777 == 0o500
+
+
+def test_temporary_files_have_a_place_that_is_emptied_and_do_not_tell_faults_apart(steps):
+    subject = steps(
+        """
+        [[steps]]
+        name = "cc"
+        run = ["sh", "-c", "file=$(mktemp); echo $file: error: odd >&2; echo $file; exit 1"]
+        """
+    )
+    first, second = run(subject), run(subject)
+    assert first.fault.signature == "cc: exit status 1: /tmp/…: error: odd"
+    assert second.fault.signature == first.fault.signature
+    assert os.listdir(subject._scratch.temporary) == []
+
+
+def test_what_cannot_be_removed_is_not_there_for_the_next_test(tmp_path, monkeypatch):
+    scratch = Scratch()
+    (scratch.fresh("test") / "stuck").touch()
+
+    def refuse(path, **options):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "unlink", refuse)
+    again = scratch.fresh("test")
+    monkeypatch.undo()
+    assert again.name == "test"
+    assert list(again.iterdir()) == []
+    scratch.close()
 
 
 def test_a_test_may_remove_its_own_directory(steps):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from swarmtest.errors import UserError
 from swarmtest.instrument.native.process import Command, Ended, Output
 from swarmtest.subjects.command.scratch import Scratch
 from swarmtest.subjects.command.specification import Call
+from swarmtest.subjects.command.strays import ended_strays
 from swarmtest.subjects.command.words import Values, expanded, filled
 
 
@@ -28,9 +31,27 @@ class _Guarded(Command):
     def start(
         self, stdin: int, outputs: Sequence[Output], keep: Sequence[int] = ()
     ) -> subprocess.Popen[bytes]:
-        process = super().start(stdin, outputs, keep)
+        with _own_memory_limit_lifted():
+            process = super().start(stdin, outputs, keep)
         self.guard(process.pid)
         return process
+
+
+@contextlib.contextmanager
+def _own_memory_limit_lifted() -> Iterator[None]:
+    """What a worker may use is no limit for commands: `memory` is.
+
+    A program that was built with a sanitizer reserves terabytes, and would not even start.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if soft == hard:
+        yield
+        return
+    resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 class Caller:
@@ -63,7 +84,7 @@ class Caller:
     ) -> Ended:
         """Run it to its end, or to its time limit."""
         words = expanded(call.words, values, separator)
-        environment = {**self._environment, **(env or {})}
+        environment = {**self._environment, "TMPDIR": self._scratch.temporary, **(env or {})}
         environment.update({name: filled(text, values) for name, text in call.env.items()})
         cwd = filled(call.cwd, values) if call.cwd else str(directory)
         command = _Guarded(
@@ -75,8 +96,10 @@ class Caller:
         )
         stdin = _open(os.path.join(cwd, filled(call.stdin, values)) if call.stdin else os.devnull)
         try:
-            return command.run(stdin, call.timeout)
-        except UserError as error:
+            with ended_strays() as strays:
+                ended = command.run(stdin, call.timeout)
+            return replace(ended, cpu_seconds=ended.cpu_seconds + strays.cpu_seconds)
+        except (UserError, ValueError) as error:
             raise CannotStart(str(error)) from None
         finally:
             os.close(stdin)

@@ -28,24 +28,44 @@ _SEEDS = (1, 2)
 def problems_of(subject: CommandSubject, thorough: bool) -> list[str]:
     """Each problem in one line: commands that are missing, a generator that makes nothing.
 
-    `thorough`: every feature is tried off, and the same seed twice.
+    `thorough`: can every feature be chosen? It is tried off too, and the same seed twice.
     """
     spec = subject.spec
     problems = [f"{spec.path}: {problem}" for problem in _command_problems(spec)]
     if problems:
         return problems
+    problems = list(_space_problems(subject.space)) if thorough else []
+    problems += _generator_problems(subject, thorough)
+    return [f"{spec.path}: {problem}" for problem in problems]
+
+
+def _space_problems(space: Space) -> Iterator[str]:
+    """Features that nobody can choose: a mistake in requires, excludes or mandatory."""
+    clauses = [space.never_empty, *space.clauses]
+    free = 0
+    for number, name in enumerate(space.feature_names):
+        on, off = (solve(clauses, *bits) for bits in ((1 << number, 0), (0, 1 << number)))
+        if on is None:
+            yield f"feature {name!r} can never be on: its requires and excludes contradict"
+        free += on is not None and off is not None
+    if not free and not space.settings:
+        yield "there is only one configuration: no feature can be chosen or left out"
+
+
+def _generator_problems(subject: CommandSubject, thorough: bool) -> list[str]:
     base = fullest(subject.space)
     made = subject.generated(base, 1)
+    rejected = list(_rejected(subject, 0 if made.why_not else base.bits)) if thorough else []
     if made.why_not:
-        problems = [f"with all features there is no test: {made.why_not}"]
-    elif thorough and subject.generated(base, 1).content != made.content:
-        problems = [
+        # What is wrong with one feature says more; what is wrong with all has another cause.
+        told = 0 < len(rejected) < len(subject.space.features)
+        return rejected if told else [f"with all features there is no test: {made.why_not}"]
+    if thorough and subject.generated(base, 1).content != made.content:
+        return [
             "the generator gives another test for the same seed, so a test could not be made "
             "again; does all that it draws come from {seed}?"
         ]
-    if thorough:
-        problems += _rejected(subject, 0 if made.why_not else base.bits)
-    return [f"{spec.path}: {problem}" for problem in problems]
+    return rejected
 
 
 def _command_problems(spec: Specification) -> Iterator[str]:
@@ -75,6 +95,8 @@ def _missing_command(call: Call, here: str) -> str:
     word = filled(call.words[0], {"here": here})
     if placeholders([word]):
         return ""  # known only when a test is there
+    if "=" in word and os.sep not in word.partition("=")[0]:
+        return f"{word!r} is no command: variables are set with env"
     if os.sep not in word:
         path = call.env.get("PATH")
         if shutil.which(word, path=path):

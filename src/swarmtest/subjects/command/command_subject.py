@@ -111,8 +111,12 @@ class CommandSubject:
         return self._size(CommandTest.from_json(test))
 
     def code(self, test: Any) -> str:
-        """The test's text."""
-        return CommandTest.from_json(test).text
+        """The test's text, or a dump of its bytes if it has none."""
+        return CommandTest.from_json(test).shown
+
+    def content(self, test: Any) -> bytes:
+        """The test's file, as it is."""
+        return CommandTest.from_json(test).content
 
     def commands(self, test: Any) -> list[str]:
         """Shell lines that run the steps by hand, in an empty directory with the test's file."""
@@ -120,10 +124,13 @@ class CommandSubject:
 
     def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
         """A smaller test: by blocks and lines, then by an external reducer if one is asked for."""
-        from swarmtest.subjects.command.reducing import reduced_test
+        from swarmtest.subjects.command.reducing import needed_steps, reduced_quickly
 
-        return reduced_test(
-            self.spec, CommandTest.from_json(test), lambda one: interesting(one.to_json())
+        whole = CommandTest.from_json(test)
+        judgement = self._judge.judge(self._stepper.run(whole).outcomes, whole.text)
+        steps = needed_steps(self.spec, judgement.steps)
+        return reduced_quickly(
+            self.spec, whole, steps, lambda one: interesting(one.to_json())
         ).to_json()
 
     def check(self, thorough: bool = False) -> list[str]:

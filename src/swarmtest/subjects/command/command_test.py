@@ -11,6 +11,8 @@ from typing import Any
 from swarmtest.errors import UserError
 
 FORMAT = "swarmtest command test 1"
+_CONTROLS = bytes({*range(32), 127} - {*b"\t\n\r\f\v"})
+"""What does something to a terminal, and nothing in a text."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +32,27 @@ class CommandTest:
     """Those that were on when it was generated."""
     tree: Any = None
     """The derivation, when it came from a grammar."""
+    only: tuple[str, ...] = ()
+    """The steps that are run, while it is reduced; empty: all."""
 
     @property
     def text(self) -> str:
         """The content for people and regular expressions; what is not UTF-8 is replaced."""
         return self.content.decode(errors="replace")
+
+    @property
+    def shown(self) -> str:
+        """The content for a terminal: its text, or a dump that `xxd -r` reads if it has none.
+
+        >>> CommandTest("", b"\\x00\\xffPNG").shown
+        '00000000: 00ff 504e 47                             ..PNG\\n'
+        """
+        plain = self.content.translate(None, _CONTROLS)
+        try:
+            text = self.content.decode()
+        except UnicodeDecodeError:
+            return _dump(self.content)
+        return text if len(plain) == len(self.content) else _dump(self.content)
 
     @property
     def size(self) -> int:
@@ -60,6 +78,8 @@ class CommandTest:
             data["features"] = list(self.features)
         if self.tree is not None:
             data["tree"] = self.tree
+        if self.only:
+            data["only"] = list(self.only)
         return data
 
     @classmethod
@@ -80,6 +100,16 @@ class CommandTest:
                 data.get("seed"),
                 None if features is None else tuple(features),
                 data.get("tree"),
+                tuple(data.get("only", ())),
             )
         except (KeyError, TypeError, ValueError, AttributeError, binascii.Error):
             raise UserError("a saved command test is broken: it has no 'text'") from None
+
+
+def _dump(content: bytes) -> str:
+    lines = []
+    for place in range(0, len(content), 16):
+        row = content[place : place + 16]
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        lines.append(f"{place:08x}: {row.hex(' ', -2):<39}  {text}\n")
+    return "".join(lines)

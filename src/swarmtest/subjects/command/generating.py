@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +17,9 @@ from swarmtest.subjects.command.outcomes import how_it_ended, last_line
 from swarmtest.subjects.command.scratch import Scratch, empty
 from swarmtest.subjects.command.specification import Call, FeatureForm, Specification
 from swarmtest.subjects.command.words import Values, filled, placeholders
+
+_LARGEST = 64 << 20
+"""Bytes of a test: it is kept in memory, and in the store if it fails."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class CommandGenerator:
         self._scratch = scratch
         self._caller = caller
         self._file = f"test{spec.generate.suffix}"
-        self._prints = "test" not in placeholders((*call.words, *call.env.values()))
+        self._prints = "test" not in placeholders(_texts(spec, call))
         source = spec.generate.source
         self._source = SourceLines(source, spec.forms) if source else None
         self._most = (1 << spec.generate.seed_bits) - 1
@@ -66,16 +70,18 @@ class CommandGenerator:
             empty(directory)
 
     def _made(self, ended: Ended, directory: Path) -> Made:
-        why = self._why_not(ended)
-        content = b""
+        content, why = b"", self._why_not(ended)
         if not why:
-            content = ended.stdout if self._prints else _read(directory / self._file)
-            if not content.strip():
-                where = "printed" if self._prints else "wrote"
-                why = f"the generator {where} an empty test{self._says(ended)}"
-            elif self._prints and len(content) >= OUTPUT_LIMIT:
-                why = "the generator printed a MiB or more: have it write to {test} instead"
+            content, why = self._printed(ended) if self._prints else _read(directory / self._file)
+        if not why and not content.strip():
+            where = "printed" if self._prints else "wrote"
+            why = f"the generator {where} an empty test{self._says(ended)}"
         return Made(b"" if why else content, why, ended.cpu_seconds)
+
+    def _printed(self, ended: Ended) -> tuple[bytes, str]:
+        if len(ended.stdout) >= OUTPUT_LIMIT:
+            return b"", "the generator printed a MiB or more: have it write to {test} instead"
+        return ended.stdout, ""
 
     def _why_not(self, ended: Ended) -> str:
         if ended.timed_out:
@@ -101,13 +107,16 @@ class CommandGenerator:
         )
         values["seed"] = str(1 + seed % self._most)
         values |= {f"setting:{n}": setting_text(v) for n, v in configuration.settings.items()}
+        common: Values = dict(values)
         env: dict[str, str] = {}
         everything: list[str] = []
         for form, weight in zip(self._spec.forms, configuration.weights, strict=True):
-            words = words_of(form, weight)
+            known = {**common, **_weight(weight)}
+            words = words_of(form, weight, known)
             values[f"feature:{form.name}"] = tuple(words)
             everything += words
-            env |= form.env if weight else form.env_off
+            variables = form.env if weight else form.env_off
+            env |= {name: filled(text, known) for name, text in variables.items()}
         values["features"] = tuple(everything)
         self._write_files(configuration, values, directory)
         return values, env
@@ -133,7 +142,9 @@ class CommandGenerator:
         """In a config file a feature stands for its text there, not for its words."""
         weights = zip(self._spec.forms, configuration.weights, strict=True)
         texts = {
-            form.name: filled(form.config if weight else form.config_off, _weight(weight))
+            form.name: filled(
+                form.config if weight else form.config_off, {**values, **_weight(weight)}
+            )
             for form, weight in weights
         }
         lines = "\n".join(text for text in texts.values() if text)
@@ -141,7 +152,14 @@ class CommandGenerator:
         return {**values, **own, "features": lines}
 
 
-def words_of(form: FeatureForm, weight: float) -> list[str]:
+def _texts(spec: Specification, call: Call) -> list[str]:
+    """Where the generator may be told of the file that it has to write."""
+    forms = [(*form.on, *form.off, *form.weight, *form.env.values()) for form in spec.forms]
+    config = [spec.generate.config.text] if spec.generate.config else []
+    return [*call.words, *call.env.values(), *config, *(text for form in forms for text in form)]
+
+
+def words_of(form: FeatureForm, weight: float, values: Values | None = None) -> list[str]:
     """The words that a feature adds at a weight.
 
     >>> words_of(FeatureForm("loops", off=("--no-loops",)), 0.0)
@@ -149,13 +167,16 @@ def words_of(form: FeatureForm, weight: float) -> list[str]:
     >>> words_of(FeatureForm("loops", weight=("--loops={percent}",)), 0.25)
     ['--loops=25']
     """
-    if 0.0 < weight < 1.0 and not form.weight:
+    if 0.0 < weight < 1.0 and not form.weighted:
         raise UserError(
             f"feature {form.name!r} is a switch, a weight of {weight:.3g} means nothing: use a "
             "strategy that gives 0 or 1, like coin, or give it a `weight`"
         )
-    fixed = form.on if weight == 1.0 else form.off if weight == 0.0 else ()
-    return list(fixed) if fixed else [filled(word, _weight(weight)) for word in form.weight]
+    words = form.on if weight else form.off
+    if form.weight and (0.0 < weight < 1.0 or not words):
+        words = form.weight
+    known = values or _weight(weight)
+    return [filled(word, known) for word in words]
 
 
 def _weight(weight: float) -> dict[str, str]:
@@ -168,8 +189,15 @@ def setting_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path) -> tuple[bytes, str]:
+    """What a generator wrote, or why that is no test: a pipe or a device would never end."""
     try:
-        return path.read_bytes()
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            return b"", "the generator made a directory, pipe or device instead of a file"
+        if found.st_size > _LARGEST:
+            size = f"{found.st_size >> 20:,} MiB"
+            return b"", f"the generator wrote {size}: a test has {_LARGEST >> 20} MiB at most"
+        return path.read_bytes(), ""
     except OSError:
-        return b""
+        return b"", ""

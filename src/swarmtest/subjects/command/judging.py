@@ -20,14 +20,15 @@ from dataclasses import dataclass
 
 from swarmtest.errors import UserError
 from swarmtest.faults import message_of, normalised
-from swarmtest.subjects.command.outcomes import Outcome, last_line, signal_name
 from swarmtest.messages import recognise
+from swarmtest.subjects.command.outcomes import Outcome, last_line, signal_name
 from swarmtest.subjects.command.specification import Oracle, Pattern, Specification, Step
 
 Check = Callable[[Mapping[str, Outcome], str], object]
 """A Python oracle: told the outcomes by name and the test's text."""
 
 _NUMBERED = re.compile(r"\b([A-Za-z_]\w*?)\d+\b")
+_TEMPORARY = re.compile(r"((?:/var|\B)/tmp)/[\w.+-]+")
 _ERROR = re.compile(r"\b(error|fatal)\b", re.IGNORECASE)
 
 
@@ -165,10 +166,12 @@ def telling(outcome: Outcome) -> str:
 
     >>> telling(Outcome("cc", 1, stderr=b"test.c:3: error: bad 'x'\\ntest.c:9: error: worse"))
     "test.c:#: error: bad '…'"
+    >>> telling(Outcome("cc", 1, stderr=b"ld: /tmp/ccQ3xb.o: undefined reference"))
+    'ld: /tmp/…: undefined reference'
     """
     lines = [line for line in outcome.stderr.decode(errors="replace").splitlines() if line.strip()]
     line = next((line for line in lines if _ERROR.search(line)), lines[-1] if lines else "")
-    return normalised(_NUMBERED.sub(r"\1#", line))
+    return normalised(_NUMBERED.sub(r"\1#", _TEMPORARY.sub(r"\1/…", line)))
 
 
 def disagreement(voters: Sequence[Outcome]) -> str:

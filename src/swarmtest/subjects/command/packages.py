@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from pathlib import Path
 
@@ -64,4 +65,7 @@ def how_to_install(command: str) -> str:
     if versioned:
         return f": apt-get install {versioned[1].replace('clang++', 'clang')}-{versioned[2]}"
     package = _PACKAGES.get(name)
-    return f": apt-get install {package}" if package else ""
+    if package:
+        return f": apt-get install {package}"
+    near = difflib.get_close_matches(name, _PACKAGES, n=1, cutoff=0.8)
+    return f"; did you mean {near[0]!r}?" if near else ""

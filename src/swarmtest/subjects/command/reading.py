@@ -9,6 +9,7 @@ from swarmtest.space import Dimension, Feature, Space
 from swarmtest.subjects.command.reading_features import read_features, read_settings
 from swarmtest.subjects.command.reading_grammar import grammar_features, read_grammar
 from swarmtest.subjects.command.reading_oracle import read_oracle, step_meanings
+from swarmtest.subjects.command.reading_placeholders import check_placeholders
 from swarmtest.subjects.command.specification import (
     COVER,
     EXTERNAL,
@@ -22,7 +23,7 @@ from swarmtest.subjects.command.specification import (
     Specification,
     Step,
 )
-from swarmtest.subjects.command.toml_section import Section, TomlFile
+from swarmtest.subjects.command.toml_section import Section, TomlFile, nearest_file
 from swarmtest.subjects.command.words import placeholders
 
 
@@ -46,7 +47,7 @@ def read_specification(path: Path) -> Specification:
     top.close()
     space = _space(file, generate, features, settings)
     spec = Specification(path, description, generate, forms, space, steps, oracle, reduce)
-    _check_placeholders(file, spec)
+    check_placeholders(file, spec)
     return spec
 
 
@@ -67,30 +68,37 @@ def _space(
 
 def _read_call(section: Section, key: str) -> Call:
     words = section.words(key)
-    if not words:
-        raise section.error(key, "missing: the command to run, as a list of words or a text")
-    expect: tuple[int, ...] = ()
-    if section.raw("expect") != "any":
-        expect = section.integers("expect", (0,))
-    return Call(
+    call = Call(
         words,
         section.number("timeout", Call.timeout, least=0.001),
         section.size("memory"),
         section.mapping("env"),
         section.text("cwd"),
         section.text("stdin"),
-        expect,
+        _read_expect(section),
     )
+    if not words:
+        raise section.missing(key, "the command to run, as a list of words or a text")
+    return call
+
+
+def _read_expect(section: Section) -> tuple[int, ...]:
+    if section.raw("expect") == "any":
+        return ()
+    statuses = section.integers("expect", (0,))
+    if not all(0 <= status <= 255 for status in statuses):
+        raise section.error("expect", f'exit statuses from 0 to 255, or "any", not {statuses}')
+    return statuses
 
 
 def _read_generate(section: Section, here: Path) -> Generate:
     if "grammar" in section:
         path = _existing(section, "grammar", here)
-        generate = Generate(None, section.text("suffix"), grammar=read_grammar(section, path))
+        generate = Generate(None, _read_suffix(section), grammar=read_grammar(section, path))
     else:
         generate = Generate(
             _read_call(section, "command"),
-            section.text("suffix"),
+            _read_suffix(section),
             section.integer("seed_bits", 32, low=1, high=63),
             section.text("separator", " "),
             _read_config(section.section("config"), here) if "config" in section else None,
@@ -101,25 +109,42 @@ def _read_generate(section: Section, here: Path) -> Generate:
     return generate
 
 
+def _read_suffix(section: Section) -> str:
+    """How a file's name ends; a name, not a path."""
+    suffix = section.text("suffix")
+    if suffix.isalnum() or "/" in suffix or "\0" in suffix:
+        raise section.error("suffix", f'how a file name ends, like ".c", not {suffix!r}')
+    return suffix
+
+
 def _existing(section: Section, key: str, here: Path) -> Path:
     path = here / section.text(key)
     if not path.is_file():
-        near = did_you_mean(path.name, [p.name for p in path.parent.glob("*") if p.is_file()])
+        near = nearest_file(path)
         raise section.error(key, f"no such file: {path.name} (looked in {path.parent}){near}")
     return path
 
 
 def _read_config(section: Section, here: Path) -> ConfigFile:
-    inline, suffix = section.text("text"), section.text("suffix")
+    inline, suffix = section.text("text"), _read_suffix(section)
     if "template" in section:
         if inline:
             raise section.error("text", "a config file has either a template or a text")
         template = _existing(section, "template", here)
-        inline, suffix = template.read_text(), suffix or template.suffix
+        inline, suffix = _text_of(section, "template", template), suffix or template.suffix
     section.close()
     if not any(name.startswith("feature") for name in placeholders([inline])):
         raise section.error("text", "has neither {features} nor {feature:NAME}: nothing to change")
     return ConfigFile(inline, suffix)
+
+
+def _text_of(section: Section, key: str, path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise section.error(key, f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise section.error(key, f"{path} is not UTF-8 text") from None
 
 
 def _read_source(section: Section, here: Path) -> MarkedSource:
@@ -162,7 +187,7 @@ def _read_step(section: Section, meanings: dict[str, str], number: int) -> Step:
         cover = section.one_of("cover", COVER, "auto")
     own = {key: section.one_of(f"on_{key}", MEANINGS, meanings[key]) for key in meanings}
     step = Step(
-        section.text("name", f"step{number}"),
+        _read_name(section, number),
         call,
         section.texts("needs"),
         own["crash"],
@@ -173,6 +198,13 @@ def _read_step(section: Section, meanings: dict[str, str], number: int) -> Step:
     )
     section.close()
     return step
+
+
+def _read_name(section: Section, number: int) -> str:
+    name = section.text("name", f"step{number}")
+    if not name.isprintable() or name != name.strip() or not name:
+        raise section.error("name", f"a name in one line, without outer spaces, not {name!r}")
+    return name
 
 
 def _read_reduce(section: Section) -> Reduce:
@@ -186,59 +218,3 @@ def _read_reduce(section: Section) -> Reduce:
     )
     section.close()
     return reduce
-
-
-def _check_placeholders(file: TomlFile, spec: Specification) -> None:
-    settings = {f"setting:{name}" for name in spec.space.setting_names}
-    common = {"test", "dir", "here"} | settings
-    generate = spec.generate
-    if generate.call is not None:
-        own = {f"feature:{name}" for name in spec.space.feature_names}
-        known = common | own | {"seed", "features"}
-        known |= {"config"} if generate.config else set()
-        known |= {"source"} if generate.source else set()
-        _check_call(file, ("generate",), "command", generate.call, known)
-        _check_seed(file, generate)
-        if generate.config is not None:
-            for name in placeholders([generate.config.text]):
-                if name.startswith("feature:") and name not in own:
-                    raise file.error(
-                        ("generate", "config"),
-                        f"[generate.config] has {{{name}}}{did_you_mean(name, own)}",
-                    )
-        for key, thing in (("config", generate.config), ("source", generate.source)):
-            if thing is not None and key not in placeholders(generate.call.words):
-                raise file.error(
-                    ("generate", "command"),
-                    f"[generate] command: has no {{{key}}}, the file that [generate.{key}] makes",
-                )
-    for number, step in enumerate(spec.steps):
-        _check_call(file, ("steps", number), "run", step.call, common)
-
-
-def _check_seed(file: TomlFile, generate: Generate) -> None:
-    """Without a seed every test of a configuration would be the same, or none could be repeated."""
-    assert generate.call is not None
-    texts = [*generate.call.words, *generate.call.env.values()]
-    texts += [generate.config.text] if generate.config else []
-    if generate.seeded and "seed" not in placeholders(texts):
-        raise file.error(
-            ("generate", "command"),
-            "[generate] command: has no {seed}, so tests could not be made again; add it, as in "
-            '--seed={seed}, or say seed = "none" if the generator draws nothing at random',
-        )
-
-
-def _check_call(
-    file: TomlFile, place: tuple[str | int, ...], key: str, call: Call, known: set[str]
-) -> None:
-    texts = {key: call.words, "env": (*call.env.values(),), "cwd": (call.cwd,)}
-    texts["stdin"] = (call.stdin,)
-    for where, words in texts.items():
-        for name in placeholders(words):
-            if name not in known:
-                near = did_you_mean(name, known)
-                raise file.error(
-                    (*place, where),
-                    f"{where}: no placeholder {{{name}}}{near} (double the braces for plain text)",
-                )

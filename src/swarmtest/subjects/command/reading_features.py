@@ -11,6 +11,8 @@ from swarmtest.subjects.command.specification import FeatureForm, Generate
 from swarmtest.subjects.command.toml_section import Section
 from swarmtest.subjects.command.words import placeholders
 
+_SETTING = "a setting is true or false, a list of values, or a table with low and high"
+
 
 def read_features(
     section: Section, generate: Generate
@@ -21,9 +23,13 @@ def read_features(
     for name in section.names():
         one = section.raw(name)
         if isinstance(one, str | list):
-            features.append(Feature(name))
+            features.append(_feature(section, name))
             forms.append(FeatureForm(name, on=section.words(name)))
             continue
+        if not isinstance(one, dict):
+            raise section.error(
+                name, f'the words that it adds, like "--loops", or a table of keys, not {one!r}'
+            )
         inner = section.section(name)
         features.append(read_feature(name, inner))
         forms.append(_read_form(name, inner))
@@ -41,16 +47,20 @@ def read_features(
 
 def read_feature(name: str, section: Section) -> Feature:
     """What a table says of a feature as a dimension."""
-    rate: Any = section.raw("rate")
+    return _feature(
+        section,
+        name,
+        rate=section.raw("rate"),
+        group=section.text("group") or None,
+        requires=section.texts("requires"),
+        excludes=section.texts("excludes"),
+        mandatory=section.flag("mandatory"),
+    )
+
+
+def _feature(section: Section, name: str, **said: Any) -> Feature:
     try:
-        return Feature(
-            name,
-            rate,
-            section.text("group") or None,
-            section.texts("requires"),
-            section.texts("excludes"),
-            section.flag("mandatory"),
-        )
+        return Feature(name, **said)
     except UserError as error:
         raise section.file.error(section.place, f"{section.title}: {error}") from None
 
@@ -123,10 +133,12 @@ def read_settings(section: Section) -> list[Dimension]:
                 found.append(Flag(name, value))
             elif isinstance(value, list):
                 found.append(Choice(name, tuple(value)))
-            else:
+            elif isinstance(value, dict):
                 inner = section.section(name)
                 found.append(_read_setting(name, inner))
                 inner.close()
+            else:
+                raise section.error(name, f"{_SETTING}, not {value!r}")
         except UserError as error:
             if str(error).startswith(str(section.file.path)):
                 raise
@@ -139,9 +151,11 @@ def _read_setting(name: str, section: Section) -> Dimension:
     if "values" in section:
         values = section.raw("values")
         return Choice(name, values, section.flag("ordered"), default)
-    low, high, step = (section.raw(key) for key in ("low", "high", "step"))
-    if not isinstance(low, int) or not isinstance(high, int):
-        raise section.error(
-            "low", "a setting is true or false, a list of values, or a table with low and high"
-        )
-    return Integer(name, low, high, step or 1, default)
+    given = {key: section.raw(key) for key in ("low", "high", "step", "default")}
+    for key, value in given.items():
+        if value is not None and type(value) is not int:
+            raise section.error(key, f"a whole number, not {value!r}")
+        if value is None and key in ("low", "high"):
+            raise section.missing(key, _SETTING)
+    low, high, step, default = given.values()
+    return Integer(name, low, high, 1 if step is None else step, default)

@@ -45,13 +45,13 @@ def read_oracle(section: Section, steps: Sequence[str]) -> Oracle:
 
 
 def _read_pattern(section: Section, steps: Sequence[str]) -> Pattern:
-    regex = section.pattern("regex")
+    regex, name, searched = section.pattern("regex"), section.text("name"), section.texts("steps")
     if regex is None:
-        raise section.error("regex", "missing: the regular expression to look for")
-    pattern = Pattern(section.text("name"), regex, section.texts("steps"))
-    for name in pattern.steps:
-        if name not in steps:
-            raise section.error("steps", f"no step {name!r}{did_you_mean(name, steps)}")
+        raise section.missing("regex", "the regular expression to look for")
+    pattern = Pattern(name, regex, searched)
+    for step in pattern.steps:
+        if step not in steps:
+            raise section.error("steps", f"no step {step!r}{did_you_mean(step, steps)}")
     section.close()
     return pattern
 
@@ -68,6 +68,8 @@ def _read_differential(section: Section, steps: Sequence[str]) -> tuple[tuple[st
             if name not in steps:
                 near = did_you_mean(str(name), steps)
                 raise section.error("differential", f"no step {name!r}{near}")
-        if len(set(group)) < 2:
+            if group.count(name) > 1:
+                raise section.error("differential", f"step {name!r} would vote twice")
+        if len(group) < 2:
             raise section.error("differential", "needs two steps or more to compare")
     return tuple(tuple(group) for group in groups)

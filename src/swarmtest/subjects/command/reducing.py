@@ -19,18 +19,76 @@ _MOST_BYTES = 4096
 Interesting = Callable[[CommandTest], bool]
 
 
+def needed_steps(spec: Specification, about: Sequence[str]) -> tuple[str, ...]:
+    """The steps that a fault is about, those they need, and those that tell what is a test at all.
+
+    Nothing if that is all of them, or if it is not known which the fault is about.
+    """
+    needed = (
+        {*about, *(step.name for step in spec.steps if step.may_invalidate)} if about else set()
+    )
+    for step in reversed(spec.steps):
+        if step.name in needed:
+            needed.update(step.needs)
+    return (
+        tuple(s.name for s in spec.steps if s.name in needed)
+        if len(needed) < len(spec.steps)
+        else ()
+    )
+
+
+def reduced_quickly(
+    spec: Specification, test: CommandTest, steps: tuple[str, ...], interesting: Interesting
+) -> CommandTest:
+    """`reduced_test` with these steps alone, if they show what is interesting as all do."""
+    narrowed = replace(test, only=steps)
+    if steps and interesting(narrowed):
+        found = replace(reduced_test(spec, narrowed, interesting), only=())
+        if interesting(found):
+            return found
+    return reduced_test(spec, test, interesting)
+
+
 def reduced_test(spec: Specification, test: CommandTest, interesting: Interesting) -> CommandTest:
     """A smaller test that is still interesting."""
     grammar = spec.generate.grammar
     if grammar is not None and test.tree is not None:
         test = _by_subtrees(grammar, test, interesting)
     else:
-        for split in (blocks, lines, single_bytes):
-            test = _by_parts(test, split(test.content), interesting)
+        test = _by_text(test, interesting)
     from swarmtest.subjects.command.external import externally_reduced, reducer_of
 
     command = reducer_of(spec)
     return externally_reduced(spec, command, test, interesting) if command else test
+
+
+def _by_text(test: CommandTest, interesting: Interesting) -> CommandTest:
+    """Blocks from the outside in, then lines, and braces around nothing; again while it helps."""
+    before = -1
+    while len(test.content) != before:
+        before = len(test.content)
+        depth = 0
+        while parts := blocks(test.content, depth):
+            test = _by_parts(test, parts, interesting)
+            depth += 1
+        test = _by_parts(test, lines(test.content), interesting)
+        test = _unwrapped(test, interesting)
+    return _by_parts(test, single_bytes(test.content), interesting)
+
+
+def _unwrapped(test: CommandTest, interesting: Interesting) -> CommandTest:
+    """The test without braces that are not needed, as far as what they hold can stand alone."""
+    content = lines(test.content)
+    pairs = minimised(
+        wrappers(test.content),
+        lambda kept: interesting(_without(test, content, set(wrappers(test.content)) - {*kept})),
+    )
+    return _without(test, content, set(wrappers(test.content)) - {*pairs})
+
+
+def _without(test: CommandTest, content: list[bytes], pairs: set[tuple[int, int]]) -> CommandTest:
+    gone = {number for pair in pairs for number in pair}
+    return test.with_content(b"".join(line for i, line in enumerate(content) if i not in gone))
 
 
 def _by_subtrees(
@@ -62,22 +120,44 @@ def lines(content: bytes) -> list[bytes]:
     return content.splitlines(keepends=True)
 
 
-def blocks(content: bytes) -> list[bytes]:
-    """Lines joined where braces are open, so that functions and structs go as wholes.
+def blocks(content: bytes, depth: int = 0) -> list[bytes]:
+    """Lines, joined where more than `depth` braces are open: functions and loops go as wholes.
+
+    Nothing when no brace is open that deep.
 
     >>> blocks(b"int x;\\nint f() {\\n  return 1;\\n}\\nint y;\\n")
     [b'int x;\\n', b'int f() {\\n  return 1;\\n}\\n', b'int y;\\n']
     """
     found: list[bytes] = []
-    depth = 0
+    level = 0
     for line in lines(content):
-        if depth > 0:
+        if level > depth:
             found[-1] += line
         else:
             found.append(line)
-        depth = max(0, depth + line.count(b"{") - line.count(b"}"))
+        level = max(0, level + line.count(b"{") - line.count(b"}"))
     joined = len(found) < len(lines(content))
     return found if joined else []
+
+
+def wrappers(content: bytes) -> list[tuple[int, int]]:
+    """The lines that only open a block, each with the line that only closes it, innermost first.
+
+    >>> wrappers(b"{\\n{\\nx;\\n}\\n}\\n")
+    [(1, 3), (0, 4)]
+    """
+    found: list[tuple[int, int]] = []
+    open_lines: list[tuple[int, bool]] = []
+    for number, line in enumerate(lines(content)):
+        plain = line.split(b"/*")[0].strip()
+        for brace in plain:
+            if brace == ord("{"):
+                open_lines.append((number, plain == b"{"))
+            elif brace == ord("}") and open_lines:
+                start, alone = open_lines.pop()
+                if alone and plain == b"}":
+                    found.append((start, number))
+    return found
 
 
 def single_bytes(content: bytes) -> list[bytes]:

@@ -56,6 +56,16 @@ class Scratch:
         """This process's directory, made when it is first asked for."""
         return self._own().directory
 
+    @property
+    def temporary(self) -> str:
+        """An empty directory for temporary files: a compiler that is killed leaves its behind."""
+        directory = f"{self._own().directory}/tmp"
+        try:
+            left = os.listdir(directory)
+        except OSError:
+            left = ["the directory itself is not as it should be"]
+        return str(self.fresh("tmp")) if left else directory
+
     def fresh(self, name: str) -> Path:
         """An empty directory of this process, with this name."""
         directory = self._own().directory / name
@@ -63,6 +73,9 @@ class Scratch:
             directory.mkdir()
         except FileExistsError:
             empty(directory)
+            if os.listdir(directory):  # something that cannot be removed, like a mounted disk
+                directory.rename(tempfile.mktemp(prefix="left-", dir=directory.parent))
+                directory.mkdir()
         return directory
 
     def guard(self, group: int) -> None:
@@ -90,7 +103,8 @@ def empty(directory: Path) -> None:
             if entry.is_dir(follow_symlinks=False):
                 _remove(entry.path)
             else:
-                os.unlink(entry.path)
+                with contextlib.suppress(OSError):
+                    os.unlink(entry.path)
 
 
 def _remove(directory: str) -> None:

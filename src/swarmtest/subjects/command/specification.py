@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swarmtest.space import Space
+from swarmtest.subjects.command.words import placeholders
 
 if TYPE_CHECKING:
     from swarmtest.subjects.grammar import GrammarGenerator
@@ -59,11 +60,11 @@ class FeatureForm:
     """Words with ``{weight}`` (0.25) or ``{percent}`` (25): what it adds at any weight, unless `on`
     or `off` is there for 1 or 0."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables of the generator when it is on."""
+    """Environment variables of the generator when it is on; they may have ``{weight}`` too."""
     env_off: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of the generator when it is off."""
     config: str = ""
-    """Text for the config file when it is on."""
+    """Text for the config file when it is on; it may have ``{weight}`` or ``{percent}``."""
     config_off: str = ""
     """Text for the config file when it is off."""
     lines: re.Pattern[str] | None = None
@@ -76,6 +77,12 @@ class FeatureForm:
         """Whether being on or off makes any difference to the generator, markers aside."""
         flags = self.on or self.off or self.weight
         return bool(flags or self.env or self.env_off or self.config or self.config_off)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether a weight between 0 and 1 means something."""
+        texts = (*self.weight, *self.env.values(), self.config)
+        return not {"weight", "percent"}.isdisjoint(placeholders(texts))
 
 
 @dataclass(frozen=True)
@@ -136,6 +143,11 @@ class Step:
     """How its coverage is collected; empty: not at all. ``true`` in the file is "auto"."""
     sources: tuple[str, ...] | None = None
     """The files, directories or patterns whose lines are targets."""
+
+    @property
+    def may_invalidate(self) -> bool:
+        """Whether it can say that a test does not count."""
+        return "invalid" in (self.on_crash, self.on_exit, self.on_timeout)
 
 
 @dataclass(frozen=True)
@@ -201,4 +213,4 @@ class Specification:
             return True
         mandatory = {feature.name for feature in self.space.features if feature.mandatory}
         free = [form for form in self.forms if form.name not in mandatory]
-        return bool(free) and all(form.weight for form in free)
+        return bool(free) and all(form.weighted for form in free)

@@ -63,6 +63,8 @@ class Stepper:
 
     def _outcome(self, step: Step, test: CommandTest, directory: Path, stepped: Stepped) -> Outcome:
         before = stepped.outcomes
+        if test.only and step.name not in test.only:
+            return Outcome(step.name, skipped="what is looked for does not need it")
         blocked = next((name for name in step.needs if not before[name].ok), "")
         if blocked:
             return Outcome(step.name, skipped=f"{blocked} did not succeed")
@@ -84,7 +86,9 @@ class Stepper:
             stepped.covered += [collected.hits] if collected.hits is not None else []
             if collected.missing:
                 stepped.missing.append(f"{step.name}: {collected.missing}")
-        return outcome_of(step, ended, {str(directory): "{dir}", self._spec.here: "{here}"})
+        temporary = str(directory.with_name("tmp"))
+        paths = {str(directory): "{dir}", temporary: "/tmp", self._spec.here: "{here}"}
+        return outcome_of(step, ended, paths)
 
     def _values(self, step: Step, test: CommandTest, directory: Path) -> Values:
         values = dict(self._caller.places(step.call, directory, self._file))

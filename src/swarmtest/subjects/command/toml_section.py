@@ -6,6 +6,7 @@ knows, and those it was asked for are what might have been meant.
 
 from __future__ import annotations
 
+import difflib
 import re
 import shlex
 import tomllib
@@ -14,13 +15,15 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from swarmtest.errors import UserError, did_you_mean
+from swarmtest.subjects.command.words import for_a_shell
 
 Place: TypeAlias = tuple[str | int, ...]
 """Keys from the top of the file; a number is a position in a list of tables."""
 
-_SHELL = {"|", "||", "&&", ";", ">", ">>", "<", "2>", "2>&1", "&"}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|KB|MB|GB)?", re.IGNORECASE)
-_UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([KMG])(?:I?B)?|B)?", re.IGNORECASE)
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_MOST = 1e6
+"""The largest number that is of any use here: eleven days, in seconds."""
 
 
 class TomlFile:
@@ -33,7 +36,8 @@ class TomlFile:
         except UnicodeDecodeError:
             raise UserError(f"{path} is not UTF-8 text, so it is not TOML") from None
         except OSError as error:
-            raise UserError(f"cannot read {path}: {error.strerror}{_near(path)}") from None
+            near = nearest_file(path, "*.toml")
+            raise UserError(f"cannot read {path}: {error.strerror}{near}") from None
         try:
             self.data: dict[str, Any] = tomllib.loads(self.text)
         except tomllib.TOMLDecodeError as error:
@@ -62,7 +66,7 @@ class Section:
     def title(self) -> str:
         """How the file itself names this table."""
         if not self.place:
-            return "the file"
+            return ""
         names = ".".join(str(key) for key in self.place if isinstance(key, str))
         listed = isinstance(self.place[-1], int)
         return f"[[{names}]]" if listed else f"[{names}]"
@@ -82,7 +86,13 @@ class Section:
 
     def error(self, key: str, message: str) -> UserError:
         """A complaint about one of its keys."""
-        return self.file.error((*self.place, key), f"{self.title} {key}: {message}")
+        return self.file.error((*self.place, key), f"{self.title} {key}: {message}".lstrip())
+
+    def missing(self, key: str, message: str) -> UserError:
+        """A complaint about a key that has to be there; one that looks like it is named instead."""
+        left = [name for name in self._data if name not in self._asked]
+        near = difflib.get_close_matches(key, left, n=1)
+        return self._unknown(near[0]) if near else self.error(key, f"missing: {message}")
 
     def text(self, key: str, default: str = "") -> str:
         """A text."""
@@ -107,8 +117,9 @@ class Section:
         value = self.raw(key)
         if value is None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
-            raise self.error(key, f"a number from {least:g} up, not {value!r}")
+        good = isinstance(value, int | float) and not isinstance(value, bool)
+        if not good or not least <= value <= _MOST:
+            raise self.error(key, f"a number from {least:g} to {_MOST:,.0f}, not {value!r}")
         return float(value)
 
     def integer(self, key: str, default: int, *, low: int, high: int) -> int:
@@ -130,8 +141,10 @@ class Section:
 
     def one_of(self, key: str, choices: Sequence[str], default: str) -> str:
         """One of a few words."""
-        value = self.text(key, default)
-        if value not in choices:
+        value = self.raw(key)
+        if value is None:
+            return default
+        if not isinstance(value, str) or value not in choices:
             shown = ", ".join(f'"{choice}"' for choice in choices)
             raise self.error(key, f"one of {shown}, not {value!r}")
         return value
@@ -144,15 +157,17 @@ class Section:
         found = [value] if isinstance(value, str) else value
         if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
             raise self.error(key, f"a list of texts, not {value!r}")
+        self._refuse_zeros(key, found)
         return tuple(found)
 
     def integers(self, key: str, default: tuple[int, ...]) -> tuple[int, ...]:
-        """A list of whole numbers; one alone is a list of one."""
+        """A list of whole numbers, not empty; one alone is a list of one."""
         value = self.raw(key)
         if value is None:
             return default
         found = [value] if isinstance(value, int) else value
-        if not isinstance(found, list) or not all(type(one) is int for one in found):
+        good = isinstance(found, list) and all(type(one) is int for one in found)
+        if not good or not found:
             raise self.error(key, f"a list of whole numbers, not {value!r}")
         return tuple(found)
 
@@ -161,16 +176,17 @@ class Section:
         value = self.raw(key)
         if not isinstance(value, str):
             return self.texts(key)
+        self._refuse_zeros(key, [value])
         try:
             words = tuple(shlex.split(value))
         except ValueError as error:
             raise self.error(key, f"cannot be split into words: {error}") from None
-        shell = next((word for word in words if word in _SHELL), "")
+        shell = for_a_shell(value)
         if shell:
             raise self.error(
                 key,
-                f"no shell runs this, so {shell!r} is a plain word: use several steps, or "
-                f'["sh", "-c", "..."]',
+                f"no shell runs this, so {shell!r} is plain text: use `stdin`, `env` or several "
+                'steps, or ["sh", "-c", "..."]; a list of words takes it as it is',
             )
         return words
 
@@ -181,6 +197,10 @@ class Section:
             return {}
         if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
             raise self.error(key, f'a table of texts, like {{ NAME = "1" }}, not {value!r}')
+        for name in value:
+            if not name or "=" in name:
+                raise self.error(key, f"{name!r} cannot be the name of a variable")
+        self._refuse_zeros(key, [*value, *value.values()])
         return dict(value)
 
     def pattern(self, key: str) -> re.Pattern[str] | None:
@@ -189,9 +209,12 @@ class Section:
         if not text:
             return None
         try:
-            return re.compile(text, re.MULTILINE)
+            pattern = re.compile(text, re.MULTILINE)
         except re.error as error:
             raise self.error(key, f"{text!r} is no regular expression: {error}") from None
+        if pattern.fullmatch(""):
+            raise self.error(key, f"{text!r} matches the empty text, so it is found everywhere")
+        return pattern
 
     def section(self, key: str) -> Section:
         """A table; an empty one when it is absent."""
@@ -216,10 +239,16 @@ class Section:
         """Complain about a key that nobody asked for."""
         for key in self._data:
             if key not in self._asked:
-                raise self.file.error(
-                    (*self.place, key),
-                    f"{self.title} has no key {key!r}{did_you_mean(key, self._asked)}",
-                )
+                raise self._unknown(key)
+
+    def _unknown(self, key: str) -> UserError:
+        title = self.title or "the file"
+        near = did_you_mean(key, self._asked)
+        return self.file.error((*self.place, key), f"{title} has no key {key!r}{near}")
+
+    def _refuse_zeros(self, key: str, texts: Sequence[str]) -> None:
+        if any("\0" in text for text in texts):
+            raise self.error(key, "has a zero character, which no command or variable can have")
 
 
 def line_of(text: str, place: Place) -> int:
@@ -266,6 +295,9 @@ def _syntax_error(path: Path, text: str, message: str) -> str:
     return f"{path}:{where[1]}: not TOML: {message.partition(' (at')[0]} (column {where[2]})"
 
 
-def _near(path: Path) -> str:
-    there = [one.name for one in path.parent.glob("*.toml")] if path.parent.is_dir() else []
-    return did_you_mean(path.name, there) if not path.exists() else ""
+def nearest_file(path: Path, pattern: str = "*") -> str:
+    """The tail of a message about a file that is not there: what else is called nearly so."""
+    if path.exists() or not path.parent.is_dir():
+        return ""
+    there = [one.name for one in path.parent.glob(pattern) if one.is_file()]
+    return did_you_mean(path.name, difflib.get_close_matches(path.name, there))

@@ -7,10 +7,14 @@ longer word they are joined. ``{{seed}}`` is the text ``{seed}`` itself. Other b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 _FORM = re.compile(r"\{(\{)?([a-z]+(?::[^{}]*)?)\}(?(1)\})")
+_BRACES = re.compile(r"(?<!\{)\{([^{}]+)\}(?!\})")
+_OPERATORS = "|&;<>"
+_VARIABLE = re.compile(r"\$\{?[A-Z_]+\}?(/.*)?|~(/.*)?")
 
 Values: TypeAlias = Mapping[str, str | tuple[str, ...]]
 """What each placeholder stands for: a text, or words."""
@@ -54,6 +58,16 @@ def filled(text: str, values: Values, separator: str = " ") -> str:
     return _FORM.sub(value_of, text)
 
 
+def look_alikes(words: Iterable[str], known: Collection[str]) -> list[str]:
+    """What looks like a placeholder that is known, but is written with capitals or spaces.
+
+    >>> look_alikes(["{Test}", "{ dir }", "{test}", "{DEPTH}"], {"test", "dir"})
+    ['Test', ' dir ']
+    """
+    found = [form[1] for word in words for form in _BRACES.finditer(word)]
+    return [name for name in found if name not in known and name.strip().lower() in known]
+
+
 def placeholders(words: Sequence[str]) -> list[str]:
     """The placeholders that words have, without their braces.
 
@@ -61,3 +75,20 @@ def placeholders(words: Sequence[str]) -> list[str]:
     ['seed', 'setting:level']
     """
     return [form[2] for word in words for form in _FORM.finditer(word) if not form[1]]
+
+
+def for_a_shell(text: str) -> str:
+    """The first thing in a command that only a shell would understand; empty if there is none.
+
+    >>> for_a_shell("sort {test} 2>/dev/null"), for_a_shell("grep 'a|b' {test}")
+    ('>', '')
+    """
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=_OPERATORS)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    tokens = list(lexer)
+    found = (
+        token
+        for token in tokens
+        if (token and not token.strip(_OPERATORS)) or _VARIABLE.fullmatch(token)
+    )
+    return next(found, "")
