@@ -16,6 +16,7 @@ from typing import Any
 from swarmtest.campaign.budget import Budget, Progress
 from swarmtest.campaign.host import Setup
 from swarmtest.campaign.inline import InlineEngine
+from swarmtest.campaign.limits import Limits
 from swarmtest.campaign.local import LocalEngine
 from swarmtest.campaign.loop import Engine, Loop, Show
 from swarmtest.campaign.recorder import Recorder
@@ -32,7 +33,6 @@ from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.machine import Machine
 from swarmtest.subjects.subject import Subject, usual_strategy
 
-_SECONDS = 10.0
 _REHEARSED = 64
 """Proposals that are looked at for weights that the subject cannot honour."""
 _UNUSED_AFTER = 100
@@ -59,35 +59,6 @@ class Outcome:
     """Features that many tests allowed and none contained, with how many: a guard never true?"""
     notes: list[str] = field(default_factory=list)
     """What a user should know: what could not be watched, and what to do about it."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a single test may take.
-
-    >>> Limits(seconds=2.0).memory
-    'auto'
-    """
-
-    seconds: float | None = None
-    """Wall time of one test; one that takes longer is the fault "timeout". None: what the subject
-    says, else ten seconds."""
-    memory: int | str = "auto"
-    """Bytes one worker may hold; 0: no limit; ``auto``: its share of the machine."""
-
-    def seconds_of(self, subject: Subject) -> float:
-        """What a test of this subject may take."""
-        if self.seconds is None and subject.seconds is not None:
-            # A subject that ends its tests in time needs us only where that fails.
-            return subject.seconds * 1.25 + 5.0
-        return self.seconds or _SECONDS
-
-    def memory_bytes(self, workers: int) -> int:
-        """The limit in bytes."""
-        if isinstance(self.memory, int):
-            return self.memory
-        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        return max(2 << 30, int(machine * 0.8) // max(workers, 1))
 
 
 class Campaign:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from swarmtest.campaign.campaign import Limits
 from swarmtest.campaign.isolated import run_isolated
+from swarmtest.campaign.limits import Limits
 from swarmtest.cli.options import existing_store, refuse_imported
 from swarmtest.errors import UserError
 from swarmtest.result import Result, Verdict

@@ -36,8 +36,8 @@ def invariants_of(cls: type) -> list[str]:
     return [name for name in names if getattr(getattr(cls, name), INVARIANT, False)]
 
 
-def space_of(cls: type[Machine]) -> Space:
-    """The space of a machine: its actions as features, and its other dimensions."""
+def refuse_constructor_arguments(cls: type[Any], what: str) -> None:
+    """A machine is made anew for every test, by nobody who could know arguments."""
     required = [
         p.name
         for p in list(inspect.signature(cls.__init__).parameters.values())[1:]
@@ -45,9 +45,14 @@ def space_of(cls: type[Machine]) -> Space:
     ]
     if required:
         raise UserError(
-            f"machine {cls.__name__!r}: a machine is made without arguments, but its __init__ "
-            f"needs {', '.join(required)}"
+            f"{what} {cls.__name__!r} is made without arguments, but its __init__ needs "
+            f"{', '.join(required)}"
         )
+
+
+def space_of(cls: type[Machine]) -> Space:
+    """The space of a machine: its actions as features, and its other dimensions."""
+    refuse_constructor_arguments(cls, "machine")
     actions = actions_of(cls)
     if not actions:
         raise UserError(

@@ -13,6 +13,7 @@ from typing import Any
 
 from swarmtest.errors import UserError
 from swarmtest.space import Feature, Space
+from swarmtest.subjects.declared import refuse_constructor_arguments
 
 
 def is_state_machine(found: object) -> bool:
@@ -54,7 +55,7 @@ def rules_of(machine: type[Any]) -> list[Any]:
     """The rules of a state machine in the order of their definition, base classes first."""
     from hypothesis.errors import InvalidDefinition
 
-    _check_constructor(machine)
+    refuse_constructor_arguments(machine, "state machine")
     name = machine.__name__
     try:
         rules = _declared(machine, "rules")
@@ -146,19 +147,6 @@ def _declared(machine: type[Any], what: str) -> list[Any]:
 
 def _names_in_order(machine: type[Any]) -> list[str]:
     return list(dict.fromkeys(n for base in reversed(machine.__mro__) for n in vars(base)))
-
-
-def _check_constructor(machine: type[Any]) -> None:
-    required = [
-        p.name
-        for p in list(inspect.signature(machine.__init__).parameters.values())[1:]
-        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-    ]
-    if required:
-        raise UserError(
-            f"state machine {machine.__name__!r} is made without arguments, but its __init__ "
-            f"needs {', '.join(required)}"
-        )
 
 
 def _check_arguments(machine: str, rule: Any) -> None:
