@@ -6,7 +6,7 @@ import random
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -152,8 +152,9 @@ def test_one_of_leaves_out_what_is_not_included() -> None:
 
 
 @pytest.fixture
-def store() -> Store:
-    return open_store(":memory:")
+def store() -> Iterator[Store]:
+    with open_store(":memory:") as opened:
+        yield opened
 
 
 def test_generated_tests_are_recorded_with_their_odds(store: Store) -> None:

@@ -111,12 +111,13 @@ def test_a_program_that_gcc_rejects_does_not_count(subject: CommandSubject) -> N
 def test_a_campaign_covers_tcc_and_keeps_what_it_found(
     subject: CommandSubject, tmp_path: Path
 ) -> None:
-    store = open_store(str(tmp_path / "store.db"))
-    budget = Budget(tests=6)
-    outcome = Campaign(str(EXAMPLE), "coin", budget, seed=3, workers=1, store=store).run()
+    with open_store(str(tmp_path / "store.db")) as store:
+        budget = Budget(tests=6)
+        outcome = Campaign(str(EXAMPLE), "coin", budget, seed=3, workers=1, store=store).run()
+        study = Study(store, [outcome.campaign])
+        lines = [target for target in study.targets.values() if target.kind == "line"]
     assert outcome.progress.tests == 6
     assert outcome.progress.cpu_seconds > 1
-    lines = [t for t in Study(store, [outcome.campaign]).targets.values() if t.kind == "line"]
     # Parsing csmith.h alone takes tcc through some 2,900 of its lines.
     assert len(lines) > 2_500
     assert any("tccpp.c:" in line.name for line in lines)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from textwrap import dedent
 
 import hypothesis.stateful  # noqa: F401  (its plugin would, again and again)
@@ -35,9 +36,11 @@ def write(pytester: pytest.Pytester) -> Callable[..., None]:
 
 
 @pytest.fixture
-def store(pytester: pytest.Pytester) -> Callable[[], Store]:
+def store(pytester: pytest.Pytester) -> Iterator[Callable[[], Store]]:
     """The store that the suite's campaigns are kept in."""
-    return lambda: open_store(pytester.path / ".swarmtest" / "swarmtest.db", read_only=True)
+    path = pytester.path / ".swarmtest" / "swarmtest.db"
+    with contextlib.ExitStack() as opened:
+        yield lambda: opened.enter_context(open_store(path, read_only=True))
 
 
 @pytest.fixture

@@ -136,7 +136,8 @@ def test_the_code_of_a_test_imports_what_python_prints_values_with(tmp_path: Pat
     code = subject.code(RuleTest("x", (RuleStep("push", 1, texts=texts),)).to_json())
     ran = run(code.replace("state.push", "print"), tmp_path)
     assert "NameError" not in ran.stderr
-    assert "'a' is an invalid keyword" in ran.stderr  # print was called, with all arguments
+    assert "TypeError" in ran.stderr  # print was called, with all arguments
+    assert "keyword" in ran.stderr
 
 
 def test_code_that_cannot_run_says_so() -> None:
