@@ -55,7 +55,7 @@ FILES = {
     "empty.py": ("", ["defines no machine"]),
     "several.py": (
         GOOD + "\nclass Other(Good): ...\n",
-        ["several machines", "Good", "Other"],
+        ["several subjects", "Good", "Other"],
     ),
     "no_actions.py": (
         "from swarmtest import Machine\nclass M(Machine): ...\n",

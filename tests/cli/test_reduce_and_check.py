@@ -133,3 +133,18 @@ run = "cat {test}"
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert said in done.stderr
+
+
+def test_check_reads_grammars_too(place, swarmtest):
+    (place / "good.lark").write_text('start: "a" | "b" start\n')
+    (place / "endless.lark").write_text('start: again\nagain: "x" again\n')
+    good = swarmtest("check", "good.lark", cwd=place)
+    assert (good.returncode, good.stderr) == (0, "")
+    assert good.stdout.startswith("good.lark: 2 features")
+    endless = swarmtest("check", "endless.lark", cwd=place)
+    assert endless.returncode == 2
+    assert endless.stderr.count("\n") == 1
+    assert "endless.lark" in endless.stderr
+    ran = swarmtest("run", "good.lark", cwd=place)
+    assert ran.returncode == 2
+    assert "[generate] grammar" in ran.stderr

@@ -7,6 +7,7 @@ verdict. Which test it is and in which phase, objects of Hypothesis know, found 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import sys
@@ -176,11 +177,17 @@ class GivenCampaign:
         cpu, wall = time.process_time_ns() - cpu_since, time.monotonic_ns() - wall_since
         self._worker.note(batch, self._tests, proposal, seed, result, cpu, wall)
         self._recorder.add(self._worker.finished(batch).message())
+        if not self._own:
+            self._recorder.flush()
         self._tests += 1
 
     def close(self) -> None:
-        """Write what is not written yet."""
+        """Write what is not written yet; a user's own store may be closed, and has it all."""
         atexit.unregister(self.close)
+        with contextlib.nullcontext() if self._own else contextlib.suppress(Exception):
+            self._finish()
+
+    def _finish(self) -> None:
         self._recorder.flush()
         progress = self._recorder.progress
         self._store.update_campaign(

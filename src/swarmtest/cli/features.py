@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from swarmtest.cli.options import screen_width
+from swarmtest.errors import UserError
 from swarmtest.report.fitting import fitted, wrapped
 from swarmtest.report.quantities import json_text
 from swarmtest.report.terminal import plural
@@ -21,8 +22,9 @@ _SHOWN = 2
 @click.command()
 @click.argument("path")
 @click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: its public methods.")
+@click.option("--start", metavar="RULE", default="", help="The rule a grammar file starts from.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
-def features(path: str, api: bool, as_json: bool) -> None:
+def features(path: str, api: bool, start: str, as_json: bool) -> None:
     """The features of a subject, and which of them mean others.
 
     PATH is what `swarmtest run` takes, or a grammar file. For a grammar, each feature is listed
@@ -35,7 +37,7 @@ def features(path: str, api: bool, as_json: bool) -> None:
     swarmtest features stack.py
     swarmtest features examples/sql.lark
     """
-    subject, space, generator = _loaded(path, api)
+    subject, space, generator = _loaded(path, api, start)
     if generator is None:
         data: dict[str, Any] = {"subject": subject, "space": space.to_json()}
         click.echo(json_text(data) if as_json else _plain_text(space))
@@ -66,13 +68,15 @@ def features(path: str, api: bool, as_json: bool) -> None:
         click.echo(note)
 
 
-def _loaded(path: str, api: bool) -> tuple[str, Space, Any]:
+def _loaded(path: str, api: bool, start: str) -> tuple[str, Space, Any]:
     """The subject's name, its space, and the generator if it has a grammar."""
     if path.endswith((".lark", ".g4")):
         from swarmtest.subjects.grammar import load_grammar
 
-        generator = load_grammar(path)
+        generator = load_grammar(path, start)
         return path, Space(generator.features, generator.constraints), generator
+    if start:
+        raise UserError(f"--start is for grammar files (.lark, .g4), and {path} is none")
     subject: Any = SubjectReference(path, api).load()
     return subject.name, subject.space, _generator_of(subject)
 

@@ -36,6 +36,7 @@ from swarmtest.store import Store, open_store
 from swarmtest.strategies import strategy_text
 
 _LEAST_MEMORY = 64 << 20
+_NAMED = 8
 _QUICKLY_STUDIED = 200_000
 """Tests that are studied within a second or two."""
 _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
@@ -160,7 +161,7 @@ def _run(campaign: Campaign, view: ProgressView, options: dict[str, Any]) -> int
     handed = [] if outcome.interrupted else hand_over_faults(campaign.subject, outcome.faults)
     with open_store(outcome.store, read_only=True) as store:
         _report(campaign, store, outcome, view, handed)
-    return _status(outcome, options)
+    return _status(outcome, options, steps=campaign.subject.part == "step")
 
 
 def _view(budget: Budget, options: dict[str, Any]) -> ProgressView:
@@ -196,7 +197,7 @@ def _report(
             },
         )
         return
-    for note in outcome.notes:
+    for note in [*outcome.notes, *_never_seen(campaign, outcome)]:
         click.echo(f"note: {note}")
     configurations = fault_configurations(store, outcome.campaign, outcome.faults)
     click.echo(outcome_text(outcome, campaign.subject, configurations, _why(store, outcome)))
@@ -213,6 +214,15 @@ def _report(
         click.echo(f"\neverything so far is kept; go on with: {command}")
 
 
+def _never_seen(campaign: Campaign, outcome: Outcome) -> list[str]:
+    """Of generators, features that never appeared are worth a note; they may just be rare."""
+    if not outcome.unused or campaign.subject.part == "step":
+        return []
+    names = list(outcome.unused)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return [f"allowed, but in no test: {', '.join(names[:_NAMED])}{more}"]
+
+
 def _why(store: Store, outcome: Outcome) -> dict[str, list[str]]:
     """Triggers and suppressors in short, unless a long campaign would make its user wait."""
     if not outcome.faults or outcome.progress.tests > _QUICKLY_STUDIED:
@@ -220,7 +230,8 @@ def _why(store: Store, outcome: Outcome) -> dict[str, list[str]]:
     return why_in_short(study_or_none(store, outcome.campaign))
 
 
-def _status(outcome: Outcome, options: dict[str, Any]) -> int:
+def _status(outcome: Outcome, options: dict[str, Any], *, steps: bool) -> int:
+    """The exit status; `steps`: tests are made of actions, and one that never runs is a mistake."""
     if outcome.interrupted:
         return 130
     if outcome.progress.tests and outcome.progress.invalid == outcome.progress.tests:
@@ -229,7 +240,7 @@ def _status(outcome: Outcome, options: dict[str, Any]) -> int:
             f"tested: see `{command_text(f'show {outcome.campaign}', outcome.store)}`"
         )
     every_test_failed = outcome.progress.failed == outcome.progress.tests
-    if outcome.unused and not options["allow_unused"] and not every_test_failed:
+    if outcome.unused and not options["allow_unused"] and not every_test_failed and steps:
         name, tests = next(iter(outcome.unused.items()))
         others = f" (and {len(outcome.unused) - 1} more)" if len(outcome.unused) > 1 else ""
         raise UserError(

@@ -49,6 +49,11 @@ class SubjectReference:
         where, name = split_reference(self.text)
         if where.endswith(".toml"):
             return self._load_command(where, name)
+        if where.endswith((".lark", ".g4")):
+            raise UserError(
+                f"{where} is a grammar, and what is tested with it is not said: name it in a TOML "
+                "file ([generate] grammar) or a GrammarSubject; `swarmtest features` lists it"
+            )
         if not where.endswith(".py") and Path(where).is_file():
             raise UserError(
                 f"{where}: a subject is a Python file (.py), a module, or a TOML file (.toml)"
@@ -166,10 +171,10 @@ def _only_subject(module: ModuleType, where: str) -> str:
         return names[0]
     if not names:
         raise UserError(
-            f"{where} defines no machine: subclass swarmtest.Machine, "
+            f"{where} defines no machine, nor another subject: subclass swarmtest.Machine, "
             f"or name a class to derive one from: {where}::CLASS --api"
         )
-    raise UserError(f"{where} defines several machines: name one of {', '.join(names)}")
+    raise UserError(f"{where} defines several subjects: name one of {', '.join(names)}")
 
 
 def _machine_behind(member: Any) -> Any:

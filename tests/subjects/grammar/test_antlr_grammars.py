@@ -94,3 +94,24 @@ def test_reduction_works_alike(tmp_path: Path) -> None:
     tree = generator.generate(weights, seed=3)
     reduced = generator.reduced(tree, lambda tree: "+" in generator.text(tree))
     assert generator.text(reduced) in ("0 + 0;", "a + a;", "0 + a;", "a + 0;")
+
+
+def test_the_first_parser_rule_is_the_start_also_after_tokens(tmp_path: Path) -> None:
+    file = tmp_path / "Late.g4"
+    file.write_text("grammar Late;\nSTAR: '*';\nWS: [ ]+ -> skip;\nall: one+;\none: STAR | 'x';\n")
+    assert load_grammar(file).grammar.rules[0].name == "all"
+
+
+def test_tokens_for_indentation_become_spaces(tmp_path: Path) -> None:
+    file = tmp_path / "Trees.g4"
+    file.write_text(
+        "grammar Trees;\ntokens { INDENT, DEDENT }\n"
+        "tree: NAME NEWLINE (INDENT tree DEDENT)?;\n"
+        "NAME: [a-z];\nNEWLINE: '\\r'? '\\n' [ \\t]*;\n"
+    )
+    generator = load_grammar(file, length=(6, 20))
+    (feature,) = generator.grammar.features
+    text = generator.text(generator.generate({feature: 1.0}, seed=1))
+    for level, line in enumerate(text.splitlines()):
+        assert re.fullmatch(rf" {{{4 * level}}}[a-z]", line)
+    assert text.count("\n") > 1

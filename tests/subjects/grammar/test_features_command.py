@@ -67,3 +67,11 @@ def test_a_bad_grammar_is_one_line(tmp_path: Path) -> None:
     file.write_text("start: nothing\n")
     with pytest.raises(UserError, match="used but not defined"):
         told(str(file))
+
+
+def test_a_grammar_may_start_elsewhere(tmp_path: Path) -> None:
+    file = tmp_path / "flies.lark"
+    file.write_text('sentence: noun "flies"\nnoun: "fruit" | "time"\n')
+    assert "noun:fruit" in told(str(file), "--start", "sentence")
+    with pytest.raises(UserError, match="--start is for grammar files"):
+        told(str(EXAMPLES / "sql.py"), "--start", "sentence")

@@ -12,6 +12,7 @@ from random_grammars import lark_texts, possible_features
 from swarmtest.errors import UserError
 from swarmtest.subjects.grammar import GrammarGenerator, load_grammar
 from swarmtest.subjects.grammar.growing import Tree
+from swarmtest.subjects.grammar.printing import tokens_of
 
 EXPRESSIONS = """
 start: (statement ";")+
@@ -177,3 +178,18 @@ def test_a_length_that_is_none_is_refused(wrong: object) -> None:
 def test_a_depth_that_is_none_is_refused() -> None:
     with pytest.raises(UserError, match="depth is a number of nested rules"):
         load_grammar('start: "a"\n', depth=0)
+
+
+def test_a_comment_that_is_a_token_does_not_swallow_the_next() -> None:
+    grammar = """
+    start: (COMMENT | "stop" | NAME "!")+
+    COMMENT: /#[^\\n]+/
+    NAME: /[a-z]+/
+    %ignore /[ \\n]+/
+    """
+    generator = load_grammar(grammar, length=(1, 20))
+    parser = lark.Lark(grammar, parser="lalr")
+    for seed in range(100):
+        tree = generator.generate(everything(generator), seed)
+        tokens = [str(token) for token in parser.lex(generator.text(tree))]
+        assert tokens == tokens_of(tree)

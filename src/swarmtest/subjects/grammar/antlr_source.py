@@ -7,6 +7,7 @@ between tokens.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import math
 import re
@@ -17,6 +18,7 @@ from typing import Any
 from swarmtest.errors import UserError
 from swarmtest.subjects.grammar.building import build_grammar
 from swarmtest.subjects.grammar.expressions import Expression, Named, OneOf, Several, Times
+from swarmtest.subjects.grammar.layout import mark_of
 from swarmtest.subjects.grammar.model import Grammar, Terminal
 
 INSTALL = "ANTLR grammars need the package grammarinator: pip install 'swarmtest[antlr]'"
@@ -42,7 +44,7 @@ def antlr_grammar(path: Path, start: str = "", optional_features: bool = True) -
     ignored = [reader.pattern(graph.vertices[(name,)]) for name in skipped]
     text = path.read_text(encoding="utf-8")
     lines = {name: line for name in definitions if (line := _line_of(name, text))}
-    begin = start or graph.default_rule
+    begin = start or min(lines, key=lambda name: lines[name], default="")
     if not begin:
         raise UserError(f"{path} has no parser rule to start from: it is a lexer grammar")
     grammar = build_grammar(str(path), definitions, begin, ignored, lines, optional_features)
@@ -51,7 +53,8 @@ def antlr_grammar(path: Path, start: str = "", optional_features: bool = True) -
         raise UserError(
             f"{path}: the token {empty[0]} has no lexer rule, so nothing can be generated for it"
         )
-    return grammar
+    indented = any(mark_of(t.name) == t.text != "" for t in grammar.terminals)
+    return dataclasses.replace(grammar, indented=indented)
 
 
 class _Reader:
@@ -81,7 +84,7 @@ class _Reader:
             case "UnlexerRuleNode":
                 yield self._terminal(node)
             case "ImagRuleNode":
-                yield Terminal(str(node.id[0]))
+                yield Terminal(str(node.id[0]), mark_of(str(node.id[0])))
             case "AlternationNode":
                 yield OneOf(tuple(map(self._way, node.out_neighbours)))
             case "QuantifierNode":

@@ -13,7 +13,7 @@ from swarmtest.errors import UserError, did_you_mean
 from swarmtest.space import Constraint, Feature
 from swarmtest.subjects.grammar.demands import effective_constraints, start_constraints
 from swarmtest.subjects.grammar.feature_graph import FeatureGraph, feature_graph
-from swarmtest.subjects.grammar.growing import Grower, Plan, Tree
+from swarmtest.subjects.grammar.growing import DEEPEST, Grower, Plan, Tree
 from swarmtest.subjects.grammar.model import Grammar, Terminal
 from swarmtest.subjects.grammar.printing import Printer, tokens_of
 from swarmtest.subjects.grammar.shrinking import Shrinker
@@ -22,8 +22,6 @@ from swarmtest.subjects.grammar.token_texts import TokenTexts
 LENGTH = (5, 100)
 """Tokens of a text, unless the user says otherwise: drawn anew for every test."""
 DEPTH = 50
-DEEPEST = 250
-"""Deeper trees would end in Python's limit of nested calls."""
 
 
 class GrammarGenerator:
@@ -50,8 +48,15 @@ class GrammarGenerator:
         self._texts = _texts(grammar)
         self._grower = Grower(grammar, self._texts)
         self._printer = Printer(grammar, self._texts)
+        self._check_depth()
         self._plans: dict[tuple[float, ...], Plan] = {}
         self._effective = effective
+
+    def _check_depth(self) -> None:
+        try:
+            self._grower.plan((1.0,) * len(self.grammar.features))
+        except UserError as error:
+            raise UserError(f"{self.grammar.path}: {error}") from None
 
     def resized(self, length: int | tuple[int, int]) -> GrammarGenerator:
         """The same generator with texts of other lengths."""
@@ -140,6 +145,8 @@ def load_grammar(
     >>> load_grammar('start: "a"+', length=3).grammar.features
     ()
     """
+    if not isinstance(path, str | Path) or not str(path).strip():
+        raise UserError(f"a grammar is the path of a file, or a text, not {path!r}")
     text = str(path)
     if isinstance(path, str) and ("\n" in text or ": " in text):
         grammar = _lark(text, "<grammar>", start or "start", optional_features)

@@ -38,6 +38,9 @@ from swarmtest.subjects.grammar.token_texts import TokenTexts
 
 Tree: TypeAlias = list[Any]
 
+DEEPEST = 250
+"""Nested rules; deeper trees would end in Python's limit of nested calls."""
+
 _FIXED, _TOKEN, _RULE, _REPEAT = range(4)
 _NOTHING = 0.125
 """How often a part that may come any number of times does not come, though it could."""
@@ -130,6 +133,9 @@ class Grower:
         sizes = self.tables.sizes(on)
         if sizes.rule_tokens[0] >= NEVER:
             raise UserError(f"nothing can be generated: {self._missing(on, sizes)}")
+        if sizes.rule_depth[0] > DEEPEST:
+            deep = f"every text has {sizes.rule_depth[0]} nested rules, and {DEEPEST} are possible"
+            raise UserError(f"nothing can be generated: {deep}")
         options = _OptionsOfRules(self.grammar.rules, self._endless, on, sizes)
         return Plan(options, sizes, [every[number] for number in self._part_features])
 

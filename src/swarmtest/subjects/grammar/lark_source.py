@@ -6,6 +6,7 @@ by what the grammar's author wrote.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import re
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,7 @@ from typing import Any
 from swarmtest.errors import UserError
 from swarmtest.subjects.grammar.building import build_grammar
 from swarmtest.subjects.grammar.expressions import Expression, Named, OneOf, Several, Times
+from swarmtest.subjects.grammar.layout import mark_of
 from swarmtest.subjects.grammar.model import Grammar, Terminal
 
 INSTALL = "Lark grammars need the package lark: pip install 'swarmtest[grammar]'"
@@ -35,14 +37,23 @@ def lark_grammar(text: str, path: str, start: str, optional_features: bool = Tru
     try:
         known = path if Path(path).exists() else "<string>"
         loaded, _ = loader.load_grammar(text, known, [], False)
-        reader = _Reader(loader, loaded, text)
+        reader = _Reader(loader, loaded, text, path)
+        definitions = reader.definitions()
     except lark.exceptions.LarkError as error:
-        raise UserError(_located(str(error), text, path)) from None
+        cause = getattr(error, "orig_exc", error)  # of a VisitError
+        said = str(cause) or f"Lark does not take this {getattr(error, 'rule', 'grammar')}"
+        raise UserError(_located(said, text, path)) from None
+    except FileNotFoundError as error:
+        name = Path(str(error.filename)).stem
+        said = f"%import finds no file {error.filename!r}"
+        raise UserError(f"{_at(path, _use_of(name, text))}: {said}") from None
     except (OSError, re.error, AssertionError) as error:
         raise UserError(_located(_said(error), text, path)) from None
-    definitions = reader.definitions()
+    except RecursionError:
+        raise UserError(f"{path}: its groups are nested too deeply to be read") from None
     lines = {name: line for name in definitions if (line := line_of(name, text))}
     grammar = build_grammar(path, definitions, start, reader.ignored(), lines, optional_features)
+    grammar = dataclasses.replace(grammar, indented=reader.indented)
     missing = [t.name for t in grammar.terminals if not t.text and not t.pattern]
     if missing:
         raise UserError(
@@ -55,7 +66,7 @@ def lark_grammar(text: str, path: str, start: str, optional_features: bool = Tru
 class _Reader:
     """What Lark loaded, as expressions."""
 
-    def __init__(self, loader: Any, loaded: Any, text: str) -> None:
+    def __init__(self, loader: Any, loaded: Any, text: str, path: str) -> None:
         to_pattern = loader.PrepareLiterals() * loader.TerminalTreeToPattern()
         terminals = [
             loader.TerminalDef(name, to_pattern.transform(tree), priority)
@@ -67,6 +78,7 @@ class _Reader:
         prepare = loader.PrepareLiterals() * loader.ValidateSymbols() * anonymous
         prepare *= loader.ApplyTemplates(rules)
         self.text = text
+        self.path = path
         self.trees: dict[str, Any] = {}
         for name, parameters, tree, options in rules:  # grows while templates are applied
             if not parameters and tree is not None:
@@ -74,6 +86,7 @@ class _Reader:
                 self.trees[str(name)] = prepare.transform(tree)
         self.terminals: Mapping[str, Any] = {t.name: t.pattern for t in terminals}
         self.ignore = loaded.ignore
+        self.indented = any(mark_of(name) for name, (tree, _) in loaded.term_defs if tree is None)
 
     def definitions(self) -> dict[str, Expression]:
         return {name: self._expression(tree) for name, tree in self.trees.items()}
@@ -110,14 +123,18 @@ class _Reader:
     def _repetition(self, part: Any, operator: Any, *numbers: Any) -> Expression:
         inner = self._expression(part)
         if operator == "~":
-            return Times(inner, int(numbers[0]), int(numbers[-1]))
+            low, high = int(numbers[0]), int(numbers[-1])
+            if not 0 <= low <= high:
+                line = _use_of(f"{low}..{high}", self.text)
+                raise UserError(f"{_at(self.path, line)}: a part cannot come {low} to {high} times")
+            return Times(inner, low, high)
         bounds: dict[str, tuple[int, int | None]] = {"?": (0, 1), "*": (0, None), "+": (1, None)}
         return Times(inner, *bounds[str(operator)])
 
     def _terminal(self, name: str) -> Terminal:
         pattern = self.terminals.get(name)
         if pattern is None:
-            return Terminal(name)
+            return Terminal(name, mark_of(name))
         shown = str(pattern.raw) if name.startswith("__ANON") and pattern.raw else name
         if pattern.type == "str":
             return Terminal(shown, pattern.value, any_case="i" in pattern.flags)
@@ -158,8 +175,21 @@ def _located(message: str, text: str, path: str) -> str:
     if place:
         said = f"{first[: place.start()]}{first[place.end() :]}"
         return f"{path}:{place[1]}: {_without_tokens(said)}"
-    inside = re.search(r"\(in (?:rule|terminal) (\w+)\)", first) or re.search(r"'(\w+)'", first)
-    return f"{_at(path, line_of(inside[1], text) if inside else 0)}: {first}"
+    return f"{_at(path, _line_for(first, text))}: {first}"
+
+
+def _line_for(message: str, text: str) -> int:
+    """The line that an error of Lark's is about, by the names in it; 0 if that is not known."""
+    for form in (r"\(in (?:rule|terminal) (\w+)\)", r" in (\w+)\)$", r"'(\w+)'", r"\brule (\w+)"):
+        inside = re.search(form, message)
+        if inside:
+            return line_of(inside[1], text) or _use_of(inside[1], text)
+    return 0
+
+
+def _use_of(name: str, text: str) -> int:
+    used = re.search(rf"\b{re.escape(name)}\b", text)
+    return text.count("\n", 0, used.start()) + 1 if used else 0
 
 
 def _without_tokens(said: str) -> str:

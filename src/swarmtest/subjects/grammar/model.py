@@ -94,6 +94,8 @@ class Grammar:
     """Regular expressions of what may stand between tokens."""
     notes: tuple[str, ...] = ()
     """What was left out, and why: one line each."""
+    indented: bool = False
+    """Whether lexers make tokens of the spaces that lines start with."""
 
     @cached_property
     def alternatives(self) -> tuple[Alternative, ...]:

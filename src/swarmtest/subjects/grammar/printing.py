@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from swarmtest.subjects.grammar.growing import Tree
+from swarmtest.subjects.grammar.layout import Layout
 from swarmtest.subjects.grammar.model import Grammar, Terminal
 from swarmtest.subjects.grammar.token_texts import TokenTexts
 
@@ -43,31 +44,44 @@ class Printer:
     """Writes trees of one grammar."""
 
     def __init__(self, grammar: Grammar, texts: Mapping[Terminal, TokenTexts]) -> None:
-        self.separator = _separator(grammar.ignored)
+        self.separators = _separators(grammar.ignored)
+        self._layout = Layout(texts.values(), grammar.path) if grammar.indented else None
         self._fixed = {t.text for t in grammar.terminals if not t.pattern and len(t.text) > 1}
         self._texts = [*texts.values(), *_ignorable(grammar.ignored)]
-        self._known: dict[tuple[str, str], bool] = {}
+        self._known: dict[tuple[str, str], str] = {}
 
     def text(self, tree: Tree) -> str:
         """The text of a tree."""
         tokens = tokens_of(tree)
-        return self.separator.join(tokens) if not self.separator else "".join(self._spaced(tokens))
+        if self._layout is None:
+            return "".join(self._spaced(tokens))
+        lines = self._layout.lines(tokens)
+        return "".join(piece for line, end in lines for piece in (*self._spaced(line), end))
 
     def _spaced(self, tokens: Iterable[str]) -> Iterator[str]:
+        if not self.separators:
+            yield from tokens
+            return
         before = ""
         known = self._known
         for token in tokens:
             if before:
                 key = before, token[0]
-                close = known.get(key)
-                if close is None:
+                between = known.get(key)
+                if between is None:
                     if len(known) > _MOST_KNOWN:
                         known.clear()
-                    close = known[key] = self._may_touch(before, token[0])
-                if not close:
-                    yield self.separator
+                    between = known[key] = self._between(before, token[0])
+                yield between
             yield token
             before = token
+
+    def _between(self, before: str, first: str) -> str:
+        """What separates a token from the next, by its first character."""
+        if self._may_touch(before, first):
+            return ""
+        apart = (s for s in self.separators if not any(t.goes_on(before, s) for t in self._texts))
+        return next(apart, self.separators[0])
 
     def _may_touch(self, before: str, first: str) -> bool:
         """Whether a token may stand right after another, by its first character."""
@@ -80,12 +94,10 @@ class Printer:
         return not any(before[0] in t.first and first in t.alphabet for t in self._texts)
 
 
-def _separator(ignored: Iterable[str]) -> str:
+def _separators(ignored: Iterable[str]) -> list[str]:
+    """What may stand between tokens, the plainest first."""
     patterns = [re.compile(pattern) for pattern in ignored]
-    for candidate in (" ", "\n", "\t"):
-        if any(pattern.fullmatch(candidate) for pattern in patterns):
-            return candidate
-    return ""
+    return [c for c in (" ", "\n", "\t") if any(pattern.fullmatch(c) for pattern in patterns)]
 
 
 def _ignorable(ignored: Iterable[str]) -> list[Any]:

@@ -181,6 +181,8 @@ def _beside(grammar: str | Path, harness: str) -> str | Path:
     text = str(grammar)
     if isinstance(grammar, str) and ("\n" in text or ": " in text):
         return grammar
+    if not isinstance(grammar, str | Path) or not text.strip():
+        return grammar  # refused when it is loaded
     path = Path(grammar)
     if path.is_absolute() or not harness:
         return path

@@ -59,7 +59,9 @@ class TokenTexts:
             parsed = sre_parser.parse(pattern)
             self._make = _sequence(parsed)
         except (re.error, OverflowError, RecursionError) as error:
-            raise UserError(f"{where}: {shown} is not a regular expression: {error}") from None
+            other = r" (\p{...} is one of the package regex, not of re)" if r"\p" in pattern else ""
+            said = f"{shown} is not a regular expression: {error}{other}"
+            raise UserError(f"{where}: {said}") from None
         except _UnsupportedError as error:
             raise UserError(f"{where}: {shown} cannot be generated: {error}") from None
         samples = self._samples()
@@ -82,6 +84,11 @@ class TokenTexts:
         """Whether a lexer would read this text as this token, all of it."""
         found = self._match(text)
         return bool(found and found.end() == len(text) and text and text not in self.reserved)
+
+    def goes_on(self, text: str, separator: str) -> bool:
+        """Whether a lexer would read on after this text, over a separator (a comment does)."""
+        possible = text[0] in self.first and separator in self.alphabet
+        return possible and self.takes(text + separator)
 
     def text(self, draw: Draw) -> str:
         """A random text."""
