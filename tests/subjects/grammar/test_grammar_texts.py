@@ -193,3 +193,28 @@ def test_a_comment_that_is_a_token_does_not_swallow_the_next() -> None:
         tree = generator.generate(everything(generator), seed)
         tokens = [str(token) for token in parser.lex(generator.text(tree))]
         assert tokens == tokens_of(tree)
+
+
+def test_what_can_be_empty_does_not_go_on_and_on():
+    """Empty parts take nothing from the budget of tokens, so rules are counted, too."""
+    generator = load_grammar('start: q | "x"\nq: q*\n', length=30)
+    weights = dict.fromkeys((feature.name for feature in generator.features), 1.0)
+
+    def rules(tree):
+        return 1 + sum(rules(child) for child in tree if isinstance(child, list))
+
+    for seed in range(60):
+        assert rules(generator.generate(weights, seed)) < 200 * 30
+
+
+@pytest.mark.parametrize(("levels", "said"), [(30, "1,073,741,824 tokens"), (60, "too long")])
+def test_a_grammar_whose_smallest_text_is_huge_is_refused(levels: int, said: str) -> None:
+    rules = "".join(f"r{i}: r{i + 1}~2\n" for i in range(levels))
+    text = f'start: r0\n{rules}r{levels}: "x" | "y"\n'
+    with pytest.raises(UserError, match=said):
+        generate_from(text)
+
+
+def generate_from(text: str) -> None:
+    generator = load_grammar(text, length=30)
+    generator.generate(everything(generator), seed=1)

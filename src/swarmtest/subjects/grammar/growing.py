@@ -38,6 +38,8 @@ from swarmtest.subjects.grammar.token_texts import TokenTexts
 
 Tree: TypeAlias = list[Any]
 
+LONGEST = 1_000_000
+"""Tokens of the smallest text of a grammar that is still worth making."""
 DEEPEST = 250
 """Nested rules; deeper trees would end in Python's limit of nested calls."""
 
@@ -45,6 +47,8 @@ _FIXED, _TOKEN, _RULE, _REPEAT = range(4)
 _NOTHING = 0.125
 """How often a part that may come any number of times does not come, though it could."""
 
+_RULES_PER_TOKEN = 50
+"""Rules that a text may take for each of its tokens."""
 _ROOMY = 8
 """Tokens to spare from which on what can grow is preferred,"""
 _PREFERENCE = 0.875
@@ -133,6 +137,9 @@ class Grower:
         sizes = self.tables.sizes(on)
         if sizes.rule_tokens[0] >= NEVER:
             raise UserError(f"nothing can be generated: {self._missing(on, sizes)}")
+        if sizes.rule_tokens[0] > LONGEST:
+            long = f"every text has at least {sizes.rule_tokens[0]:,} tokens"
+            raise UserError(f"nothing can be generated: {long}")
         if sizes.rule_depth[0] > DEEPEST:
             deep = f"every text has {sizes.rule_depth[0]} nested rules, and {DEEPEST} are possible"
             raise UserError(f"nothing can be generated: {deep}")
@@ -151,7 +158,10 @@ class Grower:
                 names = ", ".join(a.feature for a in rule.alternatives)
                 return f"{rule.owner!r} needs one of {names}"
             needed = needed_rules(ways[0])
-            number = next(other for other in needed if sizes.rule_tokens[other] >= NEVER)
+            endless = [other for other in needed if sizes.rule_tokens[other] >= NEVER]
+            if not endless:
+                return f"every way to write {rule.owner!r} is too long"
+            number = endless[0]
         owner = self.grammar.rules[number].owner
         enough = [
             a.feature
@@ -167,13 +177,22 @@ class Grower:
     def grow(self, plan: Plan, rng: random.Random, tokens: int, depth: int) -> Tree:
         """A tree of about at most so many tokens, and at most so many nested rules."""
         depth = max(depth, plan.sizes.rule_depth[0])
-        return self._growing(plan, rng.random)(0, max(tokens, plan.sizes.rule_tokens[0]), depth)
+        tokens = max(tokens, plan.sizes.rule_tokens[0])
+        rules = _RULES_PER_TOKEN * (tokens + _ROOMY)
+        return self._growing(plan, rng.random, rules)(0, tokens, depth)
 
-    def _growing(self, plan: Plan, draw: Callable[[], float]) -> Callable[[int, int, int], Tree]:
+    def _growing(
+        self, plan: Plan, draw: Callable[[], float], most_rules: int
+    ) -> Callable[[int, int, int], Tree]:
+        """A function that grows a rule within a budget of tokens and a depth.
+
+        After so many rules everything is kept small: what can be empty takes nothing from the
+        budget, and could go on and on.
+        """
         ways, options, part_weights = self._ways, plan.options, plan.part_weights
         least, rule_least = plan.sizes.tokens, plan.sizes.rule_tokens
         lowest, rule_lowest = plan.sizes.depth, plan.sizes.rule_depth
-        made = 0
+        made = rules = 0
 
         def fitting(rule: int, budget: int, depth: int) -> int:
             """An alternative that fits; if none does, the cheapest that keeps the depth."""
@@ -195,7 +214,10 @@ class Grower:
             return fits[-1][0]
 
         def grow(rule: int, budget: int, depth: int) -> Tree:
-            nonlocal made
+            nonlocal made, rules
+            rules += 1
+            if rules > most_rules:
+                budget = rule_least[rule]
             numbers, sums, most, deepest, endless = options[rule]
             if most <= budget and deepest <= depth:
                 if endless and budget > most + _ROOMY and draw() < _PREFERENCE:
@@ -243,7 +265,7 @@ class Grower:
             unit = rule_least[rule] if rule >= 0 else 1
             node: Tree = [code]
             room = 0
-            if rule < 0 or rule_lowest[rule] <= depth:
+            if rules <= most_rules and (rule < 0 or rule_lowest[rule] <= depth):
                 room = spare // (unit or 1)
                 if high is not None and room > high - low:
                     room = high - low
