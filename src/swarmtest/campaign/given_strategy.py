@@ -7,7 +7,6 @@ verdict. Which test it is and in which phase, objects of Hypothesis know, found 
 from __future__ import annotations
 
 import atexit
-import contextlib
 import json
 import os
 import sys
@@ -142,7 +141,8 @@ class GivenCampaign:
         )
         self._recorder = Recorder(self._store, self._number, space)
         self._begun = time.monotonic()
-        atexit.register(self.close)
+        if self._own:
+            atexit.register(self.close)
 
     def is_new(self, number: int) -> bool:
         """Whether the strategy's odds hold for a test that drew this number.
@@ -177,17 +177,18 @@ class GivenCampaign:
         cpu, wall = time.process_time_ns() - cpu_since, time.monotonic_ns() - wall_since
         self._worker.note(batch, self._tests, proposal, seed, result, cpu, wall)
         self._recorder.add(self._worker.finished(batch).message())
-        if not self._own:
-            self._recorder.flush()
         self._tests += 1
+        if not self._own:
+            self._write()  # whoever owns the store closes it when they like
 
     def close(self) -> None:
-        """Write what is not written yet; a user's own store may be closed, and has it all."""
-        atexit.unregister(self.close)
-        with contextlib.nullcontext() if self._own else contextlib.suppress(Exception):
-            self._finish()
+        """Write what is not written yet, and close the store if it was opened here."""
+        if self._own:
+            atexit.unregister(self.close)
+            self._write()
+            self._store.close()
 
-    def _finish(self) -> None:
+    def _write(self) -> None:
         self._recorder.flush()
         progress = self._recorder.progress
         self._store.update_campaign(
@@ -196,8 +197,6 @@ class GivenCampaign:
             wall_seconds=time.monotonic() - self._begun,
             cpu_seconds=progress.cpu_seconds,
         )
-        if self._own:
-            self._store.close()
 
 
 def _name_of_test() -> str:

@@ -10,7 +10,7 @@ from swarmtest.campaign import Campaign
 from swarmtest.errors import UserError
 from swarmtest.report.terminal import plural
 from swarmtest.space import Space
-from swarmtest.subjects.loading import SubjectReference
+from swarmtest.subjects.loading import SubjectReference, is_grammar_file
 
 
 @click.command()
@@ -28,7 +28,7 @@ def check(path: str, api: bool, quick: bool, start: str) -> int:
 
     Exit status: 0 nothing is wrong, 2 something is.
     """
-    if path.endswith((".lark", ".g4")):
+    if is_grammar_file(path):
         from swarmtest.subjects.grammar import load_grammar
 
         generator = load_grammar(path, start=start)

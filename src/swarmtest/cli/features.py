@@ -13,7 +13,7 @@ from swarmtest.report.fitting import fitted, wrapped
 from swarmtest.report.quantities import json_text
 from swarmtest.report.terminal import plural
 from swarmtest.space import Space
-from swarmtest.subjects.loading import SubjectReference
+from swarmtest.subjects.loading import SubjectReference, is_grammar_file
 
 _SHOWN = 2
 """Names that a cell shows before it counts the rest."""
@@ -70,7 +70,7 @@ def features(path: str, api: bool, start: str, as_json: bool) -> None:
 
 def _loaded(path: str, api: bool, start: str) -> tuple[str, Space, Any]:
     """The subject's name, its space, and the generator if it has a grammar."""
-    if path.endswith((".lark", ".g4")):
+    if is_grammar_file(path):
         from swarmtest.subjects.grammar import load_grammar
 
         generator = load_grammar(path, start)

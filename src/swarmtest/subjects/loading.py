@@ -49,7 +49,7 @@ class SubjectReference:
         where, name = split_reference(self.text)
         if where.endswith(".toml"):
             return self._load_command(where, name)
-        if where.endswith((".lark", ".g4")):
+        if is_grammar_file(where):
             raise UserError(
                 f"{where} is a grammar, and what is tested with it is not said: name it in a TOML "
                 "file ([generate] grammar) or a GrammarSubject; `swarmtest features` lists it"
@@ -106,6 +106,15 @@ class SubjectReference:
         avoid = tuple(map(Constraint.from_json, data.get("avoid", ())))
         raises = tuple(data.get("raises", ()))
         return cls(data["text"], data.get("api", False), steps, raises, avoid)
+
+
+def is_grammar_file(path: str) -> bool:
+    """Whether a file describes a language, by its name.
+
+    >>> is_grammar_file("sql.lark"), is_grammar_file("sql.py")
+    (True, False)
+    """
+    return path.endswith((".lark", ".g4"))
 
 
 def is_testable(member: object) -> bool:

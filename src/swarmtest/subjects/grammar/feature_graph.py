@@ -176,29 +176,23 @@ class _Dissolving:
         )
 
     def _needs(self, items: Iterable[Item]) -> int:
-        seen: set[int] = set()
-        found = 0
-        waiting = [*items]
-        while waiting:
-            item = waiting.pop()
-            base = base_of(item)
-            if (isinstance(item, Repeat) and item.low == 0) or not isinstance(base, Ref):
-                continue
-            if base.rule in self.rule_choice:
-                found |= 1 << self.rule_choice[base.rule]
-            elif base.rule not in seen:
-                seen.add(base.rule)
-                waiting += self.grammar.rules[base.rule].alternatives[0].items
-        return found
+        """The choices that have to be made first for all of these items."""
+        return self._first_choices(items, needed=True)
 
     def _leads_to(self, items: Iterable[Item]) -> int:
+        """The choices that may come first in these items."""
+        return self._first_choices(items, needed=False)
+
+    def _first_choices(self, items: Iterable[Item], needed: bool) -> int:
         seen: set[int] = set()
         found = 0
         waiting = [*items]
         while waiting:
             item = waiting.pop()
             base = base_of(item)
-            if isinstance(item, Repeat) and item.feature:
+            if needed and isinstance(item, Repeat) and item.low == 0:
+                continue
+            if not needed and isinstance(item, Repeat) and item.feature:
                 found |= 1 << self.part_choice[item.number]
             elif not isinstance(base, Ref):
                 continue
