@@ -20,6 +20,25 @@ import pytest
 from swarmtest.store import open_store, unpack_counts
 from swarmtest.targets import unpack_hits
 
+# Hypothesis and pytest behave otherwise where these are set (no example database, longer output).
+# The tests show what a user sees at a desk, so they say themselves when they mean a CI machine.
+for name in (
+    "CI",
+    "BUILD_NUMBER",
+    "GITHUB_ACTIONS",
+    "GITLAB_CI",
+    "CIRCLECI",
+    "CIRRUS_CI",
+    "BUILDKITE",
+    "TF_BUILD",
+    "TEAMCITY_VERSION",
+    "CODEBUILD_BUILD_ID",
+    "HEROKU_TEST_RUN_ID",
+    "bamboo.buildKey",
+    "__TOX_ENVIRONMENT_VARIABLE_ORIGINAL_CI",
+):
+    os.environ.pop(name, None)
+
 # -P: as for the installed program, the current directory is not on the path.
 SWARMTEST = [sys.executable, "-P", "-c", "from swarmtest.cli import main; main()"]
 PATIENCE = 60.0

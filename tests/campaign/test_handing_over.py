@@ -61,6 +61,14 @@ def test_the_file_is_named_that_pytest_is_to_run(
     assert "is in Hypothesis's example database: pytest tests/test_it.py" in ran.stdout
 
 
+def test_on_a_ci_machine_the_reason_why_there_is_no_database_is_told(
+    tmp_path: Path, swarmtest: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    (tmp_path / "test_abc.py").write_text(SOURCE)
+    ran = swarmtest("run", "test_abc.py::StackTest", "--tests", "300", cwd=tmp_path, CI="true")
+    assert "where the variable CI is set, Hypothesis uses none" in ran.stdout
+
+
 def test_other_subjects_hand_nothing_over() -> None:
     class Lamp(Machine):
         @action

@@ -175,6 +175,12 @@ class _Led(ConjectureData):  # type: ignore[misc]
             self._hypothesis_names[target, own[number % len(own)]] = name
 
 
+_WITHOUT_DATABASE = (
+    "the settings of the state machine have no example database "
+    "(where the variable CI is set, Hypothesis uses none unless a profile names one)"
+)
+
+
 def hand_over(
     subject: RuleBasedSubject, test: RuleTest, fault: Fault, shrink: bool = False
 ) -> HandedOver:
@@ -184,7 +190,7 @@ def hand_over(
     a process of its own, which it may kill.
     """
     if subject.settings.database is None:
-        return HandedOver(False, "the settings of the state machine have no example database")
+        return HandedOver(False, _WITHOUT_DATABASE)
     if Phase.reuse not in subject.settings.phases:
         return HandedOver(False, "the settings of the state machine leave out Phase.reuse")
     if fault.kind not in ("exception", "invariant"):
