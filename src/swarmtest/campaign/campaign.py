@@ -89,16 +89,21 @@ class Campaign:
         keep_tests: bool = False,
         coverage: CoverageOptions | str | None = None,
         avoid: Sequence[Constraint] = (),
+        watching: Coverage | None = None,
         on_progress: Show | None = None,
     ) -> None:
+        """`watching` is installed in this process already, and saw the program being imported."""
         if isinstance(coverage, str):
             coverage = CoverageOptions(parse_kinds(coverage))
         self.coverage = placed(coverage, subject) if coverage is not None else None
         if self.coverage is not None:
             self.coverage.check()
-        self._watching: Coverage | None = None
-        if self.coverage is not None and workers == 0:
-            self._watching = Coverage(self.coverage).install()
+        self._watching = watching
+        self._installed: Coverage | None = None
+        if watching is not None:
+            self.coverage = watching.options
+        elif self.coverage is not None and workers == 0:
+            self._watching = self._installed = Coverage(self.coverage).install()
         self._reference, self.subject = avoiding(resolve(subject), tuple(avoid))
         strategy = strategy or usual_strategy(self.subject)
         self.strategy = parse_strategy(strategy) if isinstance(strategy, str) else strategy
@@ -132,7 +137,7 @@ class Campaign:
             )
         resumed = cls(
             SubjectReference.from_json(options["subject"]),
-            record.strategy,
+            _stored_strategy(record),
             budget or Budget(**options["budget"]),
             record.seed,
             workers,
@@ -192,7 +197,8 @@ class Campaign:
         try:
             if not resumed:
                 self._number = store.add_campaign(self.record())
-            recorder = Recorder(store, self._number, self.subject.space)
+            wanted = getattr(self.strategy, "wants", None)
+            recorder = Recorder(store, self._number, self.subject.space, wanted)
             show = self._on_progress
             loop = Loop(self._job(), self.budget, self.workers, engine, recorder, show)
             if resumed:
@@ -210,8 +216,8 @@ class Campaign:
             raise
         finally:
             engine.close()
-            if self._watching is not None:
-                self._watching.uninstall()
+            if self._installed is not None:
+                self._installed.uninstall()
         return Outcome(
             self._number,
             store.url,
@@ -220,7 +226,7 @@ class Campaign:
             reason,
             interrupted,
             recorder.unused(_UNUSED_AFTER),
-            recorder.notes,
+            [*recorder.notes, *getattr(self.strategy, "notes", ())],
         )
 
     def _job(self) -> Job:
@@ -243,6 +249,7 @@ class Campaign:
                 "python": sys.version.split()[0],
                 "machine": version_of(self.subject),
                 "part": self.subject.part,
+                "plan": self.strategy.to_plan() if hasattr(self.strategy, "to_plan") else None,
             },
             created=time.time(),
         )
@@ -251,15 +258,27 @@ class Campaign:
         if self.workers == 0:
             return InlineEngine(self._job())
         make_job: Callable[[], Job] = self._job
-        reference = self._reference if _travels(self.strategy) else None
+        travels = _travels(self.strategy) and self._watching is None
+        reference = self._reference if travels else None
         if reference is not None:
             make_job = functools.partial(
                 _make_job, reference, self.strategy, self.seed, self.keep_tests
             )
         memory = self.limits.memory_bytes(self.workers)
         setup = Setup(make_job, self.limits.seconds_of(self.subject), memory)
+        if self._watching is not None:
+            return LocalEngine(setup, self.workers, False, self._watching)
         coverage = self.coverage.to_plain() if self.coverage else None
         return LocalEngine(setup, self.workers, reference is not None, coverage)
+
+
+def _stored_strategy(record: CampaignRecord) -> str | Strategy:
+    plan = record.options.get("plan")
+    if not plan:
+        return record.strategy
+    from swarmtest.strategies.directed.plans import strategy_of_plan
+
+    return strategy_of_plan(plan)
 
 
 def _stored_coverage(options: dict[str, Any]) -> CoverageOptions | None:

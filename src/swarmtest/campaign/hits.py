@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import array
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -105,11 +105,12 @@ class Sender:
 
 
 class Receiver:
-    """The store's side."""
+    """The store's side. `wanted` are names of targets that a strategy learns from; None: all."""
 
-    def __init__(self, store: Store, campaign: int) -> None:
+    def __init__(self, store: Store, campaign: int, wanted: Collection[str] | None = None) -> None:
         self._store = store
         self._campaign = campaign
+        self._wanted = wanted
         self._ids: dict[int, int] = {}
         self._sorted_keys = np.zeros(0, "<u8")
         self._sorted_ids = np.zeros(0, "<u4")
@@ -124,11 +125,15 @@ class Receiver:
         """What a user should know, one line each."""
         self._watched_before: list[Source] = []
         self._refusal = ""
+        self._named = BitMap()
+        self._named_of = -1
 
     def load(self, hit: Iterable[int], outside: bytes | None) -> None:
         """Take up what an earlier run of the campaign has found."""
         self._watched_before = self._store.sources(self._campaign)
         self.hit |= BitMap(hit)
+        if self._wanted is not None:
+            self.targets |= self._store.targets(self.hit)
         if outside:
             self.outside |= BitMap.deserialize(outside)
 
@@ -198,12 +203,21 @@ class Receiver:
         return packed
 
     def names(self, hits: bytes) -> tuple[str, ...]:
-        """The names of what a test hit, for strategies that learn."""
+        """The names of what a test hit, for strategies that learn; only what they want to know."""
         ids = BitMap.deserialize(hits)
+        if self._wanted is not None:
+            ids &= self._with_names(self._wanted)
         unknown = [id for id in ids if id not in self.targets]
         if unknown:
             self.targets |= self._store.targets(unknown)
         return tuple(str(self.targets[id]) for id in ids)
+
+    def _with_names(self, wanted: Collection[str]) -> BitMap:
+        """The ids of the targets that have these names, worked out again when there are more."""
+        if self._named_of != len(self.targets):
+            self._named_of = len(self.targets)
+            self._named = BitMap(id for id, one in self.targets.items() if str(one) in wanted)
+        return self._named
 
 
 def _lies_elsewhere(one: Source, other: Source) -> bool:

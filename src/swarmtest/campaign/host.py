@@ -266,14 +266,15 @@ def main(fd: int) -> None:
         run_host(fd, *first[0])
 
 
-def run_host(fd: int, options: dict[str, Any] | None, pickled: bytes | Setup) -> None:
+def run_host(fd: int, options: dict[str, Any] | Coverage | None, pickled: bytes | Setup) -> None:
     """Make the subject and serve; what goes wrong on the way is told to the campaign.
 
-    Coverage begins before the setup is unpickled: that may import the user's modules.
+    Coverage begins before the setup is unpickled: that may import the user's modules. In a fork of
+    a process that watches already, it goes on.
     """
     try:
-        coverage = None
-        if options is not None:
+        coverage = options if isinstance(options, Coverage) else None
+        if isinstance(options, dict):
             coverage = Coverage(CoverageOptions.from_plain(options)).install()
         setup = pickle.loads(pickled) if isinstance(pickled, bytes) else pickled
         host = Host(fd, setup, coverage)

@@ -22,6 +22,7 @@ from typing import Any
 from swarmtest.campaign import wire
 from swarmtest.campaign.host import Setup, run_host
 from swarmtest.errors import UserError
+from swarmtest.instrument.watch import Coverage
 
 _AHEAD = 2
 """Batches a worker holds: one running, one waiting, so that it never idles."""
@@ -58,8 +59,13 @@ class LocalEngine:
     """Worker processes on this machine."""
 
     def __init__(
-        self, setup: Setup, workers: int, importable: bool, coverage: dict[str, Any] | None = None
+        self,
+        setup: Setup,
+        workers: int,
+        importable: bool,
+        coverage: dict[str, Any] | Coverage | None = None,
     ) -> None:
+        """`coverage`: what workers are to watch, or, for forks, what watches already."""
         self._setup = setup
         self._coverage = coverage
         self._introductions: list[Any] = []
@@ -122,11 +128,10 @@ class LocalEngine:
 
     def _start(self) -> _Slot:
         coverage = self._coverage
-        slot = (
-            _spawn(self._setup, coverage)
-            if self._importable
-            else _fork(self._setup, self._slots, coverage)
-        )
+        if self._importable and not isinstance(coverage, Coverage):
+            slot = _spawn(self._setup, coverage)
+        else:
+            slot = _fork(self._setup, self._slots, coverage)
         self._slots.append(slot)
         self._selector.register(slot.socket, selectors.EVENT_READ, slot)
         return slot
@@ -210,7 +215,7 @@ def _interpreter_flags() -> list[str]:
     return flags
 
 
-def _fork(setup: Setup, others: list[_Slot], coverage: dict[str, Any] | None) -> _Slot:
+def _fork(setup: Setup, others: list[_Slot], coverage: dict[str, Any] | Coverage | None) -> _Slot:
     """A copy of this process: for subjects that no other process can import (notebooks)."""
     ours, theirs = socket.socketpair()
     pid = os.fork()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from swarmtest.campaign.budget import Progress
@@ -25,14 +25,21 @@ class Recorder:
     rows arrive.
     """
 
-    def __init__(self, store: Store, campaign: int, space: Space) -> None:
+    def __init__(
+        self,
+        store: Store,
+        campaign: int,
+        space: Space,
+        wanted: Collection[str] | None = None,
+    ) -> None:
+        """`wanted`: the hits that `results` tell of, by name; all of them unless given."""
         self._store = store
         self._campaign = campaign
         self._space = space
         self._rows: list[Any] = []
         self._tests: list[TestRecord] = []
         self._changed: set[str] = set()
-        self._receiver = Receiver(store, campaign)
+        self._receiver = Receiver(store, campaign, wanted)
         self._latest: list[Any] = []
         self.faults: dict[str, FaultRecord] = {}
         self.progress = Progress()
@@ -122,6 +129,7 @@ class Recorder:
                 Configuration.from_bytes(self._space, trial.configuration),
                 trial.cpu_ns / 1e9,
                 trial.wall_ns / 1e9,
+                missing=trial.missing,
             )
 
     def unused(self, least: int) -> dict[str, int]:

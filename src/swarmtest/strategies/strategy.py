@@ -3,7 +3,9 @@
 A strategy is any object with ``ask(space, trial, rng)`` that answers a `Proposal` (or a bare
 `Configuration`). It may have ``tell(result)``, and then it learns: a campaign asks it in one place
 and tells it every result in order of arrival. It may have ``prepare(space)``, called once before
-the first trial, for work that should not be done per trial or per worker.
+the first trial, for work that should not be done per trial or per worker. One that learns may name
+the targets that it learns from in ``wants``, a set of names; then only those are told, which is
+much cheaper than all lines that a test reached. ``notes`` are lines for the user, said at the end.
 
 In text, ``coin:p=0.3,n=100`` or ``coin(p=0.3, n=100)``; a strategy of your own is
 ``module:Class`` or ``path/to/file.py:Class``, with parameters after one more colon.
