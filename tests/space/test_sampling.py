@@ -23,6 +23,7 @@ from swarmtest import (
     weigh,
 )
 from swarmtest.space import toss_many
+from swarmtest.space.sampling import settled
 
 examples = settings(derandomize=True, deadline=None, max_examples=60)
 TRIALS = 5000
@@ -259,3 +260,23 @@ def test_a_wanted_feature_brings_what_it_requires():
 def test_all_weights_at_zero_are_refused():
     with pytest.raises(UserError, match="empty"):
         weigh(Space(["a", "b"]), [0, 0], Stream())
+
+
+def test_what_is_settled_off_goes_before_what_is_settled_on():
+    space = Space([Feature("a", requires=["b"]), Feature("b"), Feature("c")])
+    known = settled(space, off=0b010, on=0b001)
+    assert (known.true, known.false) == (0b100, 0b011)
+
+
+def test_what_cannot_be_settled_as_wanted_is_settled_the_other_way():
+    space = Space([Feature("a", mandatory=True, excludes=["b"]), Feature("b"), Feature("c")])
+    known = settled(space, off=0b001, on=0b010)
+    assert (known.true, known.false) == (0b001, 0b010)
+
+
+def test_no_toss_can_change_what_was_settled():
+    space = Space([Feature("a", requires=["b"]), *"bcd"])
+    known = settled(space, off=0b0010, on=0b1000)
+    proposals = [toss(space, [0.5] * 4, Stream(0, trial), after=known) for trial in range(200)]
+    assert {p.configuration.bits for p in proposals} == {0b1000, 0b1100}
+    assert {p.propensities for p in proposals} == {(0.0, 0.0, 0.5, 1.0)}

@@ -26,7 +26,7 @@ import numpy as np
 from swarmtest.errors import UserError
 from swarmtest.seeds import Stream, key_of, named_of_trials
 from swarmtest.space.configuration import Configuration, weighted
-from swarmtest.space.deduction import Deduction
+from swarmtest.space.deduction import Deduction, Known
 from swarmtest.space.dimensions import Scalar
 from swarmtest.space.space import Space
 
@@ -102,8 +102,40 @@ def rates_for(space: Space, p: float | Mapping[str, float] | Sequence[float]) ->
     return tuple(rates)
 
 
-def toss(space: Space, rates: Sequence[float], rng: Stream, origin: str = "") -> Proposal:
+def settled(space: Space, off: int, on: int) -> Known:
+    """What holds once the features `off` are left out, and then the features `on` are taken in.
+
+    Both are bit masks, and go as far as the constraints allow: a feature that cannot be left out
+    is in, one that cannot be taken in is not.
+
+    >>> from swarmtest import Feature
+    >>> space = Space([Feature("open"), Feature("close", requires=["open"]), Feature("stat")])
+    >>> known = settled(space, off=0b001, on=0b010)
+    >>> f"{known.true:03b} {known.false:03b}"
+    '100 011'
+    """
+    deduction = _deduction(space)
+    known = deduction.start
+    for mask, wanted in ((off, False), (on, True)):
+        for i in range(len(space.features)):
+            bit = 1 << i
+            if mask & bit and not (known.true | known.false) & bit:
+                taken = deduction.decided(known, bit, wanted)
+                known = taken or deduction.decided(known, bit, not wanted) or known
+    return known
+
+
+def toss(
+    space: Space,
+    rates: Sequence[float],
+    rng: Stream,
+    origin: str = "",
+    after: Known | None = None,
+) -> Proposal:
     """A configuration with each feature on at its rate, constraints respected, never empty.
+
+    With constraints, only what was not `settled` before (`after`) is tossed; without, rates of 0
+    and 1 say as much.
 
     >>> from swarmtest import Feature
     >>> space = Space([Feature("open"), Feature("close", requires=["open"])])
@@ -116,7 +148,7 @@ def toss(space: Space, rates: Sequence[float], rng: Stream, origin: str = "") ->
         return Proposal(Configuration(space, 0, None, settings), (), origin)
     if space.clauses:
         draws = rng.named_each(_plan(space).keys)
-        bits, chances = _toss_in_turn(space, _random_order(space, rng), draws, rates)
+        bits, chances = _toss_in_turn(space, _random_order(space, rng), draws, rates, after)
         return Proposal(Configuration(space, bits, None, settings), chances, origin)
     keys = _plan(space).keys
     bits = _bits_below(rng.named_each(keys), rates) or _some_below(
@@ -243,11 +275,15 @@ def _random_order(space: Space, rng: Stream) -> list[int]:
 
 
 def _toss_in_turn(
-    space: Space, order: Sequence[int], draws: Sequence[float], rates: Sequence[float]
+    space: Space,
+    order: Sequence[int],
+    draws: Sequence[float],
+    rates: Sequence[float],
+    after: Known | None = None,
 ) -> tuple[int, tuple[float, ...]]:
     """Toss the features one by one, and set what then follows."""
     deduction = _deduction(space)
-    decided, possible, known = deduction.decided, deduction.possible, deduction.start
+    decided, possible, known = deduction.decided, deduction.possible, after or deduction.start
     chances = list(rates)
     for i in order:
         bit = 1 << i

@@ -1,0 +1,156 @@
+"""Configurations for one aim: the three single-target strategies (directed swarm, section 4.1).
+
+| strategy       | triggers | the rest | suppressors |
+|----------------|----------|----------|-------------|
+| half-swarm     | in       | a coin   | out         |
+| no-suppressors | in       | in       | out         |
+| triggers-only  | in       | out      | out         |
+
+(The formula for half-swarm in the paper is garbled; that of the dissertation is the one above.)
+Two more kinds of configuration are where to go when even these give no valid test:
+``coin-without-suppressors`` tosses for the triggers too, and ``coin`` tosses for everything.
+
+Invariant: no configuration contains a suppressor of its aim unless the space makes it impossible to
+leave it out. So what the constraints of a space demand is settled in a fixed order, once: first the
+suppressors are left out, then the triggers are taken in as far as that still allows, and only what
+is then open is tossed, in a random order. A trigger that needs a suppressor stays out with it.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from swarmtest.errors import UserError, did_you_mean
+from swarmtest.seeds import Stream, key_of
+from swarmtest.space import Configuration, Proposal, Space, rates_for, toss
+from swarmtest.space.deduction import Known
+from swarmtest.space.sampling import draw_settings, settled
+from swarmtest.strategies.directed.aim import Aim
+
+HALF_SWARM = "half-swarm"
+NO_SUPPRESSORS = "no-suppressors"
+TRIGGERS_ONLY = "triggers-only"
+COIN_WITHOUT_SUPPRESSORS = "coin-without-suppressors"
+COIN = "coin"
+
+SINGLES = (HALF_SWARM, NO_SUPPRESSORS, TRIGGERS_ONLY)
+"""The paper's strategies for a single target."""
+
+RUNGS = (TRIGGERS_ONLY, HALF_SWARM, NO_SUPPRESSORS, COIN_WITHOUT_SUPPRESSORS, COIN)
+"""All kinds of configuration for an aim; each leaves a generator more freedom than the last."""
+
+_REST_RATE = {NO_SUPPRESSORS: 1.0, TRIGGERS_ONLY: 0.0}
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """An aim fitted to a space: what is left to toss for."""
+
+    kind: str
+    """One of `RUNGS`: the one asked for, or half-swarm where triggers-only would be empty."""
+    rates: tuple[float, ...]
+    known: Known | None
+    """What is settled before the first toss."""
+    notes: tuple[str, ...] = ()
+    """What of the aim the space does not allow."""
+    certain: int = 0
+    """The features that are always in, if that is all there is to know before the tosses."""
+    open: tuple[tuple[int, float], ...] = ()
+    """The other features that may be in, if so: each one's bit and rate."""
+    keys: tuple[int, ...] = ()
+    """The keys of what they draw."""
+
+
+def propose(single: str, aim: Aim, space: Space, rng: Stream, origin: str = "") -> Proposal:
+    """A configuration for one aim; `single` is one of `RUNGS`.
+
+    >>> from swarmtest.strategies.directed.aim import Goal
+    >>> full = Aim((Goal("event:full"),), triggers={"push"}, suppressors={"pop"})
+    >>> space = Space(["push", "pop", "add"])
+    >>> print(propose("no-suppressors", full, space, Stream()).configuration)
+    push -pop add
+    >>> print(propose("triggers-only", full, space, Stream()).configuration)
+    push -pop -add
+    """
+    plan = fitted(single, aim.triggers, aim.suppressors, space)
+    if not plan.certain:
+        return toss(space, plan.rates, rng, origin, plan.known)
+    bits = plan.certain
+    for draw, (bit, rate) in zip(rng.named_each(plan.keys), plan.open, strict=True):
+        if draw < rate:
+            bits |= bit
+    settings = draw_settings(space, rng)
+    return Proposal(Configuration(space, bits, None, settings), plan.rates, origin)
+
+
+@functools.lru_cache(maxsize=4096)
+def fitted(
+    kind: str, triggers: frozenset[str], suppressors: frozenset[str], space: Space
+) -> Fitted:
+    """What `propose` tosses for, and what of an aim the space does not allow.
+
+    >>> fitted("half-swarm", frozenset({"push"}), frozenset({"pop"}), Space(["push", "pop"])).rates
+    (1.0, 0.0)
+    """
+    if kind not in RUNGS:
+        raise UserError(f"unknown way to aim {kind!r}{did_you_mean(kind, RUNGS)}")
+    on, off = _mask(triggers, space), _mask(suppressors, space)
+    if kind == COIN or not space.features:
+        return Fitted(COIN, rates_for(space, 0.5), None)
+    known = settled(space, off, 0 if kind == COIN_WITHOUT_SUPPRESSORS else on)
+    notes = [_unavoidable(space, off & known.true)] if off & known.true else []
+    if kind != COIN_WITHOUT_SUPPRESSORS and on & ~known.true:
+        notes.append(_out_of_reach(space, on & ~known.true))
+    if kind == TRIGGERS_ONLY and not on & known.true:
+        notes.append("triggers-only would be empty: it has no triggers; half-swarm instead")
+        kind = HALF_SWARM
+    rates = _rates(kind, space, known)
+    if space.clauses:
+        return Fitted(kind, rates, known, tuple(notes))
+    return Fitted(kind, rates, known, tuple(notes), *_independent(space, rates))
+
+
+def _independent(
+    space: Space, rates: tuple[float, ...]
+) -> tuple[int, tuple[tuple[int, float], ...], tuple[int, ...]]:
+    """What `toss` does without constraints, worked out once: no draws for what is certain."""
+    certain = sum(1 << i for i, rate in enumerate(rates) if rate == 1)
+    places = [i for i, rate in enumerate(rates) if 0 < rate < 1]
+    keys = tuple(key_of(space.feature_names[i]) for i in places)
+    return certain, tuple((1 << i, rates[i]) for i in places), keys
+
+
+def _rates(kind: str, space: Space, known: Known) -> tuple[float, ...]:
+    """What is settled is certain; for the rest, a feature's own rate counts where a coin does."""
+    rest = _REST_RATE.get(kind)
+    coins = rates_for(space, 0.5) if rest is None else (rest,) * len(space.features)
+    return tuple(
+        1.0 if known.true >> i & 1 else 0.0 if known.false >> i & 1 else rate
+        for i, rate in enumerate(coins)
+    )
+
+
+def _mask(names: frozenset[str], space: Space) -> int:
+    mask = 0
+    for name in sorted(names):
+        number = space.feature_number.get(name)
+        if number is None:
+            raise UserError(
+                f"an aim names a feature that the space does not have: {name!r}"
+                f"{did_you_mean(name, space.feature_names)}"
+            )
+        mask |= 1 << number
+    return mask
+
+
+def _unavoidable(space: Space, mask: int) -> str:
+    return f"suppressors stay in, the space cannot do without: {_names(space, mask)}"
+
+
+def _out_of_reach(space: Space, mask: int) -> str:
+    return f"triggers stay out, excluded or not without a suppressor: {_names(space, mask)}"
+
+
+def _names(space: Space, mask: int) -> str:
+    return ", ".join(n for i, n in enumerate(space.feature_names) if mask >> i & 1)
