@@ -33,7 +33,7 @@ def mann_whitney(a: Sequence[float], b: Sequence[float]) -> float:
     n, m = len(a), len(b)
     if not n or not m:
         raise ValueError("both samples need at least one value")
-    doubled = np.rint(2 * _midranks(np.concatenate([a, b]))).astype(np.int64)
+    doubled = np.rint(2 * midranks(np.concatenate([a, b]))).astype(np.int64)
     if n + m <= _EXACT_UP_TO:
         return _exact_p(doubled, n)
     u = doubled[:n].sum() / 2 - n * (n + 1) / 2
@@ -78,14 +78,18 @@ def vargha_delaney(a: Sequence[float], b: Sequence[float], confidence: float = 0
     0.5
     """
     n, m = len(a), len(b)
-    ranks = _midranks(np.concatenate([a, b]))
+    ranks = midranks(np.concatenate([a, b]))
     a12 = float((ranks[:n].sum() - n * (n + 1) / 2) / (n * m))
     z = normal_quantile(confidence)
     return EffectSize(a12, _score_limit(a12, 0.0, n, m, z), _score_limit(a12, 1.0, n, m, z))
 
 
-def _midranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Ranks from 1; equal values share the mean of theirs."""
+def midranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Ranks from 1; equal values share the mean of theirs.
+
+    >>> midranks(np.array([5.0, 7.0, 7.0])).tolist()
+    [1.0, 2.5, 2.5]
+    """
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     shared: npt.NDArray[np.float64] = (last - (counts - 1) / 2)[inverse]
