@@ -18,6 +18,9 @@ if _TYPE_CHECKING:
     from swarmtest.campaign.own_loop import Trial, swarm
     from swarmtest.campaign.reducing import Reduced, reduce_test
     from swarmtest.errors import UserError
+    from swarmtest.focus.focus import Focus
+    from swarmtest.focus.outcome import Count, FocusedFault, FocusedTarget, FocusOutcome
+    from swarmtest.focus.request import FocusRequest
     from swarmtest.instrument.native import Program, Run
     from swarmtest.instrument.watch import Coverage, CoverageOptions
     from swarmtest.result import Fault, Result, Verdict
@@ -57,6 +60,10 @@ if _TYPE_CHECKING:
         strategy_names,
         strategy_text,
     )
+    from swarmtest.strategies.directed.adaptive import Adaptive
+    from swarmtest.strategies.directed.aim import Aim, Goal
+    from swarmtest.strategies.directed.directed import Directed
+    from swarmtest.strategies.directed.portfolio import Portfolio
     from swarmtest.subjects.command import load_command_subject
     from swarmtest.subjects.generators import (
         Generator,
@@ -81,6 +88,8 @@ if _TYPE_CHECKING:
 
 __all__ = [
     "Activation",
+    "Adaptive",
+    "Aim",
     "Budget",
     "Campaign",
     "Catalogue",
@@ -90,14 +99,22 @@ __all__ = [
     "Complete",
     "Configuration",
     "Constraint",
+    "Count",
     "Coverage",
     "CoverageOptions",
     "Covering",
     "Default",
+    "Directed",
     "Fault",
     "Feature",
     "Flag",
+    "Focus",
+    "FocusOutcome",
+    "FocusRequest",
+    "FocusedFault",
+    "FocusedTarget",
     "Generator",
+    "Goal",
     "GrammarSubject",
     "Hits",
     "Integer",
@@ -110,6 +127,7 @@ __all__ = [
     "Mixture",
     "Outcome",
     "Pool",
+    "Portfolio",
     "Program",
     "Progress",
     "Proposal",
@@ -171,6 +189,9 @@ _HOMES = {
     "swarmtest.campaign.own_loop": "Trial swarm",
     "swarmtest.campaign.reducing": "Reduced reduce_test",
     "swarmtest.errors": "UserError",
+    "swarmtest.focus.focus": "Focus",
+    "swarmtest.focus.outcome": "Count FocusOutcome FocusedFault FocusedTarget",
+    "swarmtest.focus.request": "FocusRequest",
     "swarmtest.instrument.native": "Program Run",
     "swarmtest.instrument.watch": "Coverage CoverageOptions",
     "swarmtest.result": "Fault Result Verdict",
@@ -184,6 +205,10 @@ _HOMES = {
         "Activation Coin CoinByTime Complete Covering Default Layered LearningStrategy Mixture "
         "Sized Strategy parse_strategy strategy_names strategy_text"
     ),
+    "swarmtest.strategies.directed.adaptive": "Adaptive",
+    "swarmtest.strategies.directed.aim": "Aim Goal",
+    "swarmtest.strategies.directed.directed": "Directed",
+    "swarmtest.strategies.directed.portfolio": "Portfolio",
     "swarmtest.subjects.command": "load_command_subject",
     "swarmtest.subjects.generators": (
         "Generator binary booleans floats integers just lists one_of sampled_from text tuples"

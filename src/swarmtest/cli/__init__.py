@@ -16,6 +16,7 @@ COMMANDS = {
     "features": "features:features",
     "plan": "plan:plan",
     "run": "run:run",
+    "focus": "focus:focus",
     "resume": "run:resume",
     "list": "browse:list_campaigns",
     "show": "browse:show",

@@ -40,16 +40,19 @@ class PlainLines:
     >>> PlainLines(Budget(tests=10), sys.stdout).update(Progress(tests=5, wall_seconds=2.0), [])
     """
 
-    def __init__(self, budget: Budget, out: IO[str], every: float = 10.0) -> None:
+    def __init__(
+        self, budget: Budget, out: IO[str], every: float = 10.0, word: str = "new fault"
+    ) -> None:
         self._budget = budget
         self._out = out
         self._every = every
+        self._word = word
         self._shown = time.monotonic()
 
     def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
         """Print what is new."""
         for fault in new_faults:
-            print(f"new fault {fault.id}: {fault.signature}", file=self._out, flush=True)
+            print(f"{self._word} {fault.id}: {fault.signature}", file=self._out, flush=True)
         if time.monotonic() - self._shown >= self._every:
             self._shown = time.monotonic()
             print(summary_line(progress, self._budget), file=self._out, flush=True)
@@ -85,9 +88,10 @@ class JsonLines:
 class LiveLine:
     """A line that renews itself, with new faults printed above it."""
 
-    def __init__(self, budget: Budget, console: Console) -> None:
+    def __init__(self, budget: Budget, console: Console, word: str = "new fault") -> None:
         self._budget = budget
         self._console = console
+        self._word = word
         self._status = console.status("starting workers")
         self._status.start()
 
@@ -97,7 +101,7 @@ class LiveLine:
 
         for fault in new_faults:
             self._console.print(
-                f"[bold red]new fault[/] [bold]{fault.id}[/]: {escape(fault.signature)}"
+                f"[bold red]{self._word}[/] [bold]{fault.id}[/]: {escape(fault.signature)}"
             )
         self._status.update(summary_line(progress, self._budget))
 
@@ -136,8 +140,18 @@ def seconds_left(progress: Progress, budget: Budget, rate: float) -> float | Non
     return max(0.0, min(found)) if found else None
 
 
-def view_for(budget: Budget, *, quiet: bool, as_json: bool, workers: int | None) -> ProgressView:
-    """The view that fits where the output goes; a debugger (no workers) wants a quiet line."""
+def view_for(
+    budget: Budget,
+    *,
+    quiet: bool,
+    as_json: bool,
+    workers: int | None,
+    word: str = "new fault",
+) -> ProgressView:
+    """The view that fits where the output goes; a debugger (no workers) wants a quiet line.
+
+    `word`: what a fault is called that the campaign had not seen.
+    """
     if as_json:
         return JsonLines(sys.stdout)
     if quiet:
@@ -145,5 +159,5 @@ def view_for(budget: Budget, *, quiet: bool, as_json: bool, workers: int | None)
     if sys.stdout.isatty() and workers != 0:
         from rich.console import Console
 
-        return LiveLine(budget, Console())
-    return PlainLines(budget, sys.stdout)
+        return LiveLine(budget, Console(), word)
+    return PlainLines(budget, sys.stdout, word=word)

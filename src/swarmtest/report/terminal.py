@@ -65,7 +65,7 @@ def fault_lines(
         f"  shown by {plural(fault.count, 'test')}, first by trial {fault.first_trial}; "
         f"shortest: {plural(fault.size, _part(subject))}, trial {fault.trial}",
     ]
-    message = _message(fault)
+    message = fault_message(fault)
     if message:
         lines.append(f"  message: {message}")
     if configuration:
@@ -83,7 +83,7 @@ def _part(subject: Any) -> str:
     return subject.part if subject is not None else "step"
 
 
-def _message(fault: FaultRecord) -> str:
+def fault_message(fault: FaultRecord) -> str:
     """What the exception said in full, where the signature leaves something out."""
     lines = fault.details.rstrip().splitlines()
     if fault.kind not in ("exception", "invariant", "memory") or not lines:

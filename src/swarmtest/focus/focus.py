@@ -1,0 +1,319 @@
+"""A focused campaign, from what a user points at to what came of it.
+
+The order of work: find the places (`request`), read what earlier campaigns tell of them
+(`history`), or run a baseline first if they tell nothing; plan aims (`planning`); run a directed
+campaign with control tests among its tests; count (`measuring`); and for a diff, run failing tests
+on the base version, too (`base`).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from swarmtest.campaign import Budget, Campaign, Limits, Outcome
+from swarmtest.campaign.loop import Show
+from swarmtest.campaign.subject_of_campaign import placed, resolve
+from swarmtest.focus.base import BaseCheck, BaseVerdict
+from swarmtest.focus.baseline import baseline_of, rest_of
+from swarmtest.focus.found import Found, NothingToAimAt
+from swarmtest.focus.git import base_of
+from swarmtest.focus.history import History, changed_features, history_of
+from swarmtest.focus.measuring import (
+    DIRECTED,
+    count_hits,
+    focused_faults,
+    focused_targets,
+    split_by_sight,
+)
+from swarmtest.focus.outcome import FocusOutcome
+from swarmtest.focus.plan import FocusPlan
+from swarmtest.focus.planning import HOT, Planner
+from swarmtest.focus.request import FocusRequest
+from swarmtest.focus.sight import Sight, is_imported
+from swarmtest.instrument.scope import shown_path
+from swarmtest.instrument.watch import Coverage, CoverageOptions
+from swarmtest.store import FaultRecord, Store
+from swarmtest.strategies import Strategy, parse_strategy
+from swarmtest.strategies.directed.controlled import Controlled
+from swarmtest.strategies.directed.directed import Directed
+from swarmtest.strategies.directed.plans import STRATEGIES, directed_strategy
+from swarmtest.subjects.loading import SubjectReference
+from swarmtest.subjects.machine import Machine
+from swarmtest.subjects.subject import Subject
+
+SWARM = "coin"
+"""The undirected swarm: of the baseline, and of the control tests."""
+
+
+@dataclass
+class Focus:
+    """One subject, tested where you point.
+
+    >>> from swarmtest import Machine, action, open_store
+    >>> class Pile(Machine):
+    ...     steps = 20
+    ...     def start(self): self.height = 0
+    ...     @action
+    ...     def put(self):
+    ...         self.height += 1
+    ...         if self.height == 9: self.event("high")
+    ...     @action
+    ...     def take(self): self.height = max(0, self.height - 1)
+    ...     @action
+    ...     def look(self): pass
+    >>> with open_store(":memory:") as store:
+    ...     request = FocusRequest(target=("event:high",))
+    ...     outcome = Focus(Pile, request, store, Budget(tests=500), workers=0).run()
+    >>> outcome.targets[0].triggers, outcome.targets[0].suppressors
+    (('put',), ('take',))
+    """
+
+    subject: str | type[Machine] | SubjectReference | Subject
+    request: FocusRequest
+    store: Store
+    budget: Budget = field(default_factory=lambda: Budget(tests=10_000, wall_seconds=60.0))
+    strategy: str = STRATEGIES[0]
+    merge: str = ""
+    seed: int = 0
+    workers: int | None = None
+    limits: Limits = field(default_factory=Limits)
+    coverage: CoverageOptions | None = None
+    """What to watch; unless given, what the data's campaigns watched, or lines of the program."""
+    baseline: Budget | None = None
+    """The budget of a baseline campaign; unless given, 2,000 tests or a quarter of the time."""
+    fresh: bool = False
+    """Run a baseline even if there is data."""
+    control: float = 0.1
+    """The share of control tests."""
+    hot: float = HOT
+    """The share of tests above which a target needs no help."""
+    confidence: float = 0.95
+    check_base: bool = True
+    """For a diff: run failing tests on the base version, too."""
+    watching: Coverage | None = None
+    """What watches this process already, if the subject is given as an object: workers are forks,
+    as in `Campaign`."""
+    reference: SubjectReference | None = None
+    """How another process finds the subject, if it is given as an object."""
+    say: Callable[[str], None] = lambda line: None
+    """Told what is being done, one line at a time."""
+    shown_by: Callable[[Budget], Show] | None = None
+    """Makes what shows the progress of a campaign with that budget."""
+    outcome: Outcome | None = field(default=None, init=False)
+    """Of the directed campaign, once it has run."""
+    _baseline_outcome: Outcome | None = field(default=None, init=False)
+    _begun: float = field(default=0.0, init=False)
+
+    def run(self) -> FocusOutcome:
+        """Find, plan, test, count."""
+        self._begun = time.monotonic()
+        if self.strategy not in STRATEGIES:
+            directed_strategy(self.strategy, ())
+        found = self.request.found()
+        named, subject = resolve(self.subject)
+        history = self._history(subject, found)
+        planner = Planner(history, self._sight(subject, history), self.hot)
+        rare = tuple(planner.rare()) if self.request.rare else ()
+        plan = planner.plan((Found(rare) + found).wanted, found.names)
+        self._refuse_nothing(plan, found)
+        campaign = self._campaign(subject, plan, history)
+        self._announce(campaign, plan, history)
+        self.outcome = outcome = campaign.run()
+        verdicts = self._checked(self.reference or named, subject, found)
+        stopped = outcome.interrupted or verdicts is None
+        seen, unseen = split_by_sight(self.store, outcome.campaign, plan.targets)
+        counted = count_hits(self.store, outcome.campaign, [target.name for target in seen])
+        pooled = not self.request.rare
+        return FocusOutcome(
+            subject=subject.name,
+            campaign=outcome.campaign,
+            strategy=self._strategy_words(plan),
+            base=self.request.diff,
+            targets=focused_targets(seen, counted, history, SWARM, pooled),
+            faults=focused_faults(
+                self.store, outcome.campaign, self._faults(), counted, verdicts or {}
+            ),
+            unusable=(*found.unusable, *unseen),
+            notes=tuple(outcome.notes),
+            tests=outcome.progress.tests,
+            directed_tests=counted.tests[DIRECTED] if plan.aims else 0,
+            invalid=outcome.progress.invalid,
+            distinct_configurations=len(counted.configurations),
+            merged_aims=_merged_aims(campaign.strategy),
+            cpu_seconds=outcome.progress.cpu_seconds,
+            wall_seconds=outcome.progress.wall_seconds,
+            data_campaigns=history.campaigns,
+            interrupted=stopped,
+        )
+
+    # Data
+
+    def _history(self, subject: Subject, found: Found) -> History:
+        history = None if self.fresh else self._earlier(subject)
+        why = self._why_no_data(subject, history, found)
+        if not why:
+            assert history is not None
+            tests = history.study.evidence.n
+            self.say(f"data: {tests:,} tests of {_campaigns(history.campaigns)}")
+            return history
+        budget = self.baseline or baseline_of(self.budget)
+        self.say(f"{why}: a baseline first, {budget.describe()}")
+        self._baseline_outcome = outcome = self._made(SWARM, budget, subject, history).run()
+        done = f"baseline: campaign {outcome.campaign}, {outcome.progress.tests:,} tests"
+        if outcome.interrupted:
+            self.say(f"{done}, interrupted: they are kept, and the next focus uses them")
+            raise KeyboardInterrupt
+        faults = len(outcome.faults)
+        self.say(f"{done}, {faults} distinct fault{'s' * (faults != 1)}")
+        history = self._earlier(subject, only=outcome.campaign if self.fresh else None)
+        assert history is not None
+        history.study.require_variation()
+        return history
+
+    def _earlier(self, subject: Subject, only: int | None = None) -> History | None:
+        return history_of(self.store, subject.name, subject.space, self.confidence, only)
+
+    def _why_no_data(self, subject: Subject, history: History | None, found: Found) -> str:
+        """Why earlier campaigns cannot be used; empty if they can."""
+        if self.fresh:
+            return "fresh data is asked for"
+        if history is None:
+            return changed_features(self.store, subject.name, subject.space) or "no data yet"
+        if not history.study.chances.informative.any():
+            return "earlier campaigns left no feature to chance, so they tell no triggers"
+        if (found.wanted or self.request.rare) and not history.has_lines:
+            return "earlier campaigns watched no lines"
+        unwatched = self._all_unwatched(subject, history, found)
+        return f"earlier campaigns did not watch {unwatched}" if unwatched else ""
+
+    def _all_unwatched(self, subject: Subject, history: History, found: Found) -> str:
+        """A file that tests will be seen in from now on, if no earlier test was in any."""
+        places = sorted({one.place for one in found.wanted})
+        sight = self._sight(subject, history)
+        if any(history.versions(p) or sight.why_unseen(p) or not is_imported(p) for p in places):
+            return ""
+        return shown_path(places[0]) if places else ""
+
+    def _free_seed(self, subject: Subject) -> int:
+        """A seed that no earlier campaign of the subject had: its tests would be the same."""
+        taken = {record.seed for record in self.store.campaigns() if record.subject == subject.name}
+        return next(
+            seed for seed in range(self.seed, self.seed + len(taken) + 1) if seed not in taken
+        )
+
+    def _coverage(self, history: History | None) -> CoverageOptions | None:
+        if self.coverage is not None or self.watching is not None:
+            return self.coverage
+        text = getattr(self.subject, "text", self.subject)
+        if isinstance(text, str) and text.endswith(".toml"):
+            return None  # what is native is watched by its steps
+        for campaign in reversed(history.campaigns if history else ()):
+            told = self.store.campaign(campaign).options.get("coverage")
+            if told:
+                return CoverageOptions.from_plain(told)
+        return placed(CoverageOptions(("line",)), self.subject)
+
+    def _sight(self, subject: Subject, history: History) -> Sight:
+        watched = self.watching.options if self.watching else self._coverage(history)
+        harness = os.path.realpath(subject.harness) if subject.harness else ""
+        return Sight(watched.scope() if watched else None, harness)
+
+    # The campaign
+
+    def _refuse_nothing(self, plan: FocusPlan, found: Found) -> None:
+        if plan.aims:
+            return
+        if not plan.targets:
+            raise NothingToAimAt("; ".join(found.unusable) or "no target was named")
+        if any(target.cause == "hot" for target in plan.targets):
+            return
+        first, *others = sorted(plan.targets, key=lambda target: target.cause != "no data")
+        more = f" (and {len(others)} more)" if others else ""
+        told = f"{first.name}{more} cannot be aimed at: {first.dropped}"
+        if first.cause == "no data":
+            told += (
+                "; run more tests with coverage first (--fresh --baseline-tests N), or name code "
+                "that leads to it"
+            )
+        raise NothingToAimAt(told)
+
+    def _campaign(self, subject: Subject, plan: FocusPlan, history: History) -> Campaign:
+        strategy: Strategy = parse_strategy(SWARM)
+        if plan.aims:
+            directed = directed_strategy(self.strategy, plan.aims, self.merge, subject.weighted)
+            strategy = Controlled(directed, SWARM, self.control)
+        cpu = self._baseline_outcome.progress.cpu_seconds if self._baseline_outcome else 0.0
+        budget = rest_of(self.budget, time.monotonic() - self._begun, cpu)
+        return self._made(strategy, budget, subject, history)
+
+    def _made(
+        self, strategy: str | Strategy, budget: Budget, subject: Subject, history: History | None
+    ) -> Campaign:
+        return Campaign(
+            self.subject,
+            strategy,
+            budget,
+            self._free_seed(subject),
+            self.workers,
+            self.store,
+            limits=self.limits,
+            coverage=self._coverage(history),
+            watching=self.watching,
+            on_progress=self.shown_by(budget) if self.shown_by else None,
+        )
+
+    def _announce(self, campaign: Campaign, plan: FocusPlan, history: History) -> None:
+        aimed = sum(target.aimed for target in plan.targets)
+        if not plan.aims:
+            every = all(target.cause == "hot" for target in plan.targets)
+            which = "every target" if every else "every target that tests reach"
+            self.say(f"{which} is hit often anyway: undirected tests, nothing to aim by")
+        self.say(
+            f"{campaign.subject.name}: {aimed} of {len(plan.targets)} "
+            f"target{'s' * (len(plan.targets) != 1)} aimed at, "
+            f"strategy {self._strategy_words(plan)}, seed {campaign.seed}, until "
+            f"{campaign.budget.describe()}"
+        )
+
+    def _strategy_words(self, plan: FocusPlan) -> str:
+        """The strategy as a user asks for it."""
+        if not plan.aims:
+            return SWARM
+        return f"{self.strategy}, merge {self.merge}" if self.merge else self.strategy
+
+    # What came of it
+
+    def _faults(self) -> list[FaultRecord]:
+        """The faults of this run, those of its baseline included."""
+        runs = [one for one in (self._baseline_outcome, self.outcome) if one is not None]
+        return list({fault.id: fault for one in runs for fault in one.faults}.values())
+
+    def _checked(
+        self, reference: SubjectReference | None, subject: Subject, found: Found
+    ) -> dict[str, BaseVerdict] | None:
+        """What the base version says of each fault; None if the user did not wait for it."""
+        faults = self._faults()
+        assert self.outcome is not None
+        asked = self.request.diff and self.check_base and not self.outcome.interrupted
+        if not (asked and faults) or reference is None:
+            return {}
+        self.say(f"the shortest test of each fault is run on {self.request.diff}, too")
+        changed = tuple(sorted({one.place for one in found.wanted}))
+        seconds = self.limits.seconds_of(subject)
+        check = BaseCheck(base_of(self.request.diff), reference, subject.harness, changed, seconds)
+        try:
+            return check.verdicts(faults)
+        except KeyboardInterrupt:
+            return None
+
+
+def _campaigns(numbers: Sequence[int]) -> str:
+    return f"campaign{'s' * (len(numbers) != 1)} {', '.join(map(str, numbers))}"
+
+
+def _merged_aims(strategy: Strategy) -> int:
+    directed = getattr(strategy, "directed", None)
+    return len(directed.merging.aims) if isinstance(directed, Directed) else 0

@@ -1,0 +1,123 @@
+"""What came of focused testing, as plain values: what reports, CI and benchmarks read.
+
+Invariants: `directed`, `undirected` and `default` count tests whose hits are known; a target that
+was dropped (`dropped` says why) has no aim, but its hits are counted all the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from swarmtest.store import FaultRecord
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many of how many tests, in how much CPU time.
+
+    >>> Count(hits=3, tests=12, cpu_seconds=0.5).fraction
+    0.25
+    """
+
+    hits: int = 0
+    tests: int = 0
+    cpu_seconds: float = 0.0
+
+    @property
+    def fraction(self) -> float:
+        """The hitting fraction; 0 when there was no test."""
+        return self.hits / self.tests if self.tests else 0.0
+
+    @property
+    def per_cpu_second(self) -> float:
+        """Hits per CPU second; 0 when no time was spent."""
+        return self.hits / self.cpu_seconds if self.cpu_seconds else 0.0
+
+
+@dataclass(frozen=True)
+class FocusedTarget:
+    """One target of a focus, and how often it was hit in each way.
+
+    >>> target = FocusedTarget("line:cart.py:22", directed=Count(80, 100), undirected=Count(1, 10))
+    >>> target.directed.fraction / target.undirected.fraction
+    8.0
+    """
+
+    target: str
+    """``kind:name`` in the code as it is now: ``line:shop/cart.py:12``."""
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    stand_in: str = ""
+    """In words, what was aimed at instead because there was too little data: ``line
+    shop/cart.py:9, which comes before it``; empty when its own data was enough."""
+    mapped: str = ""
+    """In words, how old data was found for it (``line 10 of an earlier version``); empty when
+    the file has not changed."""
+    dropped: str = ""
+    """Why it was not aimed at (``hit by 71% of tests anyway``); empty when it was."""
+    triggers: tuple[str, ...] = ()
+    suppressors: tuple[str, ...] = ()
+    directed: Count = Count()
+    undirected: Count = Count()
+    """Swarm tests without direction: the control tests of this campaign, and earlier ones."""
+    default: Count = Count()
+    """Tests with the default configuration."""
+    configurations: int = 0
+    """Distinct configurations among the directed tests that hit it."""
+    ways: int = 0
+    """Distinct ways in which directed tests went through its function (sets of its lines)."""
+
+
+@dataclass(frozen=True)
+class FocusedFault:
+    """A fault that showed while testing was focused.
+
+    >>> record = FaultRecord("4ee18053", "exception", "ValueError", "", 0, 0, 3, None)
+    >>> FocusedFault(record, Count(5, 100), Count(), status="new").status
+    'new'
+    """
+
+    record: FaultRecord
+    directed: Count
+    undirected: Count
+    status: str = ""
+    """``new``, ``old`` (the base version shows it too) or ``unknown``; empty: not checked."""
+    why_unknown: str = ""
+    location: tuple[str, int] | None = None
+    """File and line in the program where it failed, as far as that is known."""
+    replay: str = ""
+    """The command that replays it."""
+
+
+@dataclass(frozen=True)
+class FocusOutcome:
+    """Everything about one focused campaign.
+
+    >>> FocusOutcome("cart.py::CartMachine", campaign=2, strategy="adaptive").faults
+    ()
+    """
+
+    subject: str
+    campaign: int
+    strategy: str
+    base: str = ""
+    """The revision that the code was compared with; empty when targets were named otherwise."""
+    targets: tuple[FocusedTarget, ...] = ()
+    faults: tuple[FocusedFault, ...] = ()
+    unusable: tuple[str, ...] = ()
+    """What could not be aimed at, one line each: files that are not watched, comments, …"""
+    notes: tuple[str, ...] = ()
+    tests: int = 0
+    directed_tests: int = 0
+    invalid: int = 0
+    distinct_configurations: int = 0
+    """Among the directed tests."""
+    merged_aims: int = 0
+    """How many aims were left after merging; 0 when the strategy does not merge."""
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    data_campaigns: tuple[int, ...] = ()
+    """The campaigns that roles were computed from."""
+    interrupted: bool = False
+    """Whether the user ended it."""
