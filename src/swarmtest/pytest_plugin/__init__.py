@@ -1,6 +1,7 @@
 """pytest plugin: machines and other subjects as tests; what each test of a suite reaches.
 
     pytest --swarm-tests 5000 --swarm-seed 7
+    pytest --swarm-focus=main
     pytest --swarm-coverage line,branch --swarm-cover shop --swarm-coverage-file coverage.json
 
 A suite without machines must not notice that this is installed: nothing of swarmtest but these
@@ -16,7 +17,7 @@ import pytest
 
 from swarmtest.pytest_plugin.collecting import SwarmFile, describes_a_subject, item_of
 from swarmtest.pytest_plugin.coverage import watch
-from swarmtest.pytest_plugin.item import tests_and_faults
+from swarmtest.pytest_plugin.item import focus_lines, tests_and_faults
 from swarmtest.pytest_plugin.options import MARKER, add_options, settings_of
 
 
@@ -71,3 +72,5 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     line = tests_and_faults(terminalreporter)
     if line and terminalreporter.verbosity >= 0:
         terminalreporter.write_line(f"swarmtest: {line}")
+        for told in focus_lines(terminalreporter):
+            terminalreporter.write_line(f"swarmtest: {told}")

@@ -15,13 +15,20 @@ from swarmtest.pytest_plugin.options import with_our_options
 
 if TYPE_CHECKING:
     from swarmtest.instrument.session import SuiteCoverage
+    from swarmtest.instrument.watch import Coverage
+
+WATCHING: pytest.StashKey[Coverage] = pytest.StashKey()
+"""What watches the program, for machines whose tests are aimed at changes."""
 
 
 def watch(early_config: pytest.Config) -> None:
     """Begin to watch, if the command line asks for it."""
     options = early_config.known_args_namespace
+    focused = getattr(options, "swarm_focus", None) is not None
     if getattr(options, "swarm_coverage", None) is None:
-        if getattr(options, "swarm_cover", None):
+        if focused:
+            _watch_for_focus(early_config, options.swarm_cover)
+        elif getattr(options, "swarm_cover", None):
             raise pytest.UsageError(
                 "--swarm-cover goes with --swarm-coverage: say what to watch, "
                 "like --swarm-coverage line"
@@ -37,6 +44,17 @@ def watch(early_config: pytest.Config) -> None:
     except UserError as error:
         raise pytest.UsageError(with_our_options(str(error))) from None
     early_config.pluginmanager.register(_Watcher(suite, options.swarm_coverage_file))
+
+
+def _watch_for_focus(early_config: pytest.Config, cover: list[str]) -> None:
+    """Watch the program's lines in this process, and so in the forks that run machines."""
+    from swarmtest.errors import UserError
+    from swarmtest.instrument.watch import Coverage
+
+    try:
+        early_config.stash[WATCHING] = Coverage("line", cover).install()
+    except UserError as error:
+        raise pytest.UsageError(with_our_options(str(error))) from None
 
 
 class _Watcher:

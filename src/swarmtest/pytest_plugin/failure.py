@@ -50,6 +50,8 @@ class Failure:
         self._subject = subject
         self._outcome = outcome
         self.text = ""
+        self.remarks: list[str] = []
+        """What came of a focus; said with the faults."""
         self.notes: list[str] = []
         """What a user should know also when nothing failed."""
         self.raising: list[Any] = []
@@ -112,7 +114,7 @@ class Failure:
         for fault in faults[_IN_FULL:]:
             lines += ["", f"fault {fault.id}  {fault.kind}: {one_line(fault.signature)}"]
             lines.append(f"  replay: {self._replay(fault, store)}")
-        notes = [f"note: {note}" for note in self.notes]
+        notes = [*self.remarks, *(f"note: {note}" for note in self.notes)]
         return "\n".join([*lines, "", *notes, f"rerun: {self._rerun()}"])
 
     def _in_full(self, fault: FaultRecord, configuration: str, why: Sequence[str]) -> list[str]:

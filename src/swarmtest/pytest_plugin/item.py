@@ -76,6 +76,7 @@ class SwarmItem(pytest.Item):
             run = Run(self.config, self.reference, self.nodeid, plan)
             outcome = run.campaign(self.found, self.path)
             self.user_properties += _figures(outcome, plan.seed)
+            self.user_properties += [("swarm_focus", text) for text in run.remarks[:1]]
             self._report = run.failure.text
             if self._report and self.config.getoption("usepdb"):
                 run.raise_fault()
@@ -117,6 +118,17 @@ def _figures(outcome: Outcome, seed: int) -> list[tuple[str, object]]:
         ("swarm_seed", seed),
         ("swarm_campaign", outcome.campaign),
     ]
+
+
+def focus_lines(terminal: Any) -> list[str]:
+    """What came of aiming at changes, a line for each machine."""
+    told = [
+        (report.nodeid, dict(report.user_properties).get("swarm_focus"))
+        for reports in terminal.stats.values()
+        for report in reports
+        if getattr(report, "when", "") == "call"
+    ]
+    return [f"{name}: {text}" for name, text in told if text]
 
 
 def tests_and_faults(terminal: Any) -> str:

@@ -41,6 +41,12 @@ def add_options(parser: pytest.Parser) -> None:
     option("--swarm-workers", metavar="N", help="processes for each machine; 0: in this one (1)")
     option("--swarm-store", metavar="FILE", help="where campaigns are kept")
     option(
+        "--swarm-focus",
+        metavar="REV",
+        help="aim the tests of each machine at what was changed since a git revision; machines "
+        "that cannot reach it are skipped",
+    )
+    option(
         "--swarm-hypothesis",
         action="store_true",
         help="run the state machines of Hypothesis by swarmtest",
@@ -93,6 +99,8 @@ class Settings:
         self.seed, self.seed_in_words = self._seed(config)
         self.store = _store(config)
         """The path of the store, from anywhere."""
+        self.focus: str | None = config.getoption("swarm_focus")
+        """The revision whose changes tests are aimed at."""
         self.hypothesis = bool(config.getoption("swarm_hypothesis"))
         """Whether Hypothesis's state machines are run by swarmtest."""
         limits = _first_with_limits(self._given, self._ini)
@@ -130,6 +138,7 @@ class Settings:
         """What to type to run with the same options and the same seed again."""
         given = self._given | {"seed": plan.seed}
         words = ["--swarm-hypothesis"] if self.hypothesis else []
+        words += [f"--swarm-focus={self.focus}"] if self.focus is not None else []
         for name in _KNOWN:
             if given[name] is not None:
                 words += [f"--swarm-{name}", str(given[name])]

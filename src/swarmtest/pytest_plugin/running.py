@@ -34,6 +34,8 @@ class Run:
         self._reference = SubjectReference(reference)
         self._nodeid = nodeid
         self._plan = plan
+        self.remarks: list[str] = []
+        """What came of aiming at changes, if that was asked for."""
 
     def campaign(self, found: object, file: Path) -> Outcome:
         """Run it; `found` is a machine or a subject, or None for what a file describes."""
@@ -41,20 +43,32 @@ class Run:
         with open_store(settings_of(self._config).store) as store:
             outcome = self._run(store)
             self.failure = Failure(self._config, self._nodeid, self._plan, self._subject, outcome)
+            self.failure.remarks = self.remarks
             self.failure.tell(store)
         return outcome
 
     def _run(self, store: Store) -> Outcome:
         plan = self._plan
-        campaign = Campaign(
-            self._subject, plan.strategy, plan.budget, plan.seed, plan.workers, store
-        )
-        with forking(plan.workers > 0):
-            outcome = campaign.run()
+        revision = settings_of(self._config).focus
+        if revision is not None:
+            from swarmtest.pytest_plugin.focusing import FocusedRun
+
+            focused = FocusedRun(self._config, revision, plan, self._subject, self._reference)
+            outcome, self.remarks = focused.run(store)
+        else:
+            outcome = self._undirected(store)
         self._keep(store, outcome.campaign)
         if outcome.interrupted:
             raise KeyboardInterrupt
         return outcome
+
+    def _undirected(self, store: Store) -> Outcome:
+        plan = self._plan
+        campaign = Campaign(
+            self._subject, plan.strategy, plan.budget, plan.seed, plan.workers, store
+        )
+        with forking(plan.workers > 0):
+            return campaign.run()
 
     def _load(self, found: object, file: Path) -> Subject:
         name = self._reference.text
