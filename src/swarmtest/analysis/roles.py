@@ -142,6 +142,16 @@ class RoleTable:
         adjusted[cells] = benjamini_hochberg(self.p_values[cells], comparisons)
         return adjusted
 
+    @cached_property
+    def certain_triggers(self) -> npt.NDArray[np.bool_]:
+        """Triggers that hardly one target in a hundred has by chance (Bonferroni over features).
+
+        Unlike `discoveries`, this does not depend on which other targets are in the table.
+        """
+        triggers = self.codes == ROLES.index(TRIGGER)
+        certain: npt.NDArray[np.bool_] = triggers & (self.p_values <= 0.01 / len(self.features))
+        return certain
+
     def discoveries(self, rate: float | None = None) -> Codes:
         """`codes` with only the roles that survive the correction; everything else is irrelevant.
 

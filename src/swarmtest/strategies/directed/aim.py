@@ -42,13 +42,24 @@ class Aim:
     goals: tuple[Goal, ...]
     triggers: frozenset[str] = frozenset()
     suppressors: frozenset[str] = frozenset()
+    certain: frozenset[str] = frozenset()
+    """Those of the triggers that are beyond doubt: among dozens of features, one or two look like
+    triggers by chance. Empty: that is not known."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "triggers", frozenset(self.triggers))
         object.__setattr__(self, "suppressors", frozenset(self.suppressors))
+        object.__setattr__(self, "certain", frozenset(self.certain))
+        if not self.certain <= self.triggers:
+            raise ValueError(f"certain triggers are triggers: {sorted(self.certain)}")
         both = self.triggers & self.suppressors
         if both:
             raise ValueError(f"a trigger is no suppressor of the same aim: {sorted(both)}")
+
+    @property
+    def surest(self) -> frozenset[str]:
+        """The triggers that are certain; all of them if it is not known which are."""
+        return self.certain or self.triggers
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -65,6 +76,7 @@ class Aim:
             self.goals + other.goals,
             self.triggers | other.triggers,
             self.suppressors | other.suppressors,
+            self.surest | other.surest,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -73,10 +85,12 @@ class Aim:
             "goals": [goal.to_json() for goal in self.goals],
             "triggers": sorted(self.triggers),
             "suppressors": sorted(self.suppressors),
+            "certain": sorted(self.certain),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Aim:
         """The aim that `to_json` described."""
         goals = tuple(Goal(one["target"], tuple(one["through"])) for one in data["goals"])
-        return cls(goals, frozenset(data["triggers"]), frozenset(data["suppressors"]))
+        roles = (frozenset(data[name]) for name in ("triggers", "suppressors", "certain"))
+        return cls(goals, *roles)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -100,7 +100,7 @@ def without_subsumed(aims: Sequence[Aim]) -> tuple[Aim, ...]:
     for i in sorted(set(range(len(aims))) - goals.keys()):
         above = [j for j in stays if _asks_for_all_of(aims[j], aims[i])]
         goals[min(above, key=lambda j: _size(aims[j]))] += aims[i].goals
-    return tuple(Aim(tuple(goals[i]), aims[i].triggers, aims[i].suppressors) for i in stays)
+    return tuple(replace(aims[i], goals=tuple(goals[i])) for i in stays)
 
 
 def merged_aggressively(aims: Sequence[Aim], seconds: float = 5.0) -> Merging:
