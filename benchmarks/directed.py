@@ -1,0 +1,302 @@
+"""Directed swarm testing on three real subjects, by the protocol of the paper (sections 5 and 6).
+
+    python benchmarks/directed.py [--quick] [--subject api|c|grammar] [--repetitions N] [--seed N]
+
+For each subject and repetition an undirected coin-toss swarm is run with coverage, and targets are
+chosen at random among the lines that 10-30% of its tests hit: sets of 1, 5, 10 and 20. For each set
+the nine strategies of the paper are run (three for a single target, for which merging does
+nothing), `portfolio` and `adaptive`. HF_d/HF_u is how many times as often tests hit the targets as
+undirected ones do, on average over the set, at an equal number of tests; the same per CPU second is
+the comparison at equal CPU time. Undirected fractions come from tests of their own, not from those
+that the targets were chosen by. p: Wilcoxon's signed-rank test that ratios are above 1, one-sided.
+
+- api: pyfakefs, a file system in memory; features are calls (pip install pyfakefs)
+- c: Lua's interpreter from Debian's source, built with coverage; features are kinds of statements
+- grammar: sqlglot reads and writes SQL; features are productions (pip install sqlglot)
+
+The last line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import mean
+
+import numpy as np
+from harness import cpu_seconds, print_figures, print_table
+from native_subjects import Unavailable
+from scipy import stats
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "directed_subjects"))
+
+from lua_build import built_lua
+from measuring import DEFAULT, Factory, Measurement, Repetition, Subject
+
+from swarmtest.strategies.directed.adaptive import Adaptive
+from swarmtest.strategies.directed.directed import Directed
+from swarmtest.strategies.directed.merging import MERGES
+from swarmtest.strategies.directed.portfolio import Portfolio
+from swarmtest.strategies.directed.single import SINGLES
+
+SUBJECTS = {
+    "api": Subject("api", "pyfakefs", "fake_files.py", "pyfakefs", 2000, 250),
+    "c": Subject("c", "Lua 5.4 (C)", "lua_programs.py::LuaPrograms", "", 3000, 400),
+    "grammar": Subject("grammar", "sqlglot", "sql_dialects.py", "sqlglot", 1500, 150),
+}
+PACKAGES = {"api": "pyfakefs", "grammar": "sqlglot"}
+SETS = {1: 8, 5: 3, 10: 2, 20: 2}
+QUICK_SETS = {1: 2, 5: 1}
+REPETITIONS = 3
+PROCESSES = 2
+RESAMPLES = 10_000
+
+
+def paper_strategies(size: int) -> dict[str, Factory]:
+    """The nine, by name; for a single target the three without merging."""
+    merges = MERGES if size > 1 else MERGES[:1]
+    return {
+        name_of(merge, single): partial(Directed, single=single, merge=merge)
+        for merge in merges
+        for single in SINGLES
+    }
+
+
+def name_of(merge: str, single: str) -> str:
+    return f"{merge} {single}"
+
+
+OURS: dict[str, Factory] = {"portfolio": Portfolio, "adaptive": Adaptive}
+NINE = tuple(paper_strategies(size=2))
+
+
+def strategies_for(size: int) -> dict[str, Factory]:
+    return {**paper_strategies(size), **OURS}
+
+
+def measured(subject: Subject, repetition: int, sets: Mapping[int, int]) -> list[Measurement]:
+    """One repetition, in a process of its own."""
+    return Repetition(subject, repetition).measure(sets, strategies_for)
+
+
+def all_measured(
+    subjects: Sequence[Subject], repetitions: Sequence[int], sets: Mapping[int, int]
+) -> list[Measurement]:
+    """All repetitions of all subjects, a few at a time."""
+    os.environ["PYTHONHASHSEED"] = "0"  # so that the tests are the same in every run
+    found: list[Measurement] = []
+    jobs = [(subject, repetition) for repetition in repetitions for subject in subjects]
+    with ProcessPoolExecutor(PROCESSES, get_context("spawn"), max_tasks_per_child=1) as pool:
+        futures = {pool.submit(measured, *job, sets): job for job in jobs}
+        for future, (subject, repetition) in futures.items():
+            found += future.result()
+            print(f"{subject.name}, repetition {repetition}: done", file=sys.stderr, flush=True)
+    return found
+
+
+# Tables
+
+
+def ratio_row(strategy: str, found: Sequence[Measurement]) -> list[object]:
+    """A row of the paper's tables 3-6, with the ratio per CPU second at the end."""
+    ratios = np.array([one.ratio for one in found])
+    quartiles = np.quantile(ratios, [0, 0.25, 0.5, 0.75, 1])
+    deviation = ratios.std(ddof=1) if len(ratios) > 1 else 0.0
+    return [
+        strategy,
+        f"{np.mean(ratios > 1):.2f}",
+        len(ratios),
+        *(f"{value:.2f}" for value in (ratios.mean(), deviation, *quartiles)),
+        f"{p_above_one(ratios):.4f}",
+        f"{mean(one.rate_ratio for one in found):.2f}",
+    ]
+
+
+def p_above_one(ratios: np.ndarray) -> float:
+    """As in the paper: the normal approximation of the one-sided signed-rank test."""
+    if np.all(ratios == 1):
+        return 1.0
+    tested = stats.wilcoxon(ratios - 1, alternative="greater", method="approx", correction=False)
+    return float(tested.pvalue)
+
+
+def print_ratios(subject: Subject, found: Sequence[Measurement]) -> None:
+    head = ["", ">1", "sets", "mean", "sd", "min", "25%", "50%", "75%", "max", "p", "per CPU s"]
+    for size in sorted({one.size for one in found}):
+        print(f"\n{subject.title}: HF_d/HF_u for sets of {size}")
+        by_strategy = grouped(one for one in found if one.size == size)
+        order = [*strategies_for(size), DEFAULT]
+        print_table(head, [ratio_row(name, by_strategy[name]) for name in order])
+
+
+def grouped(found: Iterable[Measurement]) -> dict[str, list[Measurement]]:
+    groups: dict[str, list[Measurement]] = defaultdict(list)
+    for one in found:
+        groups[one.strategy].append(one)
+    return groups
+
+
+def print_against_default(subjects: Sequence[Subject], found: Sequence[Measurement]) -> None:
+    """The paper's table 8: single targets, the three strategies together, a paired t-test."""
+    print("\nSingle targets: hitting fractions with the default configuration and directed")
+    rows = []
+    for subject in subjects:
+        single = [one for one in found if one.subject == subject.name and one.size == 1]
+        defaults = {
+            (one.repetition, one.number): one.directed for one in single if one.strategy == DEFAULT
+        }
+        directed = [one for one in single if one.strategy in NINE]
+        pairs = [(one.directed, defaults[one.repetition, one.number]) for one in directed]
+        left, right = np.array(pairs).T
+        test = stats.ttest_rel(left, right)
+        low, high = test.confidence_interval(0.95)
+        interval = f"({low:.3f}, {high:.3f})"
+        rows.append(
+            [
+                subject.title,
+                f"{right.mean():.3f}",
+                f"{left.mean():.3f}",
+                interval,
+                f"{test.pvalue:.4f}",
+            ]
+        )
+    print_table(["", "HF_r", "HF_d", "difference", "p"], rows)
+
+
+# Figures
+
+
+def over_all_sets(found: Sequence[Measurement], name: str) -> dict[tuple[int, int, int], float]:
+    """Hits per CPU second, relative to undirected, of a strategy for each set.
+
+    Merging does nothing for a single target: there, all merges have the value of round-robin.
+    """
+    alone = name_of(MERGES[0], name.split()[-1]) if name in NINE else name
+    return {
+        (one.repetition, one.size, one.number): one.rate_ratio
+        for one in found
+        if one.strategy == (alone if one.size == 1 else name)
+    }
+
+
+def against_best(found: Sequence[Measurement], name: str) -> dict[str, object]:
+    """A strategy of ours beside the best of the nine, at equal CPU time over all sets."""
+    values = {one: over_all_sets(found, one) for one in NINE}
+    best = max(NINE, key=lambda one: mean(values[one].values()))
+    ours = over_all_sets(found, name)
+    pairs = np.array([(ours[key], values[best][key]) for key in ours])
+    numbers = np.random.default_rng(0).integers(len(pairs), size=(RESAMPLES, len(pairs)))
+    means = pairs[numbers].mean(axis=1)
+    low, high = np.quantile(means[:, 0] / means[:, 1], [0.025, 0.975])
+    return {
+        "mean": round(float(pairs[:, 0].mean()), 3),
+        "best_of_nine": best,
+        "best_mean": round(float(pairs[:, 1].mean()), 3),
+        "ratio": round(float(pairs[:, 0].mean() / pairs[:, 1].mean()), 3),
+        "interval": [round(float(low), 3), round(float(high), 3)],
+    }
+
+
+def means_of(found: Iterable[Measurement]) -> dict[str, dict[str, float]]:
+    return {
+        name: {
+            "ratio": round(mean(one.ratio for one in group), 3),
+            "per_cpu_second": round(mean(one.rate_ratio for one in group), 3),
+            "improved": round(mean(one.ratio > 1 for one in group), 3),
+        }
+        for name, group in grouped(found).items()
+    }
+
+
+def figures_of(subject: Subject, found: Sequence[Measurement]) -> dict[str, object]:
+    sizes = sorted({one.size for one in found})
+    return {
+        "title": subject.title,
+        **{f"size_{size}": means_of(one for one in found if one.size == size) for size in sizes},
+        **{f"{name}_at_equal_cpu": against_best(found, name) for name in OURS},
+    }
+
+
+def best_single(found: Sequence[Measurement]) -> tuple[str, float]:
+    """The best strategy of the paper for one target, and its mean ratio."""
+    groups = grouped(one for one in found if one.size == 1 and one.strategy in NINE)
+    means = {name: mean(one.ratio for one in group) for name, group in groups.items()}
+    best = max(means, key=lambda name: means[name])
+    return best.split()[-1], round(means[best], 3)
+
+
+def print_at_equal_cpu(figures: Mapping[str, dict[str, object]]) -> None:
+    print("\nAll sets: hits per CPU second relative to undirected, beside the best of the nine")
+    rows = []
+    for name, of_subject in figures.items():
+        for ours in OURS:
+            told = of_subject[f"{ours}_at_equal_cpu"]
+            assert isinstance(told, dict)
+            low, high = told["interval"]
+            best = f"{told['best_mean']} ({told['best_of_nine']})"
+            rows.append([name, ours, told["mean"], best, f"{told['ratio']} [{low}, {high}]"])
+    print_table(["", "strategy", "mean", "best of the nine", "ratio"], rows)
+
+
+def summary(subjects: Sequence[Subject], found: Sequence[Measurement]) -> dict[str, object]:
+    figures: dict[str, dict[str, object]] = {}
+    top: dict[str, object] = {f"{name}_ratio": None for name in SUBJECTS}
+    for subject in subjects:
+        own = [one for one in found if one.subject == subject.name]
+        figures[subject.name] = figures_of(subject, own)
+        top[f"{subject.name}_best"], top[f"{subject.name}_ratio"] = best_single(own)
+    for name in OURS:
+        ratios = [figures[one.name][f"{name}_at_equal_cpu"] for one in subjects]
+        top[f"{name}_vs_best"] = min(one["ratio"] for one in ratios if isinstance(one, dict))
+    print_at_equal_cpu(figures)
+    return {**top, "cpu_seconds": round(cpu_seconds()), "subjects": figures}
+
+
+def possible(subject: Subject) -> bool:
+    """Whether a subject can be measured here; a line says why if not."""
+    package = PACKAGES.get(subject.name)
+    try:
+        if package is None:
+            built_lua()
+        elif importlib.util.find_spec(package) is None:
+            raise Unavailable(f"{package} is not installed: pip install {package}")
+    except Unavailable as reason:
+        print(f"NOT MEASURED: {subject.name} ({reason})")
+        return False
+    return True
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one subject, few tests")
+    parser.add_argument("--subject", choices=SUBJECTS, help="only this one")
+    parser.add_argument("--repetitions", type=int, help="undirected swarms of each subject")
+    parser.add_argument("--seed", type=int, default=0, help="the number of the first repetition")
+    options = parser.parse_args()
+    names = [options.subject] if options.subject else ["api"] if options.quick else [*SUBJECTS]
+    subjects = [SUBJECTS[name] for name in names if possible(SUBJECTS[name])]
+    sets, repetitions = SETS, options.repetitions or REPETITIONS
+    if options.quick:
+        sets, repetitions = QUICK_SETS, options.repetitions or 1
+        subjects = [replace(one, seed_tests=400, tests=60) for one in subjects]
+    if not subjects:
+        sys.exit("nothing can be measured here")
+    numbers = range(options.seed, options.seed + repetitions)
+    found = all_measured(subjects, numbers, sets)
+    for subject in subjects:
+        print_ratios(subject, [one for one in found if one.subject == subject.name])
+    print_against_default(subjects, found)
+    print_figures(summary(subjects, found))
+
+
+if __name__ == "__main__":
+    main()
