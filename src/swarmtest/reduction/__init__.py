@@ -1,5 +1,44 @@
 """Making tests smaller while they stay interesting."""
 
+from swarmtest.reduction.criteria import (
+    CoverageKept,
+    Criterion,
+    MutantsKept,
+    Repeated,
+    TargetsKept,
+    first_to_add,
+)
 from swarmtest.reduction.galloping import minimised
+from swarmtest.reduction.metrics import (
+    Kendall,
+    kendall_tau,
+    preservation_rate,
+    randomly_reduced,
+    size_reduction_rate,
+)
+from swarmtest.reduction.reducer import NotInteresting, Progress, Reducer, Reduction
+from swarmtest.reduction.shell import ShellCommand
+from swarmtest.reduction.values import in_canonical_order, renamed, shrunk_values
 
-__all__ = ["minimised"]
+__all__ = [
+    "CoverageKept",
+    "Criterion",
+    "Kendall",
+    "MutantsKept",
+    "NotInteresting",
+    "Progress",
+    "Reducer",
+    "Reduction",
+    "Repeated",
+    "ShellCommand",
+    "TargetsKept",
+    "first_to_add",
+    "in_canonical_order",
+    "kendall_tau",
+    "minimised",
+    "preservation_rate",
+    "randomly_reduced",
+    "renamed",
+    "shrunk_values",
+    "size_reduction_rate",
+]
