@@ -136,3 +136,22 @@ def test_directed_tests_hit_their_targets_more_often_than_undirected_ones() -> N
     assert figures["api_ratio"] > 2
     assert figures["adaptive_vs_best"] > 0
     assert set(figures["subjects"]["api"]["size_1"]) >= {"adaptive", "portfolio", "default"}
+
+
+def test_merging_is_exact_and_quick() -> None:
+    figures = figures_of("merging.py", "--no-z3")
+    assert figures["proven_share_100"] == 1
+    assert figures["exact_100_seconds"] < 0.5  # goal: 0.1, on a machine of one's own
+    assert figures["random_excess_400"] > 0
+
+
+def test_mutants_are_switched_in_the_running_program() -> None:
+    figures = figures_of("mutation.py")
+    assert figures["differing_verdicts"] == 0
+    assert figures["score"] > 0.9
+    assert figures["mutants_per_second"] > 15
+
+
+def test_reduction_takes_fewer_calls_than_delta_debugging() -> None:
+    figures = figures_of("reduction.py", "--no-questions")
+    assert figures["calls_vs_ddmin"] < 0.5

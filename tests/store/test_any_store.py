@@ -16,7 +16,7 @@ from store_examples import BITS, CAMPAIGN, fault, finish, python, trial, trials
 from swarmtest.errors import UserError
 from swarmtest.result import Verdict
 from swarmtest.store import FaultRecord, Store, TestRecord, TrialRecord, open_store, pack_counts
-from swarmtest.targets import Source, Target, pack_hits
+from swarmtest.targets import Source, Target, pack_hits, unpack_hits
 
 Opener = Callable[..., Store]
 
@@ -35,6 +35,20 @@ FULL = TrialRecord(
     cpu_ns=12,
     wall_ns=34,
 )
+
+
+def test_hits_that_are_found_out_later_are_added_to_those_there_are(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    store.record(number, [FULL._replace(trial=0), FULL._replace(trial=1, hits=None)])
+    store.add_hits(number, {0: [5, 70000], 1: [7]})
+    store.add_hits(number, {1: [7]})
+    assert [unpack_hits(t.hits or b"") for t in store.trials(number)] == [[1, 5, 70000], [7]]
+
+
+def test_hits_of_a_trial_that_is_not_there_are_refused(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    with pytest.raises(UserError, match="17"):
+        store.add_hits(number, {17: [1]})
 
 
 def test_a_campaign_is_read_back_as_it_was_added(store: Store) -> None:

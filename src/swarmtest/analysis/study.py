@@ -105,6 +105,8 @@ class Study:
         kind, _, name = text.partition(":")
         named = [target for target in self.targets.values() if text in (str(target), target.name)]
         exact = [target for target in named if str(target) == text]
+        if kind == "mutant" and not named:
+            named = [t for t in self.targets.values() if t.kind == kind and _is_named(t, name)]
         lines = [target for target in named if target.kind == "line"]
         short = name if kind == "fault" else text
         faults = [fault for fault in self.faults if fault.name.startswith(short)]
@@ -187,3 +189,8 @@ class Study:
     @cached_property
     def _fault_roles(self) -> RoleTable:
         return self.table("fault")
+
+
+def _is_named(mutant: Target, id: str) -> bool:
+    """Whether a mutant has an id, or one that begins so; its name ends in it."""
+    return bool(id) and mutant.name.rpartition(" ")[2].startswith(id)

@@ -29,6 +29,7 @@ COMMANDS = {
     "report": "report:report",
     "replay": "replay:replay",
     "reduce": "reduce:reduce",
+    "mutate": "mutate:mutate",
     "export": "keep:export",
     "import-coverage": "coverage:import_coverage",
     "delete": "keep:delete",

@@ -124,7 +124,8 @@ class Focus:
         self.outcome = outcome = campaign.run()
         verdicts = self._checked(self.reference or named, subject, found)
         stopped = outcome.interrupted or verdicts is None
-        seen, unseen = split_by_sight(self.store, outcome.campaign, plan.targets)
+        visible = [one for one in plan.targets if not one.name.startswith("mutant:")]
+        seen, unseen = split_by_sight(self.store, outcome.campaign, visible)
         counted = count_hits(self.store, outcome.campaign, [target.name for target in seen])
         pooled = not self.request.rare
         return FocusOutcome(
@@ -137,7 +138,7 @@ class Focus:
                 self.store, outcome.campaign, self._faults(), counted, verdicts or {}
             ),
             unusable=(*found.unusable, *unseen),
-            notes=tuple(outcome.notes),
+            notes=(*outcome.notes, *_about_mutants(plan, outcome.campaign)),
             tests=outcome.progress.tests,
             directed_tests=counted.tests[DIRECTED] if plan.aims else 0,
             invalid=outcome.progress.invalid,
@@ -317,3 +318,10 @@ def _campaigns(numbers: Sequence[int]) -> str:
 def _merged_aims(strategy: Strategy) -> int:
     directed = getattr(strategy, "directed", None)
     return len(directed.merging.aims) if isinstance(directed, Directed) else 0
+
+
+def _about_mutants(plan: FocusPlan, campaign: int) -> list[str]:
+    """A test does not know what it would kill."""
+    if not any(target.name.startswith("mutant:") for target in plan.targets):
+        return []
+    return [f"which mutants these tests kill: swarmtest mutate --campaign {campaign}"]

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from os import fspath
 from pathlib import Path
 from typing import Any, Self
+
+from pyroaring import BitMap
 
 from swarmtest.errors import UserError
 from swarmtest.store.batch import insert_faults, insert_tests, insert_trials, storable
@@ -138,6 +140,21 @@ class SqliteStore:
             insert_trials(connection, campaign, trials)
             insert_faults(connection, campaign, faults)
             insert_tests(connection, campaign, tests)
+
+    def add_hits(self, campaign: int, hits: Mapping[int, Iterable[int]]) -> None:
+        """Add targets (by id) to what trials hit: what was found out later, like killed mutants."""
+        with self._file.transaction() as connection:
+            self._must_have(campaign)
+            place = "campaign = ? AND trial = ?"
+            for trial, ids in hits.items():
+                query = f"SELECT hits FROM trials WHERE {place}"
+                found = connection.execute(query, (campaign, trial)).fetchone()
+                if found is None:
+                    raise UserError(self._no_trial(campaign, trial))
+                known = BitMap.deserialize(found[0]) if found[0] else BitMap()
+                packed = (known | BitMap(ids)).serialize()
+                update = f"UPDATE trials SET hits = ? WHERE {place}"
+                connection.execute(update, (packed, campaign, trial))
 
     def trials(
         self,

@@ -12,7 +12,7 @@ Contract:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, Self
 
 from swarmtest.store.records import CampaignRecord, FaultRecord, TestRecord, TrialRecord
@@ -54,6 +54,9 @@ class Store(Protocol):
         tests: Sequence[TestRecord] = (),
     ) -> None:
         """Keep a batch, in one transaction."""
+
+    def add_hits(self, campaign: int, hits: Mapping[int, Iterable[int]]) -> None:
+        """Add targets (by id) to what trials hit: what was found out later, like killed mutants."""
 
     def trials(
         self,

@@ -1,0 +1,97 @@
+"""Mutants per second: swarmtest beside mutmut, cosmic-ray, universalmutator and pytest-gremlins.
+
+    python benchmarks/mutation.py [--quick]
+
+The module is the red-black tree of `red_black.py`, the suite is `mutation_suite.py`. Every tool
+finds out for each of its mutants whether the suite kills it (up to the first test that does);
+swarmtest also fills the whole matrix of mutants and tests. `vs_best_peer` is the ratio of verdicts
+per second of CPU time, because the tools use two processes each and machines are shared.
+
+Each tool is installed in a virtual environment under ``~/.cache/swarmtest/mutation`` and gets two
+minutes. `--quick` runs swarmtest alone. The last line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from harness import arguments, cpu_seconds, print_figures, print_table
+from mutation_peers import PEERS, Measured, project
+
+from swarmtest.mutation import KillMatrix, mutate_pytest
+
+LONGEST = 120.0  # seconds of wall time for a peer; what it has judged by then counts
+
+
+def ours(name: str, place: Path, **options: object) -> tuple[Measured, KillMatrix]:
+    """One run of swarmtest."""
+    start = cpu_seconds()
+    with contextlib.chdir(place):
+        matrix = mutate_pytest(["tests"], ["src/red_black.py"], **options)  # type: ignore[arg-type]
+    return Measured(name, len(matrix.mutants), cpu_seconds() - start, True), matrix
+
+
+def verdicts(matrix: KillMatrix) -> dict[str, bool]:
+    """Which mutants are killed."""
+    killed = zip(matrix.mutants, matrix.is_killed.tolist(), strict=True)
+    return {mutant.id: bool(dead) for mutant, dead in killed}
+
+
+def peers(quick: bool) -> list[Measured]:
+    """The other tools."""
+    if quick:
+        print("the other tools are not run: each takes minutes\n")
+        return []
+    found = []
+    for peer in PEERS:
+        if not peer.installed:
+            peer.install()
+        found.append(peer.measure(LONGEST))
+    return found
+
+
+def main() -> None:
+    """Measure, and print a table and the figures."""
+    quick = arguments(__doc__ or "").quick
+    os.environ.pop("PYTEST_ADDOPTS", None)
+    with project() as place:
+        first, matrix = ours("swarmtest, first kill", place)
+        alone, careful = ours("swarmtest, a fork per mutant", place, mutants_per_fork=1)
+        sample = 60 if quick else None
+        full, whole = ours("swarmtest, whole matrix", place, first_kill=False, sample=sample)
+    others = peers(quick)
+    rows = [
+        (one.tool, one.mutants, f"{one.seconds:.1f}", f"{one.rate:.2f}", "" if one.whole else "cut")
+        for one in (first, alone, full, *others)
+    ]
+    print_table(("tool", "mutants", "CPU s", "mutants/s", ""), rows)
+    judged = [one for one in others if one.mutants]
+    best = max(judged, key=lambda one: one.rate, default=None)
+    runs = int((whole.outcomes > 0).sum())
+    same = verdicts(careful)
+    figures: dict[str, object] = {
+        "mutants": first.mutants,
+        "tests": len(matrix.tests),
+        "score": round(matrix.score, 4),
+        "mutants_per_second": round(first.rate, 2),
+        "mutants_per_second_fork_per_mutant": round(alone.rate, 2),
+        "mutants_per_second_whole_matrix": round(full.rate, 2),
+        "runs_per_second_whole_matrix": round(runs / full.seconds, 1),
+        "not_switchable": len(matrix.not_switchable),
+        "differing_verdicts": sum(
+            dead != same[one] for found in (matrix, whole) for one, dead in verdicts(found).items()
+        ),
+        "minimal_tests": len(whole.minimal_tests),
+        "minimal_mutants": len(whole.minimal_mutants),
+        "distinct": len(whole.distinct),
+        "best_peer": best.tool if best else None,
+        "best_peer_mutants_per_second": round(best.rate, 3) if best else None,
+        "vs_best_peer": round(first.rate / best.rate, 1) if best else None,
+    }
+    print_figures(figures)
+
+
+if __name__ == "__main__":
+    main()

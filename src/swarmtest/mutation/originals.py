@@ -1,0 +1,43 @@
+"""Tests that are run again and again, and what is known of each without a mutant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Tests(Protocol):
+    """Tests that can be run again and again, by their numbers."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What a person calls each."""
+
+    def run(self, test: int, following: int | None) -> str:
+        """Run one; the same answer means that it ended the same way.
+
+        `following` will be run next in this process; None: this is the last.
+        """
+
+    def finish(self) -> None:
+        """Clear away what tests keep for those that follow: other tests come next, or none."""
+
+    def why_not(self, ended: str) -> str:
+        """Why a test that ends so without a mutant is of no use; empty: it is."""
+
+
+@dataclass(frozen=True)
+class Original:
+    """A test without a mutant."""
+
+    ended: str
+    seconds: float
+    steps: int
+    reached: tuple[frozenset[int], ...]
+    """For each file, the numbers of the statements that it executed."""
+
+
+def in_turn(tests: Sequence[int]) -> Iterator[tuple[int, int | None]]:
+    """Each test with the one that follows it; None follows the last."""
+    return zip(tests, [*tests[1:], None], strict=True)

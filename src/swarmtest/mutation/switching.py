@@ -1,0 +1,204 @@
+"""Switching a mutant on in a running program: no file is written, nothing is imported again.
+
+The functions of a loaded file are found by their code objects (among all that the garbage collector
+knows, so it does not matter what decorated, wrapped or stored them), and get other code: the
+mutant's, compiled from the file's text. So it makes no difference whether coverage was woven into
+what was loaded. Default arguments are kept by the function itself and are changed there.
+
+What a module or a class body executes happened when it was imported: such mutants cannot be
+switched on, and are listed as such.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+from typing import Any
+
+from swarmtest.mutation.compiling import function_code, nested_codes, replacement
+from swarmtest.mutation.mutant import Mutant, Place
+from swarmtest.mutation.steps import Counts, Steps, counting, ticking
+from swarmtest.mutation.tree import Module, Outer
+from swarmtest.targets import Source
+
+_Key = tuple[str, int]
+"""The qualified name of a code object, and the line where it begins."""
+_PLAIN = (
+    ast.Constant, ast.UnaryOp, ast.BinOp, ast.Tuple, ast.operator, ast.unaryop, ast.expr_context
+)  # fmt: skip
+
+
+class NotSwitchable(Exception):
+    """A mutant that the running program cannot be given."""
+
+
+def live_functions(filenames: Iterable[str]) -> dict[str, dict[_Key, list[FunctionType]]]:
+    """The functions that exist in this process, of the files that code objects name so."""
+    found: dict[str, dict[_Key, list[FunctionType]]] = {name: {} for name in filenames}
+    # A process that forks may have frozen what it loaded, and then it is not told.
+    frozen = gc.get_freeze_count() > 0
+    gc.unfreeze()
+    objects = gc.get_objects()
+    if frozen:
+        gc.freeze()
+    for one in objects:
+        if type(one) is FunctionType:
+            code = one.__code__
+            of_file = found.get(code.co_filename)
+            if of_file is not None:
+                of_file.setdefault((code.co_qualname, code.co_firstlineno), []).append(one)
+    return found
+
+
+@dataclass
+class LiveFile:
+    """A loaded file of the program, whose functions can be given other code.
+
+    `steps` are used up by all its loops once `tick` was called, and by a mutant's function always.
+    """
+
+    source: Source
+    functions: dict[_Key, list[FunctionType]]
+    steps: Steps = field(default_factory=Steps)
+
+    def __post_init__(self) -> None:
+        self.plain = Module(self.source.text, self.source.place)
+        self._ticking = ticking(Module(self.source.text, self.source.place))
+        self._changed: list[Callable[[], None]] = []
+
+    # What all functions do
+
+    def tick(self) -> None:
+        """Let all loops use up steps."""
+        module = ticking(Module(self.source.text, self.source.place), loops_only=True)
+        self._give_all(module, self.steps.bind)
+
+    def count(self) -> Counts:
+        """Let all functions count their statements."""
+        counts = Counts(self.plain)
+        self._give_all(counting(Module(self.source.text, self.source.place)), counts.bind)
+        return counts
+
+    def _give_all(self, module: Module, bind: Callable[[CodeType], CodeType]) -> None:
+        for place, outer in module.outers.items():
+            if self._is_live(self.plain.outers[place]):
+                self._give(module, outer, bind)
+
+    # Mutants
+
+    def switch_on(self, mutant: Mutant) -> None:
+        """Let the program be the mutant, until `restore`; `NotSwitchable` says why it cannot."""
+        spot = self._ticking.spots[mutant.place]
+        if spot.outer is None:
+            self._change_default(mutant)
+            return
+        outer = self._ticking.outers[spot.outer]
+        if not self._is_live(outer):
+            raise NotSwitchable(f"{outer.qualname} is not loaded, or cannot be told apart")
+        new = replacement(spot, mutant.change)
+        spot.replace(new)
+        try:
+            self._give(self._ticking, outer, self.steps.bind)
+        finally:
+            spot.restore(new)
+
+    @property
+    def changes(self) -> int:
+        """How much was changed so far: where `restore` can go back to."""
+        return len(self._changed)
+
+    def restore(self, to: int = 0) -> None:
+        """Give back what was changed, all of it or what was changed since."""
+        while len(self._changed) > to:
+            self._changed.pop()()
+
+    def switchable(self, mutant: Mutant) -> bool:
+        """Whether a mutant can be switched on in this process."""
+        spot = self.plain.spots[mutant.place]
+        if spot.outer is not None:
+            return self._is_live(self.plain.outers[spot.outer])
+        owner = self.default_of(mutant.place)
+        return owner is not None and self._is_live(self.plain.outers[owner])
+
+    def statement(self, mutant: Mutant) -> int:
+        """The number of the statement that a test has to execute to notice it; -1: none is."""
+        owner = self.default_of(mutant.place)
+        if owner is not None:
+            return self.plain.entries.get(owner, -1)
+        return self.plain.spots[mutant.place].statement
+
+    def default_of(self, place: Place) -> Place | None:
+        """The outer function that has a default argument at a place which can be changed alone."""
+        for end in range(len(place) - 1, 0, -1):
+            outer = self.plain.outers.get(place[:end])
+            if outer is None or place[end] != ("args", -1):
+                continue
+            default = self.plain.spots[place[: end + 2]].node
+            if all(isinstance(node, _PLAIN) for node in ast.walk(default)):
+                return place[:end]
+        return None
+
+    def _is_live(self, outer: Outer) -> bool:
+        found = self.functions.get((outer.qualname, outer.line))
+        if not found:
+            return False
+        # Two lambdas on a line have the same name and line.
+        return outer.name != "<lambda>" or len({one.__code__ for one in found}) == 1 == sum(
+            (other.qualname, other.line) == (outer.qualname, outer.line)
+            for other in self.plain.outers.values()
+        )
+
+    def _give(self, module: Module, outer: Outer, bind: Callable[[CodeType], CodeType]) -> None:
+        """Give a function, and those that it made before, the code that the tree has now."""
+        code = function_code(module, outer)
+        lost = self._lost_variables(code)
+        if lost:
+            code = function_code(module, outer, lost)
+            if self._lost_variables(code):
+                raise NotSwitchable(f"{outer.qualname} has other variables of its own")
+        for one in nested_codes(bind(code)):
+            for function in self.functions.get((one.co_qualname, one.co_firstlineno), ()):
+                self._set(function, "__code__", one)
+
+    def _lost_variables(self, code: CodeType) -> dict[str, set[str]]:
+        """Variables that live functions take from around them and this code does not."""
+        lost: dict[str, set[str]] = {}
+        for one in nested_codes(code):
+            for function in self.functions.get((one.co_qualname, one.co_firstlineno), ()):
+                if function.__code__.co_freevars != one.co_freevars:
+                    missing = set(function.__code__.co_freevars) - set(one.co_freevars)
+                    lost.setdefault(one.co_qualname, set()).update(missing)
+        return lost
+
+    def _change_default(self, mutant: Mutant) -> None:
+        owner = self.default_of(mutant.place)
+        if owner is None:
+            raise NotSwitchable("it was executed when the module was imported")
+        spot = self.plain.spots[mutant.place]
+        outer = self.plain.outers[owner]
+        _, (kind, index) = mutant.place[len(owner) : len(owner) + 2]
+        new = replacement(spot, mutant.change)
+        spot.replace(new)
+        try:
+            expression = getattr(outer.node.args, kind)[index]
+            value = eval(compile(ast.Expression(expression), self.source.place, "eval"), {})
+        except Exception as error:
+            raise NotSwitchable(f"its default cannot be evaluated: {error}") from None
+        finally:
+            spot.restore(new)
+        for function in self.functions[outer.qualname, outer.line]:
+            if kind == "kw_defaults":
+                named = {outer.node.args.kwonlyargs[index].arg: value}
+                self._set(function, "__kwdefaults__", {**(function.__kwdefaults__ or {}), **named})
+            else:
+                defaults = list(function.__defaults__ or ())
+                defaults[index] = value
+                self._set(function, "__defaults__", tuple(defaults))
+
+    def _set(self, function: FunctionType, name: str, value: Any) -> None:
+        before = getattr(function, name)
+        self._changed.append(lambda: setattr(function, name, before))
+        setattr(function, name, value)

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import importlib
+import itertools
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from swarmtest.mutation.generating import mutants_of
+from swarmtest.mutation.loaded import live_files, source_of
+from swarmtest.mutation.mutant import Mutant
+from swarmtest.targets import Source
+
+_numbers = itertools.count()
+
+
+class Program:
+    """A module that was written for one test, loaded."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.module: ModuleType = importlib.import_module(path.stem)
+        self.source: Source = source_of(str(path))
+        (self.live,) = live_files([self.source])
+
+    def mutant(self, after: str, operators: str = "all") -> Mutant:
+        """The one mutant with a line that reads so."""
+        found = [
+            mutant for mutant in mutants_of(self.source, operators) if mutant.after.strip() == after
+        ]
+        assert len(found) == 1, [mutant.after for mutant in mutants_of(self.source, operators)]
+        return found[0]
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Program]]:
+    """Writes and imports a module."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    names: list[str] = []
+
+    def make(text: str) -> Program:
+        name = f"mutated_program_{next(_numbers)}"
+        path = tmp_path / f"{name}.py"
+        path.write_text(textwrap.dedent(text))
+        names.append(name)
+        importlib.invalidate_caches()
+        return Program(path)
+
+    yield make
+    for name in names:
+        sys.modules.pop(name, None)
