@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from git_repository import Repository, needs_git, repository  # noqa: F401
-from shop import CART, WITH_REBATE, open_shop
+from shop_in_a_repository import CART, WITH_REBATE, open_shop
 
 pytestmark = needs_git
 
