@@ -18,7 +18,12 @@ from swarmtest.reduction.metrics import (
 )
 from swarmtest.reduction.reducer import NotInteresting, Progress, Reducer, Reduction
 from swarmtest.reduction.shell import ShellCommand
-from swarmtest.reduction.values import in_canonical_order, renamed, shrunk_values
+from swarmtest.reduction.values import (
+    in_canonical_order,
+    nearest_to_zero,
+    renamed,
+    shrunk_values,
+)
 
 __all__ = [
     "CoverageKept",
@@ -36,6 +41,7 @@ __all__ = [
     "in_canonical_order",
     "kendall_tau",
     "minimised",
+    "nearest_to_zero",
     "preservation_rate",
     "randomly_reduced",
     "renamed",

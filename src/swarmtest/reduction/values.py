@@ -118,7 +118,7 @@ def _simpler(value: Any, holds: Callable[[Any], bool]) -> Any:
     if isinstance(value, bool):
         return value and not holds(False)
     if isinstance(value, int):
-        return _simpler_integer(value, holds)
+        return nearest_to_zero(value, holds)
     if isinstance(value, float):
         return _simpler_float(value, holds)
     if isinstance(value, str | bytes):
@@ -130,7 +130,12 @@ def _simpler(value: Any, holds: Callable[[Any], bool]) -> Any:
     return value
 
 
-def _simpler_integer(value: int, holds: Callable[[int], bool]) -> int:
+def nearest_to_zero(value: int, holds: Callable[[int], bool]) -> int:
+    """The number nearest to 0 that halving finds; positive if that will do.
+
+    >>> nearest_to_zero(-100, lambda number: abs(number) > 6)
+    7
+    """
     if value == 0 or holds(0):
         return 0
     sign = 1 if value > 0 or holds(-value) else -1
@@ -151,7 +156,7 @@ def _simpler_float(value: float, holds: Callable[[float], bool]) -> float:
         return next(filter(holds, (0.0, 1.0)), value)
     for whole in (0, math.trunc(value), round(value), math.ceil(abs(value))):
         if repr(float(whole)) == repr(value) or holds(float(whole)):
-            return float(_simpler_integer(whole, lambda number: holds(float(number))))
+            return float(nearest_to_zero(whole, lambda number: holds(float(number))))
     for digits in range(1, 15):
         if round(value, digits) == value or holds(round(value, digits)):
             return round(value, digits)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from swarmtest.reduction import minimised
+from swarmtest.reduction import minimised, nearest_to_zero
 from swarmtest.subjects.rule_based.in_child import told_by_child
 from swarmtest.subjects.rule_based.rule_test import RuleStep, RuleTest, journalled
 
@@ -92,7 +92,7 @@ def _smaller(value: Any, interesting: Callable[[Any], bool]) -> Any:
     if isinstance(value, bool):
         return value and not interesting(False)
     if isinstance(value, int):
-        return _smaller_integer(value, interesting)
+        return nearest_to_zero(value, interesting)
     if isinstance(value, float):
         for simple in (0.0, 1.0, value // 1 if value - value == 0 else value):
             if simple == value or interesting(simple):
@@ -109,23 +109,6 @@ def _smaller(value: Any, interesting: Callable[[Any], bool]) -> Any:
 
 def _joined(like: str | bytes, parts: Sequence[Any]) -> str | bytes:
     return "".join(parts) if isinstance(like, str) else bytes(parts)
-
-
-def _smaller_integer(value: int, interesting: Callable[[int], bool]) -> int:
-    """The number nearest to 0 that halving finds."""
-    if value == 0 or interesting(0):
-        return 0
-    sign = 1 if value > 0 else -1
-    if sign < 0 and interesting(-value):
-        sign = 1
-    low, high = 0, abs(value)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if interesting(sign * middle):
-            high = middle
-        else:
-            low = middle
-    return sign * high
 
 
 def _printed_again(subject: RuleBasedSubject, test: RuleTest) -> RuleTest:
