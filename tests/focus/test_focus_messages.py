@@ -15,6 +15,12 @@ import pytest
 from git_repository import Repository, needs_git, repository  # noqa: F401
 from shop_in_a_repository import CART, MACHINE, WITH_REBATE, open_shop
 
+from swarmtest.focus.focus import _about_merging
+from swarmtest.strategies.directed.aim import Aim, Goal
+from swarmtest.strategies.directed.controlled import Controlled
+from swarmtest.strategies.directed.directed import Directed
+from swarmtest.strategies.directed.merging import Merging
+
 pytestmark = needs_git
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -274,3 +280,13 @@ def test_what_ci_reads_is_written_also_when_there_is_nothing_to_aim_at(
     assert json.loads((shop.place / "s.sarif").read_text())["runs"][0]["results"] == []
     assert 'failures="0"' in (shop.place / "j.xml").read_text()
     assert "README.md" in (shop.place / "m.md").read_text()
+
+
+def test_a_merging_that_is_not_known_to_be_smallest_says_so() -> None:
+    aims = tuple(Aim((Goal(f"event:{n}"),), {f"f{n}"}) for n in range(3))
+    known = Merging(aims, lower_bound=3, how="proven")
+    open_ = Merging(aims, lower_bound=2, how="time was up")
+    assert _about_merging(Controlled(Directed(aims, merging=known))) == []
+    assert _about_merging(Controlled(Directed(aims, merging=open_))) == [
+        "targets are merged into 3 aims; 2 might do (time was up)"
+    ]

@@ -138,7 +138,11 @@ class Focus:
                 self.store, outcome.campaign, self._faults(), counted, verdicts or {}
             ),
             unusable=(*found.unusable, *unseen),
-            notes=(*outcome.notes, *_about_mutants(plan, outcome.campaign)),
+            notes=(
+                *outcome.notes,
+                *_about_merging(campaign.strategy),
+                *_about_mutants(plan, outcome.campaign),
+            ),
             tests=outcome.progress.tests,
             directed_tests=counted.tests[DIRECTED] if plan.aims else 0,
             invalid=outcome.progress.invalid,
@@ -318,6 +322,17 @@ def _campaigns(numbers: Sequence[int]) -> str:
 def _merged_aims(strategy: Strategy) -> int:
     directed = getattr(strategy, "directed", None)
     return len(directed.merging.aims) if isinstance(directed, Directed) else 0
+
+
+def _about_merging(strategy: Strategy) -> list[str]:
+    """Where the fewest merged aims are not known, how few there may be."""
+    merging = getattr(getattr(strategy, "directed", None), "merging", None)
+    if merging is None or merging.proven:
+        return []
+    return [
+        f"targets are merged into {len(merging.aims)} aims; {merging.lower_bound} might do "
+        f"({merging.how})"
+    ]
 
 
 def _about_mutants(plan: FocusPlan, campaign: int) -> list[str]:
