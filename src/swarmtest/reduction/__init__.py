@@ -8,7 +8,7 @@ from swarmtest.reduction.criteria import (
     TargetsKept,
     first_to_add,
 )
-from swarmtest.reduction.galloping import minimised
+from swarmtest.reduction.galloping import AskedAs, minimised
 from swarmtest.reduction.metrics import (
     Kendall,
     kendall_tau,
@@ -26,6 +26,7 @@ from swarmtest.reduction.values import (
 )
 
 __all__ = [
+    "AskedAs",
     "CoverageKept",
     "Criterion",
     "Kendall",

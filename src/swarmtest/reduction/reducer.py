@@ -40,7 +40,11 @@ class NotInteresting(UserError):
 
 @dataclass(frozen=True)
 class Reduction(Generic[Part]):
-    """What is left, and what it took."""
+    """What is left, and what it took.
+
+    >>> Reducer("haystack", lambda kept: "y" in kept).run().kept
+    (2,)
+    """
 
     parts: tuple[Part, ...]
     kept: Indices
@@ -78,6 +82,8 @@ class Reducer(Generic[Part]):
     goes without those that need it, and what a needed part needs is not asked about.
     `suggestions`: sets of indices that may well be interesting, the best first.
     `executor`: runs `probes` questions at a time; then the criterion is called from its workers.
+    A criterion that runs things by itself may have a method `ahead`: it is given what is likely to
+    be asked next, the likeliest first, as far as it wants to know.
     `checked`: whether to ask about the original first; NotInteresting if it is not.
 
     >>> reducer = Reducer(range(100), lambda kept: {7, 42} <= set(kept))
@@ -169,6 +175,7 @@ class Reducer(Generic[Part]):
             if left is not None and left <= 0:
                 raise _TimeIsUp
             if self._executor is None:
+                self._tell_ahead()
                 self._calls += 1
                 self._learn(key, candidate, bool(self._criterion(self._chosen(candidate))))
             else:
@@ -191,6 +198,12 @@ class Reducer(Generic[Part]):
             if future.done():
                 del self._running[done_key]
                 self._learn(done_key, done, bool(future.result()))
+
+    def _tell_ahead(self) -> None:
+        """A criterion that runs things by itself is told what is likely to be asked next."""
+        ahead = getattr(self._criterion, "ahead", None)
+        if ahead is not None:
+            ahead(self._chosen(candidate) for _, candidate in self._ahead())
 
     def _ahead(self) -> Iterable[tuple[bytes, Indices]]:
         """The questions that may come, the likeliest first."""

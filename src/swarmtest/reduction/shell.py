@@ -12,6 +12,8 @@ from pathlib import Path
 
 from swarmtest.errors import UserError
 
+TOOK_TOO_LONG = 124
+"""What ``timeout`` answers."""
 _ENDS_AT_ONCE = {126: "cannot be run", 127: "was not found"}
 
 
@@ -37,19 +39,19 @@ class ShellCommand:
         self._seconds = seconds
 
     def __call__(self, parts: Sequence[bytes | str], /) -> bool:
-        return self._status(parts) == 0
+        return self.status(parts) == 0
 
     def reason(self, parts: Sequence[bytes | str]) -> str:
         """Why it is not met."""
-        status = self._status(parts)
-        if status is None:
+        status = self.status(parts)
+        if status == TOOK_TOO_LONG:
             return f"`{self._command}` takes more than {self._seconds:g} s"
         if status in _ENDS_AT_ONCE:
             return f"`{self._command}` {_ENDS_AT_ONCE[status]}"
         return f"`{self._command}` ends with status {status}, not 0"
 
-    def _status(self, parts: Sequence[bytes | str]) -> int | None:
-        """How the command ended; None if it had to be ended."""
+    def status(self, parts: Sequence[bytes | str]) -> int:
+        """How the command ended; `TOOK_TOO_LONG` if it had to be ended."""
         content = b"".join(part.encode() if isinstance(part, str) else part for part in parts)
         with tempfile.TemporaryDirectory(prefix="swarmtest-") as directory:
             (Path(directory) / self._name).write_bytes(content)
@@ -64,7 +66,7 @@ class ShellCommand:
             try:
                 return process.wait(self._seconds)
             except subprocess.TimeoutExpired:
-                return None
+                return TOOK_TOO_LONG
             finally:
                 _end_session(process)
 
