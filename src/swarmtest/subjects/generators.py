@@ -36,6 +36,10 @@ class Generator(Generic[T]):
     """An expression over ``random`` (the method) and the names in `constants`."""
     constants: dict[str, Any] = field(default_factory=dict)
     immutable: bool = False
+    allows: Callable[[Any], bool] | None = None
+    """Whether a value could have been drawn; None: not known. Reduction makes no others."""
+    options: tuple[T, ...] = ()
+    """All that can be drawn, the simplest first, where these are few."""
 
 
 def integers(low: int = -100, high: int = 100) -> Generator[int]:
@@ -48,11 +52,14 @@ def integers(low: int = -100, high: int = 100) -> Generator[int]:
         raise UserError(f"integers({low}, {high}): low is above high")
     span = high - low + 1
     if span > _SMALL:
-        return Generator(lambda rng: low + rng.randrange(span), immutable=True)
+        return Generator(
+            lambda rng: low + rng.randrange(span), immutable=True, allows=_within(int, low, high)
+        )
     return Generator(
         lambda rng: low + int(rng.random() * span),
         f"{low} + int(random() * {span})" if low else f"int(random() * {span})",
         immutable=True,
+        allows=_within(int, low, high),
     )
 
 
@@ -64,7 +71,10 @@ def floats(low: float = -1.0, high: float = 1.0) -> Generator[float]:
     """
     span = high - low
     return Generator(
-        lambda rng: low + rng.random() * span, f"{low!r} + random() * {span!r}", immutable=True
+        lambda rng: low + rng.random() * span,
+        f"{low!r} + random() * {span!r}",
+        immutable=True,
+        allows=_within(float, low, high),
     )
 
 
@@ -74,7 +84,12 @@ def booleans(p: float = 0.5) -> Generator[bool]:
     >>> booleans(1.0).draw(random.Random(0))
     True
     """
-    return Generator(lambda rng: rng.random() < p, f"random() < {p!r}", immutable=True)
+    return Generator(
+        lambda rng: rng.random() < p,
+        f"random() < {p!r}",
+        immutable=True,
+        options=tuple(value for value, chance in ((False, 1 - p), (True, p)) if chance > 0),
+    )
 
 
 def sampled_from(values: Sequence[T]) -> Generator[T]:
@@ -92,6 +107,7 @@ def sampled_from(values: Sequence[T]) -> Generator[T]:
         f"options[int(random() * {count})]",
         {"options": options},
         immutable=True,
+        options=options,
     )
 
 
@@ -114,11 +130,15 @@ def text(
     """
 
     size = _sizes(min_size, max_size)
+    letters = frozenset(alphabet)
 
     def draw(rng: random.Random) -> str:
         return "".join(rng.choices(alphabet, k=size(rng)))
 
-    return Generator(draw, immutable=True)
+    def allows(value: Any) -> bool:
+        return type(value) is str and min_size <= len(value) <= max_size and letters >= set(value)
+
+    return Generator(draw, immutable=True, allows=allows)
 
 
 def binary(max_size: int = 10, min_size: int = 0) -> Generator[bytes]:
@@ -128,7 +148,11 @@ def binary(max_size: int = 10, min_size: int = 0) -> Generator[bytes]:
     True
     """
     size = _sizes(min_size, max_size)
-    return Generator(lambda rng: rng.randbytes(size(rng)), immutable=True)
+
+    def allows(value: Any) -> bool:
+        return type(value) is bytes and min_size <= len(value) <= max_size
+
+    return Generator(lambda rng: rng.randbytes(size(rng)), immutable=True, allows=allows)
 
 
 def lists(elements: Any, max_size: int = 5, min_size: int = 0) -> Generator[list[Any]]:
@@ -137,8 +161,27 @@ def lists(elements: Any, max_size: int = 5, min_size: int = 0) -> Generator[list
     >>> all(0 <= x <= 9 for x in lists(integers(0, 9)).draw(random.Random(0)))
     True
     """
-    draw, size = as_generator(elements).draw, _sizes(min_size, max_size)
-    return Generator(lambda rng: [draw(rng) for _ in range(size(rng))])
+    element, size = as_generator(elements), _sizes(min_size, max_size)
+    draw, possible = element.draw, allowed_by(element)
+
+    def allows(value: Any) -> bool:
+        fits = type(value) is list and min_size <= len(value) <= max_size
+        return fits and possible is not None and all(map(possible, value))
+
+    return Generator(
+        lambda rng: [draw(rng) for _ in range(size(rng))], allows=allows if possible else None
+    )
+
+
+def allowed_by(generator: Generator[Any]) -> Callable[[Any], bool] | None:
+    """Whether a generator could have drawn a value; None if it does not say."""
+    if generator.options:
+        return lambda value: any(type(value) is type(o) and value == o for o in generator.options)
+    return generator.allows
+
+
+def _within(kind: type[float], low: float, high: float) -> Callable[[Any], bool]:
+    return lambda value: type(value) is kind and low <= value <= high
 
 
 def _sizes(low: int, high: int) -> Callable[[random.Random], int]:
@@ -154,9 +197,16 @@ def tuples(*parts: Any) -> Generator[tuple[Any, ...]]:
     ('a', 1)
     """
     generators = [as_generator(part) for part in parts]
+    possible = [allowed_by(g) for g in generators]
+
+    def allows(value: Any) -> bool:
+        fits = type(value) is tuple and len(value) == len(possible)
+        return fits and all(p is not None and p(v) for p, v in zip(possible, value, strict=True))
+
     return Generator(
         lambda rng: tuple(g.draw(rng) for g in generators),
         immutable=all(g.immutable for g in generators),
+        allows=allows if all(possible) else None,
     )
 
 
@@ -169,9 +219,11 @@ def one_of(*options: Any) -> Generator[Any]:
     generators = [as_generator(option) for option in options]
     if not generators:
         raise UserError("one_of() needs at least one generator")
+    possible = [allowed_by(g) for g in generators]
     return Generator(
         lambda rng: generators[int(rng.random() * len(generators))].draw(rng),
         immutable=all(g.immutable for g in generators),
+        allows=lambda value: any(p is not None and p(value) for p in possible),
     )
 
 

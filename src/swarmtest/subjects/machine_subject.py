@@ -7,12 +7,12 @@ import random
 import sys
 from bdb import BdbQuit
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeAlias
 
 from swarmtest.errors import UserError
 from swarmtest.faults import fault_of_exception, message_of
-from swarmtest.reduction import minimised
 from swarmtest.result import Fault, Result, Verdict
 from swarmtest.space import Configuration
 from swarmtest.subjects.compiled import Snapshot, compile_machine
@@ -168,13 +168,24 @@ class MachineSubject:
         return code_of(self.machine, MachineTest.from_json(test), self.actions)
 
     def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
-        """The test without the steps that are not needed."""
+        """The test without steps that are not needed, with simpler arguments, in one order."""
+        from swarmtest.subjects.machine_reducing import reduced_machine_test
+
+        defaults = self.space.default().settings
         whole = MachineTest.from_json(test)
+        return reduced_machine_test(whole, self.actions, defaults, interesting).to_json()
 
-        def with_steps(steps: Sequence[Step]) -> Any:
-            return MachineTest(whole.subject, tuple(steps), whole.settings).to_json()
+    def parts(self, test: Any) -> list[Any]:
+        """The steps of a saved test."""
+        return list(MachineTest.from_json(test).steps)
 
-        return with_steps(minimised(whole.steps, lambda steps: interesting(with_steps(steps))))
+    def with_parts(self, test: Any, parts: Sequence[Any]) -> Any:
+        """A saved test with other steps."""
+        return replace(MachineTest.from_json(test), steps=tuple(parts)).to_json()
+
+    def told_again(self, test: Any) -> Result:
+        """Run a saved test; the result's test tells which steps raised something expected."""
+        return Replay(self, MachineTest.from_json(test)).run(noting=True)
 
     def _guard_in(self, tb: TracebackType | None) -> str:
         """The action whose guard raised, from the traceback; empty if none did."""

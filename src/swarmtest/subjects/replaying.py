@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from swarmtest.errors import UserError, did_you_mean
@@ -21,8 +22,11 @@ class Replay:
         self._subject = subject
         self._test = test
         self._made: dict[int, Any] = {}
+        self._raised: dict[int, str] = {}
+        self._at = 0
 
-    def run(self) -> Result:
+    def run(self, noting: bool = False) -> Result:
+        """Run it; `noting`: the result's test says what its steps raised this time."""
         subject = self._subject
         machine = None
         used = [0] * len(subject.actions)
@@ -34,7 +38,8 @@ class Replay:
             try:
                 machine.start()
                 subject.compiled.check(machine)
-                for step in self._test.steps:
+                for place, step in enumerate(self._test.steps):
+                    self._at = place
                     if not self._runs(machine, step, used):
                         skipped += 1
             finally:
@@ -43,7 +48,13 @@ class Replay:
             fault = subject.fault_of(error)
         hits = machine.hits() if machine is not None else ()
         verdict = Verdict.FAILED if fault else Verdict.PASSED
-        return Result(verdict, fault, tuple(used), hits, sum(used), skipped, self._test.to_json())
+        test = self._noted() if noting else self._test
+        return Result(verdict, fault, tuple(used), hits, sum(used), skipped, test.to_json())
+
+    def _noted(self) -> MachineTest:
+        steps = self._test.steps
+        noted = [step._replace(raised=self._raised.get(i, "")) for i, step in enumerate(steps)]
+        return replace(self._test, steps=tuple(noted))
 
     def _runs(self, machine: Machine, step: Step, used: list[int]) -> bool:
         """Run one step; False if a value that it uses, or its guard, is gone."""
@@ -67,8 +78,9 @@ class Replay:
         named = {key: values[key] for key in keys[action.positional :]}
         try:
             result = getattr(machine, action.name)(*positional, **named)
-        except action.raises:
+        except action.raises as error:
             result = None
+            self._raised[self._at] = type(error).__qualname__
         if action.into is not None and result is not None:
             self._made[step.label] = result
             getattr(machine, action.into.name).entries.append((step.label, result))

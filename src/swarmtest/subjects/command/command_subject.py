@@ -8,6 +8,7 @@ from typing import Any
 
 from swarmtest.errors import UserError
 from swarmtest.loading import load_object
+from swarmtest.reduction import AskedAs
 from swarmtest.result import Fault, Result, Verdict
 from swarmtest.space import Configuration
 from swarmtest.subjects.command.calling import Caller
@@ -129,9 +130,19 @@ class CommandSubject:
         whole = CommandTest.from_json(test)
         judgement = self._judge.judge(self._stepper.run(whole).outcomes, whole.text)
         steps = needed_steps(self.spec, judgement.steps)
-        return reduced_quickly(
-            self.spec, whole, steps, lambda one: interesting(one.to_json())
-        ).to_json()
+        still = AskedAs(interesting, CommandTest.to_json)
+        return reduced_quickly(self.spec, whole, steps, still).to_json()
+
+    def parts(self, test: Any) -> list[Any]:
+        """The lines of a test that are not blank; none of one that came from a grammar."""
+        whole = CommandTest.from_json(test)
+        if whole.tree is not None:
+            return []
+        return [line for line in whole.content.splitlines(keepends=True) if line.strip()]
+
+    def with_parts(self, test: Any, parts: Sequence[Any]) -> Any:
+        """A test with other lines."""
+        return CommandTest.from_json(test).with_content(b"".join(parts)).to_json()
 
     def check(self, thorough: bool = False) -> list[str]:
         """What is wrong before any test is run, a line each; `thorough`: try every feature too."""

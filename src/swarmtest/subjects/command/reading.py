@@ -19,6 +19,7 @@ from swarmtest.subjects.command.specification import (
     FeatureForm,
     Generate,
     MarkedSource,
+    Mutate,
     Reduce,
     Specification,
     Step,
@@ -44,9 +45,10 @@ def read_specification(path: Path) -> Specification:
     steps = _read_steps(top, meanings)
     oracle = read_oracle(top.section("oracle"), [step.name for step in steps])
     reduce = _read_reduce(top.section("reduce"))
+    mutate = _read_mutate(top.section("mutate")) if "mutate" in top else Mutate()
     top.close()
     space = _space(file, generate, features, settings)
-    spec = Specification(path, description, generate, forms, space, steps, oracle, reduce)
+    spec = Specification(path, description, generate, forms, space, steps, oracle, reduce, mutate)
     check_placeholders(file, spec)
     return spec
 
@@ -218,3 +220,12 @@ def _read_reduce(section: Section) -> Reduce:
     )
     section.close()
     return reduce
+
+
+def _read_mutate(section: Section) -> Mutate:
+    build = section.text("build")
+    mutate = Mutate(build, section.texts("files"), section.number("seconds", Mutate.seconds))
+    if not build.strip():
+        raise section.missing("build", 'how the program is built, like "gcc -O2 -o prog prog.c"')
+    section.close()
+    return mutate

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from swarmtest.reduction import minimised
+from swarmtest.reduction import AskedAs, minimised
 from swarmtest.subjects.command.command_test import CommandTest
 from swarmtest.subjects.command.specification import Specification
 
@@ -55,14 +55,14 @@ def reduced_test(spec: Specification, test: CommandTest, interesting: Interestin
     if grammar is not None and test.tree is not None:
         test = _by_subtrees(grammar, test, interesting)
     else:
-        test = _by_text(test, interesting)
+        test = reduced_text(test, interesting)
     from swarmtest.subjects.command.external import externally_reduced, reducer_of
 
     command = reducer_of(spec)
     return externally_reduced(spec, command, test, interesting) if command else test
 
 
-def _by_text(test: CommandTest, interesting: Interesting) -> CommandTest:
+def reduced_text(test: CommandTest, interesting: Interesting) -> CommandTest:
     """Blocks from the outside in, then lines, and braces around nothing; again while it helps."""
     before = -1
     while len(test.content) != before:
@@ -104,10 +104,10 @@ def _by_parts(test: CommandTest, parts: list[bytes], interesting: Interesting) -
     if len(parts) < 2:
         return test
 
-    def still(kept: Sequence[bytes]) -> bool:
-        return bool(kept) and interesting(test.with_content(b"".join(kept)))
+    def joined(kept: Sequence[bytes]) -> CommandTest | None:
+        return test.with_content(b"".join(kept)) if kept else None
 
-    kept: tuple[bytes, ...] = minimised(parts, still)
+    kept: tuple[bytes, ...] = minimised(parts, AskedAs(interesting, joined))
     return test.with_content(b"".join(kept))
 
 

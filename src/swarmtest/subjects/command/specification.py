@@ -189,6 +189,18 @@ class Reduce:
 
 
 @dataclass(frozen=True)
+class Mutate:
+    """``[mutate]``: how the program is built, so that mutants of it can be."""
+
+    build: str = ""
+    """A shell line that is run in a copy of the TOML file's directory."""
+    files: tuple[str, ...] = ()
+    """The C files that are mutated unless others are named: paths or patterns, from there."""
+    seconds: float = 600.0
+    """How long a build may take."""
+
+
+@dataclass(frozen=True)
 class Specification:
     """A whole TOML file."""
 
@@ -200,6 +212,7 @@ class Specification:
     steps: tuple[Step, ...]
     oracle: Oracle
     reduce: Reduce
+    mutate: Mutate = Mutate()
 
     @property
     def here(self) -> str:

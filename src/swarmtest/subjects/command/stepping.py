@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,14 +49,16 @@ class Stepper:
         )
         self._coverers = Coverers(spec, scratch)
 
-    def run(self, test: CommandTest) -> Stepped:
-        """All steps on one test."""
+    def run(self, test: CommandTest, look: Callable[[Path], None] | None = None) -> Stepped:
+        """All steps on one test; `look` sees the directory as they left it."""
         directory = self._scratch.fresh("test")
         stepped = Stepped()
         try:
             (directory / self._file).write_bytes(test.content)
             for step in self._spec.steps:
                 stepped.outcomes[step.name] = self._outcome(step, test, directory, stepped)
+            if look is not None:
+                look(directory)
             return stepped
         finally:
             empty(directory)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from swarmtest.reduction import minimised, nearest_to_zero
+from swarmtest.reduction import AskedAs, minimised, nearest_to_zero
 from swarmtest.subjects.rule_based.in_child import told_by_child
 from swarmtest.subjects.rule_based.rule_test import RuleStep, RuleTest, journalled
 
@@ -25,8 +25,11 @@ _SECONDS = 60.0
 def reduced(subject: RuleBasedSubject, test: RuleTest, interesting: Callable[[Any], bool]) -> Any:
     """A smaller test (JSON data) for which `interesting` still holds."""
 
+    def whole(steps: Sequence[RuleStep]) -> Any:
+        return replace(test, steps=tuple(steps)).to_json()
+
     def holds(steps: Sequence[RuleStep]) -> bool:
-        return interesting(replace(test, steps=tuple(steps)).to_json())
+        return interesting(whole(steps))
 
     steps, before = test.steps, None
     # Simpler arguments make other steps superfluous.
@@ -34,7 +37,8 @@ def reduced(subject: RuleBasedSubject, test: RuleTest, interesting: Callable[[An
         before = steps
         first = [step for step in steps if step.rule in subject.initializers]
         rest = [step for step in steps if step.rule not in subject.initializers]
-        kept = minimised(rest, lambda some, first=first: holds([*first, *some]))  # type: ignore[misc]
+        still = AskedAs(interesting, lambda some, first=first: whole([*first, *some]))  # type: ignore[misc]
+        kept = minimised(rest, still)
         steps = _simpler((*first, *kept), holds)
     small = replace(test, steps=steps)
     told = _printed_again(subject, small)

@@ -12,6 +12,7 @@ import sys
 import unittest
 from bdb import BdbQuit
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hypothesis.errors import InvalidDefinition
@@ -237,6 +238,14 @@ class RuleBasedSubject:
     def size(self, test: Any) -> int:
         """How many steps a test has."""
         return len(RuleTest.from_json(test).steps)
+
+    def parts(self, test: Any) -> list[Any]:
+        """The steps of a saved test."""
+        return list(RuleTest.from_json(test).steps)
+
+    def with_parts(self, test: Any, parts: Sequence[Any]) -> Any:
+        """A saved test with other steps."""
+        return replace(RuleTest.from_json(test), steps=tuple(parts)).to_json()
 
     def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
         """The test without the steps that are not needed, and with simple arguments."""
