@@ -1,36 +1,49 @@
-"""Making a failing test small: it keeps its fault, that is the same signature, not merely "fails".
+"""Making a test small while it keeps what it is to keep: its fault, coverage, mutants, ...
 
 The subject knows the parts of its tests and proposes; here each proposal is run, in a process of
-its own because the fault may be the end of it.
+its own because the fault may be the end of it. The original is never changed.
 """
 
 from __future__ import annotations
 
-import functools
-import json
+import math
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from swarmtest.campaign.isolated import run_isolated
+import numpy as np
+
+from swarmtest.campaign.asking import Answers, Asker, TimeIsUp, seen_in
+from swarmtest.campaign.isolated import IsolatedRun, run_isolated, wait_for_any
+from swarmtest.campaign.kept import Keep, Kept, Keys, Kills, Seen, Watch
 from swarmtest.errors import UserError
-from swarmtest.result import Fault
+from swarmtest.instrument.watch import Coverage
+from swarmtest.mutation.killing import kills_of
+from swarmtest.reduction import size_reduction_rate
+from swarmtest.result import Fault, Result, Verdict
 from swarmtest.subjects.subject import Subject
+
+_LONGER = 20.0
+"""A candidate may take so many times as long as the original; one that hangs costs no more."""
+
+_LONG = 0.05
+"""Seconds from which on it pays to run candidates that may not be asked about."""
 
 
 @dataclass(frozen=True)
 class Reduced:
     """What is left of a test.
 
-    >>> Reduced({"steps": []}, Fault("exit", "boom"), 100, 3, runs=42, complete=True).size
-    3
+    >>> Reduced({"steps": []}, Fault("exit", "boom"), 100, 3, runs=42, complete=True).srr
+    0.97
     """
 
     test: Any
     """The smaller test, as JSON data."""
-    fault: Fault
-    """What it shows."""
+    fault: Fault | None
+    """What it shows; None: it passes."""
     before: int
     """The size of the test that was given: its parts."""
     size: int
@@ -39,25 +52,38 @@ class Reduced:
     """How many tests were run on the way."""
     complete: bool
     """Whether nothing more can go; False when the time was up before that was known."""
+    seconds: float = 0.0
+    interrupted: bool = False
+    """Whether the user wanted no more."""
 
-
-class _TimeIsUp(Exception):
-    """The budget is spent: what was found so far is the answer."""
+    @property
+    def srr(self) -> float:
+        """The size reduction rate: the share of the parts that are gone (dissertation, 3.4.1)."""
+        return size_reduction_rate(self.before, self.size)
 
 
 def reduce_test(
     subject: Subject,
     test: Any,
-    fault: str,
+    keep: str | Keep,
     *,
+    coverage: Coverage | None = None,
+    kills: Kills | None = None,
     seconds: float = 10.0,
     budget: float = 60.0,
+    workers: int | None = None,
     on_run: Callable[[int, int], None] | None = None,
+    answers: Answers | None = None,
 ) -> Reduced:
-    """The smallest test found that still shows `fault` (a fault's id).
+    """The smallest test found that still keeps what it is to keep; a text is a fault's id.
 
+    `coverage` sees what tests hit; it was installed before the subject was loaded. `kills` tells
+    whether `keep.mutants` are killed; unless given, they are mutants of loaded Python files.
     `seconds`: what one run may take. `budget`: what all may take together; then the smallest test
-    so far is the answer. `on_run`: told after each run how many there were and the size so far.
+    so far is the answer. `workers`: how many runs at a time; unless given, one for each processor
+    if the test takes long enough for that to pay. `on_run`: told after each question how
+    many runs there were and the size so far. `answers`: what is known from before; it grows, and
+    with it a reduction that was stopped goes on where it was.
 
     >>> from swarmtest import Machine, MachineSubject, action
     >>> class Counter(Machine):
@@ -72,61 +98,184 @@ def reduce_test(
     >>> result.steps, reduced.size
     (5, 3)
     """
-    first = run_isolated(lambda: subject.replay(test), seconds, quiet=True).fault
-    if first is None or first.id != fault:
-        shown = f"fault {first.id}: {first.signature}" if first else "a pass"
-        raise UserError(
-            f"the test does not show fault {fault} when it is run again, but {shown}: "
-            "what does not happen every time cannot be reduced"
-        )
-    runner = _Runner(subject, test, first, seconds, time.monotonic() + budget, on_run)
-    complete = True
+    if isinstance(keep, str):
+        keep = Keep(fault=keep)
+    if not callable(getattr(subject, "reduced", None)):
+        raise UserError(f"{subject.name} does not know the parts of its tests (no `reduced`)")
+    begun = time.monotonic()
+    watch = Watch(subject, coverage)
+    kills = kills or (kills_of(subject, keep.mutants, seconds) if keep.mutants else None)
+    original = _original(watch, subject, test, keep, seconds)
+    kept = _kept(watch, subject, original, keep, kills, seconds)
+    last = _Last(subject, test, on_run)
+    asker = Asker(
+        kept.look,
+        kept.holds,
+        seconds=_limit(original, seconds, keep),
+        deadline=begun + budget,
+        runs=keep.runs,
+        workers=_workers(original) if workers is None else workers,
+        known=answers,
+        on_answer=last.note,
+    )
+    last.asker = asker
+    complete, interrupted = True, False
     try:
-        found = subject.reduced(test, runner.shows_the_fault)
-        if found != runner.smallest and runner.shows_the_fault(found):
-            runner.smallest = found
-    except _TimeIsUp:
+        _check_original(asker, kept, original, test, keep)
+        found = subject.reduced(test, asker)
+        if found != last.smallest:
+            asker(found)
+    except TimeIsUp:
         complete = False
-    before, size = subject.size(test), subject.size(runner.smallest)
-    return Reduced(runner.smallest, runner.fault, before, size, runner.runs, complete)
+    except KeyboardInterrupt:
+        complete, interrupted = False, True
+    finally:
+        asker.close()
+    smallest = last.smallest
+    seen = asker.shown(smallest)
+    fault = original.result.fault if seen is None else seen.fault
+    smallest, fault = _told_again(subject, smallest, fault, seconds)
+    return Reduced(
+        smallest,
+        fault,
+        subject.size(test),
+        subject.size(smallest),
+        asker.runs,
+        complete,
+        time.monotonic() - begun,
+        interrupted,
+    )
 
 
-class _Runner:
-    """Runs candidates, remembers what came of each, and the last that showed the fault."""
+def hits_of(
+    subject: Subject, test: Any, coverage: Coverage | None = None, seconds: float = 10.0
+) -> tuple[Result, frozenset[int]]:
+    """What comes of a test in a process of its own, and the keys of the targets that it hits.
+
+    If it ends its process, what it hits is not known, and said to be nothing.
+    """
+    original = _observed(Watch(subject, coverage), test, seconds)
+    return original.result, frozenset(original.keys.tolist())
+
+
+@dataclass(frozen=True)
+class _Original:
+    result: Result
+    keys: Keys
+    seconds: float
+
+
+def _observed(watch: Watch, test: Any, seconds: float) -> _Original:
+    begun = time.monotonic()
+    run = IsolatedRun(lambda: watch.run(test), seconds, quiet=True)
+    try:
+        wait_for_any([run])
+    finally:
+        run.end()
+    took = time.monotonic() - begun
+    outcome = run.outcome()
+    if isinstance(outcome, Fault):
+        return _Original(Result(Verdict.FAILED, outcome), np.zeros(0, "<u8"), took)
+    return _Original(*outcome, took)
+
+
+def _original(watch: Watch, subject: Subject, test: Any, keep: Keep, seconds: float) -> _Original:
+    """What the test does before it is reduced."""
+    if keep.is_command_alone:
+        return _Original(Result(Verdict.PASSED), np.zeros(0, "<u8"), seconds)
+    for _ in range(keep.runs[1]):
+        original = _observed(watch, test, seconds)
+        if original.result.verdict == Verdict.INVALID:
+            raise UserError(f"the test is invalid: {original.result.missing}")
+        fault = original.result.fault
+        if keep.fault is None or (fault is not None and fault.id == keep.fault):
+            return original
+    shown = f"fault {fault.id}: {fault.signature}" if fault else "a pass"
+    times = "" if keep.runs[1] == 1 else f" {keep.runs[1]} times"
+    raise UserError(
+        f"the test does not show fault {keep.fault} when it is run again{times}, but {shown}: "
+        "what does not happen every time needs more runs (--runs 2/10), or cannot be reduced"
+    )
+
+
+def _kept(
+    watch: Watch,
+    subject: Subject,
+    original: _Original,
+    keep: Keep,
+    kills: Kills | None,
+    seconds: float,
+) -> Kept:
+    wanted, share = keep.targets, keep.share
+    if keep.coverage is not None:
+        wanted, share = wanted | frozenset(original.keys.tolist()), keep.coverage
+    if keep.needs_coverage and not len(original.keys):
+        why = original.result.missing or "nothing that it reaches is watched"
+        raise UserError(f"the test hits no target, so there is no coverage to keep: {why}")
+    # 0.07 * 100 is more than 7 in floating point: nobody means eight of them.
+    needed = math.ceil(round(share * len(wanted), 9)) if keep.needs_coverage else 0
+    fault = keep.fault or (original.result.fault.id if original.result.fault else None)
+
+    def ends(shown: Fault | None) -> bool:
+        return (shown.id if shown else None) == fault
+
+    return Kept(watch, keep, ends, wanted, needed, kills, (subject, seconds))
+
+
+def _limit(original: _Original, seconds: float, keep: Keep) -> float:
+    fault = original.result.fault
+    if fault is not None and fault.kind == "timeout":
+        return seconds
+    return min(seconds, 1.0 + _LONGER * original.seconds) + 10.0 * len(keep.mutants)
+
+
+def _workers(original: _Original) -> int:
+    return (os.cpu_count() or 1) if original.seconds > _LONG else 1
+
+
+def _check_original(asker: Asker, kept: Kept, original: _Original, test: Any, keep: Keep) -> None:
+    """The original meets the criterion itself, or there is nothing to keep."""
+    only_fault = not (keep.needs_coverage or keep.mutants or keep.command)
+    if only_fault and keep.runs == (1, 1):
+        return  # it was seen a moment ago
+    met = 0
+    why = ""
+    for _ in range(keep.runs[1]):
+        run = asker.start(test)
+        wait_for_any([run])
+        seen: Seen = seen_in(run)
+        met += kept.holds(seen)
+        why = why if kept.holds(seen) else kept.why_not(seen)
+        if met >= keep.runs[0]:
+            return
+    times = f" in {met} of {keep.runs[1]} runs, {keep.runs[0]} are needed" if met else ""
+    raise UserError(f"the test itself does not keep what it is to keep{times}: {why}")
+
+
+class _Last:
+    """The last test that was interesting, which is the smallest so far; and who wants to know."""
 
     def __init__(
-        self,
-        subject: Subject,
-        test: Any,
-        fault: Fault,
-        seconds: float,
-        deadline: float,
-        on_run: Callable[[int, int], None] | None,
+        self, subject: Subject, test: Any, on_run: Callable[[int, int], None] | None
     ) -> None:
         self._subject = subject
-        self._seconds = seconds
-        self._deadline = deadline
         self._on_run = on_run
-        self._known: dict[str, bool] = {}
         self.smallest = test
-        self.fault = fault
-        self.runs = 0
+        self.asker: Asker | None = None
 
-    def shows_the_fault(self, candidate: Any) -> bool:
-        key = json.dumps(candidate, sort_keys=True)
-        if key not in self._known:
-            if time.monotonic() > self._deadline:
-                raise _TimeIsUp
-            self._known[key] = self._run(candidate)
-        return self._known[key]
+    def note(self, test: Any, interesting: bool) -> None:
+        if interesting:
+            self.smallest = test
+        if self._on_run is not None and self.asker is not None:
+            self._on_run(self.asker.runs, self._subject.size(self.smallest))
 
-    def _run(self, candidate: Any) -> bool:
-        replay = functools.partial(self._subject.replay, candidate)
-        fault = run_isolated(replay, self._seconds, quiet=True).fault
-        self.runs += 1
-        shows = fault is not None and fault.id == self.fault.id
-        if fault is not None and shows:
-            self.smallest, self.fault = candidate, fault
-        if self._on_run is not None:
-            self._on_run(self.runs, self._subject.size(self.smallest))
-        return shows
+
+def _told_again(
+    subject: Subject, test: Any, fault: Fault | None, seconds: float
+) -> tuple[Any, Fault | None]:
+    """The test as a new run tells it: which steps raise an expected exception may have changed."""
+    if not hasattr(subject, "told_again"):
+        return test, fault
+    result = run_isolated(lambda: subject.told_again(test), seconds, quiet=True)
+    same = (result.fault.id if result.fault else None) == (fault.id if fault else None)
+    return (result.test, result.fault) if same and result.test is not None else (test, fault)
