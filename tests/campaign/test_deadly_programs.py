@@ -68,6 +68,7 @@ def campaign(swarmtest, tmp_path_factory):
             *("run", NASTY, "-n", TESTS, "-j", workers, "-s", "coin", "--seed", 7),
             *("--timeout", "0.4s" if strike in HANGS else "15s"),
             *("--memory", "500MB", "--store", store, "-q", "--allow-unused"),
+            *("--reduce-time", "1s"),  # faults are reduced, too, but that is not what we wait for
             cwd=here,
             patience=patience,
             STRIKE=strike,

@@ -75,4 +75,4 @@ def test_other_subjects_hand_nothing_over() -> None:
         def switch(self) -> None: ...
 
     fault = FaultRecord("1", "exception", "x", "", 0, 0, 1, "{}", 1)
-    assert hand_over_faults(MachineSubject(Lamp), [fault]) == []
+    assert hand_over_faults(MachineSubject(Lamp), [fault], {}) == []

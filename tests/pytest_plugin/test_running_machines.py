@@ -47,7 +47,7 @@ def test_a_fault_is_shown_with_a_small_test_and_what_triggers_it(pytester, write
             "    Traceback (most recent call last):",
             '*raise OverflowError("stack is full")',
             "    OverflowError: stack is full",
-            "  replay: swarmtest replay 1#*",
+            "  replay: swarmtest replay 11cf75cb",
             "rerun: pytest test_it.py::StackMachine --swarm-seed 0",
             "FAILED test_it.py::StackMachine - Failed: 1 fault in 1,000 tests: *",
         ]
@@ -83,7 +83,7 @@ def test_from_another_directory_the_lines_to_type_work_too(pytester, write, monk
     result = pytester.runpytest()
     assert (pytester.path / ".swarmtest" / "swarmtest.db").exists()
     result.stdout.fnmatch_lines(
-        ["  replay: cd .. && swarmtest replay 1#*", "rerun: pytest test_it.py::StackMachine *"]
+        ["  replay: cd .. && swarmtest replay 11cf75cb", "rerun: pytest test_it.py::StackMachine *"]
     )
 
 
@@ -91,7 +91,7 @@ def test_the_line_to_replay_has_the_path_that_only_pytest_knows(pytester, write)
     pytester.makeini("[pytest]\npythonpath = src lib\n")
     write(test_it=FAULTY)
     result = pytester.runpytest("--swarm-tests", "100")
-    result.stdout.fnmatch_lines(["  replay: PYTHONPATH=src:lib swarmtest replay 1#*"])
+    result.stdout.fnmatch_lines(["  replay: PYTHONPATH=src:lib swarmtest replay 11cf75cb"])
 
 
 def test_what_the_program_prints_is_not_shown(pytester, write):

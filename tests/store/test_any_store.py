@@ -15,7 +15,15 @@ from store_examples import BITS, CAMPAIGN, fault, finish, python, trial, trials
 
 from swarmtest.errors import UserError
 from swarmtest.result import Verdict
-from swarmtest.store import FaultRecord, Store, TestRecord, TrialRecord, open_store, pack_counts
+from swarmtest.store import (
+    FaultRecord,
+    ReductionRecord,
+    Store,
+    TestRecord,
+    TrialRecord,
+    open_store,
+    pack_counts,
+)
 from swarmtest.targets import Source, Target, pack_hits, unpack_hits
 
 Opener = Callable[..., Store]
@@ -172,6 +180,60 @@ def test_text_that_utf8_cannot_hold_does_not_cost_the_batch(store: Store) -> Non
     assert store.summary(number)["trials"] == 2
 
 
+SMALL = ReductionRecord(
+    "f", 4, before=31, size=3, test="[3]", details="Traceback", runs=42, seconds=0.5, complete=True
+)
+
+
+def test_a_reduction_is_read_back_beside_the_test_that_it_was_made_from(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    store.record(number, trials(0, 9), [fault("f", 4, 31, "[31]")])
+    store.add_reduction(number, SMALL)
+    assert store.reductions(number) == [SMALL]
+    assert store.reductions(number)[0].complete is True
+    assert (store.faults(number)[0].test, store.test(number, 4)) == ("[31]", "[31]")
+
+
+@given(st.permutations([
+    SMALL,
+    SMALL._replace(size=9, test="[9]"),
+    SMALL._replace(complete=False, test="[incomplete]"),
+    SMALL._replace(size=0, test=None, complete=False),
+]))  # fmt: skip
+def test_the_best_reduction_stays_in_whatever_order_they_come(
+    several: list[ReductionRecord],
+) -> None:
+    with open_store(":memory:") as store:
+        number = store.add_campaign(CAMPAIGN)
+        for one in several:
+            store.add_reduction(number, one)
+        assert store.reductions(number) == [SMALL]
+
+
+def test_reductions_that_keep_different_things_stand_side_by_side(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    other = SMALL._replace(criterion="coverage", size=20)
+    store.add_reduction(number, SMALL)
+    store.add_reduction(number, other)
+    assert store.reductions(number) == [other, SMALL]
+
+
+def test_a_reduction_with_text_that_utf8_cannot_hold_is_kept(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    store.add_reduction(number, SMALL._replace(details="worse \udfff"))
+    assert store.reductions(number)[0].details == "worse \\udfff"
+
+
+def test_a_deleted_campaign_takes_its_reductions_along(store: Store) -> None:
+    one, two = store.add_campaign(CAMPAIGN), store.add_campaign(CAMPAIGN)
+    store.add_reduction(one, SMALL)
+    store.add_reduction(two, SMALL)
+    store.delete_campaign(one)
+    assert store.reductions(two) == [SMALL]
+    with pytest.raises(UserError, match="no campaign"):
+        store.reductions(one)
+
+
 def test_campaigns_do_not_see_each_other(store: Store) -> None:
     one, two = store.add_campaign(CAMPAIGN), store.add_campaign(CAMPAIGN)
     store.record(one, trials(0, 5), [fault("f", 1)])
@@ -201,6 +263,8 @@ def test_deleting_a_campaign_leaves_the_others(store: Store) -> None:
     lambda store, number: store.summary(number),
     lambda store, number: store.faults(number),
     lambda store, number: store.test(number, 0),
+    lambda store, number: store.reductions(number),
+    lambda store, number: store.add_reduction(number, SMALL),
 ])  # fmt: skip
 @pytest.mark.parametrize("number", [77, 10**30])
 def test_an_unknown_campaign_is_an_error_that_tells_which_exist(

@@ -17,7 +17,8 @@ import pytest
 from store_examples import CAMPAIGN, fault, finish, python, trial, trials
 
 from swarmtest.errors import UserError
-from swarmtest.store import SqliteStore, Store, TrialRecord, open_store
+from swarmtest.store import ReductionRecord, SqliteStore, Store, TrialRecord, open_store
+from swarmtest.store.schema import MIGRATIONS
 from swarmtest.targets import Target, pack_hits, unpack_hits
 
 Opener = Callable[..., Store]
@@ -384,6 +385,50 @@ def test_a_store_of_an_older_swarmtest_is_brought_up_to_date(
         assert store.targets() == {5: Target("event", "stack was full")}
         assert store.campaign(1).outside is None
         assert store.sources(1) == []
+        assert store.reductions(1) == []
+
+
+@pytest.fixture
+def file_of_version_2(tmp_path: Path) -> Path:
+    """A store as the second version wrote it, with a fault."""
+    path = tmp_path / "second.db"
+    connection = sqlite3.connect(path)
+    here = Path(__file__).parent
+    connection.executescript((here / "schema_1.sql").read_text())
+    connection.executescript(MIGRATIONS[1])
+    connection.execute(
+        "INSERT INTO campaigns VALUES (1, 'stack.py', 'coin', '7', 'finished', 1.0, 2.0, 3.0, "
+        "'{}', ?, NULL)",
+        (json.dumps(CAMPAIGN.space),),
+    )
+    connection.execute("INSERT INTO faults VALUES (1, 'f', 'exit', 'boom', '', 0, 0, 9, '[9]')")
+    connection.commit()
+    connection.close()
+    return path
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_store_without_reductions_can_take_them(file_of_version_2: Path, read_only: bool) -> None:
+    small = ReductionRecord("f", 0, before=9, size=1, test="[1]")
+    with open_store(str(file_of_version_2), read_only=read_only, must_exist=True) as store:
+        assert store.reductions(1) == []
+        assert store.faults(1)[0].test == "[9]"
+    with open_store(str(file_of_version_2)) as store:
+        store.add_reduction(1, small)
+        assert store.reductions(1) == [small]
+
+
+def test_two_processes_may_bring_the_same_store_up_to_date(old_file: Path) -> None:
+    code = (
+        "import sys; from swarmtest.store import open_store; sys.stdin.readline()\n"
+        "with open_store(sys.argv[1]) as store: print(len(list(store.trials(1))))"
+    )
+    processes = [python(code, str(old_file)) for _ in range(4)]
+    for process in processes:
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
+    assert [finish(process) for process in processes] == ["2\n"] * 4
 
 
 def test_an_old_store_that_cannot_be_changed_says_so(old_file: Path, public: Path) -> None:

@@ -14,7 +14,14 @@ from store_examples import CAMPAIGN, SPACE, fault, python, trial
 
 from swarmtest.errors import UserError
 from swarmtest.result import Verdict
-from swarmtest.store import FORMATS, Store, export_campaign, pack_counts, pack_floats
+from swarmtest.store import (
+    FORMATS,
+    ReductionRecord,
+    Store,
+    export_campaign,
+    pack_counts,
+    pack_floats,
+)
 from swarmtest.targets import Target, pack_hits
 
 
@@ -67,6 +74,7 @@ def test_jsonl_nests_what_belongs_together(store: Store, campaign: int) -> None:
         "used": {"push": 3, "pop": 300},
         "propensity": {"push": 0.5, "pop": 0.1},
         "hits": ["event:full", "line:a.py:3"],
+        "reduced": None,
     }  # fmt: skip
     assert (rows[1]["verdict"], rows[1]["fault"], rows[1]["signature"]) == (
         "failed", "f", "Error: f",
@@ -84,7 +92,8 @@ def test_csv_has_a_column_per_value(store: Store, campaign: int) -> None:
     ]  # fmt: skip
     assert list(rows[0])[11:] == [
         "weight.push", "weight.pop", "setting.fsync", "setting.level", "used.push", "used.pop",
-        "propensity.push", "propensity.pop", "hits",
+        "propensity.push", "propensity.pop", "hits", "reduced.before", "reduced.size",
+        "reduced.runs", "reduced.complete", "reduced.test",
     ]  # fmt: skip
     assert (rows[0]["setting.level"], rows[0]["used.pop"]) == ("-O2", "300")
     assert rows[0]["hits"] == "event:full;line:a.py:3"
@@ -179,3 +188,26 @@ def test_parquet_without_pyarrow_tells_what_to_install() -> None:
 def test_opening_a_store_does_not_load_pyarrow() -> None:
     code = "import sys, swarmtest.store; print('pyarrow' in sys.modules)"
     assert python(code).communicate(timeout=30)[0].strip() == "False"
+
+
+@pytest.fixture
+def reduced(store: Store, campaign: int) -> int:
+    """The same campaign, and the test of its fault made small."""
+    small = ReductionRecord("f", 1, before=9, size=2, test='["a", "b"]', runs=5, complete=True)
+    store.add_reduction(campaign, small)
+    return campaign
+
+
+def test_the_trial_that_was_made_small_has_what_is_left(store: Store, reduced: int) -> None:
+    rows = list(map(json.loads, exported(store, reduced, "jsonl")))
+    small = {"before": 9, "size": 2, "runs": 5, "complete": True, "test": ["a", "b"]}
+    assert [row["reduced"] for row in rows] == [None, small, None]
+
+
+def test_tables_have_what_is_left_of_a_test_as_json(store: Store, reduced: int) -> None:
+    text = exported(store, reduced, "csv").getvalue().decode()
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert [row["reduced.size"] for row in rows] == ["", "2", ""]
+    table = pq.read_table(exported(store, reduced, "parquet")).to_pylist()
+    assert [row["reduced.complete"] for row in table] == [None, True, None]
+    assert rows[1]["reduced.test"] == table[1]["reduced.test"] == '["a", "b"]'

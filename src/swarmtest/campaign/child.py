@@ -238,10 +238,15 @@ def prepare_child(stderr: int, memory: int, *, quiet: bool = True) -> None:
     faulthandler.enable(file=stderr, all_threads=False)
     faulthandler.register(signal.SIGUSR2, file=stderr, all_threads=False)
     if memory:
-        # The soft limit only: a program that the test starts may need more, and may lift it.
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        soft = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+        limit_memory(memory)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # What the host made is never garbage: keep the collector from touching (and so copying) it.
     gc.freeze()
+
+
+def limit_memory(memory: int) -> None:
+    """Let this process hold so many bytes."""
+    # The soft limit only: a program that the test starts may need more, and may lift it.
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    soft = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))

@@ -9,29 +9,38 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from swarmtest.campaign.reducing import reduce_test
 from swarmtest.errors import UserError
 from swarmtest.result import Fault
-from swarmtest.store import FaultRecord
+from swarmtest.store import FaultRecord, ReductionRecord
 
 _REDUCTION_SECONDS = 20.0
 
 
-def hand_over_faults(subject: Any, faults: Iterable[FaultRecord]) -> list[str]:
-    """Hand the shortest test of each fault over; a line on each. Nothing for other subjects."""
+def hand_over_faults(
+    subject: Any, faults: Iterable[FaultRecord], reductions: Mapping[str, ReductionRecord]
+) -> list[str]:
+    """Hand the smallest test of each fault over; a line on each. Nothing for other subjects."""
     if not hasattr(subject, "hand_over"):
         return []
-    return [_line(subject, fault) for fault in faults if fault.test is not None]
+    return [
+        _line(subject, fault, reductions.get(fault.id))
+        for fault in faults
+        if fault.test is not None
+    ]
 
 
-def _line(subject: Any, record: FaultRecord) -> str:
+def _line(subject: Any, record: FaultRecord, reduction: ReductionRecord | None) -> str:
     assert record.test is not None
-    test, fault = json.loads(record.test), Fault(record.kind, record.signature)
+    fault = Fault(record.kind, record.signature)
+    small = reduction.test if reduction is not None else None
+    test = json.loads(small or record.test)
     handed = subject.hand_over(test, fault)
-    if not handed.saved and fault.kind in ("exception", "invariant"):
+    least = reduction is not None and reduction.complete
+    if not handed.saved and not least and fault.kind in ("exception", "invariant"):
         # A shorter test may fit where this one does not.
         try:
             reduced = reduce_test(subject, test, fault.id, budget=_REDUCTION_SECONDS)

@@ -9,11 +9,13 @@ from typing import Any
 import click
 
 from swarmtest.analysis.roles import FeatureRole
+from swarmtest.campaign.fault_reductions import reductions_of
 from swarmtest.cli.options import existing_store, latest_campaign, screen_width, store_option
 from swarmtest.errors import UserError, did_you_mean
 from swarmtest.report.coverage import campaign_tally, coverage_lines
 from swarmtest.report.fault_views import load_subject
 from swarmtest.report.invalid import invalid_lines
+from swarmtest.report.reduced import as_shown, reduction_line, replay_words
 from swarmtest.report.roles import role_lines, study_or_none
 from swarmtest.report.terminal import (
     campaign_lines,
@@ -24,7 +26,7 @@ from swarmtest.report.terminal import (
     feature_rows,
     table,
 )
-from swarmtest.store import Store
+from swarmtest.store import ReductionRecord, Store
 
 _HEAD = ("campaign", "begun", "subject", "strategy", "seed", "status", "tests", "faults")
 _NUMBERS = ("campaign", "seed", "tests", "faults")
@@ -72,12 +74,21 @@ def show(campaign: int | None, store: str | None) -> None:
         click.echo("\n" + "\n".join(coverage_lines(tally, command)))
     found = opened.faults(number)
     if found:
+        small = reductions_of(opened, number)
         rows = [
-            (f.id, f.kind, f"{f.count:,}", str(f.first_trial), str(f.size), f.signature)
+            (
+                f.id,
+                f.kind,
+                f"{f.count:,}",
+                str(f.first_trial),
+                str(f.size),
+                _left(small.get(f.id)),
+                f.signature,
+            )
             for f in found
         ]
-        head = ("fault", "kind", "tests", "first", "steps", "signature")
-        click.echo("\n" + table(head, rows, right="  rrr"))
+        head = ("fault", "kind", "tests", "first", "steps", "reduced", "signature")
+        click.echo("\n" + table(head, rows, right="  rrrr"))
         click.echo(f"\ntests as code: {command_text(f'faults {number}', opened.url)}")
 
 
@@ -87,7 +98,7 @@ def show(campaign: int | None, store: str | None) -> None:
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, for programs.")
 def faults(campaign: str | None, fault: str | None, store: str | None, as_json: bool) -> None:
-    """Show the faults of a campaign, each with its shortest test and how to replay it.
+    """Show the faults of a campaign, each with its smallest test and how to replay it.
 
     CAMPAIGN is a number, the newest one if left out; FAULT is a fault's id (or its beginning), for
     that one with its traceback.
@@ -103,25 +114,36 @@ def faults(campaign: str | None, fault: str | None, store: str | None, as_json: 
             known = did_you_mean(fault, [f.id for f in found])
             raise UserError(f"campaign {number} has no fault {fault!r}{known}")
         found = chosen
+    reductions = reductions_of(opened, number)
     if as_json:
         for f in found:
-            click.echo(json.dumps(f._asdict()))
+            small = reductions.get(f.id)
+            click.echo(json.dumps(f._asdict() | {"reduced": small._asdict() if small else None}))
         return
     if not found:
         click.echo(f"campaign {number} found no fault")
     subject = subject_or_none(opened, number)
     configurations = fault_configurations(opened, number, found)
     study = study_or_none(opened, number) if found else None
+    part = opened.campaign(number).options.get("part", "step")
     for f in found:
-        command = command_text(f"replay {number}#{f.trial}", opened.url) if subject else ""
+        small = reductions.get(f.id)
+        command = command_text(replay_words(number, f, small), opened.url) if subject else ""
         roles = study.roles(study.find(f"fault:{f.id}")) if study else []
-        lines = fault_lines(f, subject, configurations[f.id], command, _why(roles))
+        reduced = reduction_line(f, small, number, part)
+        f = as_shown(f, small)
+        lines = fault_lines(f, subject, configurations[f.id], command, _why(roles), reduced)
         click.echo("\n".join(lines))
         if subject and any(role.is_discovery() for role in roles):
             click.echo(f"  go on without it: {_avoiding(opened, number, f.id)}")
         click.echo()
         if fault is not None and f.details:
             click.echo(f.details)
+
+
+def _left(reduction: ReductionRecord | None) -> str:
+    """The size of a test that was made small, for a table."""
+    return str(reduction.size) if reduction is not None and reduction.test is not None else "-"
 
 
 def _why(roles: list[FeatureRole]) -> list[str]:

@@ -20,14 +20,17 @@ from swarmtest.cli.options import (
     coverage_options,
     parse_budget,
     parse_coverage,
+    parse_reduction_time,
     parse_seed,
     parse_subject,
+    reduce_options,
     screen_width,
     store_option,
     subject_options,
     view_options,
     workers_option,
 )
+from swarmtest.cli.small_tests import focus_made_small
 from swarmtest.errors import UserError
 from swarmtest.focus.baseline import baseline_of
 from swarmtest.focus.focus import Focus
@@ -114,6 +117,7 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
     help="Exit with 1 also when a target that can be aimed at was never hit.",
 )
 @confidence_option
+@reduce_options
 @output_options
 @store_option
 @view_options
@@ -139,10 +143,12 @@ def focus(path: str, **options: Any) -> int:
     _check_outputs(options)
     screen = _Screen(options)
     signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+    allowed = parse_reduction_time(options)
+    reference = parse_subject(path, options)
     with open_store(options["store"]) as store:
         try:
-            outcome = Focus(
-                parse_subject(path, options),
+            focused = Focus(
+                reference,
                 _request(options),
                 store,
                 budget,
@@ -160,13 +166,18 @@ def focus(path: str, **options: Any) -> int:
                 check_base=not options["no_base_check"],
                 say=screen.say,
                 shown_by=screen.shown_by,
-            ).run()
+            )
+            outcome = focused.run()
         except NothingToAimAt as error:
             if not options["allow_nothing"]:
                 raise
             return _tell_nothing(path, error, options)
         finally:
             screen.end()
+        if outcome.faults and not outcome.interrupted and allowed is not None:
+            outcome = focus_made_small(
+                outcome, focused.campaigns, reference.load(), store, allowed, screen.still()
+            )
         outcome = _with_commands(outcome, store.url)
         resume = command_text(f"resume {outcome.campaign}", store.url)
     _tell(outcome, options)
@@ -223,6 +234,16 @@ class _Screen:
             view.update(progress, unseen)
 
         return update
+
+    def still(self) -> ProgressView:
+        """A view of what follows the campaigns."""
+        options = self._options
+        return view_for(
+            Budget(),
+            quiet=options["quiet"],
+            as_json=options["as_json"],
+            workers=options["workers"],
+        )
 
     def say(self, line: str) -> None:
         """A line of its own."""

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from swarmtest.campaign.fault_reductions import reductions_of
 from swarmtest.campaign.isolated import run_isolated
+from swarmtest.campaign.kept import test_content
 from swarmtest.campaign.limits import Limits
 from swarmtest.cli.options import existing_store, refuse_imported
 from swarmtest.errors import UserError
 from swarmtest.result import Result, Verdict
 from swarmtest.space import Configuration, Space
-from swarmtest.store import Store
+from swarmtest.store import CampaignRecord, Store
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.subject import Subject
+
+Prepare = Callable[[SubjectReference], None]
 
 
 @dataclass(frozen=True)
@@ -27,69 +32,77 @@ class NamedTest:
     data: Any
     fault: str | None
     """What it showed when it was recorded; empty: it passed. None: not known."""
+    campaign: int | None = None
+    """Where it comes from, if from a campaign."""
 
 
-def named_test(name: str, store: str | None, timeout: float | None) -> NamedTest:
-    """The test of ``3#17``, of a fault's id, or of a file that `replay --save` wrote."""
+def named_test(
+    name: str, store: str | None, timeout: float | None, before_loading: Prepare | None = None
+) -> NamedTest:
+    """The test of ``3#17``, of a fault's id, or of a file that `replay --save` wrote.
+
+    `before_loading` is told what will be loaded: coverage has to be there first.
+    """
+    prepare = before_loading or (lambda reference: None)
     if re.fullmatch(r"\d+#\d+", name):
         campaign, trial = map(int, name.split("#"))
-        return _from_store(existing_store(store), campaign, trial, timeout)
+        return _from_store(existing_store(store), campaign, trial, timeout, prepare)
     if Path(name).exists():
-        return _from_file(Path(name))
+        return _from_file(Path(name), prepare)
     if re.fullmatch(r"[0-9a-f]{8}", name):
         opened = existing_store(store)
-        return _from_store(opened, *_shortest_of_fault(opened, name), timeout)
+        campaign, trial, small = _smallest_of_fault(opened, name)
+        if small is None:
+            return _from_store(opened, campaign, trial, timeout, prepare)
+        subject, reference = _subject(opened.campaign(campaign), prepare)
+        data = json.loads(small) | {"reference": reference}
+        return NamedTest(subject, data, name, campaign)
     if "#" in name or name.isdigit():
         raise UserError(f"{name!r} is not CAMPAIGN#TRIAL, like 3#17, nor a file")
-    return _from_file(Path(name))
+    return _from_file(Path(name), prepare)
 
 
 def save_test(path: Path, named: NamedTest, data: Any) -> None:
     """Write a test: as code if the file is named like its kind of code, else as JSON."""
     try:
         if path.suffix == named.subject.suffix:
-            path.write_bytes(_code(named.subject, data))
+            path.write_bytes(test_content(named.subject, data))
         else:
             path.write_text(json.dumps(data, indent=1) + "\n")
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _code(subject: Subject, data: Any) -> bytes:
-    """A test as a file; what is printed of one that is no text would be another test."""
-    if hasattr(subject, "content"):
-        content: bytes = subject.content(data)
-        return content
-    return subject.code(data).encode()
-
-
-def _shortest_of_fault(store: Store, fault: str) -> tuple[int, int]:
-    found = [
-        (record.size, campaign.id, record.trial)
-        for campaign in store.campaigns()
-        for record in store.faults(campaign.id)
-        if record.id == fault and record.test is not None
-    ]
+def _smallest_of_fault(store: Store, fault: str) -> tuple[int, int, str | None]:
+    """Campaign, trial, and what was left of its test if that was reduced; else None."""
+    found: list[tuple[int, int, int, int, str | None]] = []
+    for campaign in store.campaigns():
+        number = campaign.id
+        found += [
+            (record.size, 1, -number, record.trial, None)
+            for record in store.faults(number)
+            if record.id == fault and record.test is not None
+        ]
+        small = reductions_of(store, number).get(fault)
+        if small is not None and small.test is not None:
+            found.append((small.size, 0, -number, small.trial, small.test))
     if not found:
         raise UserError(
             f"{store.url} has no test of a fault {fault}: `swarmtest faults` lists them"
         )
-    return min(found)[1:]
+    _, _, newest, trial, test = min(found, key=lambda one: one[:4])
+    return -newest, trial, test
 
 
-def _from_store(store: Store, campaign: int, number: int, timeout: float | None) -> NamedTest:
+def _from_store(
+    store: Store, campaign: int, number: int, timeout: float | None, prepare: Prepare
+) -> NamedTest:
     record = store.campaign(campaign)
     refuse_imported(record, "replayed")
     trial = store.trial(campaign, number)
-    reference = record.options.get("subject")
-    if not reference:
-        raise UserError(
-            f"campaign {campaign} tested {record.subject}, which cannot be imported by name; "
-            "replay it from the program that defined it"
-        )
     if trial.verdict == Verdict.INVALID:
         raise UserError(f"{campaign}#{number} is no test, its generator failed: {trial.missing}")
-    subject = SubjectReference.from_json(reference).load()
+    subject, reference = _subject(record, prepare)
     kept = store.test(campaign, number)
     if kept is not None:
         data = json.loads(kept)
@@ -101,7 +114,20 @@ def _from_store(store: Store, campaign: int, number: int, timeout: float | None)
     else:
         configuration = Configuration.from_bytes(subject.space, trial.configuration)
         data = _regenerated(subject, configuration, trial.seed, seconds_of(subject, timeout))
-    return NamedTest(subject, data | {"reference": reference}, trial.fault or "")
+    return NamedTest(subject, data | {"reference": reference}, trial.fault or "", campaign)
+
+
+def _subject(record: CampaignRecord, prepare: Prepare) -> tuple[Subject, Any]:
+    """The subject of a campaign, and how it is named."""
+    reference = record.options.get("subject")
+    if not reference:
+        raise UserError(
+            f"campaign {record.id} tested {record.subject}, which cannot be imported by name; "
+            "replay it from the program that defined it"
+        )
+    known = SubjectReference.from_json(reference)
+    prepare(known)
+    return known.load(), reference
 
 
 def _dimensions(space: Space) -> tuple[Any, ...]:
@@ -124,7 +150,7 @@ def _regenerated(subject: Subject, configuration: Configuration, seed: int, seco
     return result.test
 
 
-def _from_file(path: Path) -> NamedTest:
+def _from_file(path: Path, prepare: Prepare) -> NamedTest:
     try:
         data = json.loads(path.read_text())
     except OSError as error:
@@ -138,6 +164,7 @@ def _from_file(path: Path) -> NamedTest:
     except (KeyError, TypeError, AttributeError):
         raise UserError(f"{path}: its 'reference' is broken") from None
     try:
+        prepare(reference)
         return NamedTest(reference.load(), data, None)
     except UserError as error:
         raise UserError(f"{path} is a test of {reference.text}: {error}") from None

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from swarmtest.campaign.budget import Budget, parse_seconds
+from swarmtest.campaign.fault_reductions import ReductionTime
 from swarmtest.errors import UserError
 from swarmtest.instrument.kinds import parse_kinds
 from swarmtest.instrument.watch import PROBES, CoverageOptions
@@ -175,6 +176,32 @@ def workers_option(command: Command) -> Command:
         metavar="N",
         help="Worker processes; 0 runs in this process, for debuggers.  [default: all cores]",
     )(command)
+
+
+def reduce_options(command: Command) -> Command:
+    """Whether and how long the tests of faults are made small at the end."""
+    options = [
+        click.option(
+            "--no-reduce", is_flag=True, help="Do not make the tests of faults small at the end."
+        ),
+        click.option(
+            "--reduce-time",
+            metavar="TIME",
+            help="How long that may take, for all faults together.  [default: as long as the "
+            "campaign took, from 20s to 60s, and 20s for each]",
+        ),
+    ]
+    return _with_all(options, command)
+
+
+def parse_reduction_time(options: dict[str, Any]) -> ReductionTime | None:
+    """What `reduce_options` say; None: not at all."""
+    told = options["reduce_time"]
+    if options["no_reduce"]:
+        if told is not None:
+            raise UserError("--reduce-time and --no-reduce: say one of them")
+        return None
+    return ReductionTime(None if told is None else parse_seconds(told))
 
 
 def existing_store(store: str | None, *, write: bool = False) -> Store:

@@ -32,7 +32,7 @@ def replay(
 
     \b
     swarmtest replay 3#17         trial 17 of campaign 3
-    swarmtest replay 4ee18053     the shortest test of a fault
+    swarmtest replay 4ee18053     the smallest test of a fault, reduced if it was
     swarmtest replay test.json    a test that was saved
 
     Exit status: 0 passes, 1 fails.

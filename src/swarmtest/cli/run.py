@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from typing import Any
 
@@ -10,6 +9,7 @@ import click
 
 from swarmtest.campaign import Budget, Campaign, Limits, Outcome
 from swarmtest.campaign.budget import parse_bytes
+from swarmtest.campaign.fault_reductions import FaultReductions, reductions_of
 from swarmtest.campaign.handing_over import hand_over_faults
 from swarmtest.cli.avoid import avoid_option, avoiding_faults
 from swarmtest.cli.options import (
@@ -19,26 +19,25 @@ from swarmtest.cli.options import (
     latest_campaign,
     parse_budget,
     parse_coverage,
+    parse_reduction_time,
     parse_seed,
     parse_subject,
+    reduce_options,
     refuse_imported,
     store_option,
     subject_options,
     view_options,
     workers_option,
 )
+from swarmtest.cli.run_report import report_outcome
+from swarmtest.cli.small_tests import make_small
 from swarmtest.errors import UserError
-from swarmtest.report.coverage import campaign_tally, coverage_lines
 from swarmtest.report.progress import JsonLines, ProgressView, view_for
-from swarmtest.report.roles import study_or_none, why_in_short
-from swarmtest.report.terminal import command_text, fault_configurations, outcome_text, plural
+from swarmtest.report.terminal import command_text, plural
 from swarmtest.store import Store, open_store
 from swarmtest.strategies import strategy_text
 
 _LEAST_MEMORY = 64 << 20
-_NAMED = 8
-_QUICKLY_STUDIED = 200_000
-"""Tests that are studied within a second or two."""
 _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
 
 
@@ -66,6 +65,7 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
 )
 @avoid_option
 @coverage_options
+@reduce_options
 @click.option("--keep-tests", is_flag=True, help="Store every test whole, not only failing ones.")
 @click.option(
     "--allow-unused", is_flag=True, help="Do not mind actions that never ran (exit status 2)."
@@ -80,6 +80,7 @@ def run(path: str, **options: Any) -> int:
     """
     reference = parse_subject(path, options)
     budget = parse_budget(options) or _DEFAULT_BUDGET
+    parse_reduction_time(options)
     store = open_store(options["store"])
     if options["avoid"]:
         quiet = options["quiet"] or options["as_json"]
@@ -98,7 +99,7 @@ def run(path: str, **options: Any) -> int:
             coverage=parse_coverage(options),
             on_progress=view.update,
         )
-        return _run(campaign, view, options)
+        return _run(campaign, store, view, options)
     finally:
         view.end()
 
@@ -107,6 +108,7 @@ def run(path: str, **options: Any) -> int:
 @click.argument("campaign", type=int, required=False)
 @budget_options
 @workers_option
+@reduce_options
 @click.option(
     "--allow-unused", is_flag=True, help="Do not mind actions that never ran (exit status 2)."
 )
@@ -117,6 +119,7 @@ def resume(campaign: int | None, **options: Any) -> int:
 
     CAMPAIGN is its number; the newest one if left out.
     """
+    parse_reduction_time(options)
     store = existing_store(options["store"], write=True)
     number = latest_campaign(store, campaign)
     record = store.campaign(number)
@@ -126,12 +129,12 @@ def resume(campaign: int | None, **options: Any) -> int:
     view = _view(budget, options)
     try:
         resumed = Campaign.resume(store, number, budget, options["workers"], view.update)
-        return _run(resumed, view, options)
+        return _run(resumed, store, view, options)
     finally:
         view.end()
 
 
-def _run(campaign: Campaign, view: ProgressView, options: dict[str, Any]) -> int:
+def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str, Any]) -> int:
     signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
     if isinstance(view, JsonLines):
         view.event(
@@ -158,10 +161,28 @@ def _run(campaign: Campaign, view: ProgressView, options: dict[str, Any]) -> int
         click.echo(f"left out, for want of type hints: {', '.join(left_out)}")
     outcome = campaign.run()
     view.end()
-    handed = [] if outcome.interrupted else hand_over_faults(campaign.subject, outcome.faults)
-    with open_store(outcome.store, read_only=True) as store:
-        _report(campaign, store, outcome, view, handed)
+    found = _reduced(campaign, store, outcome, view, options)
+    reductions = reductions_of(store, outcome.campaign)
+    stopped = outcome.interrupted
+    handed = [] if stopped else hand_over_faults(campaign.subject, outcome.faults, reductions)
+    report_outcome(campaign, store, outcome, view, handed, found)
+    if found and found.interrupted:
+        return 130
     return _status(outcome, options, steps=campaign.subject.part == "step")
+
+
+def _reduced(
+    campaign: Campaign,
+    store: Store,
+    outcome: Outcome,
+    view: ProgressView,
+    options: dict[str, Any],
+) -> FaultReductions | None:
+    """What came of reducing; None if that is not wanted, or the user wants no more."""
+    allowed = parse_reduction_time(options)
+    if allowed is None or outcome.interrupted or not outcome.faults:
+        return None
+    return make_small(campaign.subject, store, outcome.campaign, allowed, view)
 
 
 def _view(budget: Budget, options: dict[str, Any]) -> ProgressView:
@@ -171,63 +192,6 @@ def _view(budget: Budget, options: dict[str, Any]) -> ProgressView:
         as_json=options["as_json"],
         workers=options["workers"],
     )
-
-
-def _report(
-    campaign: Campaign, store: Store, outcome: Outcome, view: ProgressView, handed: list[str]
-) -> None:
-    """`handed`: what became of faults that another tool keeps as well."""
-    tally = campaign_tally(store, outcome.campaign)
-    if isinstance(view, JsonLines):
-        faults = [
-            fault._asdict() | {"test": json.loads(fault.test) if fault.test else None}
-            for fault in outcome.faults
-        ]
-        view.event(
-            "end",
-            {
-                "campaign": outcome.campaign,
-                "reason": outcome.reason,
-                "progress": vars(outcome.progress),
-                "faults": faults,
-                "unused": outcome.unused,
-                "notes": [*outcome.notes, *handed],
-                "coverage": tally.shares(),
-                "coverage_missing": dict(tally.missing),
-            },
-        )
-        return
-    for note in [*outcome.notes, *_never_seen(campaign, outcome)]:
-        click.echo(f"note: {note}")
-    configurations = fault_configurations(store, outcome.campaign, outcome.faults)
-    click.echo(outcome_text(outcome, campaign.subject, configurations, _why(store, outcome)))
-    if outcome.faults:
-        command = command_text(f"roles {outcome.campaign}", outcome.store)
-        click.echo(f"  why, with intervals: {command}")
-    for line in handed:
-        click.echo(f"  {line}")
-    if campaign.coverage is not None or tally.catalogue.targets:  # native code needs no option
-        command = command_text(f"coverage {outcome.campaign}", outcome.store)
-        click.echo("\n" + "\n".join(coverage_lines(tally, command)))
-    if outcome.interrupted:
-        command = command_text(f"resume {outcome.campaign}", outcome.store)
-        click.echo(f"\neverything so far is kept; go on with: {command}")
-
-
-def _never_seen(campaign: Campaign, outcome: Outcome) -> list[str]:
-    """Of generators, features that never appeared are worth a note; they may just be rare."""
-    if not outcome.unused or campaign.subject.part == "step":
-        return []
-    names = list(outcome.unused)
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return [f"allowed, but in no test: {', '.join(names[:_NAMED])}{more}"]
-
-
-def _why(store: Store, outcome: Outcome) -> dict[str, list[str]]:
-    """Triggers and suppressors in short, unless a long campaign would make its user wait."""
-    if not outcome.faults or outcome.progress.tests > _QUICKLY_STUDIED:
-        return {}
-    return why_in_short(study_or_none(store, outcome.campaign))
 
 
 def _status(outcome: Outcome, options: dict[str, Any], *, steps: bool) -> int:

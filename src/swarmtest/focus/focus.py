@@ -154,6 +154,12 @@ class Focus:
             interrupted=stopped,
         )
 
+    @property
+    def campaigns(self) -> list[int]:
+        """The campaigns that it has run: the directed one, then its baseline if there was one."""
+        runs = [one for one in (self.outcome, self._baseline_outcome) if one is not None]
+        return [one.campaign for one in runs]
+
     # Data
 
     def _history(self, subject: Subject, found: Found) -> History:

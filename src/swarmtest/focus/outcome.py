@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swarmtest.store import FaultRecord
+from swarmtest.store import FaultRecord, ReductionRecord
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,14 @@ class FocusedFault:
     """File and line in the program where it failed, as far as that is known."""
     replay: str = ""
     """The command that replays it."""
+    reduced: ReductionRecord | None = None
+    """What is left of its test, if that was made small."""
+    reduced_in: int = 0
+    """The campaign whose test that was."""
+    part: str = "step"
+    """What its test is made of."""
+    code: str = ""
+    """What is left, as code."""
 
 
 @dataclass(frozen=True)

@@ -13,22 +13,22 @@ from typing import Any
 import pytest
 
 import swarmtest
-from swarmtest.campaign import Limits, Outcome
-from swarmtest.campaign.reducing import Reduced, reduce_test
-from swarmtest.errors import UserError
+from swarmtest.campaign import Outcome
+from swarmtest.campaign.fault_reductions import FaultReductions, ReductionTime, reduce_faults
 from swarmtest.pytest_plugin.forking import forking, silence
 from swarmtest.pytest_plugin.options import Plan, settings_of
 from swarmtest.report.printable import one_line
+from swarmtest.report.reduced import as_shown, reduction_line, replay_words, with_reasons
 from swarmtest.report.roles import study_or_none, why_in_short
 from swarmtest.report.terminal import command_text, fault_configurations, fault_lines, plural
 from swarmtest.result import Fault, Verdict
-from swarmtest.store import FaultRecord, Store
+from swarmtest.store import FaultRecord, ReductionRecord, Store
 from swarmtest.subjects.subject import Subject
 
 _IN_FULL = 3
 """Faults that are reduced and shown with their tests; the others get a line each."""
-_REDUCING = 10.0
-"""Seconds for making one test small."""
+_REDUCING = ReductionTime(total=_IN_FULL * 20.0, each=20.0)
+"""For making their tests small."""
 _HANGING = 2.0
 """Seconds after which a test that takes ten times as long as others is worth a word."""
 _EXCEPTIONS = ("exception", "invariant")
@@ -54,6 +54,7 @@ class Failure:
         """What came of a focus; said with the faults."""
         self.notes: list[str] = []
         """What a user should know also when nothing failed."""
+        self._untried: tuple[str, ...] = ()
         self.raising: list[Any] = []
         """The tests that `text` shows and that end in an exception, as JSON data."""
 
@@ -100,7 +101,8 @@ class Failure:
     def _faults(self, store: Store) -> str:
         campaign, faults = self._outcome.campaign, self._outcome.faults
         record = store.campaign(campaign)
-        why = why_in_short(study_or_none(store, campaign))
+        found = self._reduced(store)
+        why = with_reasons(why_in_short(study_or_none(store, campaign)), found)
         configurations = fault_configurations(store, campaign, faults)
         tests = plural(self._outcome.progress.tests, "test")
         more = "; ..." if len(faults) > 1 else ""
@@ -109,32 +111,39 @@ class Failure:
             f"seed {record.seed}, strategy {record.strategy}",
         ]
         for fault in faults[:_IN_FULL]:
-            lines += ["", *self._in_full(fault, configurations[fault.id], why.get(fault.id, ()))]
-            lines.append(f"  replay: {self._replay(fault, store)}")
+            small = found.reductions.get(fault.id)
+            told = why.get(fault.id, ())
+            lines += ["", *self._in_full(fault, small, configurations[fault.id], told)]
+            lines.append(f"  replay: {self._replay(fault, small, store)}")
         for fault in faults[_IN_FULL:]:
             lines += ["", f"fault {fault.id}  {fault.kind}: {one_line(fault.signature)}"]
-            lines.append(f"  replay: {self._replay(fault, store)}")
+            lines.append(f"  replay: {self._replay(fault, None, store)}")
         notes = [*self.remarks, *(f"note: {note}" for note in self.notes)]
         return "\n".join([*lines, "", *notes, f"rerun: {self._rerun()}"])
 
-    def _in_full(self, fault: FaultRecord, configuration: str, why: Sequence[str]) -> list[str]:
+    def _in_full(
+        self,
+        fault: FaultRecord,
+        small: ReductionRecord | None,
+        configuration: str,
+        why: Sequence[str],
+    ) -> list[str]:
         """A fault with its test made small, and where that ended."""
-        details, how = fault.details, ["not reduced: its process died before the test was told"]
-        if fault.test is not None:
-            try:
-                reduced = self._reduced(fault, json.loads(fault.test))
-            except UserError as error:
-                how = [f"not reduced: {error}"]
-            else:
-                how = [self._how(reduced, fault)]
-                fault = fault._replace(test=json.dumps(reduced.test))
-                if fault.kind in _EXCEPTIONS:
-                    self.raising.append(reduced.test)
-                details = reduced.fault.details
-                how += self._handed_over(reduced.test, reduced.fault)
-        shown = fault._replace(details="")  # its last line would be shown twice
-        lines = fault_lines(shown, self._subject, configuration, "", [*why, *how])
-        return [*lines, *(f"    {line}".rstrip() for line in _of_the_program(details)), ""]
+        how = reduction_line(fault, small, self._outcome.campaign, self._subject.part)
+        if fault.test is None:
+            how = "not reduced: its process died before the test was told"
+        elif not how and fault.id in self._untried:
+            how = "not reduced: the time was up"
+        shown = as_shown(fault, small)
+        if small is not None and small.test is not None:
+            test = json.loads(small.test)
+            if fault.kind in _EXCEPTIONS:
+                self.raising.append(test)
+            why = [*why, *self._handed_over(test, Fault(fault.kind, fault.signature))]
+        details = _of_the_program(shown.details)
+        shown = shown._replace(details="")  # its last line would be shown twice
+        lines = fault_lines(shown, self._subject, configuration, "", why, how)
+        return [*lines, *(f"    {line}".rstrip() for line in details), ""]
 
     def _handed_over(self, test: Any, fault: Fault) -> list[str]:
         """A test of Hypothesis's own machines goes to its examples, too."""
@@ -147,28 +156,26 @@ class Failure:
             return ["kept as an example of Hypothesis: its next run begins with it"]
         return [f"not kept as an example of Hypothesis: {handed.why}"]
 
-    def _reduced(self, fault: FaultRecord, test: Any) -> Reduced:
-        seconds = Limits().seconds_of(self._subject)
+    def _reduced(self, store: Store) -> FaultReductions:
+        """The faults that are shown in full, with their tests made small."""
+        wanted = [fault.id for fault in self._outcome.faults[:_IN_FULL]]
         with forking():
-            return reduce_test(self._subject, test, fault.id, seconds=seconds, budget=_REDUCING)
+            found = reduce_faults(
+                self._subject, store, self._outcome.campaign, _REDUCING, faults=wanted
+            )
+        if found.interrupted:
+            raise KeyboardInterrupt
+        self._untried = found.untried
+        return found
 
-    def _how(self, reduced: Reduced, fault: FaultRecord) -> str:
-        part, runs = self._subject.part, plural(reduced.runs, "run")
-        if reduced.test == json.loads(str(fault.test)):
-            if reduced.complete:
-                return f"none of its {part}s can go ({runs})"
-            return f"not reduced: time was up after {runs}"
-        size = plural(reduced.size, part)
-        return f"reduced to {size} in {runs}" + ("" if reduced.complete else ", until time was up")
-
-    def _replay(self, fault: FaultRecord, store: Store) -> str:
-        """What to type to run the fault's shortest test again, as it was recorded."""
+    def _replay(self, fault: FaultRecord, small: ReductionRecord | None, store: Store) -> str:
+        """What to type to run the test that is shown again."""
         if store.url == ":memory:":
             return "not kept: name a file with --swarm-store"
         root, here = self._config.rootpath, self._config.invocation_params.dir
         inside = os.path.relpath(store.url, root)
         place = store.url if inside.startswith(os.pardir) else inside
-        command = command_text(f"replay {self._outcome.campaign}#{fault.trial}", place)
+        command = command_text(replay_words(self._outcome.campaign, fault, small), place)
         command = f"{self._python_path()}{command}"
         return command if here == root else f"cd {shlex.quote(_from(root, here))} && {command}"
 

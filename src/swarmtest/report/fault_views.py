@@ -1,20 +1,22 @@
-"""Faults of a page: each with its shortest test, its intervals and how to see it again."""
+"""Faults of a page: each with its smallest test, its intervals and how to see it again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from swarmtest.analysis.study import Study
+from swarmtest.campaign.fault_reductions import reductions_of
 from swarmtest.errors import UserError
 from swarmtest.report.figures import IntervalPlot
 from swarmtest.report.page_tables import Table, amount_table, role_table
+from swarmtest.report.reduced import as_shown, is_smaller, reduction_line, replay_words
 from swarmtest.report.reproduce import roles_command
 from swarmtest.report.roles import pair_lines, roles_in_short
 from swarmtest.report.study_figures import interval_plot
 from swarmtest.report.terminal import command_text, fault_configurations, test_code
-from swarmtest.store import FaultRecord, Store
+from swarmtest.store import FaultRecord, ReductionRecord, Store
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.targets import Target
 
@@ -35,6 +37,10 @@ class KnownFault:
     """Tests that show it, by campaign."""
     first: tuple[int, int]
     """The first campaign that shows it, and its first trial that does."""
+    reduction: ReductionRecord | None = None
+    """The smallest of what is left of its tests, if one was reduced."""
+    reduced_in: int = 0
+    """The campaign whose test that was."""
 
     @property
     def count(self) -> int:
@@ -46,6 +52,25 @@ class KnownFault:
         """The name of its shortest test."""
         return f"{self.campaign}#{self.record.trial}"
 
+    @property
+    def size(self) -> int:
+        """The parts of the smallest test there is."""
+        return self.reduction.size if self.reduction and self.is_reduced else self.record.size
+
+    @property
+    def is_reduced(self) -> bool:
+        """Whether that is what is left of a longer one."""
+        return is_smaller(self.reduction, self.record)
+
+
+@dataclass(frozen=True)
+class Code:
+    """A test as code, as far as a page shows it."""
+
+    text: str
+    left_out: int
+    """Lines that are not shown."""
+
 
 @dataclass(frozen=True)
 class FaultView:
@@ -55,9 +80,15 @@ class FaultView:
     short: str
     """Triggers and suppressors in one line."""
     configuration: str
-    code: str
-    left_out: int
-    """Lines of code that are not shown."""
+    reduced: str
+    """How its test was made small, in a line; empty if it was not."""
+    part: str
+    """What its tests are made of."""
+    code: Code
+    original: Code | None
+    """The test as it was found, if `code` is what is left of it."""
+    details: str
+    """What the test printed that is shown."""
     plot: IntervalPlot | None
     roles: Table | None
     amounts: Table
@@ -69,18 +100,28 @@ class FaultView:
 def known_faults(store: Store, campaigns: Sequence[int]) -> list[KnownFault]:
     """The faults of several campaigns, the same one once, most frequent first."""
     found: dict[str, list[tuple[int, FaultRecord]]] = {}
+    small: dict[str, list[tuple[int, ReductionRecord]]] = {}
     for campaign in campaigns:
         for record in store.faults(campaign):
             found.setdefault(record.id, []).append((campaign, record))
-    known = [_merged(records) for records in found.values()]
+        for id, reduction in reductions_of(store, campaign).items():
+            small.setdefault(id, []).append((campaign, reduction))
+    known = [_merged(records, small.get(id, ())) for id, records in found.items()]
     return sorted(known, key=lambda fault: (-fault.count, fault.record.id))
 
 
-def _merged(records: Sequence[tuple[int, FaultRecord]]) -> KnownFault:
+def _merged(
+    records: Sequence[tuple[int, FaultRecord]], small: Sequence[tuple[int, ReductionRecord]]
+) -> KnownFault:
     campaign, best = min(records, key=lambda pair: (pair[1].test is None, pair[1].size))
     first, record = records[0]
     counts = {number: one.count for number, one in records}
-    return KnownFault(best, campaign, counts, (first, record.first_trial))
+    known = KnownFault(best, campaign, counts, (first, record.first_trial))
+    if not small:
+        return known
+    # As `swarmtest replay FAULT` chooses: the smallest, of equally small ones the newest.
+    place, least = min(small, key=lambda one: (one[1].test is None, one[1].size, -one[0]))
+    return replace(known, reduction=least, reduced_in=place)
 
 
 def load_subject(store: Store, campaign: int) -> tuple[Any, str]:
@@ -108,8 +149,10 @@ def fault_views(study: Study, faults: Iterable[KnownFault], subject: Any) -> lis
 def _view(study: Study, fault: KnownFault, target: Target, subject: Any, varied: bool) -> FaultView:
     plot = interval_plot(study, target) if varied else None
     rate = 1 - study.confidence
-    lines = test_code(fault.record.test, subject).rstrip().splitlines()
+    record = as_shown(fault.record, fault.reduction)
+    code, original = _code(record, subject), _code(fault.record, subject)
     store = study.store
+    part = str(store.campaign(fault.campaign).options.get("part", "step"))
     told = fault_configurations(store, fault.campaign, [fault.record])
     pairs = study.pairs(target)
     replayable = bool(store.campaign(fault.campaign).options.get("subject"))
@@ -117,12 +160,22 @@ def _view(study: Study, fault: KnownFault, target: Target, subject: Any, varied:
         fault,
         roles_in_short(plot.roles, rate) if plot else "",
         told[fault.record.id],
-        "\n".join(lines[:_CODE_LINES]),
-        max(len(lines) - _CODE_LINES, 0),
+        reduction_line(fault.record, fault.reduction, fault.reduced_in, part),
+        part,
+        code,
+        original if original != code else None,
+        record.details,
         plot,
         role_table(plot, study.effects(target)) if plot else None,
         amount_table(study.amounts(target), rate),
         tuple(pair_lines(pairs)) if pairs else (),
-        command_text(f"replay {fault.place}", store.url) if replayable else "",
+        command_text(replay_words(fault.campaign, fault.record, fault.reduction), store.url)
+        if replayable
+        else "",
         roles_command(study.evidence.campaigns, str(target), store.url, study.confidence),
     )
+
+
+def _code(record: FaultRecord, subject: Any) -> Code:
+    lines = test_code(record.test, subject).rstrip().splitlines()
+    return Code("\n".join(lines[:_CODE_LINES]), max(len(lines) - _CODE_LINES, 0))

@@ -17,6 +17,7 @@ from swarmtest.report.focus_rows import (
     verdict,
 )
 from swarmtest.report.quantities import json_text
+from swarmtest.report.reduced import reduction_data
 
 
 def focus_json(outcome: FocusOutcome) -> str:
@@ -74,6 +75,7 @@ def _fault(fault: FocusedFault) -> dict[str, Any]:
         "file": fault.location[0] if fault.location else None,
         "line": fault.location[1] if fault.location else None,
         "replay": fault.replay,
+        "reduced": reduction_data(fault.reduced) if fault.reduced else None,
         "directed": asdict(fault.directed),
         "undirected": asdict(fault.undirected),
     }

@@ -27,7 +27,8 @@ from swarmtest.report.focus_rows import (
 )
 from swarmtest.report.focus_table import target_table
 from swarmtest.report.quantities import duration, p_value
-from swarmtest.report.terminal import fault_message, plural
+from swarmtest.report.reduced import reduction_line
+from swarmtest.report.terminal import fault_message, plural, shortened
 
 _MOST_LINES = 5
 _MOST_FAULTS = 10
@@ -201,8 +202,14 @@ def _fault_lines(fault: FocusedFault, width: int) -> list[str]:
     if message:
         told.append(f"  message: {message}")
     told.append(f"  shown by {shown_by(fault)}")
+    reduced = reduction_line(record, fault.reduced, fault.reduced_in, fault.part)
+    if reduced:
+        told.append(f"  {plain(reduced)}")
     lines = [part for line in told for part in wrapped(line, width, "    ").split("\n")]
-    # Not wrapped: it is to be copied.
+    # Not wrapped: both are to be copied.
+    if fault.code:
+        code = shortened(fault.code.rstrip().splitlines())
+        lines += ["", *(f"    {line}".rstrip() for line in code), ""]
     return [*lines, f"  replay: {plain(fault.replay)}"] if fault.replay else lines
 
 

@@ -72,7 +72,7 @@ def fault_table(faults: Sequence[KnownFault], study: Study) -> Table:
             Cell(fault.record.kind),
             number_cell(fault.count),
             percent_cell(fault.count / tests),
-            number_cell(fault.record.size),
+            number_cell(fault.size),
             Cell("{}#{}".format(*fault.first)),
             Cell(", ".join(f"{number}: {count:,}" for number, count in fault.counts.items())),
             Cell(fault.record.signature, cls="wide"),
@@ -81,5 +81,5 @@ def fault_table(faults: Sequence[KnownFault], study: Study) -> Table:
     ]
     left = len(faults) - MOST_FAULTS
     note = f"The {left} rarest are told of in this table only." if left > 0 else ""
-    head = ("fault", "kind", "tests", "share", "shortest, steps", "first test", "by campaign")
+    head = ("fault", "kind", "tests", "share", "smallest, steps", "first test", "by campaign")
     return Table("Faults, the most frequent first", (*head, "signature"), tuple(rows), note)

@@ -8,7 +8,9 @@ import time
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from swarmtest.campaign.budget import Budget, Progress
-from swarmtest.store import FaultRecord
+from swarmtest.campaign.fault_reductions import Reducing
+from swarmtest.report.reduced import reducing_line, reduction_data
+from swarmtest.store import FaultRecord, ReductionRecord
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,14 +22,26 @@ class ProgressView(Protocol):
     def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
         """Called a few times per second, and at once when a new fault appears."""
 
+    def reducing(self, progress: Reducing, part: str) -> None:
+        """Called after each run that is to make a fault's test small."""
+
+    def reduced(self, reduction: ReductionRecord) -> None:
+        """Called when that is done for a fault."""
+
     def end(self) -> None:
-        """Called when the campaign is over."""
+        """Called when the campaign is over, and when its faults are reduced."""
 
 
 class Quiet:
     """Shows nothing."""
 
     def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
+        """Nothing."""
+
+    def reducing(self, progress: Reducing, part: str) -> None:
+        """Nothing."""
+
+    def reduced(self, reduction: ReductionRecord) -> None:
         """Nothing."""
 
     def end(self) -> None:
@@ -46,6 +60,7 @@ class PlainLines:
         self._budget = budget
         self._out = out
         self._every = every
+        self._reducing = False
         self._word = word
         self._shown = time.monotonic()
 
@@ -57,12 +72,24 @@ class PlainLines:
             self._shown = time.monotonic()
             print(summary_line(progress, self._budget), file=self._out, flush=True)
 
+    def reducing(self, progress: Reducing, part: str) -> None:
+        """Print how it goes, if it takes long."""
+        if not self._reducing:
+            self._reducing = True
+            self._shown = time.monotonic()
+        if time.monotonic() - self._shown >= self._every:
+            self._shown = time.monotonic()
+            print(reducing_line(progress, part), file=self._out, flush=True)
+
+    def reduced(self, reduction: ReductionRecord) -> None:
+        """Nothing: the report has it."""
+
     def end(self) -> None:
         """Nothing: the report follows."""
 
 
 class JsonLines:
-    """One JSON object per line: ``fault`` and ``progress`` events."""
+    """One JSON object per line: ``fault``, ``progress``, ``reducing`` and ``reduced`` events."""
 
     def __init__(self, out: IO[str], every: float = 1.0) -> None:
         self._out = out
@@ -76,6 +103,16 @@ class JsonLines:
         if time.monotonic() - self._shown >= self._every:
             self._shown = time.monotonic()
             self.event("progress", vars(progress))
+
+    def reducing(self, progress: Reducing, part: str) -> None:
+        """Print how it goes, now and then."""
+        if time.monotonic() - self._shown >= self._every:
+            self._shown = time.monotonic()
+            self.event("reducing", vars(progress))
+
+    def reduced(self, reduction: ReductionRecord) -> None:
+        """Print what is left of a fault's test."""
+        self.event("reduced", reduction_data(reduction))
 
     def event(self, kind: str, fields: dict[str, Any]) -> None:
         """Print one event."""
@@ -94,6 +131,7 @@ class LiveLine:
         self._word = word
         self._status = console.status("starting workers")
         self._status.start()
+        self._reducing = False
 
     def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
         """Renew the line."""
@@ -105,9 +143,24 @@ class LiveLine:
             )
         self._status.update(summary_line(progress, self._budget))
 
+    def reducing(self, progress: Reducing, part: str) -> None:
+        """Renew the line, without the thread that a status has: processes are forked meanwhile."""
+        self._reducing = True
+        self._write(f"\r{reducing_line(progress, part)}\x1b[K")
+
+    def reduced(self, reduction: ReductionRecord) -> None:
+        """Nothing: the report has it."""
+
     def end(self) -> None:
         """Take the line away."""
         self._status.stop()
+        if self._reducing:
+            self._reducing = False
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        self._console.file.write(text)
+        self._console.file.flush()
 
 
 def summary_line(progress: Progress, budget: Budget) -> str:

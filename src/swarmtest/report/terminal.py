@@ -5,10 +5,9 @@ from __future__ import annotations
 import datetime
 import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from swarmtest.campaign.campaign import Outcome
 from swarmtest.report.printable import one_line
 from swarmtest.space import Configuration, Space
 from swarmtest.store import DEFAULT_PATH, CampaignRecord, FaultRecord, Store
@@ -24,28 +23,6 @@ _NARROWEST = 12
 """Columns that the last one of a table has on the narrowest screen."""
 
 
-def outcome_text(
-    outcome: Outcome,
-    subject: Any,
-    configurations: dict[str, str],
-    why: Mapping[str, Sequence[str]],
-) -> str:
-    """What a person wants to know when a campaign ends; `why`: lines about each fault's roles."""
-    progress = outcome.progress
-    rate = progress.tests / progress.wall_seconds if progress.wall_seconds else 0.0
-    lines = [
-        f"campaign {outcome.campaign}: {outcome.reason}: {progress.tests:,} tests, "
-        f"{plural(progress.steps, _part(subject))} in {progress.wall_seconds:.1f} s "
-        f"({rate:,.0f} tests/s), "
-        f"{plural(len(outcome.faults), 'distinct fault')}"
-    ]
-    for fault in outcome.faults:
-        command = command_text(f"replay {outcome.campaign}#{fault.trial}", outcome.store)
-        shown = configurations.get(fault.id, "")
-        lines += ["", *fault_lines(fault, subject, shown, command, why.get(fault.id, ()))]
-    return "\n".join(lines)
-
-
 def command_text(words: str, store: str) -> str:
     """A command to type, with ``--store`` where it is needed.
 
@@ -57,14 +34,24 @@ def command_text(words: str, store: str) -> str:
 
 
 def fault_lines(
-    fault: FaultRecord, subject: Any, configuration: str, command: str, why: Sequence[str] = ()
+    fault: FaultRecord,
+    subject: Any,
+    configuration: str,
+    command: str,
+    why: Sequence[str] = (),
+    reduced: str = "",
 ) -> list[str]:
-    """One fault: what it is, how often, under which configuration, why, its test, replay."""
+    """One fault: what it is, how often, under which configuration, why, its test, replay.
+
+    `reduced`: a line that says how the test came to be, if it is not as it was recorded.
+    """
     lines = [
         f"fault {fault.id}  {fault.kind}: {one_line(fault.signature)}",
         f"  shown by {plural(fault.count, 'test')}, first by trial {fault.first_trial}; "
         f"shortest: {plural(fault.size, _part(subject))}, trial {fault.trial}",
     ]
+    if reduced:
+        lines.append(f"  {reduced}")
     message = fault_message(fault)
     if message:
         lines.append(f"  message: {message}")
@@ -74,7 +61,7 @@ def fault_lines(
     code = test_code(fault.test, subject)
     if code:
         shown = code.rstrip().splitlines()
-        lines += ["", *(("    " + line).rstrip() for line in _shortened(shown)), ""]
+        lines += ["", *(("    " + line).rstrip() for line in shortened(shown)), ""]
     return [*lines, f"  replay: {command}"] if command else lines
 
 
@@ -249,7 +236,8 @@ def _elided(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[: room - 1]}…"
 
 
-def _shortened(lines: list[str]) -> list[str]:
+def shortened(lines: list[str]) -> list[str]:
+    """Code that fits into a report; of a long test, how it begins and ends."""
     if len(lines) <= _LINES:
         return lines
     gone = len(lines) - _LINES + 1

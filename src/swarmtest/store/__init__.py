@@ -10,6 +10,7 @@ from swarmtest.store.export import FORMATS, export_campaign
 from swarmtest.store.records import (
     CampaignRecord,
     FaultRecord,
+    ReductionRecord,
     TestRecord,
     TrialRecord,
     pack_counts,
@@ -26,6 +27,7 @@ __all__ = [
     "FORMATS",
     "CampaignRecord",
     "FaultRecord",
+    "ReductionRecord",
     "SqliteStore",
     "Store",
     "TestRecord",

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
-from swarmtest.store.records import FaultRecord, TestRecord, TrialRecord
+from swarmtest.store.records import FaultRecord, ReductionRecord, TestRecord, TrialRecord
 
 _ROWS = 50
 """Rows per statement: 14 values each stay below 999, the least limit an SQLite is built with."""
@@ -36,6 +36,17 @@ _SHORTEN_FAULT = """
 UPDATE faults SET details = :details, trial = :trial, size = :size, test = :test
 WHERE campaign = :campaign AND id = :id
   AND (:test IS NULL, :size, :trial) < (test IS NULL, size, trial)
+"""
+
+_REDUCTION = ", ".join(ReductionRecord._fields)
+# A test is better than none, then the smaller, then one of which nothing more can go.
+_ADD_REDUCTION = f"""
+INSERT INTO reductions (campaign, {_REDUCTION})
+VALUES (:campaign, {", ".join(f":{name}" for name in ReductionRecord._fields)})
+ON CONFLICT (campaign, fault, criterion) DO UPDATE SET
+    ({_REDUCTION}) = ({", ".join(f"excluded.{name}" for name in ReductionRecord._fields)})
+WHERE (excluded.test IS NULL, excluded.size, NOT excluded.complete)
+   <= (reductions.test IS NULL, reductions.size, NOT reductions.complete)
 """
 
 
@@ -72,6 +83,17 @@ def insert_faults(
         values = {"campaign": campaign, **clean._asdict()}
         connection.execute(_ADD_FAULT, values)
         connection.execute(_SHORTEN_FAULT, values)
+
+
+def insert_reduction(
+    connection: sqlite3.Connection, campaign: int, reduction: ReductionRecord
+) -> None:
+    """Insert a reduction; where a fault has a better one, that stays."""
+    clean = reduction._replace(
+        test=None if reduction.test is None else storable(reduction.test),
+        details=storable(reduction.details),
+    )
+    connection.execute(_ADD_REDUCTION, {"campaign": campaign, **clean._asdict()})
 
 
 def insert_tests(

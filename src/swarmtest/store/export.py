@@ -16,7 +16,7 @@ from swarmtest.errors import UserError, did_you_mean
 from swarmtest.result import Verdict
 from swarmtest.space.configuration import Configuration
 from swarmtest.space.space import Space
-from swarmtest.store.records import TrialRecord, unpack_counts, unpack_floats
+from swarmtest.store.records import ReductionRecord, TrialRecord, unpack_counts, unpack_floats
 from swarmtest.store.store import Store
 from swarmtest.targets import unpack_hits
 
@@ -38,15 +38,19 @@ _PLAIN = {
     "origin": "string",
 }
 """The columns that every campaign has, with their types in Parquet."""
+_REDUCED = {"before": "int64", "size": "int64", "runs": "int64", "complete": "bool"}
+_REDUCED |= {"test": "string"}
+"""The columns about a fault's smaller test, in the row of the trial that it was made from."""
 
 
 def export_campaign(store: Store, campaign: int, format: str, out: BinaryIO) -> int:
     """Write the trials of a campaign to a binary file, and tell how many there were.
 
     JSON lines nest: ``{"trial": 0, ..., "configuration": {"push": 1}, "used": {"push": 9},
-    "propensity": {"push": 0.5}, "hits": ["event:full"]}``. CSV and Parquet are flat, with a column
-    ``weight.push`` per feature (``setting.fsync`` for what is not a feature), ``used.push`` and
-    ``propensity.push``; a CSV joins hits with ``;``.
+    "propensity": {"push": 0.5}, "hits": ["event:full"], "reduced": null}``. CSV and Parquet are
+    flat, with a column ``weight.push`` per feature (``setting.fsync`` for what is not a feature),
+    ``used.push`` and ``propensity.push``; a CSV joins hits with ``;``. A fault's test that was made
+    smaller has what is left of it in ``reduced``; flat, in ``reduced.size``, ``reduced.test``, ...
 
     >>> from swarmtest.store import CampaignRecord, open_store
     >>> store = open_store(":memory:")
@@ -56,7 +60,7 @@ def export_campaign(store: Store, campaign: int, format: str, out: BinaryIO) -> 
     >>> export_campaign(store, campaign, "csv", text)
     1
     >>> print(text.getvalue().decode().splitlines()[1])
-    1,0,0,passed,,,9,0,0.0,0.0,,1,9,,
+    1,0,0,passed,,,9,0,0.0,0.0,,1,9,,,,,,,
     >>> store.close()
     """
     if format not in FORMATS:
@@ -83,6 +87,7 @@ class _Table:
         self._campaign = campaign
         self._signatures: dict[str, str] = {}
         self._targets: dict[int, str] = {}
+        self._reductions = {one.trial: one for one in store.reductions(campaign) if one.test}
         self.space = Space.from_json(store.campaign(campaign).space)
 
     @property
@@ -94,7 +99,8 @@ class _Table:
             columns[f"setting.{setting.name}"] = _type_of(setting.values)
         columns |= {f"used.{name}": "int64" for name in names}
         columns |= {f"propensity.{name}": "float64" for name in names}
-        return columns | {"hits": "hits"}
+        columns |= {"hits": "hits"}
+        return columns | {f"reduced.{name}": kind for name, kind in _REDUCED.items()}
 
     def chunks(self) -> Iterator[list[_Row]]:
         """The rows in their nested form."""
@@ -113,6 +119,10 @@ class _Table:
         for part in ("used", "propensity"):
             flat |= {f"{part}.{name}": row[part].get(name) for name in features}
         flat["hits"] = row["hits"]
+        reduced = row["reduced"] or dict.fromkeys(_REDUCED)
+        flat |= {f"reduced.{name}": reduced[name] for name in _REDUCED}
+        if row["reduced"]:
+            flat["reduced.test"] = json.dumps(reduced["test"])
         return flat
 
     def _row(self, trial: TrialRecord) -> _Row:
@@ -137,6 +147,7 @@ class _Table:
             "used": dict(zip(names, unpack_counts(trial.used), strict=False)),
             "propensity": dict(zip(names, propensities, strict=False)),
             "hits": [self._targets[id] for id in unpack_hits(trial.hits)] if trial.hits else [],
+            "reduced": _reduced(self._reductions.get(trial.trial)),
         }
 
     def _learn(self, trials: list[TrialRecord]) -> None:
@@ -149,6 +160,13 @@ class _Table:
         if new:
             names = {id: str(target) for id, target in self._store.targets(new).items()}
             self._targets |= dict.fromkeys(new, "unknown:target") | names
+
+
+def _reduced(reduction: ReductionRecord | None) -> _Row | None:
+    if reduction is None or reduction.test is None:
+        return None
+    told = {name: getattr(reduction, name) for name in _REDUCED}
+    return told | {"test": json.loads(reduction.test)}
 
 
 def _type_of(values: Iterable[Any]) -> str:

@@ -98,6 +98,34 @@ class FaultRecord(NamedTuple):
     """How many trials showed it (filled in when read)."""
 
 
+class ReductionRecord(NamedTuple):
+    """A fault's test made smaller. The test that it was made from stays where it was.
+
+    >>> ReductionRecord("4ee18053", trial=17, before=31, size=3, test="[]", complete=True).runs
+    0
+    """
+
+    fault: str
+    """`FaultRecord.id`."""
+    trial: int
+    """The trial whose test it began with."""
+    before: int
+    """The parts of that test."""
+    size: int
+    """The parts that are left."""
+    test: str | None
+    """What is left, as JSON; None when that test did not show the fault again."""
+    details: str = ""
+    """What the smaller test printed."""
+    runs: int = 0
+    """How many tests were run for it."""
+    seconds: float = 0.0
+    complete: bool = False
+    """Whether nothing more can go; False when the time was up before that was known."""
+    criterion: str = "fault"
+    """What the smaller test had to keep."""
+
+
 class TestRecord(NamedTuple):
     """A test that was asked to be kept whole, as JSON."""
 

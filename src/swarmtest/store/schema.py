@@ -5,6 +5,7 @@ Version history (``PRAGMA user_version``):
 1. The first: campaigns, trials, faults, tests, targets, meta.
 2. Coverage: targets have places in files; sources, campaign_sources; trials.missing;
    campaigns.outside.
+3. Reductions of faults' tests.
 
 When the schema changes: add a line here, raise `VERSION`, and teach `sqlite_file` to bring an older
 file up to date. A file with a newer version than `VERSION` is refused, never guessed at.
@@ -12,7 +13,7 @@ file up to date. A file with a newer version than `VERSION` is refused, never gu
 
 from __future__ import annotations
 
-VERSION = 2
+VERSION = 3
 """The version of `SCHEMA`, kept in ``PRAGMA user_version``."""
 
 APPLICATION_ID = 0x5357524D
@@ -50,6 +51,24 @@ CREATE TABLE IF NOT EXISTS campaign_sources (
     place    TEXT NOT NULL,         -- where the file was on that machine; '' when not known
     PRIMARY KEY (campaign, source)
 ) WITHOUT ROWID;
+"""
+
+REDUCTIONS = """
+-- Tests of faults made smaller; the tests they were made from stay in faults and tests.
+CREATE TABLE IF NOT EXISTS reductions (
+    campaign  INTEGER NOT NULL,     -- campaigns.id
+    fault     TEXT NOT NULL,        -- faults.id
+    criterion TEXT NOT NULL,        -- what had to be kept: 'fault', the same signature
+    trial     INTEGER NOT NULL,     -- the trial whose test it began with
+    before    INTEGER NOT NULL,     -- parts of that test
+    size      INTEGER NOT NULL,     -- parts that are left
+    test      TEXT,                 -- what is left, JSON; NULL: the fault did not show again
+    details   TEXT NOT NULL,        -- what that printed: a traceback, a stack
+    runs      INTEGER NOT NULL,     -- tests that were run for it
+    seconds   REAL NOT NULL,
+    complete  INTEGER NOT NULL,     -- 1: nothing more can go; 0: the time was up
+    PRIMARY KEY (campaign, fault, criterion)
+);
 """
 
 SCHEMA = f"""
@@ -125,6 +144,7 @@ CREATE TABLE IF NOT EXISTS tests (
 );
 
 {TARGETS}
+{REDUCTIONS}
 
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {VERSION};
@@ -143,6 +163,12 @@ ALTER TABLE targets RENAME TO targets_1;
 INSERT INTO targets SELECT id, kind, name, '', '', 0, '', '', '' FROM targets_1;
 DROP TABLE targets_1;
 PRAGMA user_version = 2;
+COMMIT;
+""",
+    2: f"""
+BEGIN IMMEDIATE;
+{REDUCTIONS}
+PRAGMA user_version = 3;
 COMMIT;
 """,
 }

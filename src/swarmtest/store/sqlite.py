@@ -17,8 +17,20 @@ from typing import Any, Self
 from pyroaring import BitMap
 
 from swarmtest.errors import UserError
-from swarmtest.store.batch import insert_faults, insert_tests, insert_trials, storable
-from swarmtest.store.records import CampaignRecord, FaultRecord, TestRecord, TrialRecord
+from swarmtest.store.batch import (
+    insert_faults,
+    insert_reduction,
+    insert_tests,
+    insert_trials,
+    storable,
+)
+from swarmtest.store.records import (
+    CampaignRecord,
+    FaultRecord,
+    ReductionRecord,
+    TestRecord,
+    TrialRecord,
+)
 from swarmtest.store.sqlite_file import SqliteFile
 from swarmtest.store.sqlite_targets import (
     FORGET_SOURCES,
@@ -32,6 +44,7 @@ from swarmtest.targets import Source, Target
 
 _CAMPAIGN = ", ".join(field.name for field in fields(CampaignRecord))
 _TRIAL = ", ".join(TrialRecord._fields)
+_REDUCTION = ", ".join(ReductionRecord._fields)
 _CHUNK = 500
 """Trials read at a time: large enough to be fast, small enough for hits of 100 KB each."""
 
@@ -117,10 +130,10 @@ class SqliteStore:
         return list(map(_campaign, rows))
 
     def delete_campaign(self, campaign: int) -> None:
-        """Forget a campaign with all its trials, faults and tests, and give the space back."""
+        """Forget a campaign with all that belongs to it, and give the space back."""
         with self._file.transaction() as connection:
             self._must_have(campaign)
-            for table in ("trials", "faults", "tests", "campaign_sources"):
+            for table in ("trials", "faults", "tests", "reductions", "campaign_sources"):
                 connection.execute(f"DELETE FROM {table} WHERE campaign = ?", (campaign,))
             connection.execute("DELETE FROM campaigns WHERE id = ?", (campaign,))
             for statement in FORGET_SOURCES:
@@ -199,6 +212,22 @@ class SqliteStore:
         """The campaign's faults, each with its count, in order of their first trial."""
         self._must_have(campaign)
         return list(map(FaultRecord._make, self._file.rows(_FAULTS, campaign)))
+
+    def add_reduction(self, campaign: int, reduction: ReductionRecord) -> None:
+        """Keep a fault's test made smaller, unless a better one is there."""
+        with self._file.transaction() as connection:
+            self._must_have(campaign)
+            insert_reduction(connection, campaign, reduction)
+
+    def reductions(self, campaign: int) -> list[ReductionRecord]:
+        """The campaign's reductions, in order of their faults' ids."""
+        self._must_have(campaign)
+        rows = self._file.rows(
+            f"SELECT {_REDUCTION} FROM reductions WHERE campaign = ? ORDER BY fault, criterion",
+            campaign,
+        )
+        found = map(ReductionRecord._make, rows)
+        return [one._replace(complete=bool(one.complete)) for one in found]
 
     def test(self, campaign: int, trial: int) -> str | None:
         """The JSON of a test that is kept whole (asked for, or a fault's shortest), or None."""

@@ -7,6 +7,7 @@ mend goes through `translated`.
 from __future__ import annotations
 
 import datetime
+import functools
 import importlib.metadata
 import os
 import shutil
@@ -185,19 +186,19 @@ def _version(connection: sqlite3.Connection) -> int:
 def _migrate(connection: sqlite3.Connection, timeout: float) -> None:
     """Bring a file that an older swarmtest wrote up to date; two processes may both try."""
 
-    def step() -> None:
+    def step(version: int) -> None:
         try:
-            connection.executescript(MIGRATIONS[_version(connection)])
+            connection.executescript(MIGRATIONS[version])
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
 
-    while _version(connection) < VERSION:
+    while (version := _version(connection)) < VERSION:
         try:
-            _patiently(step, timeout)
+            _patiently(functools.partial(step, version), timeout)
         except sqlite3.OperationalError:
-            if _version(connection) < VERSION:  # else another process has done it meanwhile
+            if _version(connection) == version:  # else another process has done it meanwhile
                 raise
 
 

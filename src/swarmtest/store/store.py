@@ -6,6 +6,8 @@ Contract:
 - `record` is one transaction and idempotent: a trial that is already there stays as it is, so a
   batch that arrives twice counts once. A fault keeps its lowest first trial and its shortest test,
   whatever the order in which batches arrive.
+- A fault's reduction never replaces the test it was made from. Of several that keep the same, the
+  smallest stays; of equally small ones, one of which nothing more can go.
 - Everything that is the user's to mend (locked, corrupt, newer schema, full disk, no such campaign)
   is a `swarmtest.errors.UserError` of one line.
 """
@@ -15,7 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, Self
 
-from swarmtest.store.records import CampaignRecord, FaultRecord, TestRecord, TrialRecord
+from swarmtest.store.records import (
+    CampaignRecord,
+    FaultRecord,
+    ReductionRecord,
+    TestRecord,
+    TrialRecord,
+)
 from swarmtest.targets import Source, Target
 
 
@@ -44,7 +52,7 @@ class Store(Protocol):
         """All campaigns, oldest first."""
 
     def delete_campaign(self, campaign: int) -> None:
-        """Forget a campaign with all its trials, faults and tests, and give the space back."""
+        """Forget a campaign with all that belongs to it, and give the space back."""
 
     def record(
         self,
@@ -79,6 +87,12 @@ class Store(Protocol):
 
     def faults(self, campaign: int) -> list[FaultRecord]:
         """The campaign's faults, each with its count, in order of their first trial."""
+
+    def add_reduction(self, campaign: int, reduction: ReductionRecord) -> None:
+        """Keep a fault's test made smaller, unless a better one is there."""
+
+    def reductions(self, campaign: int) -> list[ReductionRecord]:
+        """The campaign's reductions, in order of their faults' ids."""
 
     def test(self, campaign: int, trial: int) -> str | None:
         """The JSON of a test that is kept whole (asked for, or a fault's shortest), or None."""

@@ -1,0 +1,97 @@
+"""What `run` and `resume` print when a campaign is over."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from swarmtest.campaign import Campaign, Outcome
+from swarmtest.campaign.fault_reductions import FaultReductions, reductions_of
+from swarmtest.instrument.tally import Tally
+from swarmtest.report.coverage import campaign_tally, coverage_lines
+from swarmtest.report.outcome import outcome_text
+from swarmtest.report.progress import JsonLines, ProgressView
+from swarmtest.report.reduced import reduction_data, reduction_notes, unfinished_notes, with_reasons
+from swarmtest.report.roles import study_or_none, why_in_short
+from swarmtest.report.terminal import command_text, fault_configurations
+from swarmtest.store import FaultRecord, ReductionRecord, Store
+
+_NAMED = 8
+_QUICKLY_STUDIED = 200_000
+"""Tests that are studied within a second or two."""
+
+
+def report_outcome(
+    campaign: Campaign,
+    store: Store,
+    outcome: Outcome,
+    view: ProgressView,
+    handed: list[str],
+    found: FaultReductions | None,
+) -> None:
+    """Print what came of a campaign.
+
+    `handed`: what became of faults that another tool keeps as well; `found`: of reducing them.
+    """
+    tally = campaign_tally(store, outcome.campaign)
+    notes = reduction_notes(found, store.url) if found else []
+    if isinstance(view, JsonLines):
+        view.event("end", _end(store, outcome, tally, [*handed, *notes]))
+        return
+    for note in [*outcome.notes, *_never_seen(campaign, outcome)]:
+        click.echo(f"note: {note}")
+    configurations = fault_configurations(store, outcome.campaign, outcome.faults)
+    reductions = reductions_of(store, outcome.campaign)
+    why = with_reasons(_why(store, outcome), found)
+    click.echo(outcome_text(outcome, campaign.subject, configurations, why, reductions))
+    if outcome.faults:
+        command = command_text(f"roles {outcome.campaign}", outcome.store)
+        click.echo(f"  why, with intervals: {command}")
+    for line in handed:
+        click.echo(f"  {line}")
+    for note in unfinished_notes(found, store.url) if found else ():
+        click.echo(f"\nnote: {note}")
+    if campaign.coverage is not None or tally.catalogue.targets:  # native code needs no option
+        command = command_text(f"coverage {outcome.campaign}", outcome.store)
+        click.echo("\n" + "\n".join(coverage_lines(tally, command)))
+    if outcome.interrupted:
+        command = command_text(f"resume {outcome.campaign}", outcome.store)
+        click.echo(f"\neverything so far is kept; go on with: {command}")
+
+
+def _end(store: Store, outcome: Outcome, tally: Tally, notes: list[str]) -> dict[str, Any]:
+    """The last event, for programs."""
+    small = reductions_of(store, outcome.campaign)
+    return {
+        "campaign": outcome.campaign,
+        "reason": outcome.reason,
+        "progress": vars(outcome.progress),
+        "faults": [_fault(fault, small.get(fault.id)) for fault in outcome.faults],
+        "unused": outcome.unused,
+        "notes": [*outcome.notes, *notes],
+        "coverage": tally.shares(),
+        "coverage_missing": dict(tally.missing),
+    }
+
+
+def _fault(fault: FaultRecord, small: ReductionRecord | None) -> dict[str, Any]:
+    test = json.loads(fault.test) if fault.test else None
+    return fault._asdict() | {"test": test, "reduced": reduction_data(small) if small else None}
+
+
+def _never_seen(campaign: Campaign, outcome: Outcome) -> list[str]:
+    """Of generators, features that never appeared are worth a note; they may just be rare."""
+    if not outcome.unused or campaign.subject.part == "step":
+        return []
+    names = list(outcome.unused)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return [f"allowed, but in no test: {', '.join(names[:_NAMED])}{more}"]
+
+
+def _why(store: Store, outcome: Outcome) -> dict[str, list[str]]:
+    """Triggers and suppressors in short, unless a long campaign would make its user wait."""
+    if not outcome.faults or outcome.progress.tests > _QUICKLY_STUDIED:
+        return {}
+    return why_in_short(study_or_none(store, outcome.campaign))

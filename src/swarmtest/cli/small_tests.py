@@ -1,0 +1,75 @@
+"""At the end of a campaign its faults are reduced, in sight of who waits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from swarmtest.campaign.fault_reductions import FaultReductions, ReductionTime, reduce_faults
+from swarmtest.focus.outcome import FocusOutcome
+from swarmtest.report.progress import ProgressView
+from swarmtest.report.reduced import reduction_notes
+from swarmtest.report.terminal import test_code
+from swarmtest.store import Store
+from swarmtest.subjects.subject import Subject
+
+
+def make_small(
+    subject: Subject,
+    store: Store,
+    campaign: int,
+    allowed: ReductionTime,
+    view: ProgressView,
+    faults: Iterable[str] | None = None,
+) -> FaultReductions:
+    """Reduce the tests of a campaign's faults, and show how it goes."""
+    view.end()  # a line that renews itself has a thread, and processes are forked here
+    try:
+        return reduce_faults(
+            subject,
+            store,
+            campaign,
+            allowed,
+            faults=faults,
+            on_run=lambda progress: view.reducing(progress, subject.part),
+            on_fault=view.reduced,
+        )
+    finally:
+        view.end()
+
+
+def focus_made_small(
+    outcome: FocusOutcome,
+    campaigns: Sequence[int],
+    subject: Subject,
+    store: Store,
+    allowed: ReductionTime,
+    view: ProgressView,
+) -> FocusOutcome:
+    """The outcome of a focus and its campaigns with its faults reduced; notes tell which are not.
+
+    A fault that several of the campaigns show is reduced in the first that does.
+    """
+    faults = {fault.record.id: fault for fault in outcome.faults}
+    left, notes, begun = set(faults), list(outcome.notes), time.monotonic()
+    for campaign in campaigns:
+        ours = {fault.id for fault in store.faults(campaign)} & left
+        if not ours:
+            continue
+        rest = allowed
+        if allowed.total is not None:
+            spent = time.monotonic() - begun
+            rest = replace(allowed, total=max(allowed.total - spent, 0.0))
+        found = make_small(subject, store, campaign, rest, view, ours)
+        left -= ours
+        for id in ours & found.reductions.keys():
+            small = found.reductions[id]
+            code = test_code(small.test, subject)
+            faults[id] = replace(
+                faults[id], reduced=small, reduced_in=campaign, part=subject.part, code=code
+            )
+        notes += reduction_notes(found, store.url)
+        if found.interrupted:
+            break
+    return replace(outcome, faults=tuple(faults.values()), notes=tuple(notes))
