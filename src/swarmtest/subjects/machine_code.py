@@ -12,8 +12,14 @@ from swarmtest.subjects.machine import Action, Machine
 from swarmtest.subjects.machine_test import MachineTest, Step, used_labels
 
 
-def code_of(cls: type[Machine], test: MachineTest, actions: Mapping[str, Action]) -> str:
-    """The program that does what the test does: no generator, no guards, no engine."""
+def code_of(
+    cls: type[Machine], test: MachineTest, actions: Mapping[str, Action], *, after_step: str = ""
+) -> str:
+    """The program that does what the test does: no generator, no guards, no engine.
+
+    `after_step`: what to write where a campaign checks the invariants, which is after the start and
+    after every step; without, they are checked at the end.
+    """
     known = [step for step in test.steps if step.action in actions]
     writer = ArgumentWriter()
     name, made = cls.code_of_start()
@@ -25,9 +31,12 @@ def code_of(cls: type[Machine], test: MachineTest, actions: Mapping[str, Action]
     if name == "machine" and cls.start is not Machine.start:
         body.append("machine.start()")
     wanted = used_labels(known)
+    checks = [after_step] if after_step else []
+    body += checks
     for step in known:
-        body += _step_lines(name, step, actions[step.action], wanted, writer)
-    body += [f"assert {name}.{invariant}() is not False" for invariant in invariants_of(cls)]
+        body += [*_step_lines(name, step, actions[step.action], wanted, writer), *checks]
+    if not checks:
+        body += [f"assert {name}.{invariant}() is not False" for invariant in invariants_of(cls)]
     if cls.stop is not Machine.stop:
         body.append(f"{name}.stop()")
     return "\n".join([*_import_lines(writer.imports), "", *body]) + "\n"

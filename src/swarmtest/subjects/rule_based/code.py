@@ -44,12 +44,23 @@ def draws(*values):
 '''
 
 
-def code_of(subject: RuleBasedSubject, test: RuleTest) -> str:
-    """The program that does what the test does: no generator, no preconditions, no engine."""
+def code_of(subject: RuleBasedSubject, test: RuleTest, *, after_step: str = "") -> str:
+    """The program that does what the test does: no generator, no preconditions, no engine.
+
+    `after_step`: what to write where invariants are checked: after every step, but not before
+    the last initialize rule; without, only the one is that was violated.
+    """
     cls = subject.machine
     wanted = {name for step in test.steps for name in _names_in(step)}
     calls = [_call(step, wanted, _has_targets(subject, step)) for step in test.steps]
-    checks = [f"state.{test.violated}()"] if test.violated else []
+    if after_step:
+        begun = sum(step.rule in subject.initializers for step in test.steps)
+        calls = [
+            line
+            for number, call in enumerate(calls, 1)
+            for line in ((call, after_step) if number >= begun else (call,))
+        ]
+    checks = [f"state.{test.violated}()"] if test.violated and not after_step else []
     body = [f"state = {cls.__qualname__}()", *calls, *checks, "state.teardown()"]
     texts = [text for step in test.steps for text in (*step.texts.values(), *step.drawn)]
     imports = _imports(cls.__module__, cls.__qualname__.partition(".")[0], texts)
