@@ -1,0 +1,194 @@
+"""Probes before reads, and before accesses to a part of something."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from swarmtest.threads.events import Events
+from swarmtest.threads.names import Names, names_of
+from swarmtest.threads.nodes import is_dunder, is_super, is_written, located, named, text_of
+from swarmtest.threads.policy import PROBE
+from swarmtest.threads.sites import SITES, Site
+
+
+class Accesses(ast.NodeTransformer):
+    """Weaves probes into reads, and into all accesses that have a container."""
+
+    def __init__(self, tree: ast.Module, path: str, events: bool) -> None:
+        self._tree = tree
+        self._path = path
+        self._names: Names = names_of(tree)
+        self._qualname: list[str] = []
+        self._methods: list[set[str]] = []
+        self._in_expression_scope = 0
+        self._temporaries = 0
+        self._events = Events() if events else None
+
+    def weave(self) -> None:
+        """Weave the whole module, in place."""
+        self._tree.body = self._suite(self._tree.body)
+
+    # Probes.
+
+    def _probe(self, node: ast.AST, kind: str, what: str, name: str, *args: ast.expr) -> Any:
+        function = ".".join(self._qualname).removesuffix(".<locals>")
+        variable = text_of(node)
+        line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+        site = Site(self._path, line, column, function, kind, what, variable, name)
+        number = ast.Constant(SITES.number(site))
+        call = ast.Call(ast.Name(PROBE, ast.Load()), [number, *args], [])
+        return located(call, node)
+
+    def _temporary(self) -> str:
+        self._temporaries += 1
+        return f"__t{self._temporaries}__"
+
+    # Scopes.
+
+    def _suite(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        woven: list[ast.stmt] = []
+        for node in body:
+            found = self.visit(node)
+            woven += found if isinstance(found, list) else [found]
+        return woven
+
+    def _inside(self, node: ast.AST, name: str) -> None:
+        self._names = self._names.inner[node]
+        self._qualname.append(name)
+
+    def _outside(self) -> None:
+        assert self._names.parent is not None
+        self._names = self._names.parent
+        self._qualname.pop()
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self._function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self._function(node)
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
+        outer = self._in_expression_scope
+        self._in_expression_scope = 0
+        self._inside(node, node.name)
+        self._qualname.append("<locals>")
+        node.body = self._suite(node.body)
+        self._qualname.pop()
+        self._outside()
+        self._in_expression_scope = outer
+        if self._events:
+            node.body = self._events.at_entry(node.body)
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        self._in_expression_scope += 1
+        self._inside(node, "<lambda>")
+        node.body = self.visit(node.body)
+        self._outside()
+        self._in_expression_scope -= 1
+        if self._events:
+            node.body = self._events.before(node.body)
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        defined = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+        self._methods.append(defined)
+        self._inside(node, node.name)
+        node.body = self._suite(node.body)
+        self._outside()
+        self._methods.pop()
+        return node
+
+    def _comprehension(self, node: Any) -> Any:
+        self._in_expression_scope += 1
+        self.generic_visit(node)
+        self._in_expression_scope -= 1
+        return self._events.in_comprehension(node) if self._events else node
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+
+    # Reads, and all that has a container.
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        what = self._names.shared_as(node.id)
+        if not what or is_dunder(node.id):
+            return node
+        probe = self._probe(node, "read", what, node.id)
+        return located(ast.BoolOp(ast.Or(), [probe, node]), node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        return self._attribute(node, "write" if is_written(node) else "read")
+
+    def _attribute(self, node: ast.Attribute, kind: str) -> ast.AST:
+        if self._is_plain(node, kind):
+            node.value = self._base(node.value)
+            return node
+        text = text_of(node)
+        base = self._base(node.value)
+        probe = self._probe(named(node, text), kind, "attribute", node.attr, base)
+        node.value = probe
+        return node
+
+    def _is_plain(self, node: ast.Attribute, kind: str) -> bool:
+        """Functions of modules, one's own methods, and dunder names are no variables."""
+        if is_dunder(node.attr) or is_super(node.value):
+            return True
+        if not isinstance(node.value, ast.Name):
+            return False
+        name = node.value.id
+        owner = self._names.owner(name)
+        if kind != "write" and owner is not None and name in owner.standard_modules:
+            return True
+        return kind == "call" and name == "self" and any(node.attr in m for m in self._methods)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        kind = "write" if is_written(node) else "read"
+        text = f"{text_of(node.value)}[]"
+        simple = self._is_simple(node.slice)
+        base = self._base(node.value)
+        index = self.visit(node.slice)
+        place = named(node, text)
+        if simple or isinstance(node.slice, ast.Slice) or not self._may_assign():
+            node.value, node.slice = self._probe(place, kind, "subscript", "", base), index
+            return node
+        # The index is not yet known when the container is: the probe comes after both.
+        name = self._temporary()
+        held = ast.NamedExpr(ast.Name(name, ast.Store()), base)
+        probe = self._probe(place, kind, "subscript", "", ast.Name(name, ast.Load()))
+        both = ast.Tuple([index, probe], ast.Load())
+        node.value = located(held, node)
+        node.slice = located(ast.Subscript(both, ast.Constant(0), ast.Load()), node)
+        return node
+
+    def _base(self, node: ast.expr) -> Any:
+        """What an access is made on: a name that never changes needs no probe of its own."""
+        if isinstance(node, ast.Name) and not self._names.is_rebound(node.id):
+            return node
+        return self.visit(node)
+
+    def _is_simple(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.UnaryOp):
+            return self._is_simple(node.operand)
+        if isinstance(node, ast.Name):
+            return not self._names.shared_as(node.id)
+        return isinstance(node, ast.Constant)
+
+    def _may_assign(self) -> bool:
+        """Whether an expression here may have a temporary name."""
+        return self._names.is_function and not self._in_expression_scope
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        wrappable = self._events is not None and self._events.may_wrap(node)
+        function = node.func
+        if isinstance(function, ast.Attribute):
+            node.func = self._attribute(function, "call")  # type: ignore[assignment]
+        elif isinstance(function, ast.Name):
+            node.func = self._base(function)
+        else:
+            node.func = self.visit(function)
+        node.args = [self.visit(arg) for arg in node.args]
+        node.keywords = [self.visit(keyword) for keyword in node.keywords]
+        return self._events.call(node) if self._events and wrappable else node

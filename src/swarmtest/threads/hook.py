@@ -1,0 +1,63 @@
+"""Modules of the program are loaded with probes in them."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from types import CodeType, ModuleType
+
+from swarmtest.instrument.hook import Hook, has_source
+from swarmtest.instrument.scope import Scope
+from swarmtest.threads.handing import Handing
+from swarmtest.threads.patches import installed
+from swarmtest.threads.policy import current, prepare
+from swarmtest.threads.weaving import weave
+
+
+class WeavingLoader(SourceFileLoader):
+    """Loads a source file with probes before what its threads may share."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """The module's code, with probes."""
+        path = self.get_filename(fullname)
+        text = importlib.util.decode_source(self.get_data(path))
+        return weave(text, path)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Execute the module; a thread that imports is not stopped: it holds Python's own locks."""
+        prepare(module.__dict__)
+        control = current.policy
+        if not isinstance(control, Handing):
+            super().exec_module(module)
+            return
+        control.quiet += 1
+        try:
+            super().exec_module(module)
+        finally:
+            control.quiet -= 1
+
+
+@contextmanager
+def woven(scope: Scope) -> Iterator[None]:
+    """While this lasts, modules of the scope that are imported get probes, and locks are ours.
+
+    >>> from swarmtest.instrument.scope import Scope
+    >>> with woven(Scope(names=("shop",))):
+    ...     pass  # import shop
+    """
+
+    def loader_for(spec: ModuleSpec) -> Loader | None:
+        assert spec.origin is not None
+        return WeavingLoader(spec.name, spec.origin) if has_source(spec) else None
+
+    hook = Hook(scope, loader_for)
+    with installed():
+        sys.meta_path.insert(0, hook)
+        try:
+            yield
+        finally:
+            sys.meta_path.remove(hook)

@@ -1,0 +1,186 @@
+"""Which names of a module several threads can see: globals, and locals that functions close over.
+
+A name that only ``def``, ``class`` or ``import`` binds, or one constant, is no variable. A name
+that is bound once and never anew still leads to an object that threads may share: it counts where
+the object itself is used (``len(seats)``), not where an attribute or an item of it is, which has a
+probe of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+@dataclass
+class Names:
+    """The names of one scope: the module, a class body or a function."""
+
+    node: ast.AST
+    parent: Names | None = None
+    bound: set[str] = field(default_factory=set)
+    rebound: set[str] = field(default_factory=set)
+    """Of those bound here, what is bound again: here, or by ``global`` and ``nonlocal``."""
+    declared_global: set[str] = field(default_factory=set)
+    declared_nonlocal: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
+    captured: set[str] = field(default_factory=set)
+    """The locals that functions in here use."""
+    fixed: set[str] = field(default_factory=set)
+    """What is bound by ``def``, ``class`` or ``import``, or to a constant."""
+    standard_modules: set[str] = field(default_factory=set)
+    inner: dict[ast.AST, Names] = field(default_factory=dict)
+
+    @property
+    def is_function(self) -> bool:
+        """Whether names bound here are locals of a function."""
+        return isinstance(self.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+
+    @property
+    def module(self) -> Names:
+        """The names of the module."""
+        return self if self.parent is None else self.parent.module
+
+    def owner(self, name: str) -> Names | None:
+        """The scope whose variable a name is; None for a builtin."""
+        if name in self.declared_global:
+            return self.module
+        if name in self.bound and name not in self.declared_nonlocal:
+            return self
+        above = self.parent
+        while above is not None and above.parent is not None:
+            if above.is_function and name in above.bound - above.declared_nonlocal:
+                return above
+            above = above.parent
+        module = self.module
+        return module if name in module.bound else None
+
+    def shared_as(self, name: str) -> str:
+        """``global`` or ``closure`` if several threads may see the variable; empty otherwise."""
+        owner = self.owner(name)
+        if owner is None or (name in owner.fixed and name not in owner.rebound):
+            return ""
+        if owner.parent is None:
+            return "global"
+        return "closure" if owner.is_function and name in owner.captured else ""
+
+    def is_rebound(self, name: str) -> bool:
+        """Whether the variable itself changes, not only the object it leads to."""
+        owner = self.owner(name)
+        return owner is not None and name in owner.rebound
+
+    def is_local(self, name: str) -> bool:
+        """Whether only this function's own call can change the variable."""
+        owner = self.owner(name)
+        return owner is not None and owner.is_function and name not in owner.captured
+
+
+def names_of(tree: ast.Module) -> Names:
+    """The names of a module, with those of its functions and classes inside.
+
+    >>> tree = ast.parse("seats = []\\nleft = 3\\ndef sell():\\n    global left\\n    left -= 1")
+    >>> names = names_of(tree)
+    >>> names.shared_as("seats"), names.is_rebound("seats"), names.is_rebound("left")
+    ('global', False, True)
+    """
+    module = Names(tree)
+    _collect(tree.body, module)
+    _resolve(module)
+    return module
+
+
+def _collect(body: list[ast.stmt], names: Names) -> None:
+    for node in body:
+        _note(node, names)
+
+
+def _note(node: ast.AST, names: Names) -> None:
+    if isinstance(node, _SCOPES):
+        _enter(node, names)
+        return
+    match node:
+        case ast.Global():
+            names.declared_global.update(node.names)
+        case ast.Nonlocal():
+            names.declared_nonlocal.update(node.names)
+        case ast.Import() | ast.ImportFrom():
+            _imported(node, names)
+        case ast.Name(id=name, ctx=ast.Load()):
+            names.used.add(name)
+        case ast.Name(id=name):
+            if name in names.bound:
+                names.rebound.add(name)
+            names.bound.add(name)
+        case ast.ExceptHandler(name=str(name)):
+            names.bound.add(name)
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            names.bound.add(name)
+        case ast.MatchMapping(rest=str(name)):
+            names.bound.add(name)
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant()):
+            if name not in names.bound:
+                names.fixed.add(name)
+        case ast.AugAssign(target=ast.Name(id=name)):
+            names.used.add(name)
+            names.rebound.add(name)
+        case ast.For(target=ast.Name(id=name)):
+            names.rebound.add(name)
+        case _:
+            pass
+    for inside in ast.iter_child_nodes(node):
+        _note(inside, names)
+
+
+def _imported(node: ast.Import | ast.ImportFrom, names: Names) -> None:
+    for alias in node.names:
+        name = alias.asname or alias.name.partition(".")[0]
+        names.bound.add(name)
+        names.fixed.add(name)
+        if isinstance(node, ast.Import) and alias.name.partition(".")[0] in sys.stdlib_module_names:
+            names.standard_modules.add(name)
+
+
+def _enter(node: ast.AST, names: Names) -> None:
+    inner = Names(node, names)
+    names.inner[node] = inner
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        names.bound.add(node.name)
+        names.fixed.add(node.name)
+        for decorator in node.decorator_list:
+            _note(decorator, names)
+    if isinstance(node, ast.ClassDef):
+        for base in (*node.bases, *(keyword.value for keyword in node.keywords)):
+            _note(base, names)
+        _collect(node.body, inner)
+        return
+    assert isinstance(node, FunctionNode)
+    for default in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
+        _note(default, names)
+    inner.bound.update(arg.arg for arg in _arguments(node.args))
+    if isinstance(node, ast.Lambda):
+        _note(node.body, inner)
+    else:
+        _collect(node.body, inner)
+
+
+def _arguments(args: ast.arguments) -> Iterator[ast.arg]:
+    yield from (*args.posonlyargs, *args.args, *args.kwonlyargs)
+    yield from filter(None, (args.vararg, args.kwarg))
+
+
+def _resolve(names: Names) -> None:
+    """Tell the owners of names who uses them from within, and who binds them anew."""
+    for name in names.used | names.bound | names.declared_nonlocal:
+        owner = names.owner(name)
+        if owner is not None and owner is not names:
+            owner.captured.add(name)
+            if name in names.bound:
+                owner.rebound.add(name)
+                owner.bound.add(name)
+    for inner in names.inner.values():
+        _resolve(inner)

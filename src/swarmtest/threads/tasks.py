@@ -1,0 +1,84 @@
+"""The threads of a controlled run."""
+
+from __future__ import annotations
+
+from threading import Thread
+from typing import Any
+
+from swarmtest.threads.primitives import Lock
+from swarmtest.threads.raw import raw_lock
+
+_FIRST = "main"
+
+
+class Unwound(BaseException):
+    """Raised in the threads of a run that is decided, so that they end."""
+
+
+class Task:
+    """One thread of a run: named by who started it, and as which of its children."""
+
+    __slots__ = (
+        "baton",
+        "children",
+        "count",
+        "daemon",
+        "deadline",
+        "doing",
+        "done",
+        "expired",
+        "held",
+        "ident",
+        "index",
+        "name",
+        "obj",
+        "raised",
+        "site",
+        "thread",
+        "waiting",
+    )
+
+    def __init__(self, index: int, name: str, thread: Thread | None) -> None:
+        self.index = index
+        """The how manieth of the run."""
+        self.name = name
+        self.thread = thread
+        self.daemon = thread is not None and thread.daemon
+        self.baton = raw_lock()
+        """Held unless the thread may run; only the thread itself waits for it."""
+        self.baton.acquire()
+        self.ident = 0
+        self.count = 0
+        """Its own probes, up to when it last stopped running."""
+        self.children = 0
+        self.waiting: Any = None
+        """What it waits for: a lock, a thread, the clock; None if it is able to run."""
+        self.deadline: float | None = None
+        self.expired = False
+        self.done = False
+        self.held: list[Lock] = []
+        self.site = -1
+        """The site it is about to pass; -1 for synchronisation, and before it has begun."""
+        self.obj: Any = None
+        """What it is about to touch: the container, the lock."""
+        self.doing = ""
+        """What it does with things made of locks: ``condition.wait``, ``queue.get``."""
+        self.raised = 0
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name}>"
+
+
+def main_task() -> Task:
+    """The thread that calls the function under test."""
+    return Task(0, _FIRST, None)
+
+
+def child_task(parent: Task, index: int, thread: Thread) -> Task:
+    """A thread that another one starts.
+
+    >>> child_task(main_task(), 1, Thread()).name
+    'main.1'
+    """
+    parent.children += 1
+    return Task(index, f"{parent.name}.{parent.children}", thread)

@@ -1,0 +1,185 @@
+"""Weaving probes into a module: one before each access to what threads may share.
+
+``x.a`` becomes ``__p__(7, x).a``: the probe answers the object it is given, and nothing happens
+between it and the access. A variable has no container: ``__p__(7) or total``. ``x.a += 1`` becomes
+a probe, the read, the addition, a probe, the write; other threads may come in between, as they may
+in Python. Lines stay where they are.
+
+With `events`, what `swarmtest.threads.feasible` needs is woven in as well.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import warnings
+from types import CodeType
+from typing import Any
+
+from swarmtest.instrument.scope import shown_path
+from swarmtest.threads.accesses import Accesses
+from swarmtest.threads.feasible import note_woven
+from swarmtest.threads.nodes import is_dunder, located, named, text_of
+
+
+def weave(text: str, filename: str) -> CodeType:
+    """The code of a module, with probes; its sites are numbered in `SITES`.
+
+    The module needs the probes in its globals before the code runs: `prepare`.
+    """
+    code = woven_tree(ast.parse(text, filename), filename)
+    note_woven(code, lambda: woven_tree(ast.parse(text, filename), filename, events=True))
+    return code
+
+
+def weave_tree(tree: ast.Module, filename: str) -> CodeType:
+    """The code of a syntax tree that has been rewritten already, with probes."""
+    kept = copy.deepcopy(tree)
+    code = woven_tree(tree, filename)
+    note_woven(code, lambda: woven_tree(copy.deepcopy(kept), filename, events=True))
+    return code
+
+
+def woven_tree(tree: ast.Module, filename: str, events: bool = False) -> CodeType:
+    """The code of a syntax tree, with probes and perhaps events; the tree is changed."""
+    _Weaver(tree, shown_path(filename), events).weave()
+    ast.fix_missing_locations(tree)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # importing the module plainly would have warned
+        return compile(tree, filename, "exec", dont_inherit=True)
+
+
+class _Weaver(Accesses):
+    """Adds the writes, and what control flow needs."""
+
+    # Writes to variables.
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        node.value = self.visit(node.value)
+        for target in node.targets:
+            node.value = self._written(target, node.value)
+        node.targets = [self.visit(target) for target in node.targets]
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        if node.value is not None:
+            node.value = self._written(node.target, self.visit(node.value))
+            node.target = self.visit(node.target)
+        return node
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> Any:
+        node.value = self._written(node.target, self.visit(node.value))
+        return node
+
+    def _written(self, target: ast.expr, value: ast.expr) -> ast.expr:
+        """A value on its way to a target passes a probe for each shared variable in it."""
+        if isinstance(target, ast.Name):
+            what = self._shared_target(target.id)
+            return self._probe(target, "write", what, target.id, value) if what else value
+        if isinstance(target, ast.Tuple | ast.List):
+            for part in target.elts:
+                value = self._written(part, value)
+        if isinstance(target, ast.Starred):
+            return self._written(target.value, value)
+        return value
+
+    def _shared_target(self, name: str) -> str:
+        if self._names.parent is None or is_dunder(name):
+            return ""  # a module's own code runs once, on import
+        return self._names.shared_as(name)
+
+    def visit_Delete(self, node: ast.Delete) -> Any:
+        shared = [
+            located(ast.Expr(self._probe(one, "write", what, one.id)), node)
+            for one in node.targets
+            if isinstance(one, ast.Name) and (what := self._shared_target(one.id))
+        ]
+        node.targets = [self.visit(target) for target in node.targets]
+        return [*shared, node]
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        target = node.target
+        if isinstance(self._names.node, ast.ClassDef) or (
+            isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Slice)
+        ):
+            self.generic_visit(node)
+            return node
+        if isinstance(target, ast.Name):
+            return self._changed_name(node, target)
+        return self._changed_part(node, target)
+
+    def _changed_name(self, node: ast.AugAssign, target: ast.Name) -> Any:
+        what = self._names.shared_as(target.id)
+        if not what or is_dunder(target.id):
+            node.value = self.visit(node.value)
+            return node
+        value = self._temporary()
+        read = self.visit(located(ast.Name(target.id, ast.Load()), target))
+        probe = self._probe(target, "write", what, target.id, ast.Name(value, ast.Load()))
+        steps: list[ast.stmt] = [
+            ast.Assign([ast.Name(value, ast.Store())], read),
+            ast.AugAssign(ast.Name(value, ast.Store()), node.op, self.visit(node.value)),
+            ast.Assign([target], probe),
+            ast.Delete([ast.Name(value, ast.Del())]),
+        ]
+        return [located(step, node) for step in steps]
+
+    def _changed_part(self, node: ast.AugAssign, target: ast.Attribute | ast.Subscript) -> Any:
+        """`x.a += v` and `x[i] += v`: container and index are evaluated once."""
+        steps: list[ast.stmt] = []
+        held: list[str] = []
+
+        def kept(expression: Any) -> str:
+            name = self._temporary()
+            held.append(name)
+            steps.append(ast.Assign([ast.Name(name, ast.Store())], expression))
+            return name
+
+        text = (
+            text_of(target) if isinstance(target, ast.Attribute) else f"{text_of(target.value)}[]"
+        )
+        place = named(target, text)
+        what, name = "subscript", ""
+        container = kept(self._base(target.value))
+        if isinstance(target, ast.Subscript):
+            index = kept(self.visit(target.slice))
+        else:
+            what, name = "attribute", target.attr
+
+        def part(kind: str, context: ast.expr_context) -> ast.expr:
+            probe = self._probe(place, kind, what, name, ast.Name(container, ast.Load()))
+            if isinstance(target, ast.Attribute):
+                return ast.Attribute(probe, target.attr, context)
+            return ast.Subscript(probe, ast.Name(index, ast.Load()), context)
+
+        value = kept(part("read", ast.Load()))
+        changed = ast.AugAssign(ast.Name(value, ast.Store()), node.op, self.visit(node.value))
+        steps.append(changed)
+        steps.append(ast.Assign([part("write", ast.Store())], ast.Name(value, ast.Load())))
+        steps.append(ast.Delete([ast.Name(each, ast.Del()) for each in held]))
+        return [located(step, node) for step in steps]
+
+    def visit_withitem(self, node: ast.withitem) -> Any:
+        """A lock that is taken is told by the lock."""
+        node.context_expr = self._base(node.context_expr)
+        node.optional_vars = self.visit(node.optional_vars) if node.optional_vars else None
+        return node
+
+    # Control flow, for events; and what stays as it is.
+
+    def visit_While(self, node: ast.While) -> Any:
+        node.test = self.visit(node.test)
+        node.body, node.orelse = self._suite(node.body), self._suite(node.orelse)
+        if self._events and self._names.is_function:
+            return self._events.while_loop(node, self._temporary())
+        return node
+
+    def visit_For(self, node: ast.For) -> Any:
+        node.iter, node.target = self.visit(node.iter), self.visit(node.target)
+        node.body, node.orelse = self._suite(node.body), self._suite(node.orelse)
+        return self._events.for_loop(node) if self._events else node
+
+    def visit_match_case(self, node: ast.match_case) -> Any:
+        node.guard = self.visit(node.guard) if node.guard else None
+        node.body = self._suite(node.body)
+        return node
