@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -84,3 +85,5 @@ class Result(NamedTuple):
     """More targets that it reached, as whoever watched it numbers them."""
     missing: str = ""
     """Why what it reached is not known in full; empty when it is."""
+    measures: Mapping[str, float] = {}
+    """Numbers that the test measured, by name: what a search may look for the best of."""

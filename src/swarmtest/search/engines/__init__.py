@@ -1,0 +1,17 @@
+"""Who proposes the next point: the engines of a search, one small module each."""
+
+from swarmtest.search.engines.climbing import HillClimbing
+from swarmtest.search.engines.engine import SpaceExhausted
+from swarmtest.search.engines.naming import ENGINES, parse_engine
+from swarmtest.search.engines.optuna_engine import OptunaEngine
+from swarmtest.search.engines.sequential import RandomOrder, Sequential
+
+__all__ = [
+    "ENGINES",
+    "HillClimbing",
+    "OptunaEngine",
+    "RandomOrder",
+    "Sequential",
+    "SpaceExhausted",
+    "parse_engine",
+]

@@ -1,0 +1,95 @@
+"""What the engines share: who judges, walking over what is allowed, and the end of a space.
+
+An engine is a strategy: ``ask(space, trial, rng)`` answers a point, ``tell(result)`` is how it
+learns. One that looks for the best has an attribute `fitness`, which a search sets to its own. An
+engine with nothing left to propose raises `SpaceExhausted`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from swarmtest.errors import UserError
+from swarmtest.result import Result
+from swarmtest.search.fitness import Fitness, Score
+from swarmtest.search.points import is_allowed, point_at, size_of
+from swarmtest.space import Configuration, Space
+
+_FORBIDDEN_IN_A_ROW = 100_000
+
+Judge = Callable[[Result], Score]
+
+USUAL_FITNESS: Judge = Fitness("hits")
+
+
+class SpaceExhausted(UserError):
+    """An engine has nothing left to propose.
+
+    >>> raise SpaceExhausted("all 8 points are explored")
+    Traceback (most recent call last):
+    ...
+    swarmtest.search.engines.engine.SpaceExhausted: all 8 points are explored
+    """
+
+
+def chances(space: Space, point: Configuration) -> tuple[float, ...]:
+    """The odds of each feature when all allowed points are equally likely: a coin, or no choice.
+
+    >>> space = Space(["push", "pop"])
+    >>> chances(space, space.configuration(["pop"]))
+    (0.5, 0.5)
+    """
+    found = []
+    for number in range(len(space.features)):
+        other = Configuration(space, point.bits ^ 1 << number, None, tuple(point.settings.values()))
+        free = not other.bits or is_allowed(space, other)
+        found.append(0.5 if free else float(point.bits >> number & 1))
+    return tuple(found)
+
+
+class Walk:
+    """The allowed points of a space, in the order in which a function names their numbers.
+
+    The n-th is found from the (n-1)-th, so going forward is cheap; where nothing is forbidden, any
+    of them is found at once.
+
+    >>> walk = Walk(Space(["push", "pop"]), lambda place: place)
+    >>> [str(walk.at(n)) for n in range(3)]
+    ['-push pop', 'push -pop', 'push pop']
+    """
+
+    def __init__(self, space: Space, number_at: Callable[[int], int]) -> None:
+        self._space = space
+        self._number_at = number_at
+        self._size = size_of(space)
+        self._free = not space.features and not getattr(space, "forbidden", ())
+        self._next = self._place = 0
+
+    def at(self, count: int) -> Configuration:
+        """The allowed point after `count` others."""
+        if self._free:
+            return self._point(count)
+        if count < self._next:
+            self._next = self._place = 0
+        while True:
+            point = self._next_allowed()
+            self._next += 1
+            if self._next > count:
+                return point
+
+    def _next_allowed(self) -> Configuration:
+        for _ in range(_FORBIDDEN_IN_A_ROW):
+            point = self._point(self._place)
+            self._place += 1
+            if is_allowed(self._space, point):
+                return point
+        raise UserError(
+            f"{_FORBIDDEN_IN_A_ROW:,} points in a row are forbidden: leave values out of the "
+            "dimensions instead"
+        )
+
+    def _point(self, place: int) -> Configuration:
+        if place >= self._size:
+            which = f"all {self._size:,} points" if self._free else "all points that are allowed"
+            raise SpaceExhausted(f"{which} are explored")
+        return point_at(self._space, self._number_at(place))

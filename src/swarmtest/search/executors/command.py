@@ -1,0 +1,194 @@
+"""A shell command as the test of a point, or as a task beside it.
+
+``{name}`` in it is the point's value of that dimension, ``{seed}`` the run's seed; in its
+environment they are ``POINT_NAME`` and ``POINT_SEED``. Exit status 0 is a pass. Lines of its output
+tell more: ``measure sold=151``, ``hit pair:12->15``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from swarmtest.errors import UserError, did_you_mean
+from swarmtest.faults import normalised
+from swarmtest.result import Fault, Result, Verdict
+from swarmtest.search.results import INTERRUPTED, result_of
+from swarmtest.space import Configuration, Space
+
+_PLACE = re.compile(r"(?<!\$)\{([A-Za-z_][\w.-]*)\}")
+_TOLD = 4000
+"""Characters of an output that are kept with a fault."""
+
+
+class CommandExecutor:
+    """A shell command that is the test; it has `seconds` for each run.
+
+    >>> from swarmtest import Integer, SearchSpace, Test
+    >>> check = CommandExecutor("test {n} -lt 5 && echo measure n={n}")
+    >>> space = SearchSpace([Integer("n", 0, 9), Test("test", ["check"])], {"check": check})
+    >>> [check.run(space.configuration({"n": n}), iter([1]))[0].verdict.label for n in (4, 5)]
+    ['passed', 'failed']
+    """
+
+    def __init__(self, command: str, name: str = "", seconds: float = 60.0) -> None:
+        if not command.strip():
+            raise UserError("a command is empty")
+        self.command = command
+        self.name = name or command
+        self.seconds = seconds
+
+    @property
+    def uses(self) -> frozenset[str] | None:
+        """All dimensions: its environment has them."""
+        return None
+
+    def check(self, space: Space) -> None:
+        """Complain about a placeholder that is no dimension."""
+        check_placeholders(self.command, space)
+
+    def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
+        """Run it once."""
+        values = point.to_json() | {"seed": next(seeds)}
+        done = run_shell(filled(self.command, values), self.seconds, environment(values))
+        return [done.result()]
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    command: str
+    status: int | None
+    """None: its time was up."""
+    output: str
+    errors: str
+    seconds: float
+    cpu_seconds: float
+
+    def result(self) -> Result:
+        """What its exit status and its output tell."""
+        fault = self._fault()
+        told = result_of(_told(self.output))
+        verdict = Verdict.FAILED if fault else Verdict.PASSED
+        return told._replace(
+            verdict=verdict,
+            fault=fault,
+            wall_seconds=self.seconds,
+            cpu_seconds=self.cpu_seconds,
+        )
+
+    def _fault(self) -> Fault | None:
+        said = (self.errors or self.output)[-_TOLD:]
+        if self.status is None:
+            return Fault(INTERRUPTED, "timeout", f"after {self.seconds:.3g} s\n{said}")
+        if self.status < 0:
+            return Fault("signal", signal.Signals(-self.status).name, said)
+        lines = [line for line in self.errors.splitlines() if line.strip()]
+        last = f": {normalised(lines[-1])}" if lines else ""
+        return Fault("exit", f"exit status {self.status}{last}", said) if self.status else None
+
+
+def run_shell(command: str, seconds: float, env: Mapping[str, str]) -> Done:
+    """Run a command with all that it starts, for `seconds` at most.
+
+    >>> run_shell("exit 3", 5, {}).status
+    3
+    """
+    begun, before = time.monotonic(), os.times()
+    child = subprocess.Popen(
+        ["/bin/sh", "-c", command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **env},
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    status: int | None = None
+    try:
+        output, errors = child.communicate(timeout=seconds)
+        status = child.returncode
+    except subprocess.TimeoutExpired:
+        _kill(child)
+        output, errors = child.communicate()
+    except BaseException:
+        _kill(child)
+        child.communicate()
+        raise
+    after = os.times()
+    cpu = after.children_user + after.children_system
+    cpu -= before.children_user + before.children_system
+    return Done(command, status, output, errors, time.monotonic() - begun, cpu)
+
+
+def _kill(child: subprocess.Popen[str]) -> None:
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        child.kill()
+
+
+def filled(command: str, values: Mapping[str, object]) -> str:
+    """A command with its placeholders filled in, as a shell takes them.
+
+    >>> filled("run --name {name} ${HOME}", {"name": "a b"})
+    "run --name 'a b' ${HOME}"
+    """
+    return _PLACE.sub(lambda found: shlex.quote(shown(values[found[1]])), command)
+
+
+def shown(value: object) -> str:
+    """A value as a command reads it: flags are 1 and 0.
+
+    >>> shown(True), shown("sleep")
+    ('1', 'sleep')
+    """
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def check_placeholders(command: str, space: Space) -> None:
+    """Complain about a placeholder that is neither a dimension nor the seed."""
+    known = [*(dimension.name for dimension in space.dimensions), "seed"]
+    for name in _PLACE.findall(command):
+        if name not in known:
+            raise UserError(
+                f"command {command!r}: {{{name}}} is no dimension{did_you_mean(name, known)}"
+            )
+
+
+def environment(values: Mapping[str, object]) -> dict[str, str]:
+    """The variables that tell a program its point.
+
+    >>> environment({"noise-kind": "sleep"})
+    {'POINT_NOISE_KIND': 'sleep'}
+    """
+    return {
+        f"POINT_{re.sub(r'[^A-Z0-9]', '_', name.upper())}": shown(value)
+        for name, value in values.items()
+    }
+
+
+def _told(output: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"hits": []}
+    for line in output.splitlines():
+        word, _, rest = line.strip().partition(" ")
+        if word == "hit" and rest:
+            found["hits"].append(rest.strip())
+        name, sign, value = rest.partition("=")
+        if word == "measure" and sign:
+            try:
+                found[name.strip()] = float(value)
+            except ValueError:
+                raise UserError(
+                    f"{line.strip()!r} is no measure: write measure NAME=NUMBER"
+                ) from None
+    return found

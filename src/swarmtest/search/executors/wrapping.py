@@ -1,0 +1,176 @@
+"""Executors around executors: bounded in time, repeated, with tasks before and after."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from swarmtest.campaign.isolated import IsolatedRun, wait_for_any
+from swarmtest.errors import UserError
+from swarmtest.result import Fault, Result, Verdict
+from swarmtest.search.checkers import AfterRuns, IterationChecker
+from swarmtest.search.executors.executor import Executor
+from swarmtest.search.executors.tasks import TaskLike, task_of
+from swarmtest.search.results import plain_result
+from swarmtest.space import Configuration, Space
+
+_MOST_RUNS = 10_000
+
+
+class _Around:
+    """What stands for the executor inside."""
+
+    def __init__(self, test: Executor) -> None:
+        self.test = test
+        self.name = test.name
+
+    @property
+    def uses(self) -> frozenset[str] | None:
+        """What the test inside uses."""
+        return self.test.uses
+
+    def check(self, space: Space) -> None:
+        """What is wrong with the test inside."""
+        check_executor(self.test, space)
+
+
+def check_executor(test: Executor, space: Space) -> None:
+    """Let an executor complain about a space, if it can."""
+    check: Any = getattr(test, "check", None)
+    if check is not None:
+        check(space)
+
+
+class TimedExecutor(_Around):
+    """A test in a process of its own, which is interrupted when its time is up.
+
+    A crash of that process is the test's failure; the search goes on.
+
+    >>> import time
+    >>> from swarmtest import FunctionExecutor, SearchSpace, Test
+    >>> slow = TimedExecutor(FunctionExecutor(lambda: time.sleep(9), "slow"), seconds=0.1)
+    >>> space = SearchSpace([Test("test", ["slow"])], {"slow": slow})
+    >>> slow.run(space.default(), iter([1]))[0].fault.kind
+    'timeout'
+    """
+
+    def __init__(self, test: Executor, seconds: float) -> None:
+        if seconds <= 0:
+            raise UserError(f"a test's time is above 0 s, not {seconds:g}")
+        super().__init__(test)
+        self.seconds = seconds
+
+    def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
+        """Run the test in a process of its own."""
+        first = next(seeds)
+        inside = IsolatedRun(
+            lambda: [*map(plain_result, self.test.run(point, itertools.chain([first], seeds)))],
+            self.seconds,
+            quiet=True,
+        )
+        try:
+            wait_for_any([inside])
+        finally:
+            inside.end()
+        answer = inside.outcome()
+        if isinstance(answer, Fault):
+            spent = self.seconds if answer.kind == "timeout" else 0.0
+            return [Result(Verdict.FAILED, answer, wall_seconds=spent)]
+        for _ in answer[1:]:
+            next(seeds)  # the process took them from a copy
+        return answer
+
+
+class RepeatedExecutor(_Around):
+    """A test that is repeated until one of some checkers says that it is enough.
+
+    >>> from swarmtest import AfterRuns, FunctionExecutor, SearchSpace, Test
+    >>> often = RepeatedExecutor(FunctionExecutor(lambda: None, "often"), AfterRuns(3))
+    >>> space = SearchSpace([Test("test", ["often"])], {"often": often})
+    >>> len(often.run(space.default(), iter(range(9))))
+    3
+    """
+
+    def __init__(self, test: Executor, *until: IterationChecker, most: int = _MOST_RUNS) -> None:
+        """`most` runs bound it, whatever the checkers say."""
+        super().__init__(test)
+        if not until:
+            raise UserError("say when repetition ends: AfterRuns(20), WhenSaturated(), ...")
+        self._until = (*until, AfterRuns(most))
+
+    def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
+        """Run the test, and again."""
+        checks = [checker.begin() for checker in self._until]
+        results: list[Result] = []
+        while True:
+            latest = self.test.run(point, seeds)
+            results += latest
+            told = [enough(result) for result in latest for enough in checks]
+            if any(told):
+                return results
+
+
+class ComposedExecutor(_Around):
+    """A test with a task before it, one after it, or both.
+
+    If the task before fails, the test does not run, and its result is invalid. The task after is
+    performed in any case.
+
+    >>> from swarmtest import FunctionExecutor, SearchSpace, Test
+    >>> done = []
+    >>> test = FunctionExecutor(lambda: done.append("test"), "test")
+    >>> composed = ComposedExecutor(test, before=lambda: done.append("before"))
+    >>> space = SearchSpace([Test("test", ["test"])], {"test": composed})
+    >>> composed.run(space.default(), iter([1]))[0].verdict.label, done
+    ('passed', ['before', 'test'])
+    """
+
+    def __init__(
+        self, test: Executor, before: TaskLike | None = None, after: TaskLike | None = None
+    ) -> None:
+        super().__init__(test)
+        self._before = task_of(before) if before is not None else None
+        self._after = task_of(after) if after is not None else None
+
+    def check(self, space: Space) -> None:
+        """What is wrong with the test or the tasks."""
+        super().check(space)
+        for task in (self._before, self._after):
+            if task is not None:
+                task.check(space)
+
+    def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
+        """Before, test, after."""
+        try:
+            if self._before is not None:
+                self._before.perform(point)
+        except UserError as error:
+            next(seeds)
+            return [Result(Verdict.INVALID, missing=f"before the test: {error}")]
+        try:
+            return self.test.run(point, seeds)
+        finally:
+            if self._after is not None:
+                self._after.perform(point)
+
+
+def wrapped(
+    test: Executor,
+    seconds: float | None = None,
+    until: Iterable[IterationChecker] = (),
+    before: TaskLike | None = None,
+    after: TaskLike | None = None,
+) -> Executor:
+    """A test with what is said around it; its tasks and its time are those of each run.
+
+    >>> from swarmtest import FunctionExecutor
+    >>> wrapped(FunctionExecutor(print)).name
+    'print'
+    """
+    if before is not None or after is not None:
+        test = ComposedExecutor(test, before, after)
+    if seconds is not None:
+        test = TimedExecutor(test, seconds)
+    checkers = tuple(until)
+    return RepeatedExecutor(test, *checkers) if checkers else test

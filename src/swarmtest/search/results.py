@@ -1,0 +1,146 @@
+"""What results of a point have in common, and how several become one.
+
+A result is the one of every campaign (`swarmtest.Result`). One whose time was up shows a fault of
+kind ``timeout``: the papers' "interrupted".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any, TypeAlias
+
+from swarmtest.errors import UserError, did_you_mean
+from swarmtest.result import Result, Verdict
+
+Combine: TypeAlias = Callable[[Result, Result], Result]
+"""Two results of the same point as one."""
+
+INTERRUPTED = "timeout"
+"""The kind of fault of a test whose time was up."""
+
+
+def status_of(result: Result) -> str:
+    """``passed``, ``failed``, ``interrupted``, or ``invalid`` where the test could not begin.
+
+    >>> from swarmtest import Fault
+    >>> status_of(Result(Verdict.FAILED, Fault("timeout", "timeout")))
+    'interrupted'
+    """
+    if result.fault is not None and result.fault.kind == INTERRUPTED:
+        return "interrupted"
+    return result.verdict.label
+
+
+def named_hits(result: Result) -> tuple[str, ...]:
+    """All that it reached, by name, whoever told it.
+
+    >>> named_hits(Result(Verdict.PASSED, hits=("event:full",)))
+    ('event:full',)
+    """
+    if not result.covered:
+        return result.hits
+    more = {str(target) for hits in result.covered for target in hits.targets()}
+    return tuple(sorted(more.union(result.hits)))
+
+
+def plain_result(result: Result) -> Result:
+    """A result whose hits are names, so that it can go to another process.
+
+    >>> plain_result(Result(Verdict.PASSED)).covered
+    ()
+    """
+    return result._replace(hits=named_hits(result), covered=(), configuration=None)
+
+
+def result_of(answer: object) -> Result:
+    """What a user's test answered, as a result.
+
+    >>> result_of({"sold": 151, "hits": ["full"]}).measures
+    {'sold': 151.0}
+    """
+    if answer is None:
+        return Result(Verdict.PASSED)
+    if isinstance(answer, Result):
+        return answer
+    if not isinstance(answer, Mapping):
+        raise UserError(
+            'a test answers nothing, its measures ({"sold": 151, "hits": ["full"]}) or a Result, '
+            f"not {answer!r}"
+        )
+    hits = tuple(sorted(set(map(_target, _texts(answer.get("hits", ()))))))
+    measures = {str(name): _number(name, value) for name, value in answer.items() if name != "hits"}
+    return Result(Verdict.PASSED, hits=hits, measures=measures)
+
+
+def _texts(hits: Any) -> Sequence[str]:
+    if isinstance(hits, str) or not all(isinstance(hit, str) for hit in hits):
+        raise UserError(f"hits are a list of names, not {hits!r}")
+    return list(hits)
+
+
+def _target(name: str) -> str:
+    return name if ":" in name else f"event:{name}"
+
+
+def _number(name: object, value: object) -> float:
+    if not isinstance(value, int | float):
+        raise UserError(f"measure {name!r} is a number, not {value!r}")
+    return float(value)
+
+
+def cumulated(first: Result, second: Result) -> Result:
+    """Both together: what either reached, all of the time, the worse verdict, the larger measures.
+
+    >>> both = cumulated(Result(Verdict.PASSED, hits=("a:1",)), Result(Verdict.FAILED))
+    >>> both.verdict.label, both.hits
+    ('failed', ('a:1',))
+    """
+    worse = max(first, second, key=_badness)
+    measures = dict(first.measures)
+    for name, value in second.measures.items():
+        measures[name] = max(value, measures.get(name, value))
+    hits = set(named_hits(first)).union(named_hits(second))
+    return worse._replace(
+        hits=tuple(sorted(hits)),
+        covered=(),
+        measures=measures,
+        steps=first.steps + second.steps,
+        cpu_seconds=first.cpu_seconds + second.cpu_seconds,
+        wall_seconds=first.wall_seconds + second.wall_seconds,
+        missing=first.missing or second.missing,
+    )
+
+
+def _badness(result: Result) -> int:
+    return ("invalid", "passed", "interrupted", "failed").index(status_of(result))
+
+
+def combined(results: Sequence[Result], how: Combine) -> Result:
+    """Several results of a point as one.
+
+    >>> both = [Result(Verdict.PASSED, steps=2), Result(Verdict.PASSED, steps=3)]
+    >>> combined(both, cumulated).steps
+    5
+    """
+    return reduce(how, results)
+
+
+def combination_of(told: str | Combine, fitness: Callable[[Result], Any]) -> Combine:
+    """``best``, ``worst``, ``cumulated``, or a function of two results.
+
+    >>> combination_of("cumulated", len) is cumulated
+    True
+    """
+    if callable(told):
+        return told
+    known: dict[str, Combine] = {
+        "cumulated": cumulated,
+        "best": lambda first, second: max(first, second, key=fitness),
+        "worst": lambda first, second: min(first, second, key=fitness),
+    }
+    if told not in known:
+        raise UserError(
+            f"combine is one of {', '.join(known)}, not {told!r}{did_you_mean(told, known)}"
+        )
+    return known[told]

@@ -1,0 +1,94 @@
+"""Which few points together reach everything: the greedy sequence of the paper's table 3.
+
+Each step takes the point that adds most to what those before it reached. A point's addition never
+grows as others are taken, so points wait in a heap by what they last added, and most are never
+looked at again (Minoux's accelerated greedy algorithm).
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from dataclasses import dataclass
+
+from pyroaring import BitMap
+
+from swarmtest.search.exploration import Exploration
+from swarmtest.space import Configuration
+
+
+@dataclass(frozen=True)
+class Step:
+    """A point of a sequence, and how far the sequence comes with it."""
+
+    point: Configuration
+    new: int
+    """Targets that it adds."""
+    reached: int
+    """Targets that it and those before it reach."""
+    runs: int
+    """Runs of the test, of it and those before it."""
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """Points in an order, up to the one with which all is reached."""
+
+    steps: tuple[Step, ...]
+    total: int
+    """Targets that the whole exploration reached."""
+
+    @property
+    def points(self) -> list[Configuration]:
+        """The points in their order."""
+        return [step.point for step in self.steps]
+
+
+def best_sequence(exploration: Exploration, most: int | None = None) -> Sequence:
+    """The greedy sequence, until everything is reached or `most` points are taken.
+
+    >>> from swarmtest import Integer, Search, SearchSpace, Test, open_store
+    >>> def sell(n): return {"hits": ["common"] + ["a"] * (n > 2) + ["b"] * (n == 1)}
+    >>> space = SearchSpace([Integer("n", 1, 4), Test("test", ["sell"])], {"sell": sell})
+    >>> with open_store(":memory:") as store:
+    ...     outcome = Search(space, "sequential", store=store).run()
+    ...     found = best_sequence(Exploration.load(store, outcome.campaign))
+    >>> [(step.point["n"], step.reached) for step in found.steps]
+    [(1, 2), (3, 3)]
+    """
+    total = len(exploration.reached())
+    points = exploration.points
+    waiting = [(-len(exploration.hits(point)), at) for at, point in enumerate(points)]
+    heapq.heapify(waiting)
+    reached, steps = BitMap(), list[Step]()
+    while waiting and len(reached) < total and (most is None or len(steps) < most):
+        _, at = heapq.heappop(waiting)
+        new = len(exploration.hits(points[at]) - reached)
+        if waiting and (-new, at) > waiting[0]:
+            heapq.heappush(waiting, (-new, at))
+            continue
+        reached |= exploration.hits(points[at])
+        steps.append(_step(exploration, points[at], new, len(reached), steps))
+    return Sequence(tuple(steps), total)
+
+
+def random_sequence(exploration: Exploration, seed: int) -> Sequence:
+    """All points in random order, up to the one with which everything is reached."""
+    points = list(exploration.points)
+    random.Random(seed).shuffle(points)
+    total = len(exploration.reached())
+    reached, steps = BitMap(), list[Step]()
+    for point in points:
+        new = len(exploration.hits(point) - reached)
+        reached |= exploration.hits(point)
+        steps.append(_step(exploration, point, new, len(reached), steps))
+        if len(reached) == total:
+            break
+    return Sequence(tuple(steps), total)
+
+
+def _step(
+    exploration: Exploration, point: Configuration, new: int, reached: int, before: list[Step]
+) -> Step:
+    runs = len(exploration.runs[point]) + (before[-1].runs if before else 0)
+    return Step(point, new, reached, runs)

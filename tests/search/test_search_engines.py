@@ -1,0 +1,217 @@
+"""Who proposes the next point: all points once, uphill, and the field's library."""
+
+import pytest
+
+from swarmtest import (
+    Choice,
+    Feature,
+    Fitness,
+    Flag,
+    HillClimbing,
+    Integer,
+    LearningStrategy,
+    OptunaEngine,
+    RandomOrder,
+    Search,
+    SearchSpace,
+    Sequential,
+    SpaceExhausted,
+    Strategy,
+    Stream,
+    Test,
+    UserError,
+    parse_engine,
+    strategy_text,
+)
+from swarmtest.search.engines.optuna_engine import SAMPLERS
+
+
+def hills(x, y, kind):
+    """Two hills; the higher one is at (70, 30) of kind b."""
+    low = 50 - abs(x - 20) - abs(y - 80)
+    high = 100 - abs(x - 70) - abs(y - 30)
+    return {"height": max(low, high - (0 if kind == "b" else 30))}
+
+
+def space_of_hills(forbid=()):
+    return SearchSpace(
+        [
+            Integer("x", 0, 100, 5),
+            Integer("y", 0, 100, 5),
+            Choice("kind", ["a", "b", "c"]),
+            Test("test", ["hills"]),
+        ],
+        {"hills": hills},
+        forbid,
+    )
+
+
+def asked(engine, space, count, seed=0):
+    return [engine.ask(space, trial, Stream(seed, trial)).configuration for trial in range(count)]
+
+
+@pytest.mark.parametrize("engine", [Sequential, RandomOrder])
+def test_every_allowed_point_comes_once_and_then_there_is_nothing_left(engine):
+    space = space_of_hills(forbid=["x > 10", "kind == 'c' and y > 50"])
+    count = 3 * (2 * 21 + 11)
+    made = engine()
+    points = asked(made, space, count)
+    assert len(set(points)) == count
+    assert all(space.allows(point) for point in points)
+    with pytest.raises(SpaceExhausted, match="all points that are allowed are explored"):
+        made.ask(space, count, Stream(0, count))
+
+
+def test_any_trial_can_be_asked_for_again():
+    space = space_of_hills(forbid=["x > 10"])
+    engine = RandomOrder()
+    points = asked(engine, space, 20)
+    assert engine.ask(space, 7, Stream(0, 7)).configuration == points[7]
+    assert asked(RandomOrder(), space, 20) == points
+    assert asked(RandomOrder(), space, 20, seed=1) != points
+
+
+def test_a_space_where_nearly_everything_is_forbidden_is_refused():
+    space = SearchSpace(
+        [Integer("n", 0, 10**9), Test("test", ["t"])], {"t": lambda n: None}, ["n > 2"]
+    )
+    assert len(asked(Sequential(), space, 3)) == 3
+    with pytest.raises(UserError, match="points in a row are forbidden"):
+        asked(Sequential(), space, 4)
+
+
+def test_random_order_tells_the_odds_of_features():
+    space = SearchSpace(
+        [Feature("push"), Feature("pop", requires=["push"]), Test("test", ["t"])],
+        {"t": lambda push, pop: None},
+    )
+    proposals = [RandomOrder().ask(space, trial, Stream(1, trial)) for trial in range(2)]
+    odds = {str(p.configuration): p.propensities for p in proposals}
+    assert odds == {"push pop test=t": (1.0, 0.5), "push -pop test=t": (0.5, 0.5)}
+
+
+def test_climbing_finds_the_top_of_its_hill():
+    space = space_of_hills()
+    outcome = Search(
+        space, HillClimbing(restarts=0), fitness="height", seed=2, store=":memory:"
+    ).run()
+    assert outcome.reason == "1 top reached"
+    assert outcome.progress.best_score[0] in (50.0, 100.0)
+    assert outcome.progress.points == outcome.progress.visits < space.size / 2
+
+
+def test_climbing_with_restarts_finds_the_highest_hill_and_ends_when_all_is_explored():
+    space = space_of_hills()
+    outcome = Search(space, "climb", fitness="height", reach=100, store=":memory:").run()
+    assert outcome.best == {"x": 70, "y": 30, "kind": "b", "test": "hills"}
+    assert outcome.progress.points < space.size / 2
+    everything = Search(space, "climb", fitness="height", store=":memory:").run()
+    assert everything.progress.points == everything.progress.visits == space.size
+
+
+def test_climbing_in_one_dimension_stays_in_it():
+    outcome = Search(
+        space_of_hills(), HillClimbing(by="x", restarts=0), fitness="height", store=":memory:"
+    ).run()
+    assert outcome.progress.points <= 21
+
+
+def test_climbing_in_a_dimension_that_is_not_there_is_refused():
+    with pytest.raises(UserError, match="climb: no dimension 'z'; known: kind, test, x, y"):
+        Search(space_of_hills(), "climb:by=z", store=":memory:").run()
+
+
+def test_climbing_does_not_step_on_forbidden_points():
+    space = space_of_hills(forbid=["(x + y) % 3 == 0"])
+    outcome = Search(space, "climb", fitness="height", points=300, store=":memory:").run()
+    assert outcome.progress.points == 300
+
+
+def test_climbing_may_be_asked_several_times_before_it_is_told():
+    engine = HillClimbing()
+    points = asked(engine, space_of_hills(), 10)
+    assert len(set(points)) == 10
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_the_samplers_of_optuna_are_engines(sampler):
+    pytest.importorskip("optuna", reason="pip install 'swarmtest[optuna]'")
+    space = space_of_hills(forbid=["kind == 'c'"])
+    if sampler == "gp":
+        pytest.importorskip("torch", reason="optuna's gp needs torch")
+    outcome = Search(
+        space, OptunaEngine(sampler), fitness="height", points=40, seed=1, store=":memory:"
+    ).run()
+    assert outcome.progress.points == 40
+    assert outcome.progress.best_score[0] > 40
+    assert outcome.best["kind"] != "c"
+
+
+def test_a_sampler_that_learns_beats_chance():
+    pytest.importorskip("optuna", reason="pip install 'swarmtest[optuna]'")
+
+    def best(engine, seed):
+        search = Search(
+            space_of_hills(), engine, fitness="height", points=60, seed=seed, store=":memory:"
+        )
+        return search.run().progress.best_score[0]
+
+    learned = sum(best("optuna", seed) for seed in range(5))
+    assert learned > sum(best("random", seed) for seed in range(5))
+
+
+def test_optuna_takes_several_objectives():
+    pytest.importorskip("optuna", reason="pip install 'swarmtest[optuna]'")
+
+    def high_and_left(result):
+        return result.measures["height"], -result.configuration["x"]
+
+    for fitness in (Fitness(high_and_left, objectives=2), "height,-seconds"):
+        search = Search(
+            space_of_hills(), "optuna:sampler=nsga2", fitness=fitness, points=10, store=":memory:"
+        )
+        assert len(search.run().progress.best_score) == 2
+    with pytest.raises(UserError, match=r"write Fitness\(high_and_left, objectives=2\)"):
+        Search(space_of_hills(), "optuna", fitness=high_and_left, store=":memory:").run()
+
+
+def test_optuna_ends_when_everything_is_explored():
+    pytest.importorskip("optuna", reason="pip install 'swarmtest[optuna]'")
+    space = SearchSpace([Flag("a"), Flag("b"), Test("test", ["t"])], {"t": lambda a, b: {"s": a}})
+    outcome = Search(space, "optuna", fitness="s", store=":memory:").run()
+    assert (outcome.progress.points, outcome.reason) == (4, "all 4 points are explored")
+
+
+def test_engines_are_strategies():
+    assert isinstance(RandomOrder(), Strategy)
+    assert not isinstance(RandomOrder(), LearningStrategy)
+    assert isinstance(HillClimbing(), LearningStrategy)
+    assert isinstance(OptunaEngine(), LearningStrategy)
+
+
+def test_any_strategy_is_an_engine():
+    space = SearchSpace(
+        [Feature("push"), Feature("pop"), Test("test", ["t"])],
+        {"t": lambda push, pop: None},
+        forbid=["push and not pop"],
+    )
+    outcome = Search(space, "coin", points=30, store=":memory:").run()
+    assert (outcome.progress.visits, outcome.progress.points) == (30, 2)
+
+
+@pytest.mark.parametrize("text", ["random", "climb:restarts=0", "climb:by=x", "optuna:sampler=cma"])
+def test_an_engine_is_named_by_a_text(text):
+    assert strategy_text(parse_engine(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("clim", "unknown engine 'clim'; did you mean 'climb'"),
+        ("climb:restart=1", "has no parameter 'restart'; did you mean 'restarts'"),
+        ("optuna:sampler=tpa", "no sampler 'tpa' here; did you mean 'tpe'"),
+    ],
+)
+def test_a_mistake_in_an_engines_name_is_said(text, message):
+    with pytest.raises(UserError, match=message):
+        parse_engine(text)
