@@ -27,7 +27,8 @@ class SubjectReference:
     """
 
     text: str
-    """``file.py``, ``file.py::Machine``, ``module:Machine``, ``file.toml`` or, with `api`,
+    """``file.py``, ``file.py::Machine``, ``module:Machine``, ``file.toml``, for a program with
+    threads ``race file.py::function`` or ``race -- ./program args``, or, with `api`,
     ``module:Class``."""
     api: bool = False
     """Derive a machine from the public methods of a class."""
@@ -46,6 +47,8 @@ class SubjectReference:
     def _load(self) -> Subject:
         if self.api:
             return self._load_api()
+        if self.text.startswith("race "):
+            return _load_race(self.text)
         where, name = split_reference(self.text)
         if where.endswith(".toml"):
             return self._load_command(where, name)
@@ -106,6 +109,16 @@ class SubjectReference:
         avoid = tuple(map(Constraint.from_json, data.get("avoid", ())))
         raises = tuple(data.get("raises", ()))
         return cls(data["text"], data.get("api", False), steps, raises, avoid)
+
+
+def _load_race(text: str) -> Subject:
+    if " -- " in text:
+        from swarmtest.subjects.native_threads import load_native_threads
+
+        return load_native_threads(text)
+    from swarmtest.subjects.threads.subject import ThreadsSubject
+
+    return ThreadsSubject(text)
 
 
 def is_grammar_file(path: str) -> bool:

@@ -64,7 +64,7 @@ class Program:
         if coverage not in COVERAGE:
             raise UserError(f"no such coverage: {coverage!r}{did_you_mean(coverage, COVERAGE)}")
         executable, *words = map(str, command) if command else [""]
-        program = _find(executable, str(cwd or ""))
+        program = find_program(executable, str(cwd or ""))
         self._settings = Settings(
             (program, *words),
             _detect(program) if coverage == "auto" else coverage,
@@ -142,8 +142,12 @@ def _remove(directory: Path, owner: int) -> None:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _find(executable: str, directory: str) -> str:
-    """The path of an executable, found as a shell would, in the directory it will run in."""
+def find_program(executable: str, directory: str) -> str:
+    """The path of an executable, found as a shell would, in the directory it will run in.
+
+    >>> find_program("sh", "") == shutil.which("sh")
+    True
+    """
     if os.sep in executable:
         path = os.path.join(os.path.abspath(directory), executable)
         found = path if os.access(path, os.X_OK) and os.path.isfile(path) else None

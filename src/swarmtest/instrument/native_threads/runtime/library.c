@@ -1,0 +1,13 @@
+/* The whole library as one unit, so that the compiler can inline the short way through an access.
+   With ACCESSES it has the hooks of -fsanitize=thread as well. */
+
+#include "program.c"
+#include "noise.c"
+#include "sites.c"
+#include "variables.c"
+#include "locks.c"
+#include "waits.c"
+#ifdef ACCESSES
+#include "accesses.c"
+#include "atomics.c"
+#endif
