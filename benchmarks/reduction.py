@@ -2,27 +2,33 @@
 
     python benchmarks/reduction.py [--quick] [--work DIR] [--peers NAMES] [--no-questions]
 
-First part. The same inputs for swarmtest's reducer, textbook ddmin, picire, lithium, Hypothesis's
-shrinker, shrinkray and cvise, each at its best setting: how often each asks, and what it leaves.
-Peers run in environments of their own in the working directory; --quick takes only what is there
-already. shrinkray and cvise start a process for each question, so they get one seed; on the C
-program they also rewrite what is left, which no reducer that only removes can do: their sizes are
-in the table, not in the figures.
+First part. The same inputs for swarmtest's reducer, textbook ddmin, ddmin of complements, ProbDD,
+picire, lithium, Hypothesis's shrinker, shrinkray and cvise, each at its best setting: how often
+each asks, what it leaves, and its CPU time. Nobody is charged for asking the same twice. Peers run
+in environments of their own in the working directory; --quick takes only what is there already.
+shrinkray and cvise get one seed; no seed is one that our reducer's settings were chosen by. On the
+C program those two also rewrite what is left, which no reducer that only removes can do: their
+sizes are in the table, not in the figures.
 
-`calls_vs_ddmin` and `calls_vs_best_peer`: our calls until what is left is as small as what the
-other leaves (all our calls, with the check that no part can go, if we end with the same), over all
-the calls of the other; the geometric mean over the inputs; the best peer is the one with the fewest
-calls. `total_calls_vs_best_peer` takes all our calls, also those that make it smaller than the
-other's. `size_vs_best_peer`: our final size over the smallest of any peer. What parts need is known
-for one input, and only our reducer can be told: that is a line of its own, not in the figures.
+`calls_vs_PEER` on an input: our calls until what is left is as small as what the peer leaves (all
+our calls, with the check that no part can go, if we do not end smaller), over all the peer's calls.
+`calls_vs_ddmin` is that for the textbook's; `calls_vs_best_peer` for the peer on each input for
+which it is largest, that is, the one that is hardest to beat. `size_vs_best_peer`: our size over
+the smallest of any peer. All are geometric means over the inputs. `total_calls_vs_best_peer`: all
+our calls, also those that make it smaller, over those of the peer that asks least.
+`calls_vs_each_peer` and `size_vs_each_peer` compare with one tool at a time, over all inputs.
+`cpu_vs_best_peer`: CPU time over that of the quickest peer, on inputs where a question is a run of
+something. What parts need is known for one input, and only our reducer can be told: that is a line
+of its own, not in the figures.
 
-Second part: the questions RQ1-RQ4 of the dissertation's chapter 3, on a red-black tree in Python
-(lines and mutants) and on gzip (lines). The last line is one JSON object.
+Second part: the questions RQ1-RQ4 of the dissertation's chapter 3; see reduction_study.py. The last
+line is one JSON object.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -30,24 +36,26 @@ import shutil
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "reduction_peers"))
-sys.path.insert(0, str(Path(__file__).resolve().parent / "reduction_subjects"))
 
 from harness import cpu_seconds, print_figures, print_table
 from inputs import CSMITH_SEEDS, ROWS, missing_for_c
-from native_subjects import Unavailable
-from questions import COVERAGE, MUTANTS, Study
+from reduction_study import study
 
 from swarmtest.reduction import Progress, Reducer
 
 WORK = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "swarmtest" / "reduction"
 HERE = Path(__file__).resolve().parent
 OURS, TOLD, DDMIN = "swarmtest", "swarmtest, told the needs", "ddmin"
+ALGORITHMS = (DDMIN, "ddmin, complements", "ProbDD")
+"""Peers that are a few lines of ours, after the papers."""
 PACKAGES = {
     "picire": "picire",
     "lithium": "lithium-reducer",
@@ -56,7 +64,10 @@ PACKAGES = {
 }
 SLOW = ("shrinkray", "cvise")
 C_ROW = "C program, lines"
+FIRST_SEED = 5_000
+"""The reducer's settings were chosen while looking at seeds 0 to 29 and 1,000 to 1,199."""
 BYTES_ROW = "3,500 bytes, 12 needed"
+RUNS_SOMETHING = (C_ROW, *(row for row in ROWS if "coverage" in row))
 
 
 @dataclass(frozen=True)
@@ -67,14 +78,12 @@ class Size:
     hypothesis_seeds: int
     """It takes seconds of CPU time for each input."""
     slow_seeds: int
-    """Of those that start a process for each question."""
+    """Of shrinkray and cvise."""
     rows: tuple[str, ...]
-    tests: int
-    """Of each subject in the second part."""
 
 
-QUICK = Size(5, 0, 0, tuple(row for row in ROWS if row != C_ROW), 2)
-FULL = Size(30, 6, 1, tuple(ROWS), 20)
+QUICK = Size(5, 0, 0, tuple(row for row in ROWS if row != C_ROW))
+FULL = Size(30, 6, 1, tuple(ROWS))
 
 
 @dataclass(frozen=True)
@@ -114,18 +123,18 @@ def ours(row: str, seed: int, told: bool = False) -> Outcome:
     )
 
 
-def theirs(python: Path, peer: str, row: str, seed: int) -> Outcome | None:
-    """What a peer did; None if it refused."""
-    command = [str(python), str(HERE / "reduction_peers" / "run_peer.py"), peer, row, str(seed)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        return None
-    return Outcome(**json.loads(done.stdout.splitlines()[-1]))
+def theirs(python: Path, peer: str, row: str, seeds: range) -> list[Outcome]:
+    """What a peer did with each; nothing if it refused."""
+    script = HERE / "reduction_peers" / "run_peer.py"
+    command = [str(python), str(script), peer, row, *map(str, seeds)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    return [Outcome(**json.loads(line)) for line in lines]
 
 
 def environments(names: Sequence[str], work: Path, install: bool) -> dict[str, Path]:
     """The Python that each peer runs in; says which are not here."""
-    found = {DDMIN: Path(sys.executable)}
+    found = dict.fromkeys(ALGORITHMS, Path(sys.executable))
     if not install:
         print("a quick run leaves out hypothesis, shrinkray and cvise, and the C program")
         names = [name for name in names if name in ("picire", "lithium")]
@@ -136,7 +145,8 @@ def environments(names: Sequence[str], work: Path, install: bool) -> dict[str, P
         if python.exists():
             found[peer] = python
         else:
-            print(f"{peer} is not installed and left out: a run without --quick installs it")
+            how = "a run without --quick installs it" if not install else "it cannot be installed"
+            print(f"{peer} is left out: {how}")
     if "cvise" in names and shutil.which("cvise"):
         found["cvise"] = Path(sys.executable)
     elif "cvise" in names:
@@ -145,11 +155,27 @@ def environments(names: Sequence[str], work: Path, install: bool) -> dict[str, P
 
 
 def _install(python: Path, package: str) -> None:
-    directory = python.parents[1]
-    subprocess.run([sys.executable, "-m", "venv", str(directory)], check=True)
-    done = subprocess.run([str(python), "-m", "pip", "install", "-q", package], capture_output=True)
+    own = _newer_python() if package == "shrinkray" else sys.executable
+    if own is None:
+        return
+    subprocess.run([own, "-m", "venv", str(python.parents[1])], check=True)
+    wanted = "shrinkray>=25" if package == "shrinkray" else package
+    pip = [str(python), "-m", "pip", "install", "-q", "--only-binary", ":all:", wanted]
+    done = subprocess.run(pip, capture_output=True)
     if done.returncode:
         python.unlink()
+
+
+def _newer_python() -> str | None:
+    """Older ones than 3.12 would get a shrinkray of years ago."""
+    if sys.version_info >= (3, 12):
+        return sys.executable
+    runs = (
+        name
+        for name in ("python3.13", "python3.12")
+        if shutil.which(name) and not subprocess.run([name, "-V"], capture_output=True).returncode
+    )
+    return next(runs, None)
 
 
 def compare(size: Size, pythons: dict[str, Path]) -> dict[str, dict[str, list[Outcome]]]:
@@ -160,19 +186,18 @@ def compare(size: Size, pythons: dict[str, Path]) -> dict[str, dict[str, list[Ou
     found: dict[str, dict[str, list[Outcome]]] = {}
     for row in rows:
         of = found[row] = {}
-        seeds = len(CSMITH_SEEDS) if row == C_ROW else size.seeds
-        of[OURS] = [ours(row, seed) for seed in range(seeds)]
-        if ROWS[row](0).needs:
-            of[TOLD] = [ours(row, seed, told=True) for seed in range(seeds)]
+        seeds = range(FIRST_SEED, FIRST_SEED + size.seeds)
+        if row == C_ROW:
+            seeds = range(min(size.seeds, len(CSMITH_SEEDS)))
+        of[OURS] = [ours(row, seed) for seed in seeds]
+        if ROWS[row](seeds[0]).needs:
+            of[TOLD] = [ours(row, seed, told=True) for seed in seeds]
         for peer, python in pythons.items():
             if peer == "hypothesis" and row in (BYTES_ROW, C_ROW):
                 continue  # refuses: too large
             most = {"hypothesis": size.hypothesis_seeds, **dict.fromkeys(SLOW, size.slow_seeds)}
-            count = min(seeds, most.get(peer, seeds))
-            outcomes = [theirs(python, peer, row, seed) for seed in range(count)]
-            known = [outcome for outcome in outcomes if outcome is not None]
-            if known:
-                of[peer] = known
+            if outcomes := theirs(python, peer, row, seeds[: most.get(peer, len(seeds))]):
+                of[peer] = outcomes
         print(f"  {row}: done", file=sys.stderr, flush=True)
     return found
 
@@ -202,16 +227,28 @@ def total_ratio(mine: list[Outcome], other: list[Outcome]) -> float:
     return sum(a.calls for a, _ in pairs) / sum(b.calls for _, b in pairs)
 
 
+def size_ratio(mine: list[Outcome], other: list[Outcome]) -> float:
+    pairs = list(zip(mine, other, strict=False))
+    return sum(a.size for a, _ in pairs) / sum(b.size for _, b in pairs)
+
+
+def cpu_ratio(mine: list[Outcome], other: list[Outcome]) -> float:
+    pairs = list(zip(mine, other, strict=False))
+    return sum(a.cpu for a, _ in pairs) / sum(b.cpu for _, b in pairs)
+
+
 def print_comparison(found: dict[str, dict[str, list[Outcome]]]) -> None:
     names = list(dict.fromkeys(name for of in found.values() for name in of))
-    for title, measure in (("calls (mean)", "calls"), ("parts left", "size"), ("bytes", "bytes")):
+    measures = ("calls (mean)", "calls"), ("parts left", "size"), ("bytes left", "bytes")
+    for title, measure in (*measures, ("CPU seconds", "cpu")):
         rows = []
         for name in names:
             cells = []
             for of in found.values():
                 value = mean(of[name], attrgetter(measure)) if name in of else math.nan
                 more = name in of and not all(o.complete for o in of[name])
-                cells.append(f"{'> ' if more else ''}{value:,.1f}" if name in of else "-")
+                digits = ".2f" if measure == "cpu" else ",.1f"
+                cells.append(f"{'> ' if more else ''}{value:{digits}}" if name in of else "-")
             rows.append((name, *cells))
         print_table((title, *found), rows)
         print()
@@ -219,26 +256,34 @@ def print_comparison(found: dict[str, dict[str, list[Outcome]]]) -> None:
 
 def comparison_figures(found: dict[str, dict[str, list[Outcome]]]) -> dict[str, object]:
     best: dict[str, float] = {}
+    hardest: dict[str, str] = {}
     ddmin: dict[str, float] = {}
     sizes: dict[str, float] = {}
     totals: dict[str, float] = {}
+    cpu: dict[str, float] = {}
     for row, of in found.items():
         others = comparable(row, of)
-        ddmin[row] = calls_ratio(of[OURS], others[DDMIN])
-        peers = {peer: o for peer, o in others.items() if peer != DDMIN} or others
-        fewest = min(peers, key=lambda peer: mean(peers[peer], lambda o: o.calls))
-        best[row] = calls_ratio(of[OURS], peers[fewest])
-        totals[row] = total_ratio(of[OURS], peers[fewest])
-        mine = mean(of[OURS], lambda o: o.size)
-        sizes[row] = mine / min(mean(o, lambda o: o.size) for o in others.values())
+        ratios = {peer: calls_ratio(of[OURS], o) for peer, o in others.items()}
+        ddmin[row] = ratios[DDMIN]
+        hardest[row] = max(ratios, key=lambda peer: ratios[peer])
+        best[row] = ratios[hardest[row]]
+        totals[row] = max(total_ratio(of[OURS], o) for o in others.values())
+        sizes[row] = max(size_ratio(of[OURS], o) for o in others.values())
+        if row in RUNS_SOMETHING:
+            cpu[row] = max(cpu_ratio(of[OURS], o) for o in others.values())
     return {
-        "calls_vs_ddmin": round(statistics.geometric_mean(ddmin.values()), 3),
-        "calls_vs_best_peer": round(statistics.geometric_mean(best.values()), 3),
-        "total_calls_vs_best_peer": round(statistics.geometric_mean(totals.values()), 3),
-        "size_vs_best_peer": round(statistics.geometric_mean(sizes.values()), 3),
+        "calls_vs_ddmin": rounded_mean(ddmin),
+        "calls_vs_best_peer": rounded_mean(best),
+        "total_calls_vs_best_peer": rounded_mean(totals),
+        "size_vs_best_peer": rounded_mean(sizes),
+        "cpu_vs_best_peer": rounded_mean(cpu) if cpu else None,
+        "calls_vs_each_peer": by_peer(found, calls_ratio),
+        "size_vs_each_peer": by_peer(found, size_ratio),
+        "best_peer": hardest,
         "calls_vs_best_peer_by_input": {row: round(value, 3) for row, value in best.items()},
         "total_calls_vs_best_peer_by_input": {r: round(value, 3) for r, value in totals.items()},
         "size_vs_best_peer_by_input": {row: round(value, 3) for row, value in sizes.items()},
+        "cpu_vs_best_peer_by_input": {row: round(value, 3) for row, value in cpu.items()},
         "calls": {
             row: {name: round(mean(o, lambda o: o.calls), 1) for name, o in of.items()}
             for row, of in found.items()
@@ -246,66 +291,36 @@ def comparison_figures(found: dict[str, dict[str, list[Outcome]]]) -> dict[str, 
     }
 
 
-def studies(size: Size, work: Path, build: bool) -> list[Study]:
-    """The subjects of the second part that are here; says which are not, and why."""
-    from gzip_bytes import GzipBytes, built_gzip
-    from red_black_calls import RedBlackCalls, minimal_of
-
-    found = [Study(RedBlackCalls(), range(size.tests), True, minimal_of).run()]
-    try:
-        gzip = GzipBytes(built_gzip(work, build))
-    except Unavailable as problem:
-        print(f"gzip is left out: {problem}")
-        return found
-    tests = range(max(1, size.tests // 4))
-    found.append(Study(gzip, tests, has_mutants=False).run())
-    gzip.close()
-    return found
+def by_peer(
+    found: dict[str, dict[str, list[Outcome]]],
+    ratio: Callable[[list[Outcome], list[Outcome]], float],
+) -> dict[str, float]:
+    """For each peer alone: the mean over the inputs that it took."""
+    ratios: dict[str, dict[str, float]] = {}
+    for row, of in found.items():
+        for peer, outcomes in comparable(row, of).items():
+            ratios.setdefault(peer, {})[row] = ratio(of[OURS], outcomes)
+    return {peer: rounded_mean(rows) for peer, rows in ratios.items()}
 
 
-def percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.1f}"
+def rounded_mean(ratios: dict[str, float]) -> float:
+    return round(statistics.geometric_mean(ratios.values()), 3)
 
 
-def print_study(study: Study) -> None:
-    print(f"{study.subject.title}: {len(study.seeds)} tests; medians in percent")
-    rows = [
-        (
-            f"{kind} = {level}",
-            *(
-                percent(study.median(kind, level, name))
-                for name in ("srr", "cpr", "mpr", "random_cpr", "random_mpr")
-            ),
-            f"{study.median(kind, level, 'calls'):,.0f}",
-        )
-        for kind, level in study.levels()
-    ]
-    print_table(("kept", "SRR", "CPR", "MPR", "random CPR", "random MPR", "calls"), rows)
-    for kind in (COVERAGE, MUTANTS):
-        for name in ("srr", "cpr", "mpr"):
-            if (tau := study.tau(kind, name)) is not None and not math.isnan(tau[0]):
-                print(
-                    f"Kendall's tau of {kind} and {name.upper()}: {tau[0]:.2f} (p = {tau[1]:.2g})"
-                )
-    if (gain := study.largest_gain()) is not None:
-        print(f"the largest gain in size is between C = {gain[1]} and C = {gain[0]}")
-    print()
+def two_workers_speedup(seeds: int) -> float:
+    """How much sooner two workers end, if each question takes 20 ms and no processor."""
+    took = {1: 0.0, 2: 0.0}
+    for workers, seed in itertools.product(took, range(seeds)):
+        given = ROWS["200 calls, 15 needed"](seed)
 
+        def asked(kept: Sequence[bytes], holds: Callable[..., bool] = given.holds) -> bool:
+            time.sleep(0.02)
+            return holds(kept)
 
-def study_figures(study: Study) -> dict[str, object]:
-    names = ("srr", "cpr", "mpr", "random_cpr", "random_mpr")
-    medians = {
-        f"{kind} {level}": {name: study.median(kind, level, name) for name in names}
-        for kind, level in study.levels()
-    }
-    taus = {
-        f"{kind} {name}": found[0]
-        for kind in (COVERAGE, MUTANTS)
-        for name in ("srr", "mpr")
-        if (found := study.tau(kind, name)) is not None and not math.isnan(found[0])
-    }
-    gain = study.largest_gain()
-    return {"medians": medians, "tau": taus, "largest_gain": list(gain) if gain else None}
+        with ThreadPoolExecutor(workers) as pool:
+            executor = pool if workers > 1 else None
+            took[workers] += Reducer(given.parts, asked, executor=executor).run().seconds
+    return took[1] / took[2]
 
 
 def main() -> None:
@@ -313,19 +328,23 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a smaller run, under a minute")
     parser.add_argument("--work", type=Path, default=WORK, help="where peers and builds are kept")
     parser.add_argument("--peers", default=",".join((*PACKAGES, "cvise")), help="default: all")
+    parser.add_argument("--rows", default="", help="only inputs whose names contain this")
+    parser.add_argument("--seeds", type=int, help="of each input, at most")
     parser.add_argument("--no-questions", action="store_true", help="the first part only")
     chosen = parser.parse_args()
     size = QUICK if chosen.quick else FULL
+    rows = tuple(row for row in size.rows if chosen.rows in row)
+    size = replace(size, rows=rows, seeds=min(size.seeds, chosen.seeds or size.seeds))
     pythons = environments(chosen.peers.split(","), chosen.work, install=not chosen.quick)
     found = compare(size, pythons)
     print()
     print_comparison(found)
     figures = comparison_figures(found)
+    figures["two_workers_speedup"] = round(two_workers_speedup(3), 2)
+    print(f"two workers end {figures['two_workers_speedup']} times as soon as one")
+    print()
     if not chosen.no_questions:
-        done = studies(size, chosen.work, build=not chosen.quick)
-        for study in done:
-            print_study(study)
-        figures["questions"] = {study.subject.title: study_figures(study) for study in done}
+        figures["questions"] = study(chosen.work, quick=chosen.quick)
     print_figures(figures)
 
 

@@ -9,12 +9,21 @@ import random
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from math import ceil
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import red_black
 
 Parts = Sequence[bytes]
-SLOW_LIMIT = 2_000
 CSMITH_SEEDS = (3, 7, 9)
 """Not 8 and 12: our reducer was made while looking at those."""
 CSMITH_HEADERS = "-I/usr/include/csmith"
@@ -79,6 +88,55 @@ def several_causes(count: int, causes: int, seed: int) -> Input:
     return Input(parts, lambda kept: any(cause <= set(kept) for cause in sets))
 
 
+def covered(count: int, percent: int, seed: int) -> Input:
+    """Calls of a red-black tree that together reach most of the lines that all of them reach."""
+    rng = random.Random(seed)
+    names = ("insert", "insert", "delete", "contains", "iterate", "check")
+    parts = tuple(
+        b"%s %d\n" % (rng.choice(names).encode(), rng.randrange(40)) for _ in range(count)
+    )
+    whole = lines_reached(parts)
+    enough = ceil(round(percent / 100 * len(whole), 9))
+    return Input(parts, lambda kept: len(whole & lines_reached(kept)) >= enough)
+
+
+def lines_reached(calls: Parts) -> set[tuple[CodeType, int]]:
+    """The lines of the tree's functions that calls go through."""
+    with _traced() as lines:
+        tree = red_black.RedBlackTree()
+        for call in calls:
+            name, key = call.split()
+            if name == b"contains":
+                _ = int(key) in tree
+            elif name == b"iterate":
+                list(tree)
+            elif name == b"check":
+                tree.check()
+            else:
+                getattr(tree, name.decode())(int(key))
+    return lines
+
+
+@contextmanager
+def _traced() -> Iterator[set[tuple[CodeType, int]]]:
+    lines: set[tuple[CodeType, int]] = set()
+
+    def line(frame: FrameType, event: str, _: object) -> Any:
+        if event == "line":
+            lines.add((frame.f_code, frame.f_lineno))
+        return line
+
+    def call(frame: FrameType, *_: object) -> Any:
+        return line if frame.f_code.co_filename == red_black.__file__ else None
+
+    before = sys.gettrace()
+    sys.settrace(call)
+    try:
+        yield lines
+    finally:
+        sys.settrace(before)
+
+
 def c_program(seed: int) -> Input:
     """The lines of a program by csmith that gcc takes, with six kinds of warnings."""
     command = ["csmith", "--seed", str(seed), "--no-checksum"]
@@ -124,5 +182,8 @@ ROWS: dict[str, Callable[[int], Input]] = {
     "3,500 bytes, 12 needed": lambda seed: needed_bytes(3_500, 12, seed),
     "200 calls, def-use": lambda seed: def_use(200, 2, seed),
     "200 calls, several causes": lambda seed: several_causes(200, 4, seed),
+    "200 calls, 100% of coverage": lambda seed: covered(200, 100, seed),
+    "200 calls, 90% of coverage": lambda seed: covered(200, 90, seed),
+    "200 calls, 70% of coverage": lambda seed: covered(200, 70, seed),
     "C program, lines": lambda seed: c_program(CSMITH_SEEDS[seed]),
 }

@@ -1,15 +1,16 @@
-"""Runs one reducer on one input, in the environment of that reducer: ``run_peer.py PEER ROW SEED``.
+"""Runs a reducer on inputs, in an environment of its own: ``run_peer.py PEER ROW SEED...``.
 
-Prints one JSON object: how often it asked, what it left (parts and bytes), CPU seconds. What is
-asked twice counts twice, unless the reducer keeps its own answers. After `LIMIT` calls it is
-stopped; one that starts a process for each call hears after `SLOW_LIMIT` that nothing is
-interesting any more.
+Prints a JSON object for each: how often it asked, what it left (parts and bytes), CPU seconds of
+the reduction alone. What is asked twice counts once: whoever has no memory of answers is given one.
+After `LIMIT` calls it is stopped. Reducers that also rewrite are told that what they wrote is not
+interesting, and are not charged for asking; only of the C program any text may be left.
 """
 
 from __future__ import annotations
 
 import json
 import resource
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,10 +19,9 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from inputs import ROWS, SLOW_LIMIT, Input, Parts
+from inputs import ROWS, Input, Parts
 
 LIMIT = 4_000
-HERE = Path(__file__).resolve().parent
 
 
 class TooMany(BaseException):
@@ -29,47 +29,85 @@ class TooMany(BaseException):
 
 
 class Counted:
-    """The criterion of an input, counting; remembers the smallest that was interesting."""
+    """The criterion of an input, counting; remembers answers, and the smallest that holds."""
 
     def __init__(self, given: Input) -> None:
         self._holds = given.holds
+        self._known: dict[tuple[bytes, ...], bool] = {}
         self.calls = 0
         self.stopped = False
         self.smallest: Parts = given.parts
 
     def __call__(self, kept: Parts) -> bool:
+        key = tuple(kept)
+        if key in self._known:
+            return self._known[key]
         if self.calls >= LIMIT:
             raise TooMany
         self.calls += 1
-        holds = self._holds(kept)
+        holds = self._known[key] = self._holds(kept)
         if holds and len(kept) < len(self.smallest):
             self.smallest = tuple(kept)
         return holds
 
 
 def ddmin(given: Input, holds: Counted) -> None:
-    """The textbook's: subsets, then complements, then twice the granularity; with a cache."""
-    known: dict[tuple[bytes, ...], bool] = {}
-
-    def interesting(kept: tuple[bytes, ...]) -> bool:
-        if kept not in known:
-            known[kept] = holds(kept)
-        return known[kept]
-
+    """The textbook's: subsets, then complements, then twice the granularity."""
     kept, pieces = given.parts, 2
-    interesting(kept)
+    holds(kept)
     while len(kept) >= 2:
         bounds = [len(kept) * i // pieces for i in range(pieces + 1)]
-        subsets = [kept[a:b] for a, b in pairwise(bounds)]
+        some = [kept[a:b] for a, b in pairwise(bounds)]
         others = [kept[:a] + kept[b:] for a, b in pairwise(bounds)]
-        if subset := next(filter(interesting, subsets), None):
+        if subset := next(filter(holds, some), None):
             kept, pieces = subset, 2
-        elif complement := next(filter(interesting, others), None):
+        elif complement := next(filter(holds, others), None):
             kept, pieces = complement, max(pieces - 1, 2)
         elif pieces < len(kept):
             pieces = min(2 * pieces, len(kept))
         else:
             return
+
+
+def complements(given: Input, holds: Counted) -> None:
+    """The textbook's without the subsets, which seldom hold; goes on where a piece has gone."""
+    pieces = [given.parts]
+    holds(given.parts)
+    while any(len(piece) > 1 for piece in pieces):
+        halves = [(p[: (len(p) + 1) // 2], p[(len(p) + 1) // 2 :]) for p in pieces]
+        pieces = [half for both in halves for half in both if half]
+        at, failed = len(pieces) - 1, 0
+        while failed < len(pieces) > 1:
+            others = pieces[:at] + pieces[at + 1 :]
+            if holds([part for piece in others for part in piece]):
+                pieces, failed = others, 0
+            else:
+                failed += 1
+            at = (at or len(pieces)) - 1
+
+
+def probdd(given: Input, holds: Counted, first: float = 0.1) -> None:
+    """Probabilistic delta debugging (Wang et al., 2021), with the paper's prior.
+
+    Each part has a probability of being needed. What is left out next is what promises the most:
+    of the parts that are needed least, so many that their number times the chance that none of them
+    is needed is largest. If that does not hold, each of them is needed more probably.
+    """
+    chance = dict.fromkeys(range(len(given.parts)), first)
+    holds(given.parts)
+    while any(p < 1 - 1e-9 for p in chance.values()):
+        order = sorted(chance, key=lambda part: (chance[part], part))
+        without, best, free, gain = 0, 1.0, 1.0, 0.0
+        for count, part in enumerate(order, 1):
+            free *= 1 - chance[part]
+            if count * free > gain:
+                without, best, gain = count, free, count * free
+        left_out = set(order[:without])
+        kept = [part for part in sorted(chance) if part not in left_out]
+        if holds([given.parts[part] for part in kept]):
+            chance = {part: chance[part] for part in kept}
+        else:
+            chance.update({part: chance[part] / (1 - best) for part in left_out})
 
 
 def picire(given: Input, holds: Counted) -> None:
@@ -125,89 +163,125 @@ def hypothesis(given: Input, holds: Counted) -> None:
     )
     find(
         st.lists(st.integers(0, count - 1)),
-        lambda numbers: holds([given.parts[i] for i in numbers]),
+        # Others only remove: what is in another order, or there twice, is not asked about.
+        lambda numbers: (
+            all(a < b for a, b in pairwise(numbers)) and holds([given.parts[i] for i in numbers])
+        ),
         settings=chosen,
         database_key=b"it",
     )
 
 
-def external(command: Callable[[Path, Path], list[str]], in_place: bool) -> Callable[..., None]:
-    """A program that takes a file and a test: each call is a line in a file of ours."""
+def shrinkray(given: Input, holds: Counted) -> None:
+    """Its own passes on the bytes, one question at a time, in this process."""
+    import trio
+    from shrinkray.problem import BasicReductionProblem
+    from shrinkray.reducer import ShrinkRay
+    from shrinkray.work import Volume, WorkContext
 
-    def run(given: Input, holds: Counted) -> None:
-        with tempfile.TemporaryDirectory() as temporary:
-            work = Path(temporary)
-            file, calls, test = work / "test.c", work / "calls", work / "test.sh"
-            file.write_bytes(b"".join(given.parts))
-            # -S: without the site's packages a question takes half as long.
-            asked = [sys.executable, "-S", str(HERE / "ask.py"), *sys.argv[2:4], str(calls)]
-            where = "test.c" if in_place else "-"
-            test.write_text(f"#!/bin/sh\nexec {' '.join(map(_quoted, asked))} {where}\n")
-            test.chmod(0o755)
-            subprocess.run(command(test, file), cwd=work, capture_output=True, timeout=3_600)
-            left = file if in_place else work / "left"
-            holds.calls = calls.read_bytes().count(b"\n")
-            holds.stopped = holds.calls > SLOW_LIMIT
-            content = left.read_bytes()
-            by_line = given.parts[0].endswith(b"\n")
-            holds.smallest = (
-                content.splitlines(keepends=True)
-                if by_line
-                else [content[i : i + 1] for i in range(len(content))]
-            )
+    async def interesting(content: bytes) -> bool:
+        return _asked(given, holds, content)
 
-    return run
+    work = WorkContext(parallelism=1, volume=Volume.quiet)
+    problem = BasicReductionProblem(b"".join(given.parts), interesting, work)
+    try:
+        trio.run(ShrinkRay(problem, enable_cpp_passes="C program" in sys.argv[2]).run)
+    except BaseExceptionGroup as problems:
+        if problems.subgroup(TooMany) is None:
+            raise
+        holds.stopped = True
+    holds.smallest = _parts_of(given, problem.current_test_case)
 
 
-def _quoted(word: str) -> str:
-    return "'" + word.replace("'", "'\\''") + "'"
+def cvise(given: Input, holds: Counted) -> None:
+    """Its passes for C or for anything else; its test is a shell that asks this process."""
+    with tempfile.TemporaryDirectory() as temporary, socket.create_server(("127.0.0.1", 0)) as here:
+        work = Path(temporary)
+        file, test = work / "test.c", work / "test.sh"
+        file.write_bytes(b"".join(given.parts))
+        port = here.getsockname()[1]
+        test.write_text(
+            f"#!/bin/bash\nexec 3<>/dev/tcp/127.0.0.1/{port}\n"
+            'echo "$PWD/test.c" >&3\nread -r answer <&3\nexit "$answer"\n'
+        )
+        test.chmod(0o755)
+        is_c = [] if "C program" in sys.argv[2] else ["--not-c"]
+        command = ["cvise", "--n", "1", "--no-cache", *is_c, str(test), file.name]
+        with subprocess.Popen(
+            command, cwd=work, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as running:
+            here.settimeout(1.0)
+            while running.poll() is None:
+                try:
+                    _answer(here, given, holds)
+                except TimeoutError:
+                    continue
+                except TooMany:
+                    holds.stopped = True
+                    running.terminate()
+        holds.smallest = _parts_of(given, file.read_bytes())
 
 
-def _shrinkray(test: Path, file: Path) -> list[str]:
-    program = str(Path(sys.executable).parent / "shrinkray")
-    return [
-        program,
-        "--parallelism",
-        "1",
-        "--target",
-        str(file.parent / "left"),
-        str(test),
-        str(file),
-    ]
+def _answer(here: socket.socket, given: Input, holds: Counted) -> None:
+    connection, _ = here.accept()
+    with connection, connection.makefile("rw") as lines:
+        content = Path(lines.readline().strip()).read_bytes()
+        lines.write(f"{int(not _asked(given, holds, content))}\n")
 
 
-def _cvise(test: Path, file: Path) -> list[str]:
-    is_c = [] if "C program" in sys.argv[2] else ["--not-c"]
-    return ["cvise", "--n", "1", "--no-cache", *is_c, str(test), file.name]
+def _asked(given: Input, holds: Counted, content: bytes) -> bool:
+    """Whether content is interesting; each content is one call, whatever is made of it."""
+    kept = _parts_of(given, content)
+    known = set(given.parts)
+    # What a reducer wrote itself is no part of the original; only a compiler can judge that.
+    return ("C program" in sys.argv[2] or known.issuperset(kept)) and holds(kept)
+
+
+def _parts_of(given: Input, content: bytes) -> Parts:
+    by_line = given.parts[0].endswith(b"\n")
+    lines = content.splitlines(keepends=True)
+    return lines if by_line else [content[i : i + 1] for i in range(len(content))]
 
 
 PEERS: dict[str, Callable[[Input, Counted], None]] = {
     "ddmin": ddmin,
+    "ddmin, complements": complements,
+    "ProbDD": probdd,
     "picire": picire,
     "lithium": lithium,
     "hypothesis": hypothesis,
-    "shrinkray": external(_shrinkray, in_place=False),
-    "cvise": external(_cvise, in_place=True),
+    "shrinkray": shrinkray,
+    "cvise": cvise,
 }
 
 
-def main() -> None:
-    peer, row, seed = sys.argv[1:4]
-    given = ROWS[row](int(seed))
+def cpu_seconds() -> float:
+    """Of this process and of those it has waited for."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def reduced(peer: str, given: Input) -> dict[str, object]:
+    """What a reducer does with an input."""
     holds = Counted(given)
+    begun = cpu_seconds()
     try:
         PEERS[peer](given, holds)
     except TooMany:
         holds.stopped = True
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    figures = {
+    return {
         "calls": holds.calls,
         "size": len(holds.smallest),
         "bytes": sum(map(len, holds.smallest)),
-        "cpu": time.process_time() + children.ru_utime + children.ru_stime,
+        "cpu": cpu_seconds() - begun,
         "complete": not holds.stopped,
     }
-    print(json.dumps(figures))
+
+
+def main() -> None:
+    peer, row, *seeds = sys.argv[1:]
+    for seed in seeds:
+        print(json.dumps(reduced(peer, ROWS[row](int(seed)))), flush=True)
 
 
 if __name__ == "__main__":

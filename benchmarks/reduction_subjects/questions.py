@@ -6,18 +6,25 @@ they trade off? RQ4: is that better than removing as many parts at random?
 
 from __future__ import annotations
 
+import itertools
 import random
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
+from multiprocessing import get_context
 from typing import Any, Protocol
 
+import numpy as np
+
+from swarmtest.mutation.minimal import greedy_tests, minimal_mutants
 from swarmtest.reduction import (
     CoverageKept,
+    Criterion,
+    Kendall,
     MutantsKept,
     Reducer,
-    first_to_add,
     kendall_tau,
     preservation_rate,
     randomly_reduced,
@@ -27,7 +34,7 @@ from swarmtest.reduction import (
 SHARES = (70, 80, 90, 95, 100)
 NUMBERS = (1, 2, 4, 8, 16, 32)
 RANDOM_TESTS = 3
-COVERAGE, MUTANTS, MINIMAL = "C%", "N", "minimal"
+COVERAGE, MUTANTS, MINIMAL = "C%", "N", "minimal N"
 
 
 class Subject(Protocol):
@@ -35,18 +42,13 @@ class Subject(Protocol):
 
     title: str
     part: str
+    all_mutants: range
 
     def test(self, seed: int) -> list[Any]:
         """A test, by its seed."""
 
     def reached(self, parts: Sequence[Any]) -> frozenset[int]:
         """The lines that parts reach."""
-
-
-class MutatedSubject(Subject, Protocol):
-    """One that has mutants as well."""
-
-    all_mutants: range
 
     def kills(self, parts: Sequence[Any], mutant: int) -> bool:
         """Whether parts tell a mutant from the original."""
@@ -64,10 +66,20 @@ class Point:
     calls: int
     srr: float
     cpr: float
-    mpr: float | None
+    mpr: float
     random_cpr: float
     """The mean of tests of the same size that were reduced at random."""
-    random_mpr: float | None
+    random_mpr: float
+
+
+@dataclass(frozen=True)
+class Original:
+    """A test before it is reduced."""
+
+    seed: int
+    parts: tuple[Any, ...]
+    reached: frozenset[int]
+    killed: frozenset[int]
 
 
 @dataclass
@@ -76,101 +88,74 @@ class Study:
 
     subject: Subject
     seeds: range
-    has_mutants: bool
-    minimal_of: Callable[[list[frozenset[int]], int], dict[int, list[int]]] | None = None
     points: list[Point] = field(default_factory=list)
+    sizes: str = ""
+    """Of the tests, for people."""
 
-    def run(self) -> Study:
-        """All tests, all ways."""
-        killed = []
-        for seed in self.seeds:
-            whole = tuple(self.subject.test(seed))
-            reached = self.subject.reached(whole)
-            killed.append(self._killed(whole, None))
-            for share in SHARES:
-                self._reduce(COVERAGE, share, whole, reached, killed[-1], seed)
-            for number in NUMBERS if self.has_mutants else ():
-                self._reduce(MUTANTS, number, whole, reached, killed[-1], seed)
-        if self.minimal_of is not None:
-            self._minimal(killed)
+    def run(self, workers: int = 1) -> Study:
+        """All tests, all ways; several tests at a time, each in a fork of this process."""
+        with ProcessPoolExecutor(workers, get_context("fork"), _at_work, (self,)) as pool:
+            originals, points = zip(*pool.map(_reduced_in_all_ways, self.seeds), strict=True)
+        self.points += itertools.chain.from_iterable(points)
+        of = [len(one.parts) for one in originals]
+        sizes = f"{min(of)} to {max(of)}" if min(of) < max(of) else str(of[0])
+        self.sizes = f"{sizes} {self.subject.part}s each"
+        self._keep_minimal_mutants(originals)
         return self
 
-    def _minimal(self, killed: list[frozenset[int]]) -> None:
-        """Each test of the minimal suite keeps one mutant of the minimal set."""
-        assert self.minimal_of is not None
-        for test, mutants in self.minimal_of(killed, len(self._mutated.all_mutants)).items():
-            if mutants:
-                seed = self.seeds[test]
-                whole = tuple(self.subject.test(seed))
-                criterion = MutantsKept(self._mutated.kills, mutants[:1])
-                reached = self.subject.reached(whole)
-                self._measure(MINIMAL, 1, whole, reached, killed[test], criterion, (), seed)
+    def reduced_in_all_ways(self, seed: int) -> tuple[Original, list[Point]]:
+        """One test: what it was, and what was left of it."""
+        one = self._original(seed)
+        points = []
+        for share in SHARES:
+            criterion = CoverageKept(self.subject.reached, one.reached, share / 100)
+            points.append(self._measured(COVERAGE, share, one, criterion))
+        for number in NUMBERS:
+            rng = random.Random(f"{one.seed} {number}")
+            chosen = rng.sample(sorted(one.killed), min(number, len(one.killed)))
+            kept = MutantsKept(self.subject.kills, chosen)
+            points.append(self._measured(MUTANTS, number, one, kept))
+        return one, points
 
-    @property
-    def _mutated(self) -> MutatedSubject:
-        return self.subject  # type: ignore[return-value]
+    def _original(self, seed: int) -> Original:
+        parts = tuple(self.subject.test(seed))
+        killed = self.subject.killed(parts, self.subject.all_mutants)
+        return Original(seed, parts, self.subject.reached(parts), killed)
 
-    def _killed(self, parts: Sequence[Any], among: Iterable[int] | None) -> frozenset[int]:
-        if not self.has_mutants:
-            return frozenset()
-        return self._mutated.killed(parts, self._mutated.all_mutants if among is None else among)
+    def _keep_minimal_mutants(self, originals: Sequence[Original]) -> None:
+        """Each test of the minimal suite keeps one mutant of the minimal set (3.5.1.3)."""
+        matrix = np.zeros((len(self.subject.all_mutants), len(originals)), bool)
+        for test, one in enumerate(originals):
+            matrix[sorted(one.killed), test] = True
+        rows = np.flatnonzero(matrix.any(axis=1))
+        suite = greedy_tests(matrix[rows])
+        minimal = [int(rows[i]) for i in minimal_mutants(matrix[rows], suite)]
+        for test in suite:
+            own = [mutant for mutant in minimal if matrix[mutant, test]]
+            if own:
+                criterion = MutantsKept(self.subject.kills, own[:1])
+                self.points.append(self._measured(MINIMAL, 1, originals[test], criterion))
 
-    def _reduce(
-        self,
-        kind: str,
-        level: int,
-        whole: tuple[Any, ...],
-        reached: frozenset[int],
-        killed: frozenset[int],
-        seed: int,
-    ) -> None:
-        suggestions: tuple[tuple[int, ...], ...] = ()
-        if kind == COVERAGE:
-            criterion: Any = CoverageKept(self.subject.reached, reached, level / 100)
-            after_each = getattr(self.subject, "reached_after_each", None)
-            if after_each is not None and level < 100:
-                suggestions = (first_to_add(after_each(whole), reached, level / 100),)
-        else:
-            chosen = random.Random(f"{seed} {level}").sample(
-                sorted(killed), min(level, len(killed))
-            )
-            criterion = MutantsKept(self._mutated.kills, chosen)
-        self._measure(kind, level, whole, reached, killed, criterion, suggestions, seed)
-
-    def _measure(
-        self,
-        kind: str,
-        level: int,
-        whole: tuple[Any, ...],
-        reached: frozenset[int],
-        killed: frozenset[int],
-        criterion: Any,
-        suggestions: tuple[tuple[int, ...], ...],
-        seed: int,
-    ) -> None:
-        found = Reducer(whole, criterion, suggestions=suggestions).run()
-        rng = random.Random(f"{seed} {kind} {level}")
-        others = [randomly_reduced(whole, len(found.parts), rng) for _ in range(RANDOM_TESTS)]
+    def _measured(self, kind: str, level: int, one: Original, criterion: Criterion) -> Point:
+        found = Reducer(one.parts, criterion).run()
+        rng = random.Random(f"{one.seed} {kind} {level}")
+        others = [randomly_reduced(one.parts, len(found.parts), rng) for _ in range(RANDOM_TESTS)]
 
         def cpr(parts: Sequence[Any]) -> float:
-            return preservation_rate(reached, self.subject.reached(parts))
+            return preservation_rate(one.reached, self.subject.reached(parts))
 
-        def mpr(parts: Sequence[Any]) -> float | None:
-            kept = self._killed(parts, killed)
-            return preservation_rate(killed, kept) if self.has_mutants else None
+        def mpr(parts: Sequence[Any]) -> float:
+            return preservation_rate(one.killed, self.subject.killed(parts, one.killed))
 
-        by_chance = [value for other in others if (value := mpr(other)) is not None]
-        self.points.append(
-            Point(
-                kind,
-                level,
-                found.calls,
-                size_reduction_rate(len(whole), len(found.parts)),
-                cpr(found.parts),
-                mpr(found.parts),
-                statistics.mean(map(cpr, others)),
-                statistics.mean(by_chance) if by_chance else None,
-            )
+        return Point(
+            kind,
+            level,
+            found.calls,
+            size_reduction_rate(len(one.parts), len(found.parts)),
+            cpr(found.parts),
+            mpr(found.parts),
+            statistics.mean(map(cpr, others)),
+            statistics.mean(map(mpr, others)),
         )
 
     # Answers
@@ -179,27 +164,44 @@ class Study:
         """The ways that were tried."""
         return list(dict.fromkeys((point.kind, point.level) for point in self.points))
 
-    def median(self, kind: str, level: int, name: str) -> float | None:
+    def median(self, kind: str, level: int, name: str) -> float:
         """Of one measure over all tests that were reduced in one way."""
-        of = [getattr(p, name) for p in self.points if (p.kind, p.level) == (kind, level)]
-        known = [value for value in of if value is not None]
-        return statistics.median(known) if known else None
+        return statistics.median(
+            getattr(p, name) for p in self.points if (p.kind, p.level) == (kind, level)
+        )
 
-    def tau(self, kind: str, name: str) -> tuple[float, float] | None:
+    def tau(self, kind: str, name: str) -> Kendall:
         """Kendall's tau of the level and a measure, with its p-value."""
-        pairs = [(p.level, getattr(p, name)) for p in self.points if p.kind == kind]
-        known = [(level, value) for level, value in pairs if value is not None]
-        if len(known) < 2:
-            return None
-        found = kendall_tau([level for level, _ in known], [value for _, value in known])
-        return found.tau, found.p
+        of = [point for point in self.points if point.kind == kind]
+        return kendall_tau([p.level for p in of], [getattr(p, name) for p in of])
 
-    def largest_gain(self) -> tuple[int, int] | None:
+    def tau_between(self, one: str, other: str) -> Kendall:
+        """Kendall's tau of two measures, over all that was reduced."""
+        first, second = ([getattr(p, name) for p in self.points] for name in (one, other))
+        return kendall_tau(first, second)
+
+    def beside_random(self, name: str) -> tuple[int, int, float]:
+        """How many reductions keep more, and less, than chance does; and how likely that is."""
+        from scipy.stats import binomtest
+
+        pairs = [(getattr(p, name), getattr(p, f"random_{name}")) for p in self.points]
+        better = sum(ours > chance for ours, chance in pairs)
+        worse = sum(ours < chance for ours, chance in pairs)
+        return better, worse, binomtest(better, better + worse).pvalue if better + worse else 1.0
+
+    def largest_gain(self) -> tuple[int, int]:
         """Between which neighbouring shares of coverage the size falls most."""
         srr = {share: self.median(COVERAGE, share, "srr") for share in SHARES}
-        steps = [
-            (low_value - high_value, (low, high))
-            for low, high in pairwise(SHARES)
-            if (low_value := srr[low]) is not None and (high_value := srr[high]) is not None
-        ]
-        return max(steps)[1] if steps else None
+        return max(pairwise(SHARES), key=lambda pair: srr[pair[0]] - srr[pair[1]])
+
+
+_STUDY: list[Study] = []
+"""What a forked process works on; a subject cannot be sent to it."""
+
+
+def _at_work(study: Study) -> None:
+    _STUDY[:] = [study]
+
+
+def _reduced_in_all_ways(seed: int) -> tuple[Original, list[Point]]:
+    return _STUDY[0].reduced_in_all_ways(seed)

@@ -20,7 +20,6 @@ import numpy as np
 from swarmtest import Coverage
 from swarmtest.mutation.generating import mutants_of
 from swarmtest.mutation.loaded import live_files, source_of
-from swarmtest.mutation.minimal import greedy_tests, minimal_mutants
 from swarmtest.mutation.mutant import Mutant
 from swarmtest.mutation.steps import StepBudgetExceeded
 from swarmtest.mutation.switching import LiveFile
@@ -94,10 +93,6 @@ class RedBlackCalls:
         _outcome(self._watched, calls)
         return frozenset(np.frombuffer(self._watching.take().numbers, "<u4").tolist())
 
-    def reached_after_each(self, calls: Sequence[Call]) -> list[frozenset[int]]:
-        """The lines that are reached after each of the calls."""
-        return [self.reached(calls[: i + 1]) for i in range(len(calls))]
-
     def kills(self, calls: Sequence[Call], mutant: int) -> bool:
         """Whether calls tell a mutant from the original."""
         if self._expected[0] is not calls:
@@ -121,17 +116,6 @@ class RedBlackCalls:
     def all_mutants(self) -> range:
         """The numbers of the mutants."""
         return range(len(self.mutants))
-
-
-def minimal_of(killed: Sequence[frozenset[int]], mutants: int) -> dict[int, list[int]]:
-    """For each test of a minimal suite, the mutants of the minimal set that it kills (3.5.1.3)."""
-    matrix = np.zeros((mutants, len(killed)), bool)
-    for test, some in enumerate(killed):
-        matrix[sorted(some), test] = True
-    rows = np.flatnonzero(matrix.any(axis=1))
-    suite = greedy_tests(matrix[rows])
-    minimal = [int(rows[i]) for i in minimal_mutants(matrix[rows], suite)]
-    return {test: [mutant for mutant in minimal if mutant in killed[test]] for test in suite}
 
 
 def _outcome(module: Any, calls: Sequence[Call]) -> list[object]:

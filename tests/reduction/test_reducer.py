@@ -259,6 +259,22 @@ def test_the_smaller_of_two_causes_is_found_wherever_it_is():
         assert set(found.parts) == small
 
 
+def test_the_smaller_of_two_causes_is_found_wherever_it_ends():
+    """Neither is in one half, so that the gallop decides, which leaves the one that ends first."""
+    large = {0, 15, 30, 45, 60, 75}
+    for small in ({10, 70}, {20, 99}):
+        causes = small, large
+        found = Reducer(range(100), lambda parts, c=causes: any(x <= set(parts) for x in c)).run()
+        assert set(found.parts) == small
+
+
+def test_a_cause_spread_over_one_half_is_found_without_a_look_at_the_others():
+    small, large = {10, 90}, {1, 11, 21, 31, 41}
+    asked = Asked(lambda parts: any(cause <= set(parts) for cause in (small, large)))
+    assert set(Reducer(range(100), asked).run().parts) == large
+    assert len(asked.about) < 40
+
+
 def test_looking_for_another_cause_costs_one_call_if_there_is_none():
     """Two sets are asked about that lack all that is needed: none at all, and all the others."""
     needed = {5, 11, 50, 77}

@@ -1,42 +1,59 @@
 """Which walk comes after which: the whole of a reduction as one value.
 
 1. Suggestions: smaller sets that somebody has reason to believe in, and nothing at all.
-2. A gallop through all parts: few questions, and no single part can go where the criterion is
+2. Halves, and pieces of them as long as many can go: a small cause, where there are several.
+3. A gallop through all parts: few questions, and no single part can go where the criterion is
    monotone (more parts never make it worse). Many parts are galloped through in large units first,
    then in smaller ones: where parts hang together, as lines of a program do, what is not taken out
    as a whole is hard to get rid of. Units are no use where few parts are needed; then they end.
-3. Another cause: is it still interesting without all that was found to be needed? Then there is a
-   cause that shares nothing with it, and that may be smaller; it is given up when it is not.
-4. Pieces of what is left, from halves down to two: what can only go together.
-5. Single parts until none can go: that is what makes the answer 1-minimal, verified.
-
-Again from 4 on, as long as 4 or 5 could remove something.
+4. Another cause, if no half could go, or if what is needed stands together, so that halves say
+   nothing on its size: is it still interesting without all that was found to be needed? Then there
+   is a cause that shares nothing with it; it is given up when it seems no smaller.
+5. Single parts until none can go: that is what makes the answer 1-minimal, verified. Then pairs of
+   neighbours: the two braces of a block can only go together. If none of those could go, that is
+   all.
+6. Pieces of what is left, from halves down to two, and single parts again, as long as they could
+   remove something. Where the criterion is known not to be monotone, that comes at once instead of
+   5: a unit that could not go as a whole has gone bit by bit.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
-from swarmtest.reduction.walks import Complements, Gallop, Indices, Needs, Walk, needing
+from swarmtest.reduction.walks import Complements, Gallop, Halves, Indices, Needs, Walk, needing
 
-SUGGESTED, GALLOP, ANOTHER, ANOTHER_GALLOP, PIECES, SINGLES, DONE = (
-    "suggested",
-    "gallop",
-    "another",
-    "another gallop",
-    "pieces",
-    "singles",
-    "done",
-)
+
+class Stage(StrEnum):
+    """What a reduction is at."""
+
+    SUGGESTED = "suggested"
+    HALVES = "halves"
+    GALLOP = "gallop"
+    ANOTHER = "another"
+    ANOTHER_HALVES = "another halves"
+    ANOTHER_GALLOP = "another gallop"
+    CHECK = "check"
+    PAIRS = "pairs"
+    PIECES = "pieces"
+    SINGLES = "singles"
+    DONE = "done"
+
+
+_WALKS: dict[str, type[Walk]] = {kind.__name__: kind for kind in (Halves, Gallop, Complements)}
 _NO_WALK = Gallop((), 0)
 _WORTH_ANOTHER_ROUND = 0.9
 """Pieces are tried again before single parts if no more than this share was left of the parts."""
-_FRUITLESS = 2
-"""After as many causes that are no smaller, no more are looked for."""
+_WORTH_HALVES = 16
+"""Fewer parts are not halved: a gallop leaves the first ones, which are often the simpler ones."""
 _SMALL = 3
 """A cause of no more parts is small enough."""
+_PATIENCE, _PROMISE = 0.2, 0.7
+"""Of the size of the cause that is known: what another may need from the start, and in all."""
 _MANY, _COARSER, _FEW_UNITS = 256, 4, 12
 """More parts than these are first taken in units of a power of 4, of which there are some 12."""
 
@@ -56,14 +73,16 @@ class Plan:
     """How many parts there were."""
     kept: Indices
     """The smallest set of parts that this plan knows to be interesting."""
-    stage: str = SUGGESTED
+    stage: Stage = Stage.SUGGESTED
     walk: Walk = _NO_WALK
     suggestions: tuple[Indices, ...] = ()
     """What is to be tried before anything else."""
+    chosen: bool = False
+    """Whether one among several causes may have been chosen already, by a suggestion or a half."""
     avoided: Indices = ()
     """The causes that are known: another one has none of their parts."""
-    fruitless: int = 0
-    """How many causes were looked at, since the best, that are no smaller."""
+    blocks: tuple[tuple[int, int], ...] = ()
+    """First and last parts of the units that could not go as a whole."""
     size_before: int = 0
     """How many parts were left when this gallop, or round of pieces and single parts, began."""
     round: int = 0
@@ -82,27 +101,29 @@ class Plan:
     @property
     def odds(self) -> float:
         """How likely it is, about, that the candidate is interesting."""
-        return self.walk.odds if self.stage in (GALLOP, ANOTHER_GALLOP) else 0.1
+        return 0.1 if self.stage in (Stage.SUGGESTED, Stage.ANOTHER) else self.walk.odds
 
     def candidate(self) -> Indices | None:
         """What to try next; None when nothing more can go."""
-        if self.stage == DONE:
+        if self.stage == Stage.DONE:
             return None
-        if self.stage == SUGGESTED:
+        if self.stage == Stage.SUGGESTED:
             return self.suggestions[0]
-        return self._elsewhere() if self.stage == ANOTHER else self.walk.candidate(self.needs)
+        return self._elsewhere() if self.stage == Stage.ANOTHER else self.walk.candidate(self.needs)
 
     def after(self, works: bool) -> Plan:
         """The plan when it is known whether the candidate is interesting."""
-        if self.stage == SUGGESTED:
+        if self.stage == Stage.SUGGESTED:
             return self._after_suggestion(works)._settled()
-        if self.stage == ANOTHER:
+        if self.stage == Stage.ANOTHER:
             if not works:
-                return self._in_pieces()._settled()
-            elsewhere = Gallop.begin(self._elsewhere(), self.needs)
-            return replace(self, stage=ANOTHER_GALLOP, walk=elsewhere)._settled()
+                return self._checking()._settled()
+            elsewhere = Halves.begin(self._elsewhere(), levels=2)
+            return replace(self, stage=Stage.ANOTHER_HALVES, walk=elsewhere)._settled()
         walk: Walk = self.walk.after(works, self.needs)
-        kept = self.kept if self.stage == ANOTHER_GALLOP else walk.kept
+        kept = (
+            self.kept if self.stage in (Stage.ANOTHER_HALVES, Stage.ANOTHER_GALLOP) else walk.kept
+        )
         return replace(self, walk=walk, kept=kept)._settled()
 
     def _after_suggestion(self, works: bool) -> Plan:
@@ -119,80 +140,118 @@ class Plan:
     def _settled(self) -> Plan:
         """The plan at its next question: stages that have none are passed."""
         plan = self
-        while plan.stage != DONE and not plan._has_question():
+        while plan.stage != Stage.DONE and not plan._has_question():
             plan = plan._next()
         return plan
 
     def _has_question(self) -> bool:
-        if self.stage == SUGGESTED:
+        if self.stage == Stage.SUGGESTED:
             return bool(self.suggestions) and self.suggestions[0] != self.kept
-        if self.stage == ANOTHER:
+        if self.stage == Stage.ANOTHER:
             return _SMALL < len(self.kept) <= len(self._elsewhere())
-        if self.stage == ANOTHER_GALLOP and self._is_no_better():
+        if self.stage == Stage.ANOTHER_GALLOP and self._is_no_better():
             return False
         return self.walk.candidate(self.needs) is not None
 
     def _is_no_better(self) -> bool:
-        """Whether as many parts are needed here as in the cause that is known."""
+        """Whether about as many parts seem to be needed here as in the cause that is known."""
         assert isinstance(self.walk, Gallop)
-        return len(self.walk.kept) - self.walk.end >= len(self.kept)
+        needed = len(self.walk.kept) - self.walk.end
+        seen = 1 - self.walk.end / max(1, self.size_before)
+        return needed >= len(self.kept) * (_PATIENCE + _PROMISE * seen)
 
     def _next(self) -> Plan:
-        if self.stage == SUGGESTED:
-            return self._galloping(_first_unit(len(self.kept)))
-        if self.stage == GALLOP and isinstance(self.walk, Gallop) and self.walk.unit > 1:
+        match self.stage:
+            case Stage.SUGGESTED:
+                halves = Halves.begin(self.kept) if len(self.kept) >= _WORTH_HALVES else _NO_WALK
+                return self._at(Stage.HALVES, halves)
+            case Stage.HALVES:
+                chosen = replace(self, chosen=len(self.kept) < self.count)
+                return chosen._galloping(_first_unit(len(self.kept)))
+            case Stage.GALLOP:
+                return self._after_gallop()
+            case Stage.ANOTHER:
+                return self._checking()
+            case Stage.ANOTHER_HALVES:
+                walk = Gallop.begin(self.walk.kept, self.needs)
+                return replace(self._at(Stage.ANOTHER_GALLOP, walk), size_before=len(walk.kept))
+            case Stage.ANOTHER_GALLOP:
+                return self._after_another()
+            case Stage.CHECK:
+                pairs = Complements.begin(self.kept, 2, shortest=2)
+                return replace(self._at(Stage.PAIRS, pairs), size_before=len(self.kept))
+            case Stage.PAIRS:
+                first_round = replace(self, round=1)
+                return first_round._in_pieces() if self._has_shrunk() else self._at(Stage.DONE)
+            case Stage.PIECES:
+                far = len(self.kept) < _WORTH_ANOTHER_ROUND * self.size_before
+                singles = Complements.begin(self.kept, 1)
+                return self._in_pieces() if far else self._at(Stage.SINGLES, singles)
+            case _:
+                return self._after_round()
+
+    def _after_gallop(self) -> Plan:
+        assert isinstance(self.walk, Gallop)
+        if (unit := self.walk.unit) > 1:
+            ends = range(len(self.kept), 0, -unit)
+            blocks = [(self.kept[max(0, end - unit)], self.kept[end - 1]) for end in ends]
             sparse = len(self.kept) <= self.size_before / 2
-            return self._galloping(1 if sparse else self.walk.unit // _COARSER)
-        if self.stage == GALLOP and not self.avoided:
-            return replace(self, avoided=self.kept)._at(ANOTHER)
-        if self.stage == ANOTHER_GALLOP:
-            return self._after_another()
-        if self.stage == PIECES and len(self.kept) >= _WORTH_ANOTHER_ROUND * self.size_before:
-            return self._at(SINGLES)
-        if self.stage == SINGLES:
-            return self._after_round()
-        return self._in_pieces()
+            noted = replace(self, blocks=(*self.blocks, *blocks))
+            return noted._galloping(1 if sparse else unit // _COARSER)
+        if self.chosen and not self._stands_together():
+            return self._checking()
+        return replace(self._at(Stage.ANOTHER), avoided=self.kept)
+
+    def _stands_together(self) -> bool:
+        """Whether the cause is at one place: halves lead there however large it is."""
+        return bool(self.kept) and self.kept[-1] - self.kept[0] < 2 * len(self.kept)
 
     def _after_another(self) -> Plan:
-        """Look on, without that cause (or as much of it as is known) in the way."""
-        assert isinstance(self.walk, Gallop)
-        better = len(self.walk.kept) < len(self.kept)
-        known = self.walk.kept if better else self.walk.kept[self.walk.end :]
-        plan = replace(
-            self,
-            kept=known if better else self.kept,
-            avoided=tuple(sorted({*self.avoided, *known})),
-            fruitless=0 if better else self.fruitless + 1,
-        )
-        return plan._at(ANOTHER) if plan.fruitless < _FRUITLESS else plan._in_pieces()
+        """Look on for a third if that is smaller."""
+        if len(self.walk.kept) >= len(self.kept):
+            return self._checking()
+        known = self.walk.kept
+        avoided = (*self.avoided, *known)
+        return replace(self._at(Stage.ANOTHER), kept=known, avoided=avoided, blocks=())
 
     def _galloping(self, unit: int) -> Plan:
         walk = Gallop.begin(self.kept, self.needs, unit)
-        return replace(self, stage=GALLOP, walk=walk, size_before=len(self.kept))
+        return replace(self._at(Stage.GALLOP, walk), size_before=len(self.kept))
+
+    def _checking(self) -> Plan:
+        if self._is_not_monotone():
+            return self._in_pieces()
+        walk = Complements.begin(self.kept, 1)
+        return replace(self._at(Stage.CHECK, walk), size_before=len(self.kept))
+
+    def _is_not_monotone(self) -> bool:
+        """Whether a unit that could not go is gone: less was enough where more was not."""
+        return any(
+            bisect_left(self.kept, first) == bisect_right(self.kept, last)
+            for first, last in self.blocks
+        )
+
+    def _has_shrunk(self) -> bool:
+        return len(self.kept) < self.size_before
 
     def _after_round(self) -> Plan:
         """If nothing was removed in the first round, that is all; else pieces are shifted again."""
-        removed = len(self.kept) < self.size_before
-        plan = replace(self, in_vain=0 if removed else self.in_vain + 1)
-        return plan._at(DONE) if plan.in_vain == min(2, self.round) else plan._in_pieces()
+        plan = replace(self, in_vain=0 if self._has_shrunk() else self.in_vain + 1)
+        return plan._at(Stage.DONE) if plan.in_vain == min(2, self.round) else plan._in_pieces()
 
     def _in_pieces(self) -> Plan:
-        again = replace(self, size_before=len(self.kept), round=self.round + 1)
-        return again._at(PIECES)
+        turn = self.round + 1
+        half = len(self.kept) // 2
+        walk = Complements.begin(self.kept, half, shortest=2, shifted=turn % 2 == 0)
+        return replace(self._at(Stage.PIECES, walk), size_before=len(self.kept), round=turn)
 
-    def _at(self, stage: str) -> Plan:
-        walk: Walk = _NO_WALK
-        if stage == PIECES:
-            half = len(self.kept) // 2
-            walk = Complements.begin(self.kept, half, shortest=2, shifted=self.round % 2 == 0)
-        elif stage == SINGLES:
-            walk = Complements.begin(self.kept, 1)
+    def _at(self, stage: Stage, walk: Walk = _NO_WALK) -> Plan:
         return replace(self, stage=stage, walk=walk)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as JSON data, without what each part needs."""
         data = {key: value for key, value in vars(self).items() if key not in ("walk", "needs")}
-        return {**data, "walk": vars(self.walk)}
+        return {**data, "walk": vars(self.walk), "walking": type(self.walk).__name__}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], needs: Needs = ()) -> Plan:
@@ -206,11 +265,12 @@ class Plan:
         return cls(
             data["count"],
             tuple(data["kept"]),
-            data["stage"],
-            Complements(**walk) if "shortest" in walk else Gallop(**walk),
+            Stage(data["stage"]),
+            _WALKS[data["walking"]](**walk),
             tuple(tuple(suggestion) for suggestion in data["suggestions"]),
+            data["chosen"],
             tuple(data["avoided"]),
-            data["fruitless"],
+            tuple((first, last) for first, last in data["blocks"]),
             data["size_before"],
             data["round"],
             data["in_vain"],

@@ -21,6 +21,53 @@ Needs: TypeAlias = Sequence[Collection[int]]
 
 _DECAY = 0.9
 """How much of what was learnt about the share of needed parts stays after each one that was met."""
+_WORTH_HALVING = 1 / 3
+"""Pieces are halved as long as so many of them could go."""
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Both halves, then quarters, and so on, as long as many of them can go.
+
+    Where several causes would do, this leaves a small one: a large cause seldom lies in what is
+    kept. A gallop would choose the one that ends first, however large it is.
+    """
+
+    kept: Indices
+    length: int
+    end: int
+    """The piece that is looked at ends here."""
+    levels: int
+    """So many lengths are tried in any case."""
+    gone: int = 0
+    stayed: int = 0
+    """How many pieces of this length could go, and how many could not."""
+
+    odds: ClassVar[float] = 0.3
+
+    @classmethod
+    def begin(cls, kept: Indices, levels: int = 1) -> Halves:
+        """The walk before its first question."""
+        return cls(kept, _half(len(kept)), len(kept), levels)
+
+    def candidate(self, needs: Needs = ()) -> Indices | None:
+        """What to try next; None when the walk is over.
+
+        >>> Halves.begin((3, 5, 8, 9)).candidate()
+        (3, 5)
+        """
+        return _without(self.kept, self.end - self.length, self.end, needs) if self.length else None
+
+    def after(self, works: bool, needs: Needs = ()) -> Halves:
+        """The walk when it is known whether the candidate is interesting."""
+        kept = (self.candidate(needs) or ()) if works else self.kept
+        end = max(0, self.end - self.length)
+        gone, stayed = self.gone + works, self.stayed + (not works)
+        if end and len(kept) > self.length:
+            return replace(self, kept=kept, end=end, gone=gone, stayed=stayed)
+        worth = self.levels > 1 or gone >= _WORTH_HALVING * (gone + stayed)
+        length = _half(self.length) if worth else 0
+        return Halves(kept, length, len(kept), self.levels - 1)
 
 
 @dataclass(frozen=True)
@@ -55,7 +102,7 @@ class Gallop:
     @classmethod
     def begin(cls, kept: Indices, needs: Needs = (), unit: int = 1) -> Gallop:
         """The walk before its first question."""
-        removed = max(1.0, len(kept) / unit / 16)
+        removed = max(1.0, len(kept) / unit / 8)
         return cls(kept, len(kept), unit, removed=removed)._at_next_stretch(needs)
 
     def candidate(self, needs: Needs = ()) -> Indices | None:
@@ -139,9 +186,7 @@ class Complements:
         """
         if self.length < self.shortest or not self.kept:
             return None
-        piece = self.kept[max(0, self.end - self.length) : self.end]
-        gone = {*piece, *needing(piece, self.kept, needs)}
-        return tuple(part for part in self.kept if part not in gone)
+        return _without(self.kept, self.end - self.length, self.end, needs)
 
     def after(self, works: bool, needs: Needs = ()) -> Complements:
         """The walk when it is known whether the candidate is interesting."""
@@ -163,7 +208,19 @@ class Complements:
         return replace(self, length=length, end=end, failed=0)
 
 
-Walk: TypeAlias = Gallop | Complements
+Walk: TypeAlias = Halves | Gallop | Complements
+
+
+def _half(length: int) -> int:
+    """Rounded up, so that two are enough; one part has no halves."""
+    return (length + 1) // 2 if length > 1 else 0
+
+
+def _without(kept: Indices, start: int, end: int, needs: Needs) -> Indices:
+    """What is left when a piece goes, and with it what needs some of it."""
+    piece = kept[max(0, start) : end]
+    gone = {*piece, *needing(piece, kept, needs)}
+    return tuple(part for part in kept if part not in gone)
 
 
 def needed_by(parts: Collection[int], needs: Needs) -> set[int]:
