@@ -1,9 +1,15 @@
 """Controlled concurrency testing of threaded Python."""
 
+from swarmtest.threads.accelerator import accelerator_status
+from swarmtest.threads.coverage import ConcurrencyCoverage
+from swarmtest.threads.free_policy import FreePolicy
+from swarmtest.threads.free_running import FreeRun, free_run
 from swarmtest.threads.hook import woven
 from swarmtest.threads.minimising import minimised_schedule
+from swarmtest.threads.noise import Noise, NoiseSettings, noise_dimensions, noise_space
 from swarmtest.threads.patches import installed
 from swarmtest.threads.policy import Policy, policy_on, prepare
+from swarmtest.threads.recording import Recording, shared_sites
 from swarmtest.threads.replaying import replay
 from swarmtest.threads.running import Run, controlled_run, nothing_to_schedule
 from swarmtest.threads.schedule import Schedule, Switch
@@ -16,8 +22,14 @@ __all__ = [
     "PCT",
     "POS",
     "SITES",
+    "ConcurrencyCoverage",
+    "FreePolicy",
+    "FreeRun",
+    "Noise",
+    "NoiseSettings",
     "Policy",
     "RandomWalk",
+    "Recording",
     "Replay",
     "Run",
     "Schedule",
@@ -25,13 +37,18 @@ __all__ = [
     "Site",
     "Switch",
     "TraceStep",
+    "accelerator_status",
     "controlled_run",
+    "free_run",
     "installed",
     "minimised_schedule",
+    "noise_dimensions",
+    "noise_space",
     "nothing_to_schedule",
     "policy_on",
     "prepare",
     "replay",
+    "shared_sites",
     "weave",
     "weave_tree",
     "woven",

@@ -64,7 +64,10 @@ class Control(Handing):
 
     def event(self) -> None:
         """The running thread is where this interpreter may switch."""
-        if get_ident() != self.state[IDENT]:
+        state = self.state
+        if get_ident() != state[IDENT]:
+            return
+        if state[STEP] + 1 < state[LIMIT] and not self.scheduler.is_replay:
             return
         task = self.running
         task.site, task.obj = -1, None
@@ -254,6 +257,9 @@ class Control(Handing):
             self._counted(task, "sleep", None)
         if self.ended:
             self.end_here(task)
+        if seconds <= 0:  # it lets others run, and may go on at once
+            task.doing = outer
+            return
         task.doing = "sleep"
         try:
             self.block(task, CLOCK, self.clock + max(seconds, 1e-9))

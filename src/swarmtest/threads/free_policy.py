@@ -1,229 +1,119 @@
-"""Threads that run as they like, while we know who waits for what.
-
-Nothing decides who runs. What waits, waits in short slices, so that a run that is decided can be
-ended, and threads of which each waits for another are told from threads that take their time.
-"""
+"""The policy of a free run: what threads do with locks, each other and the clock."""
 
 from __future__ import annotations
 
 import functools
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from threading import Thread
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from swarmtest.faults import fault_of_exception
-from swarmtest.result import Fault
+from swarmtest.threads.accelerator import accelerator
 from swarmtest.threads.frames import is_library
-from swarmtest.threads.policy import Policy, current, switch_to
+from swarmtest.threads.free_waiting import Waiting, has_ended
 from swarmtest.threads.primitives import Lock, Started
-from swarmtest.threads.raw import get_ident, raw_lock, raw_monotonic, raw_sleep, thread_join
-from swarmtest.threads.stuck import CLOCK, END, fault_of_stuck
-from swarmtest.threads.tasks import Task, Unwound, child_task, main_task
+from swarmtest.threads.raw import get_ident, raw_monotonic, raw_sleep
+from swarmtest.threads.stuck import CLOCK
+from swarmtest.threads.tasks import Task, Unwound, child_task
 
 if TYPE_CHECKING:
     from swarmtest.threads.coverage import ConcurrencyCoverage
 
-_FIRST_SLICE = 0.001
-_SLICE = 0.005
-_MOST_RAISED = 100
 
-
-class FreePolicy(Policy):
+class FreePolicy(Waiting):
     """One run of threads that nobody holds; make a new one for each run.
 
-    Subclasses override `begins`, `before` and `shortened`, and `access`.
+    Subclasses override `begins`, `ends`, `before`, `shortened` and `access`.
     """
 
-    coverage: ConcurrencyCoverage | None = None
-
-    def __init__(self) -> None:
-        self.main = main_task()
-        self.tasks = [self.main]
-        self.fault: Fault | None = None
-        self.problem = ""
-        self.notes: list[str] = []
-        self.ended = False
-        self._by_ident: dict[int, Task] = {}
-        self._progress = object()
-        """Another one each time that a thread gets on or lets another get on."""
-        self._seen: dict[Task, object] = {}
-        """The last progress of which each waiting thread knows that it did not help it."""
-
-    # What subclasses do.
-
-    def begins(self, task: Task) -> None:
-        """A thread of the run begins; called in it."""
-
-    def before(self, kind: str) -> None:
-        """A thread is about to synchronise with others: ``lock.acquire``, ``queue.get``."""
-
-    def shortened(self, seconds: float) -> float:
-        """How long a sleep or a wait with a time limit may take."""
-        return seconds
-
-    # The run.
+    _locks: Any = None
+    """Locks that nobody else holds, in C."""
 
     def enter(self, coverage: ConcurrencyCoverage | None) -> None:
         """The run begins, in this thread."""
-        self.main.ident = get_ident()
-        self._by_ident[get_ident()] = self.main
-        self.begins(self.main)
-        if coverage is not None:
-            self.coverage = coverage
-            self.access = coverage.watching(self.access)  # type: ignore[method-assign]
-
-    def fail(self, fault: Fault) -> None:
-        """The run shows a fault; the first one counts."""
-        if not self.ended:
-            self.fault = fault
-        self.end()
-
-    def end(self) -> None:
-        """The run is decided: threads end at their next probe, or where they wait."""
-        self.ended = True
-        self.access = self._ending_access  # type: ignore[method-assign]
-        if current.policy is self:
-            switch_to(self)
-
-    def _ending_access(self, site: int, obj: Any = None) -> Any:
-        task = self._by_ident.get(get_ident())
-        if task is not None and self.ended:
-            self._end_here(task)
-        return obj
-
-    def _end_here(self, task: Task) -> NoReturn:
-        task.raised += 1
-        if task.raised > _MOST_RAISED and task is not self.main:
-            self.note(f"{task.name} cannot be ended: it catches every exception; it was left")
-            for_ever = raw_lock()
-            for_ever.acquire()
-            for_ever.acquire()
-        raise Unwound
-
-    def note(self, line: str) -> None:
-        """Something that the user should know; once is enough."""
-        if line not in self.notes:
-            self.notes.append(line)
-
-    def outlive(self) -> None:
-        """Main's function has returned: other threads go on to their ends, as Python has it."""
-        main = self.main
-        with suppress(Unwound):
-            while not self.ended:
-                left = [t for t in self.tasks[1:] if not t.done and not t.daemon]
-                if not left:
-                    break
-                main.doing = "end"
-                self._wait(main, END, None, functools.partial(_ended, left[0]))
-        self.end()
-
-    # Waiting.
-
-    def _wait(
-        self, task: Task, waiting: Any, deadline: float | None, attempt: Callable[[float], bool]
-    ) -> bool:
-        """Wait in slices until an attempt succeeds; False when the time is over."""
-        if self.coverage is not None:
-            self.coverage.waits(task.doing or "lock.acquire", waiting)
-        task.waiting, task.deadline = waiting, deadline
-        longest = _FIRST_SLICE
-        try:
-            while True:
-                left = longest if deadline is None else deadline - raw_monotonic()
-                if attempt(max(min(longest, left), 0.0)):
-                    return True
-                if self.ended:
-                    self._end_here(task)
-                if left <= 0:
-                    return False
-                self._seen[task] = self._progress
-                self._look_if_stuck()
-                longest = _SLICE
-        finally:
-            task.waiting, task.deadline = None, None
-            self._progress = object()
-
-    def _look_if_stuck(self) -> None:
-        """Nobody is able to run when all wait, and have looked since the last one got on."""
-        progress = self._progress
-        for task in list(self.tasks):
-            if task.done:
-                continue
-            if task.waiting is None or task.deadline is not None:
-                return
-            if self._seen.get(task) is not progress:
-                return
-        if self.ended:
-            return
-        fault = fault_of_stuck(self.tasks)
-        if fault is None:
-            self.end()
-        else:
-            self.fail(fault)
+        super().enter(coverage)
+        module = accelerator()
+        pairs = None if coverage is None else coverage.pairs_alone()
+        may_be_fast = coverage is None or isinstance(pairs, getattr(module, "Pairs", ()))
+        if module is not None and may_be_fast and not self._disturbs:
+            self._locks = module.Locks(self, self._by_ident, pairs, self.acquire, self._blocked)
+            self.acquire = self._locks.acquire  # type: ignore[method-assign]
+            self.release = self._locks.release  # type: ignore[method-assign]
 
     def _synchronises(self, task: Task, kind: str, frame: FrameType) -> None:
         if self.ended:
             self._end_here(task)
         task.doing = kind
+        self.before(kind)
         if self.coverage is not None:
             self.coverage.visits(kind, frame)
-        self.before(kind)
 
     def acquire(self, lock: Lock, blocking: bool, timeout: float) -> bool:
-        """Take a lock."""
+        """Take a lock. Programs do this often: what is common comes first."""
         task = self._by_ident.get(get_ident())
         if task is None:
             return lock.raw.acquire(blocking, timeout)
-        frame = sys._getframe(2)
-        inside = is_library(frame.f_code)
-        if self.ended:
+        coverage = self.coverage
+        if not task.doing:
+            frame = sys._getframe(2)
+            inside = is_library(frame.f_code)
+            if self._locks is not None and coverage is not None:
+                site = -1 if inside else coverage.site_of("lock.acquire", frame)
+                self._locks.learn(frame.f_code, frame.f_lasti, site)
             if not inside:
-                self._end_here(task)
-            return self._taken(task, lock) if lock.raw.acquire(False) else True
-        if task.doing or inside:
-            return self._take(task, lock, blocking, timeout)
-        try:
-            self._synchronises(task, "lock.acquire", frame)
-            return self._take(task, lock, blocking, timeout)
-        finally:
-            task.doing = ""
-
-    def _take(self, task: Task, lock: Lock, blocking: bool, timeout: float) -> bool:
+                if self.ended:
+                    self._end_here(task)
+                if self._disturbs:
+                    self.before("lock.acquire")
+                if coverage is not None:
+                    coverage.visits("lock.acquire", frame)
         if lock.raw.acquire(False):
             return self._taken(task, lock)
-        if not blocking or timeout == 0:
-            return False
-        deadline = None if timeout < 0 else raw_monotonic() + self.shortened(timeout)
-        raw = lock.raw
-        if self._wait(task, lock, deadline, lambda seconds: raw.acquire(True, seconds)):
-            return self._taken(task, lock)
-        return False
+        return self._blocked(task, lock, blocking, timeout)
 
     def _taken(self, task: Task, lock: Lock) -> bool:
         lock.owner = task
         task.held.append(lock)
-        if self.coverage is not None:
+        if self.coverage is not None and self.coverage.sees_locks:
             self.coverage.takes(lock)
         return True
+
+    def _blocked(self, task: Task, lock: Lock, blocking: bool, timeout: float) -> bool:
+        """Another thread has the lock."""
+        if self.ended:
+            return True  # a condition that is unwound tidies up when it has its lock
+        if not blocking or timeout == 0 or not self._wait_for(task, lock, timeout):
+            return False
+        return self._taken(task, lock)
+
+    def _wait_for(self, task: Task, lock: Lock, timeout: float) -> bool:
+        deadline = None if timeout < 0 else raw_monotonic() + self.shortened(timeout)
+        raw, outer = lock.raw, task.doing
+        task.doing = outer or "lock.acquire"
+        try:
+            return self._wait(task, lock, deadline, lambda seconds: raw.acquire(True, seconds))
+        finally:
+            task.doing = outer
 
     def release(self, lock: Lock) -> None:
         """Give a lock back."""
         owner = lock.owner
         if owner is not None:
             lock.owner = None
-            with suppress(ValueError):  # another thread may have been quicker
+            try:  # noqa: SIM105 (five times as fast as suppress)
                 owner.held.remove(lock)
-        if not self.ended or lock.raw.locked():
-            lock.raw.release()
+            except ValueError:
+                pass  # another thread was quicker
+        raw = lock.raw
+        if not self.ended or raw.locked():
+            raw.release()
         self._progress = object()
-        task = self._by_ident.get(get_ident())
-        if task is not None and not task.doing and not is_library(sys._getframe(2).f_code):
-            if self.coverage is not None:
-                self.coverage.gives()
-            self.before("lock.release")
+        if self._disturbs:
+            task = self._by_ident.get(get_ident())
+            if task is not None and not task.doing and not is_library(sys._getframe(2).f_code):
+                self.before("lock.release")
 
     def operation(self, kind: str, obj: Any, call: Callable[[], Any]) -> Any:
         """Something made of locks is used."""
@@ -286,8 +176,8 @@ class FreePolicy(Policy):
         def ended() -> None:
             own.pop("_delete", None)
             thread._delete()  # type: ignore[attr-defined]
-            if self._by_ident.get(task.ident) is task:
-                del self._by_ident[task.ident]
+            self.ends(task)
+            del self._by_ident[task.ident]
             task.done = True
             self._progress = object()
 
@@ -309,8 +199,8 @@ class FreePolicy(Policy):
         seconds = None if timeout is None else self.shortened(max(timeout, 0.0))
         deadline = None if seconds is None else raw_monotonic() + seconds
         try:
-            if not _ended(joined, 0.0):
-                self._wait(task, joined, deadline, functools.partial(_ended, joined))
+            if not has_ended(joined, 0.0):
+                self._wait(task, joined, deadline, functools.partial(has_ended, joined))
         finally:
             task.doing = outer
 
@@ -348,11 +238,3 @@ class FreePolicy(Policy):
 def _slept(seconds: float) -> bool:
     raw_sleep(seconds)
     return False
-
-
-def _ended(task: Task, seconds: float) -> bool:
-    """Whether a thread has ended, after waiting for it for a while."""
-    assert task.thread is not None
-    if not task.done:
-        thread_join(task.thread, seconds)
-    return task.done

@@ -56,8 +56,9 @@ def free_run(
         if coverage is not None:
             coverage.reset()
         policy.enter(coverage)
-        with policy_on(policy), time_limit(policy, seconds):
-            _call(function, policy)
+        with policy_on(policy):
+            with time_limit(policy, seconds):
+                _call(function, policy)
             ended_or_left(policy)
         for task in policy.tasks:
             for lock in task.held:

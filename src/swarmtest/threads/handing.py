@@ -21,7 +21,7 @@ from swarmtest.threads.frames import user_frame
 from swarmtest.threads.policy import Policy
 from swarmtest.threads.raw import get_ident, raw_lock
 from swarmtest.threads.schedulers.scheduler import Scheduler
-from swarmtest.threads.stuck import END, fault_of_stuck
+from swarmtest.threads.stuck import END, fault_of_stuck, livelock
 from swarmtest.threads.tasks import Task, Unwound, main_task
 
 STEP, LIMIT, IDENT = 0, 1, 2
@@ -216,19 +216,11 @@ class Handing(Policy):
     def end_here(self, task: Task) -> NoReturn:
         """The running thread does not go on."""
         if not self.ended:
-            self.fail(self._livelock())
+            self.fail(livelock(self.most_probes, self.tasks))
         task.raised += 1
         if task.raised > _MOST_RAISED and task is not self.main:
             self._park(task)
         raise Unwound
-
-    def _livelock(self) -> Fault:
-        alive = ", ".join(task.name for task in self.tasks if not task.done)
-        return Fault(
-            "livelock",
-            f"livelock: the run did not end within {self.most_probes:,} probes",
-            f"still running: {alive}; `most_probes` says how many are enough",
-        )
 
     def _park(self, task: Task) -> NoReturn:
         """A thread that catches everything cannot be ended; it may not run on either."""

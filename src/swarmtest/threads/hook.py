@@ -10,9 +10,10 @@ from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, ModuleType
 
-from swarmtest.instrument.hook import Hook, has_source
+from swarmtest.instrument.hook import Hook, has_bytecode_only, has_source
 from swarmtest.instrument.scope import Scope
 from swarmtest.threads.handing import Handing
+from swarmtest.threads.lines import Lines, lines_are_possible
 from swarmtest.threads.patches import installed
 from swarmtest.threads.policy import current, prepare
 from swarmtest.threads.weaving import weave
@@ -28,31 +29,48 @@ class WeavingLoader(SourceFileLoader):
         return weave(text, path)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Execute the module; a thread that imports is not stopped: it holds Python's own locks."""
+        """Execute the module."""
         prepare(module.__dict__)
-        control = current.policy
-        if not isinstance(control, Handing):
+        with _quiet():
             super().exec_module(module)
-            return
-        control.quiet += 1
-        try:
-            super().exec_module(module)
-        finally:
-            control.quiet -= 1
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """A thread that imports is not stopped: it holds Python's own locks."""
+    control = current.policy
+    if not isinstance(control, Handing):
+        yield
+        return
+    control.quiet += 1
+    try:
+        yield
+    finally:
+        control.quiet -= 1
 
 
 @contextmanager
 def woven(scope: Scope) -> Iterator[None]:
     """While this lasts, modules of the scope that are imported get probes, and locks are ours.
 
+    Modules without source are seen line by line, from Python 3.12 on.
+
     >>> from swarmtest.instrument.scope import Scope
     >>> with woven(Scope(names=("shop",))):
     ...     pass  # import shop
     """
 
+    lines: Lines | None = None
+
     def loader_for(spec: ModuleSpec) -> Loader | None:
+        nonlocal lines
         assert spec.origin is not None
-        return WeavingLoader(spec.name, spec.origin) if has_source(spec) else None
+        if has_source(spec):
+            return WeavingLoader(spec.name, spec.origin)
+        if has_bytecode_only(spec) and lines_are_possible():
+            lines = lines or Lines()
+            return lines.loader(spec, _quiet)
+        return None
 
     hook = Hook(scope, loader_for)
     with installed():
@@ -61,3 +79,5 @@ def woven(scope: Scope) -> Iterator[None]:
             yield
         finally:
             sys.meta_path.remove(hook)
+            if lines is not None:
+                lines.close()

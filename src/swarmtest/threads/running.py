@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 from swarmtest.faults import fault_of_exception
 from swarmtest.instrument.scope import shown_path
 from swarmtest.result import Fault
+from swarmtest.targets import Hits
 from swarmtest.threads.control import USES_ASYNCIO, Control
+from swarmtest.threads.coverage import ConcurrencyCoverage
+from swarmtest.threads.covered_control import CoveredControl
 from swarmtest.threads.feasible import use_events
 from swarmtest.threads.handing import Handing, Handover, Where
 from swarmtest.threads.patches import installed
@@ -47,6 +50,8 @@ class Run:
     clock: float
     """How long it took by its own clock, in seconds."""
     _handovers: list[Handover] = field(repr=False, compare=False)
+    hits: Hits | None = field(default=None, compare=False)
+    """What the run covered; None if nobody looked."""
 
     @functools.cached_property
     def schedule(self) -> Schedule:
@@ -63,6 +68,7 @@ def controlled_run(
     most_probes: int = MOST_PROBES,
     seconds: float = SECONDS,
     traced: bool = False,
+    coverage: ConcurrencyCoverage | None = None,
 ) -> Run:
     """Call a function; the scheduler decides which of the threads it starts goes on, and when.
 
@@ -76,7 +82,11 @@ def controlled_run(
     tracer = Tracer() if traced else None
     use_events(feasible)
     with installed():
-        control = Control(scheduler, sites, most_probes, feasible, tracer)
+        control = (
+            Control(scheduler, sites, most_probes, feasible, tracer)
+            if coverage is None
+            else CoveredControl(scheduler, sites, most_probes, feasible, tracer, coverage)
+        )
         collects = gc.isenabled()
         gc.disable()  # what a collection calls would come at another time in each run
         try:
@@ -96,6 +106,7 @@ def controlled_run(
         tracer.steps() if tracer else (),
         control.clock,
         control.handovers,
+        None if coverage is None else coverage.take(),
     )
 
 

@@ -8,7 +8,7 @@ nothing in it depends on addresses, hashes, times or the Python version.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from swarmtest.errors import UserError
@@ -18,7 +18,11 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """One hand-over: before a thread's own n-th probe, or because it could not go on."""
+    """One hand-over: before a thread's own n-th probe, or because it could not go on.
+
+    >>> print(Switch("main.1", 3, "main.2", site="shop.py sell write seats"))
+    main.1 before 3 -> main.2 (shop.py sell write seats)
+    """
 
     thread: str
     """Who stops: ``main``, ``main.1`` (the first thread that main started), ``main.1.2``."""
@@ -38,6 +42,9 @@ class Switch:
         return f"{self.thread} {when} -> {self.next}" + (f" ({self.site})" if self.site else "")
 
 
+_FIELDS = tuple(field.name for field in fields(Switch))
+
+
 @dataclass(frozen=True)
 class Schedule:
     """The switches of a run, in their order.
@@ -51,7 +58,11 @@ class Schedule:
 
     def to_plain(self) -> dict[str, Any]:
         """The schedule as plain data."""
-        return {"version": _VERSION, "switches": [asdict(switch) for switch in self.switches]}
+        switches = [
+            {name: getattr(switch, name) for name in _FIELDS}  # asdict takes ten times as long
+            for switch in self.switches
+        ]
+        return {"version": _VERSION, "switches": switches}
 
     def to_json(self) -> str:
         """The schedule as text."""

@@ -3,6 +3,7 @@
 A variable is a part of an object: (object, attribute), (object, its contents), or a name of a
 module. It is shared when two threads touch it and one of them writes. The thread that constructs an
 object does not count until it synchronises: before that, no other thread can know of the object.
+Nor does what the first thread does before there is another one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
+from swarmtest.threads.lines import LINE
 from swarmtest.threads.operations import SYNCHRONISERS
 from swarmtest.threads.raw import get_ident
 from swarmtest.threads.sites import SITES, Site
@@ -49,24 +51,31 @@ class Sharing:
 
     def __init__(self) -> None:
         self.variables: dict[tuple[Any, str], Variable] = {}
+        self.passed: set[int] = set()
+        """All sites that threads of the run came to."""
         self._objects: dict[int, Any] = {}
-        self._epochs: dict[int, int] = {}
-        self._numbers: dict[int, int] = {}
+        self._threads: dict[int, list[int]] = {}
+        """Of each thread: a number of its own, and how often it has synchronised. Python gives the
+        identity of a thread that has ended to the next one."""
+        self._began = 0
 
     def began(self, ident: int) -> None:
-        """A thread begins; a number that another thread had is not it."""
-        self._numbers[ident] = len(self._numbers) + 1_000_000 * len(self._epochs)
-        self._epochs[ident] = 0
+        """A thread begins."""
+        self._began += 1
+        self._threads[ident] = [self._began, 0]
 
     def synchronises(self) -> None:
         """This thread synchronises: what it has made so far others may know."""
-        ident = get_ident()
-        self._epochs[ident] = self._epochs.get(ident, 0) + 1
+        thread = self._threads.get(get_ident())
+        if thread is not None:
+            thread[1] += 1
 
     def touches(self, site: int, obj: Any) -> None:
         """This thread is about to read or write."""
         place = SITES[site]
         kind, name = place.kind, place.name
+        if kind == LINE:
+            return
         if place.what in ("global", "closure"):
             key: tuple[Any, str] = (place.path, name)
         else:
@@ -78,39 +87,40 @@ class Sharing:
             elif place.what == "subscript":
                 name = CONTENTS
             key = (id(obj), name)
-        ident = get_ident()
+        thread = self._threads.get(get_ident())
+        if thread is None:
+            return  # not one of the run
+        self.passed.add(site)
         variable = self.variables.get(key)
         if variable is None:
-            variable = self._new(key, kind, place, obj, ident)
-        if variable.builder == ident and variable.epoch == self._epochs.get(ident, 0):
+            variable = self._new(key, place, obj, thread)
+        if variable.builder == thread[0] and variable.epoch == thread[1]:
             return
-        variable.threads.add(ident)
+        variable.threads.add(thread[0])
         variable.sites.add(site)
         if kind == "write":
             variable.written = True
 
-    def _new(
-        self, key: tuple[Any, str], kind: str, place: Site, obj: Any, ident: int
-    ) -> Variable:
-        is_part = place.what in ("attribute", "subscript")
-        if is_part:
+    def _new(self, key: tuple[Any, str], place: Site, obj: Any, thread: list[int]) -> Variable:
+        if place.what in ("attribute", "subscript"):
             self._objects[id(obj)] = obj
-        builder = ident if kind == "write" and is_part else None
-        label = _label(place, obj, key[1])
-        made = Variable(label, builder, self._epochs.get(ident, 0))
+        # Lists and modules are made without a probe: who comes first need not have made them.
+        makes = place.kind == "write" and place.what == "attribute"
+        builder = thread[0] if makes or self._began == 1 else None
+        made = Variable(_label(place, obj, key[1]), builder, thread[1])
         return self.variables.setdefault(key, made)
 
     def shared(self) -> list[Variable]:
         """The variables that threads share."""
         return [variable for variable in self.variables.values() if variable.is_shared]
 
-    def watching(self, access: Callable[..., Any]) -> Callable[..., Any]:
-        """A probe that notes, then does what another does."""
+    def watching(self, access: Callable[..., Any] | None) -> Callable[..., Any]:
+        """A probe that notes, then does what another does, if there is one."""
         touches = self.touches
 
         def noting(site: int, obj: Any = None) -> Any:
             touches(site, obj)
-            return access(site, obj)
+            return obj if access is None else access(site, obj)
 
         return noting
 

@@ -39,6 +39,16 @@ def fault_of_stuck(tasks: Sequence[Task]) -> Fault | None:
     return Fault(kind, f"{kind}: {' | '.join(places)}", details)
 
 
+def livelock(most_probes: int, tasks: Sequence[Task]) -> Fault:
+    """The fault of a run that goes on and on."""
+    alive = ", ".join(task.name for task in tasks if not task.done)
+    return Fault(
+        "livelock",
+        f"livelock: the run did not end within {most_probes:,} probes",
+        f"still running: {alive}; `most_probes` says how many are enough",
+    )
+
+
 def _is_idle(task: Task) -> bool:
     """Whether a program ends although this thread waits: a daemon, a worker of a pool."""
     if task.daemon:

@@ -72,7 +72,8 @@ class Tracer:
             self.arrives(task)
             access(site, obj)
             if not control.ended:
-                self._access(task, site, obj, sys._getframe(1), control.count_of(task))
+                frame = user_frame(sys._getframe(1)) or sys._getframe(1)
+                self._access(task, site, obj, frame, control.count_of(task))
             return obj
 
         return traced
@@ -97,6 +98,8 @@ class Tracer:
     def _step(
         self, task: Task, kind: str, variable: str, frame: FrameType | None, at: int
     ) -> dict[str, Any]:
+        for other in [other for other in self._open if other is not task]:
+            self.arrives(other)  # it has ended: its last access has been made
         step = {
             "thread": task.name,
             "at": at,
@@ -150,10 +153,13 @@ def _value(site: Site, obj: Any, frame: FrameType) -> Any:
 
 
 def _name_in(frame: FrameType | None, obj: Any) -> str:
-    """The name under which a function knows an object, or its lock."""
+    """The name under which a function knows an object, or its lock.
+
+    A module's name comes first: two locks may be the same parameter, in two threads.
+    """
     while frame is not None:
         own = list(frame.f_locals.items())
-        for name, value in (*own, *frame.f_globals.items()):
+        for name, value in (*list(frame.f_globals.items()), *own):
             if _is_same(value, obj) and not name.startswith("__"):
                 return name
         for name, value in own:

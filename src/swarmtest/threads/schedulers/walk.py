@@ -1,7 +1,8 @@
-"""The random walk: at each probe, each thread that is able to run is as likely as the others."""
+"""The random walk: each thread that is able to run is as likely as the others."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 
@@ -10,11 +11,24 @@ from swarmtest.threads.tasks import Task
 
 
 class RandomWalk(Scheduler):
-    """Each able thread is as likely as the others, at each probe."""
+    """Each able thread is as likely as the others, at each probe or at a share of them.
 
-    def __init__(self, seed: int) -> None:
+    `rate`: the share of probes at which it chooses, 1 for all. A long run with few switches is much
+    cheaper, and shows races that need a thread to get far while another one stands.
+    """
+
+    def __init__(self, seed: int, rate: float = 1.0) -> None:
         self._random = random.Random(seed).random
+        self._scale = math.log1p(-rate) if rate < 1 else 0.0
+        self.asks = self._gap()
 
     def choose(self, running: Task, able: Sequence[Task], step: int) -> Task:
         """Any of them."""
+        self.asks = self._gap()
         return able[int(self._random() * len(able))]
+
+    def _gap(self) -> int:
+        """How many probes until the next choice."""
+        if not self._scale:
+            return 1
+        return 1 + int(math.log1p(-self._random()) / self._scale)

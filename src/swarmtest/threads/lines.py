@@ -1,0 +1,92 @@
+"""Code without source: the interpreter reports its lines (`sys.monitoring`, Python 3.12+).
+
+Each line is a site, passed before the line is executed. What it touches is not known, so such sites
+are never among the shared ones.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from importlib.machinery import ModuleSpec, SourcelessFileLoader
+from types import CodeType, ModuleType
+from typing import Any
+
+from swarmtest.errors import UserError
+from swarmtest.instrument.scope import shown_path
+from swarmtest.threads.policy import current
+from swarmtest.threads.sites import SITES, Site
+
+LINE = "line"
+_TOOL_IDS = (5, 2, 0)
+_NAME = "swarmtest threads"
+
+
+def lines_are_possible() -> bool:
+    """Whether this interpreter can report lines."""
+    return hasattr(sys, "monitoring")
+
+
+class Lines:
+    """Has the interpreter report the lines of chosen code to the policy that is on."""
+
+    def __init__(self) -> None:
+        self._events: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
+        self._sites: dict[tuple[CodeType, int], int] = {}
+        self._tool = self._free_tool()
+        self._events.register_callback(self._tool, self._events.events.LINE, self._comes_to)
+
+    def _free_tool(self) -> int:
+        for number in _TOOL_IDS:
+            if self._events.get_tool(number) is None:
+                self._events.use_tool_id(number, _NAME)
+                return number
+        raise UserError(
+            "all places for tools in sys.monitoring are taken (a debugger and a profiler at "
+            "once?): end one of them, to see threads in code without source"
+        )
+
+    def close(self) -> None:
+        """Give the tool's place back."""
+        self._events.free_tool_id(self._tool)
+
+    def loader(
+        self, spec: ModuleSpec, quiet: Callable[[], AbstractContextManager[None]]
+    ) -> SourcelessFileLoader:
+        """A loader that loads a module as ever, and watches its code."""
+        assert spec.origin is not None
+        return _Watched(spec.name, spec.origin, self, quiet)
+
+    def watch(self, code: CodeType) -> None:
+        """Report the lines of the functions in a module's code."""
+        path = shown_path(code.co_filename)
+        left = [one for one in code.co_consts if isinstance(one, CodeType)]
+        while left:
+            function = left.pop()
+            left += [one for one in function.co_consts if isinstance(one, CodeType)]
+            for line in sorted({line for _, _, line in function.co_lines() if line}):
+                site = Site(path, line, 0, function.co_qualname, LINE, LINE, str(line), "")
+                self._sites[function, line] = SITES.number(site)
+            self._events.set_local_events(self._tool, function, self._events.events.LINE)
+
+    def _comes_to(self, code: CodeType, line: int) -> None:
+        policy = current.policy
+        if policy is not None and (site := self._sites.get((code, line))) is not None:
+            policy.access(site)
+
+
+class _Watched(SourcelessFileLoader):
+    def __init__(
+        self, name: str, path: str, lines: Lines, quiet: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        super().__init__(name, path)
+        self._lines = lines
+        self._quiet = quiet
+
+    def exec_module(self, module: ModuleType) -> None:
+        code = self.get_code(module.__name__)
+        assert code is not None
+        self._lines.watch(code)
+        with self._quiet():
+            exec(code, module.__dict__)

@@ -1,0 +1,46 @@
+"""The C probe is built where it can be, and says why where it cannot."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def status(**environment: str) -> str:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from swarmtest.threads import accelerator_status; print(accelerator_status())",
+        ],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def test_it_is_built_once_and_kept(tmp_path: Path) -> None:
+    if not status().startswith("C"):
+        pytest.skip(f"needs a C compiler and Python.h: {status()}")
+    first = status(XDG_CACHE_HOME=str(tmp_path))
+    built = Path(first.removeprefix("C: "))
+    assert built.is_relative_to(tmp_path)
+    made = built.stat().st_mtime_ns
+    assert status(XDG_CACHE_HOME=str(tmp_path)) == first
+    assert built.stat().st_mtime_ns == made
+
+
+def test_without_a_compiler_python_does_it_and_says_so(tmp_path: Path) -> None:
+    assert status(PATH=str(tmp_path), CC="").startswith("Python: no C compiler on the PATH")
+
+
+def test_a_compiler_that_fails_is_told(tmp_path: Path) -> None:
+    said = status(XDG_CACHE_HOME=str(tmp_path), CC=shutil.which("false") or "false")
+    assert said.startswith("Python: the C probe cannot be built")
