@@ -7,6 +7,9 @@ finds out for each of its mutants whether the suite kills it (up to the first te
 swarmtest also fills the whole matrix of mutants and tests. `vs_best_peer` is the ratio of verdicts
 per second of CPU time, because the tools use two processes each and machines are shared.
 
+`schemata_vs_swap` is the CPU time of the same mutants and tests behind a selector, by that with
+swapped code (`mutation_schemata.py`); the slow-downs are those of the program without a mutant.
+
 Each tool is installed in a virtual environment under ``~/.cache/swarmtest/mutation`` and gets two
 minutes. `--quick` runs swarmtest alone. The last line is one JSON object.
 """
@@ -19,6 +22,7 @@ from pathlib import Path
 
 from harness import arguments, cpu_seconds, print_figures, print_table
 from mutation_peers import PEERS, Measured, project
+from mutation_schemata import measured
 
 from swarmtest.mutation import KillMatrix, mutate_pytest
 
@@ -61,6 +65,7 @@ def main() -> None:
         alone, careful = ours("swarmtest, a fork per mutant", place, mutants_per_fork=1)
         sample = 60 if quick else None
         full, whole = ours("swarmtest, whole matrix", place, first_kill=False, sample=sample)
+    ways = measured(every=6 if quick else 1)
     others = peers(quick)
     rows = [
         (one.tool, one.mutants, f"{one.seconds:.1f}", f"{one.rate:.2f}", "" if one.whole else "cut")
@@ -86,6 +91,11 @@ def main() -> None:
         "minimal_tests": len(whole.minimal_tests),
         "minimal_mutants": len(whole.minimal_mutants),
         "distinct": len(whole.distinct),
+        "at_import": sum(not mutant.function for mutant in matrix.mutants),
+        "schemata_vs_swap": round(ways.schemata / ways.swap, 2),
+        "schemata_slowdown": round(ways.schemata_slowdown, 2),
+        "swap_slowdown": round(ways.swap_slowdown, 2),
+        "schemata_differing": ways.differing,
         "best_peer": best.tool if best else None,
         "best_peer_mutants_per_second": round(best.rate, 3) if best else None,
         "vs_best_peer": round(first.rate / best.rate, 1) if best else None,

@@ -138,6 +138,19 @@ def _cpu_of_session(leader: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def _descendants(leader: int) -> list[int]:
+    """Processes below one: some tools put their tests into sessions of their own."""
+    below: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, IndexError):
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
+            below.setdefault(parent, []).append(int(stat.parent.name))
+    found = [leader]
+    for one in found:
+        found += below.get(one, [])
+    return found[1:]
+
+
 def _call(command: list[object], place: Path, seconds: float, programs: Path) -> Said:
     """Run a program in a session of its own, for at most so long."""
     environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "COLUMNS": "200"}
@@ -159,8 +172,12 @@ def _call(command: list[object], place: Path, seconds: float, programs: Path) ->
                 process.wait(0.5)
                 whole = True
         before = _cpu()
+        left = _descendants(process.pid)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         process.wait()
         output.seek(0)
         return Said(output.read(), whole, 0.0 if whole else max(spent - (_cpu() - before), 0.0))

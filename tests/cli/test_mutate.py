@@ -117,6 +117,21 @@ def test_a_pytest_suite_kills_too(swarmtest: Run, bank: Path) -> None:
     assert any(one["killed_by"] for one in told["mutants"])
 
 
+def test_what_runs_at_import_is_mutated_too(swarmtest: Run, bank: Path) -> None:
+    (bank / "account.py").write_text("FEE = 4 - 4\n" + ACCOUNT.replace("= 0", "= FEE"))
+    told = json.loads(swarmtest("mutate", "account.py", "--json", cwd=bank).stdout)
+    assert told["not_switchable"] == []
+    assert {one["line"]: len(one["killed_by"]) for one in told["mutants"]}[1] == 60
+
+
+def test_a_process_for_each_mutant_gives_the_same_verdicts(swarmtest: Run, bank: Path) -> None:
+    usual, alone = (
+        json.loads(swarmtest("mutate", "account.py", "--json", *more, cwd=bank).stdout)
+        for more in ([], ["--isolate"])
+    )
+    assert usual["mutants"] == alone["mutants"]
+
+
 def test_the_matrix_can_be_written(swarmtest: Run, bank: Path) -> None:
     swarmtest("mutate", "-o", "matrix.csv", cwd=bank)
     head, *rows = list(csv.reader((bank / "matrix.csv").read_text().splitlines()))

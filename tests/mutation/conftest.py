@@ -54,3 +54,18 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
     yield make
     for name in names:
         sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def forget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Lets the next import of what is in this directory be the first; so does the test's end."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def modules_in_directory() -> None:
+        for name, module in list(sys.modules.items()):
+            if Path(getattr(module, "__file__", None) or "/").parent == tmp_path:
+                del sys.modules[name]
+
+    yield modules_in_directory
+    modules_in_directory()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,8 @@ import pytest
 from swarmtest import Campaign, MachineSubject, open_store
 from swarmtest.errors import UserError
 from swarmtest.mutation import kill_matrix, mutate_campaign, mutate_pytest
-from swarmtest.mutation.kills import Limits, Runner
+from swarmtest.mutation.baseline import Limits
+from swarmtest.mutation.kills import Runner
 from swarmtest.mutation.matrix import CRASHED, ENDLESS, FAILED, NOT_RUN, PASSED, SLOW
 
 STACK = """
@@ -91,7 +93,7 @@ class Calls:
 
 def outcomes(made: Any, tests: Calls, mutants: list[Any], **options: Any) -> Any:
     runner = Runner(tests, [made.live], Limits(seconds=1.0))
-    runner.run_originals()
+    runner.baseline.run()
     return runner.matrix(mutants, **options)
 
 
@@ -126,7 +128,7 @@ def test_a_mutant_that_ends_its_process_or_never_ends_is_killed(program: Any) ->
         made.mutant("if x >= 0:"),
     )
     runner = Runner(tests, [made.live], _Impatient(seconds=1.0))
-    runner.run_originals()
+    runner.baseline.run()
     matrix = runner.matrix([crash, endless, slow])
     assert matrix.outcomes.tolist() == [[CRASHED] * 2, [ENDLESS] * 2, [SLOW] * 2]
     assert [one.id for one in matrix.endless] == [endless.id, slow.id]
@@ -168,7 +170,7 @@ def test_a_loop_in_one_file_that_a_mutant_of_another_makes_endless_is_ended(prog
     )
     tests = Calls(one=lambda: loop.module.f(3))
     runner = Runner(tests, [down.live, loop.live], Limits())
-    runner.run_originals()
+    runner.baseline.run()
     matrix = runner.matrix([down.mutant("return x + 1")])
     assert matrix.outcomes.tolist() == [[ENDLESS]]
 
@@ -192,9 +194,58 @@ def test_what_a_mutant_leaves_behind_kills_no_other(program: Any, mutants_per_fo
     mutants = [made.mutant("if x < 100:"), made.mutant("return f(x) // 1")]
     limits = Limits(mutants_per_fork=mutants_per_fork)
     runner = Runner(tests, [made.live], limits, workers=1)
-    runner.run_originals()
+    runner.baseline.run()
     matrix = runner.matrix(mutants)
     assert matrix.outcomes.tolist() == [[FAILED, FAILED], [NOT_RUN, PASSED]]
+
+
+def test_what_an_endless_mutant_leaves_behind_kills_no_other(program: Any) -> None:
+    made = program(
+        """
+        kept = []
+
+        def f(x):
+            while x > 0:
+                x -= 1
+                if x == 5:
+                    kept.append(x)
+            return len(kept)
+
+        def g(x):
+            return f(x) * 1
+        """
+    )
+    tests = Calls(f=lambda: made.module.f(2), g=lambda: made.module.g(2))
+    mutants = [made.mutant("x += 1"), made.mutant("return f(x) // 1")]
+    runner = Runner(tests, [made.live], Limits(mutants_per_fork=2), workers=1)
+    runner.baseline.run()
+    matrix = runner.matrix(mutants)
+    assert matrix.outcomes.tolist() == [[ENDLESS, ENDLESS], [NOT_RUN, PASSED]]
+
+
+def test_a_process_for_each_mutant_keeps_what_nobody_noticed_from_the_next(program: Any) -> None:
+    made = program(
+        """
+        kept = []
+
+        def f(x):
+            if x > 100:
+                kept.append(x)
+            return x
+
+        def g():
+            return len(kept) * 1
+        """
+    )
+    tests = Calls(f=lambda: made.module.f(1), g=lambda: made.module.g())
+    mutants = [made.mutant("if x < 100:"), made.mutant("return len(kept) // 1")]
+    runner = Runner(tests, [made.live], Limits(mutants_per_fork=1), workers=1)
+    runner.baseline.run()
+    assert runner.matrix(mutants).outcomes.tolist() == [[PASSED, NOT_RUN], [NOT_RUN, PASSED]]
+    # In one process, the second is taken for what the first has done.
+    runner = Runner(tests, [made.live], Limits(mutants_per_fork=2), workers=1)
+    runner.baseline.run()
+    assert runner.matrix(mutants).outcomes.tolist() == [[PASSED, NOT_RUN], [NOT_RUN, FAILED]]
 
 
 def stack_machine(program: Any) -> tuple[Any, Any]:
@@ -299,11 +350,32 @@ def test_a_pytest_suite_has_a_kill_matrix(program: Any, tmp_path: Path) -> None:
     }
 
 
+def test_a_suite_finds_a_program_in_the_directory_at_hand(program: Any, tmp_path: Path) -> None:
+    made, suite = program(STACK), tmp_path / "tests" / "test_stack.py"
+    sys.path.remove(str(tmp_path))
+    suite.parent.mkdir()
+    suite.write_text(textwrap.dedent(SUITE.format(module=made.path.stem)))
+    assert mutate_pytest(["tests"], [str(made.path)], operators="negate").is_killed.any()
+
+
+def test_a_suite_that_asks_for_many_processes_is_run_in_forks(program: Any, tmp_path: Path) -> None:
+    pytest.importorskip("xdist")
+    made, suite = program(STACK), tmp_path / "test_stack.py"
+    suite.write_text(textwrap.dedent(SUITE.format(module=made.path.stem)))
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -n 2\n")
+    matrix = mutate_pytest([str(suite)], [str(made.path)], operators="negate")
+    assert matrix.is_killed.any()
+
+
 def test_a_suite_that_cannot_be_collected_is_one_clear_line(program: Any, tmp_path: Path) -> None:
     made = program(STACK)
     (tmp_path / "test_broken.py").write_text("import no_such_module_anywhere\n")
-    with pytest.raises(UserError, match=r"pytest did not come to its tests: .*test_broken\.py"):
+    with pytest.raises(
+        UserError, match=r"did not come to its tests: .*test_broken\.py: Mod.*'no_such"
+    ):
         mutate_pytest([str(tmp_path / "test_broken.py")], [str(made.path)])
+    with pytest.raises(UserError, match=r"unrecognized arguments: --no-such.*-oaddopts="):
+        mutate_pytest([str(tmp_path)], [str(made.path)], options=["--no-such"])
     (tmp_path / "other.py").write_text("def f():\n    return 1\n")
     (tmp_path / "test_other.py").write_text("def test_nothing():\n    pass\n")
     # Nothing imports it.

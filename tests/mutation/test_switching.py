@@ -196,6 +196,12 @@ def test_statements_are_counted(program: Make) -> None:
     assert counts.of_statements == [1, 5, 1]
 
 
+def test_code_that_counts_can_be_hashed_as_code_is(program: Make) -> None:
+    made = program("def f(x):\n    return 1 // x\n")  # type: ignore[attr-defined]
+    made.live.count()
+    assert made.module.f.__code__ in {made.module.f.__code__: 1}
+
+
 def test_an_endless_loop_is_ended(program: Make) -> None:
     made = program("def f(x):\n    while x > 0:\n        x -= 1\n    return x\n")
     made.live.switch_on(made.mutant("x += 1"))

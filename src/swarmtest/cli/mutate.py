@@ -34,6 +34,13 @@ _TESTS = 200
     help="The tests of a pytest suite instead of a campaign's. May be repeated.",
 )
 @click.option(
+    "--pytest-option",
+    "pytest_options",
+    multiple=True,
+    metavar="OPTION",
+    help="One more argument for pytest, such as `-oaddopts=`. May be repeated.",
+)
+@click.option(
     "-n",
     "--tests",
     type=int,
@@ -54,6 +61,11 @@ _TESTS = 200
     help=f"Kinds of changes, `-NAME` for all but one: {', '.join(OPERATORS)}.",
 )
 @click.option("--first-kill", is_flag=True, help="Each mutant only until a test kills it.")
+@click.option(
+    "--isolate",
+    is_flag=True,
+    help="A process for each mutant: slower, and no mutant can spoil what follows it.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the samples.")
 @workers_option
 @click.option("--all", "everything", is_flag=True, help="Show every survivor.")
@@ -64,14 +76,16 @@ def mutate(paths: tuple[str, ...], store: str | None, **options: Any) -> int:
     """Change the program in small ways, and see whether its tests notice.
 
     PATH is a file or a directory of the program; unless given, what the campaign watched. The tests
-    are those of a campaign, or of a pytest suite. Mutants are switched on in the running program:
-    no file is written.
+    are those of a campaign, or of a pytest suite. Mutants are switched on in the running program,
+    or while it is imported in a fork: no file is written. Those of a C program, which a TOML file
+    with a table [mutate] tells how to build, are built in copies of its directory.
 
     \b
     swarmtest mutate                               the newest campaign's tests
     swarmtest mutate shop/cart.py --sample 100
     swarmtest mutate --diff main                   only what a branch has changed
     swarmtest mutate shop/cart.py --pytest tests   an ordinary suite
+    swarmtest mutate src/prog.c --campaign 1       a C program, with a campaign of commands
 
     What a test kills is kept as what it hits: `swarmtest roles --kind mutant` tells which features
     help to kill, `swarmtest focus --mutant ID` aims at one.
@@ -88,11 +102,13 @@ def mutate(paths: tuple[str, ...], store: str | None, **options: Any) -> int:
         "seed": options["seed"],
         "workers": options["workers"] or os.cpu_count() or 1,
         "first_kill": options["first_kill"],
+        **({"mutants_per_fork": 1} if options["isolate"] else {}),
         "on_progress": show,
     }
     if options["suites"]:
         files = files or sorted(lines or ())
-        matrix = mutate_pytest(options["suites"], files, **common)
+        more = options["pytest_options"]
+        matrix = mutate_pytest(options["suites"], files, options=more, **common)
         _tell(matrix, options)
     else:
         with existing_store(store, write=True) as opened:

@@ -40,33 +40,29 @@ class Batch:
             except NotSwitchable as error:
                 tell(str(error), len(tests))
                 continue
-            killer = self._one(tests, tell)
+            suspects = self._one(tests, tell)
             file.restore(before)
-            if killer is not None and number != groups[-1][0]:
-                self._go_on_if_clean(killer)
+            if number != groups[-1][0]:
+                self._go_on_if_clean(suspects)
 
-    def _one(self, tests: list[int], tell: Tell) -> int | None:
-        """Run tests on a mutant; answers the last that killed it."""
-        killer = None
-        endless = False
+    def _one(self, tests: list[int], tell: Tell) -> set[int]:
+        """Run tests on a mutant; answers the last that killed it, and the last that was ended."""
+        suspects: dict[bool, int] = {}
         for i, (test, following) in enumerate(in_turn(tests)):
-            outcome = self._runner.outcome(test, following)
+            outcome = self._runner.baseline.outcome(test, following)
             settled = self._first_kill and outcome > PASSED
             tell(outcome, len(tests) - i if settled else 1)
-            endless = endless or outcome == ENDLESS
             if outcome > PASSED:
-                killer = test
+                suspects[outcome == ENDLESS] = test
             if settled:
                 break
         with _replaced_on_failure():
-            self._runner.finish()
-        if endless:
-            raise Replace  # what was ended anywhere may have left anything
-        return killer
+            self._runner.baseline.tests.finish()
+        return set(suspects.values())
 
-    def _go_on_if_clean(self, killer: int) -> None:
-        """Without the mutant, the test that killed it ends as it should, or the fork is spoilt."""
-        if self._runner.outcome(killer) != PASSED:
+    def _go_on_if_clean(self, killers: set[int]) -> None:
+        """Without the mutant, tests that killed it end as they should, or the fork is spoilt."""
+        if any(self._runner.baseline.outcome(killer) != PASSED for killer in killers):
             raise Replace
 
 

@@ -34,6 +34,11 @@ def replacement(spot: Spot, change: str) -> ast.AST:
     return new
 
 
+def module_code(module: Module) -> CodeType:
+    """The code of the whole module, as the tree is now."""
+    return _compile(module.tree.body, module.filename)
+
+
 def statement_code(module: Module, index: int) -> CodeType:
     """The code of a statement of the module, as the tree is now."""
     return _compile([*module.futures, module.tree.body[index]], module.filename)

@@ -2,6 +2,8 @@
 
 A task is a list of items to run in one fork. The fork tells of each, in order; if it ends, or is
 silent for too long, the item at hand is the one that did it, and a new fork goes on behind it.
+
+A fork runs a function, or goes on where its parent stands: then `Forked` is raised in it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)
@@ -66,10 +68,13 @@ class _Fork:
 
 
 class Forks:
-    """Up to `workers` forks at a time; `run(items, tell)` is what each does."""
+    """Up to `workers` forks at a time; `run(items, tell)` is what each does.
+
+    Without `run`, `Forked` is raised in each out of `answers`.
+    """
 
     def __init__(
-        self, run: Callable[[list[Any], Tell], None], workers: int, memory: int = 0
+        self, run: Callable[[list[Any], Tell], None] | None, workers: int, memory: int = 0
     ) -> None:
         self._run = run
         self._workers = max(workers, 1)
@@ -81,6 +86,7 @@ class Forks:
         again: list[Task] = []
         running: dict[int, _Fork] = {}
         more = True
+        owner = os.getpid()
         try:
             while True:
                 while len(running) < self._workers and (again or more):
@@ -98,16 +104,19 @@ class Forks:
                         del running[fork.pipe]
                         yield from self._end(fork, again)
         finally:
-            for fork in running.values():
-                _kill(fork.pid)
+            for fork in running.values() if os.getpid() == owner else ():
+                kill_group(fork.pid)
                 os.close(fork.pipe)
                 os.waitpid(fork.pid, 0)
 
     def _fork(self, task: Task) -> _Fork:
         read, write = os.pipe()
-        pid = _forked()
-        if pid == 0:
+        pid = forked()
+        if pid == 0 and self._run is not None:
             _live(self._run, task, write, self._memory)
+        elif pid == 0:
+            prepare(self._memory)
+            raise Forked(task.items[task.done :], teller(write))
         os.close(write)
         with contextlib.suppress(OSError):
             os.setpgid(pid, pid)  # the fork does so as well: whoever comes first
@@ -124,7 +133,7 @@ class Forks:
             for fork in running.values():
                 if now >= fork.deadline:
                     fork.silent = True
-                    _kill(fork.pid)
+                    kill_group(fork.pid)
             ready = [
                 pipe
                 for pipe, fork in running.items()
@@ -140,7 +149,7 @@ class Forks:
         data = os.read(fork.pipe, 1 << 16)
         fork.buffer += data
         task = fork.task
-        for value, count in _taken(fork.buffer):
+        for value, count in taken(fork.buffer):
             item = task.items[task.done]
             task.done += count
             yield Answer(item, value)
@@ -151,7 +160,7 @@ class Forks:
     def _end(self, fork: _Fork, again: list[Task]) -> Iterator[Answer]:
         """A fork is over: what it left undone goes on in another, if it is to."""
         os.close(fork.pipe)
-        _kill(fork.pid)
+        kill_group(fork.pid)
         _, status = os.waitpid(fork.pid, 0)
         task = fork.task
         if task.done == len(task.items):
@@ -174,7 +183,22 @@ class Replace(Exception):
     """Raised by what a fork runs: another process is to go on behind what was told last."""
 
 
-def _kill(pid: int) -> None:
+class Forked(BaseException):
+    """Raised in a fork that goes on by itself; whoever catches it ends it with `leave`."""
+
+    def __init__(self, items: list[Any], tell: Tell) -> None:
+        super().__init__()
+        self.items = items
+        self.tell = tell
+
+
+def leave(*, replaced: bool = False) -> NoReturn:
+    """End a fork at once; `replaced`: another is to go on behind what was told last."""
+    os._exit(_REPLACED if replaced else 0)
+
+
+def kill_group(pid: int) -> None:
+    """End a process that leads a group, and the group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 
@@ -182,13 +206,13 @@ def _kill(pid: int) -> None:
 def told_by_fork(run: Callable[[Tell], None], output: int) -> Iterator[Any]:
     """What one process tells until its end; what it prints goes to the descriptor `output`."""
     read, write = os.pipe()
-    pid = _forked()
+    pid = forked()
     if pid == 0:
         try:
-            _prepare(0, output)
+            prepare(0, output)
             # Whoever captures what we print does so with objects, which are not the fork's to fill.
             sys.stdout, sys.stderr = (os.fdopen(fd, "w", closefd=False) for fd in (1, 2))
-            run(_teller(write))
+            run(teller(write))
         except BaseException:
             traceback.print_exc()
         finally:
@@ -200,21 +224,22 @@ def told_by_fork(run: Callable[[Tell], None], output: int) -> Iterator[Any]:
     try:
         while data := os.read(read, 1 << 16):
             buffer += data
-            for value, _ in _taken(buffer):
+            for value, _ in taken(buffer):
                 yield value
     finally:
         os.close(read)
-        _kill(pid)
+        kill_group(pid)
         os.waitpid(pid, 0)
 
 
-def _forked() -> int:
+def forked() -> int:
+    """Fork, whatever threads there are."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "This process .* is multi-threaded")
         return os.fork()
 
 
-def _taken(buffer: bytearray) -> Iterator[Any]:
+def taken(buffer: bytearray) -> Iterator[Any]:
     """The messages that are whole, taken off the front of a buffer."""
     while len(buffer) >= _LENGTH.size:
         (size,) = _LENGTH.unpack_from(buffer)
@@ -225,7 +250,8 @@ def _taken(buffer: bytearray) -> Iterator[Any]:
         yield value
 
 
-def _teller(pipe: int) -> Tell:
+def teller(pipe: int) -> Tell:
+    """Tells through a pipe what `taken` takes."""
     pid = os.getpid()
 
     def tell(value: Any, count: int = 1) -> None:
@@ -243,8 +269,8 @@ def _live(run: Callable[..., None], task: Task, pipe: int, memory: int) -> None:
     """The life of a fork; it never returns."""
     status = 1
     try:
-        _prepare(memory)
-        run(task.items[task.done :], _teller(pipe))
+        prepare(memory)
+        run(task.items[task.done :], teller(pipe))
         status = 0
     except Replace:
         status = _REPLACED
@@ -252,7 +278,7 @@ def _live(run: Callable[..., None], task: Task, pipe: int, memory: int) -> None:
         os._exit(status)
 
 
-def _prepare(memory: int, output: int | None = None) -> None:
+def prepare(memory: int, output: int | None = None) -> None:
     """Silent (but for `output`), limited, and gone when we are."""
     with contextlib.suppress(OSError):
         os.setpgid(0, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 from swarmtest.errors import UserError
 from swarmtest.instrument.scope import Scope, shown_path
 from swarmtest.instrument.versions import text_of
-from swarmtest.mutation.switching import LiveFile, live_functions
+from swarmtest.mutation.switching import LiveCode, LiveFile, live_code
 from swarmtest.targets import Source
 
 
@@ -21,7 +22,10 @@ def source_of(file: str) -> Source:
     if not path.is_file():
         raise UserError(f"{file}: there is no such file to mutate")
     if path.suffix != ".py":
-        raise UserError(f"{file}: mutants are made of Python files (.py)")
+        raise UserError(
+            f"{file}: mutants are made of Python files (.py); those of a C program need a campaign "
+            "of commands (a TOML file)"
+        )
     place = str(path.resolve())
     shown = shown_path(place)
     return Source(shown, text_of(path, shown), place)
@@ -66,15 +70,17 @@ def loaded_sources(scope: Scope, without: str = "") -> list[Source]:
 def live_files(sources: Sequence[Source]) -> list[LiveFile]:
     """Files with the functions that exist of them: none, of one that is not loaded."""
     names = _names_in_code(sources)
-    functions = live_functions({name for found in names for name in found})
+    live = live_code({name for found in names for name in found})
     if not any(names):
         shown = ", ".join(source.path for source in sources)
         raise UserError(f"{shown} is not loaded by what is tested: nothing of it can be mutated")
     files = []
     for source, found in zip(sources, names, strict=True):
         # A file may be loaded under two names (as a script and as a module).
-        name = max(found, key=lambda one: len(functions[one]), default=source.place)
-        files.append(LiveFile(replace(source, place=name), functions.get(name, {})))
+        name = max(found, key=lambda one: len(live[one].functions), default=source.place)
+        code = live.get(name, LiveCode())
+        placed = replace(source, place=name)
+        files.append(LiveFile(placed, code.functions, suspended=code.suspended))
     return files
 
 
@@ -84,7 +90,20 @@ def _names_in_code(sources: Iterable[Source]) -> list[list[str]]:
     for module in list(sys.modules.values()):
         origin = getattr(module, "__file__", None)
         if isinstance(origin, str):
-            names = by_place.setdefault(os.path.realpath(origin), [])
+            names = by_place.setdefault(without_links(origin), [])
             if origin not in names:
                 names.append(origin)
     return [by_place.get(os.path.realpath(source.place), []) for source in sources]
+
+
+def without_links(file: str) -> str:
+    """As ``os.path.realpath``, but quick for many files of few directories."""
+    directory, name = os.path.split(file)
+    if not os.path.isabs(file) or os.path.islink(file):
+        return os.path.realpath(file)
+    return os.path.join(_directory_without_links(directory), name)
+
+
+@functools.cache
+def _directory_without_links(directory: str) -> str:
+    return os.path.realpath(directory)

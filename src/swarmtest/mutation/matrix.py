@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -21,9 +21,10 @@ from swarmtest.mutation.minimal import (
 from swarmtest.mutation.mutant import Mutant
 from swarmtest.targets import Source, Target
 
-NOT_RUN, PASSED, FAILED, ENDLESS, CRASHED, SLOW = range(6)
+NOT_RUN, PASSED, FAILED, ENDLESS, CRASHED, SLOW, BROKEN = range(7)
 """An entry of `KillMatrix.outcomes`: the test was not run on the mutant; it ended as without it;
-otherwise; it took too many steps; it ended its process; it took too much time."""
+otherwise; it took too many steps; it ended its process; it took too much time; it could not be run
+because the program, or the test itself, cannot be imported."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,11 @@ class KillMatrix:
     mutants: tuple[Mutant, ...]
     tests: tuple[str, ...]
     outcomes: npt.NDArray[np.uint8]
-    """One of `NOT_RUN`, `PASSED`, `FAILED`, `ENDLESS`, `CRASHED`, `SLOW`."""
+    """One of `NOT_RUN`, `PASSED`, `FAILED`, `ENDLESS`, `CRASHED`, `SLOW`, `BROKEN`."""
     reached: Bools
     """Whether a test executes what a mutant changes."""
     seconds: tuple[float, ...] = ()
-    """What each test takes without a mutant."""
+    """What each test takes without a mutant; 0 for one that was not run."""
     complete: bool = True
     """Whether all tests that reach a mutant were run on it, or only up to the first kill."""
     not_switchable: tuple[Mutant, ...] = ()
@@ -57,6 +58,10 @@ class KillMatrix:
     """Tests that were not used, by the reason."""
     sources: tuple[Source, ...] = ()
     """The files that were mutated."""
+    duplicate: int = 0
+    """Mutants of C that were dropped because they compile to what another does."""
+    not_compiled: int = 0
+    """Mutants of C that were dropped because they do not compile."""
 
     @cached_property
     def killed(self) -> Bools:
@@ -97,6 +102,11 @@ class KillMatrix:
         """Mutants that were killed because they took too many steps, or too much time."""
         slow = (self.outcomes == ENDLESS) | (self.outcomes == SLOW)
         return [self.mutants[i] for i in np.flatnonzero(slow.any(1))]
+
+    @property
+    def broken(self) -> list[Mutant]:
+        """Mutants that were killed because the program cannot be imported with them."""
+        return [self.mutants[i] for i in np.flatnonzero((self.outcomes == BROKEN).any(1))]
 
     def killers(self, mutant: Mutant) -> list[str]:
         """The tests that kill a mutant."""
@@ -142,6 +152,18 @@ class KillMatrix:
         """The mutants as targets, in their order: what kills one hits it."""
         by_path = {source.path: source for source in self.sources}
         return [mutant.target(by_path[mutant.path]) for mutant in self.mutants]
+
+    def with_tests(self, names: Iterable[str]) -> KillMatrix:
+        """The same, with tests that reach none of the mutants and were not run."""
+        more = tuple(names)
+        blank = np.zeros((len(self.mutants), len(more)), np.uint8)
+        return replace(
+            self,
+            tests=(*self.tests, *more),
+            outcomes=np.hstack((self.outcomes, blank)),
+            reached=np.hstack((self.reached, blank > 0)),
+            seconds=(*self.seconds, *(0.0 for _ in more)),
+        )
 
     def drawn_from(self, drawn: Drawn) -> KillMatrix:
         """The same, with what is known of the mutants that it does not show."""

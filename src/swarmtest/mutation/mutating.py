@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from swarmtest.errors import UserError
-from swarmtest.instrument.scope import parse_scope
+from swarmtest.instrument.scope import Scope, parse_scope
 from swarmtest.loading import split_reference
-from swarmtest.mutation.drawing import draw_mutants
-from swarmtest.mutation.forks import Forks, Task, Tell
-from swarmtest.mutation.kills import Limits, Runner, Show
+from swarmtest.mutation.baseline import Limits
+from swarmtest.mutation.campaign_tests import check_features, draw_trials, tests_of
+from swarmtest.mutation.drawing import Drawn, draw_mutants
+from swarmtest.mutation.importing import Importing
+from swarmtest.mutation.imports import Imports
+from swarmtest.mutation.kills import Runner, Show
+from swarmtest.mutation.known_hits import trials_that_reach
 from swarmtest.mutation.loaded import live_files, loaded_sources, named_sources, source_of
 from swarmtest.mutation.matrix import KillMatrix
 from swarmtest.result import Verdict
-from swarmtest.seeds import key_of, mixed
-from swarmtest.space import Configuration, Space
-from swarmtest.store import CampaignRecord, Store
-from swarmtest.store.records import TrialRecord
+from swarmtest.store import Store
+from swarmtest.subjects.command import CommandSubject
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.subject import Subject
 from swarmtest.targets import Source
 
-_CHUNK = 64
 _SECONDS = 10.0
 
 Lines = Mapping[str, Collection[int]]
@@ -52,8 +54,18 @@ class SubjectTests:
         return "is no test" if ended.startswith(Verdict.INVALID.label) else ""
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """How a kill matrix is to be made."""
+
+    limits: Limits
+    workers: int
+    first_kill: bool
+    on_progress: Show | None
+
+
 def kill_matrix(
-    subject: Subject,
+    subject: Subject | SubjectReference,
     tests: Sequence[Any] | Mapping[str, Any],
     files: Iterable[str | Source] = (),
     *,
@@ -65,14 +77,18 @@ def kill_matrix(
     first_kill: bool = False,
     seconds: float = _SECONDS,
     memory: int = 0,
-    mutants_per_fork: int = 16,
+    mutants_per_fork: int = 32,
     on_progress: Show | None = None,
 ) -> KillMatrix:
     """Which tests (JSON data, perhaps by name) kill which mutants of the files of a program.
 
     `files` are Python files, or directories of them; without: what is loaded of the code beside the
-    subject. `first_kill`: each mutant only
-    up to the first test that kills it. `lines`: only mutants on these, by file.
+    subject. For a command subject they are C files; without: those of its ``[mutate]``.
+    `first_kill`: each mutant only up to the first test that kills it. `lines`: only mutants on
+    these, by file. `mutants_per_fork`: 1 gives each mutant a process of its own.
+
+    A subject that is loaded already cannot be imported anew, so mutants of what runs at import are
+    `not_switchable`; with a `SubjectReference` they are run as well.
 
     >>> from swarmtest import Machine, MachineSubject, action
     >>> class Counter(Machine):
@@ -89,25 +105,97 @@ def kill_matrix(
     named = tests if isinstance(tests, Mapping) else {str(i): one for i, one in enumerate(tests)}
     if not named:
         raise UserError("there are no tests to run on mutants")
-    sources = named_sources(files) or _sources_beside(subject)
+    if isinstance(subject, CommandSubject):
+        from swarmtest.mutation.native import native_kill_matrix
+
+        return native_kill_matrix(
+            subject,
+            named,
+            files,
+            operators=operators,
+            lines=lines,
+            sample=sample,
+            seed=seed,
+            workers=workers,
+            first_kill=first_kill,
+            on_progress=on_progress,
+        )
+    limits = Limits(seconds, memory, mutants_per_fork)
+    asked = _Asked(limits, workers, first_kill, on_progress)
+    sources = named_sources(files)
+
+    def drawn(loaded: Subject) -> Drawn:
+        return _drawn(sources or sources_beside(loaded), operators, lines, sample, seed)
+
+    if isinstance(subject, SubjectReference):
+        with _loaded(subject, sources) as (loaded, imports):
+            return _matrix(loaded, imports, named, drawn(loaded), asked)
+    return _matrix(subject, None, named, drawn(subject), asked)
+
+
+def _drawn(
+    sources: Sequence[Source],
+    operators: str | Collection[str],
+    lines: Lines | None,
+    sample: int | None,
+    seed: int,
+) -> Drawn:
     drawn = draw_mutants(sources, operators, lines, sample, seed)
     if not drawn.mutants:
         where = ", ".join(source.path for source in sources)
         raise UserError(f"no mutant is left of {where}: other lines or operators?")
+    return drawn
+
+
+def _matrix(
+    subject: Subject,
+    imports: Imports | None,
+    named: Mapping[str, Any],
+    drawn: Drawn,
+    asked: _Asked,
+) -> KillMatrix:
     concerned = {mutant.path for mutant in drawn.mutants}
-    loaded = live_files([source for source in sources if source.path in concerned])
-    limits = Limits(seconds, memory, mutants_per_fork)
-    runner = Runner(SubjectTests(subject, named), loaded, limits, workers)
+    sources = [source for source in drawn.sources if source.path in concerned]
+    files = live_files(sources)
+    importing = None if imports is None else Importing(imports, sources, dict(named))
+    tests = SubjectTests(subject, named)
+    runner = Runner(tests, files, asked.limits, asked.workers, importing)
     try:
-        runner.run_originals()
-        matrix = runner.matrix(drawn.mutants, first_kill=first_kill, on_progress=on_progress)
+        runner.baseline.run()
+        matrix = runner.matrix(
+            drawn.mutants, first_kill=asked.first_kill, on_progress=asked.on_progress
+        )
     finally:
-        for file in loaded:
+        for file in files:
             file.restore()
     return matrix.drawn_from(drawn)
 
 
-def _sources_beside(subject: Subject) -> list[Source]:
+@contextlib.contextmanager
+def _loaded(
+    reference: SubjectReference, sources: Sequence[Source]
+) -> Iterator[tuple[Subject, Imports]]:
+    """A subject, with processes that stand before the import of what it tests."""
+    places = [os.path.realpath(source.place) for source in sources]
+    imports = Imports(Scope(places=tuple(places)) if places else _scope_of(reference), places)
+    try:
+        with imports.watched():
+            subject = reference.load()
+            imports.arrived(lambda carried: (SubjectTests(subject, carried), True))
+        yield subject, imports
+    finally:
+        imports.end()
+
+
+def _scope_of(reference: SubjectReference) -> Scope:
+    where, _ = split_reference(reference.text)
+    if where.endswith((".py", ".toml")):
+        return parse_scope((), os.path.dirname(os.path.abspath(where)))
+    return parse_scope((), "", where.partition(".")[0])
+
+
+def sources_beside(subject: Subject) -> list[Source]:
+    """The loaded files of what a subject tests, where nobody has named them."""
     where, _ = split_reference(subject.name)
     beside = os.path.dirname(subject.harness) if subject.harness else ""
     package = "" if where.endswith((".py", ".toml")) else where.partition(".")[0]
@@ -129,12 +217,21 @@ def mutate_campaign(
     seed: int = 0,
     workers: int = 2,
     first_kill: bool = False,
+    mutants_per_fork: int = 32,
     on_progress: Show | None = None,
 ) -> KillMatrix:
     """The kill matrix of a campaign's tests, named ``CAMPAIGN#TRIAL``.
 
     Without `files`: those that the campaign watched. `tests`: so many of its tests at most; which
-    ones, the seed decides.
+    ones, the seed decides. Tests of which the store knows that they reach no mutant are not run.
+    `mutants_per_fork`: 1 gives each mutant a process of its own.
+
+    >>> from swarmtest import open_store
+    >>> with open_store(":memory:") as store:
+    ...     mutate_campaign(store, 1)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    swarmtest.errors.UserError: no campaign 1 in :memory:: it has none yet; run ... first
     """
     record = store.campaign(campaign)
     reference = record.options.get("subject")
@@ -143,35 +240,37 @@ def mutate_campaign(
             f"campaign {campaign} tested {record.subject}, which cannot be imported by name; "
             "mutate it from the program that defined it (kill_matrix)"
         )
-    subject = SubjectReference.from_json(reference).load()
-    _check_features(subject, record)
-    drawn = _draw_trials(store, campaign, tests, seed)
-    seconds = record.options.get("seconds") or _SECONDS
-    made = _tests_of(store, record, subject, drawn, seconds, workers)
-    if not made:
-        raise UserError(f"campaign {campaign} has no test that can be made again")
-    sources: list[str | Source] = [*files]
-    return kill_matrix(
-        subject,
-        made,
-        sources or _watched(store, campaign),
-        operators=operators,
-        lines=lines,
-        sample=sample,
-        seed=seed,
-        workers=workers,
-        first_kill=first_kill,
-        seconds=seconds,
-        on_progress=on_progress,
-    )
+    if SubjectReference.from_json(reference).text.endswith(".toml"):
+        from swarmtest.mutation.native.campaign import mutate_c_campaign
 
-
-def _check_features(subject: Subject, record: CampaignRecord) -> None:
-    if subject.space.feature_names != Space.from_json(record.space).feature_names:
-        raise UserError(
-            f"{subject.name} has other features now than in campaign {record.id}: its tests cannot "
-            "be made again; run a new campaign"
+        return mutate_c_campaign(
+            store,
+            campaign,
+            files,
+            operators=operators,
+            lines=lines,
+            sample=sample,
+            tests=tests,
+            seed=seed,
+            workers=workers,
+            first_kill=first_kill,
+            on_progress=on_progress,
         )
+    named: list[str | Source] = [*files]
+    sources = named_sources(named or _watched(store, campaign))
+    seconds = record.options.get("seconds") or _SECONDS
+    asked = _Asked(Limits(seconds, 0, mutants_per_fork), workers, first_kill, on_progress)
+    with _loaded(SubjectReference.from_json(reference), sources) as (subject, imports):
+        check_features(subject, record)
+        drawn = _drawn(sources or sources_beside(subject), operators, lines, sample, seed)
+        trials = draw_trials(store, campaign, tests, seed)
+        needed = trials_that_reach(store, record, subject, drawn, trials)
+        made = tests_of(store, record, subject, needed, seconds, workers)
+        if not made:
+            raise UserError(f"campaign {campaign} has no test that can be made again")
+        matrix = _matrix(subject, imports, made, drawn, asked)
+    skipped = {trial.trial for trial in trials} - {trial.trial for trial in needed}
+    return matrix.with_tests(f"{campaign}#{trial}" for trial in sorted(skipped))
 
 
 def _watched(store: Store, campaign: int) -> list[Source]:
@@ -181,39 +280,3 @@ def _watched(store: Store, campaign: int) -> list[Source]:
         for source in store.sources(campaign)
         if source.place.endswith(".py")
     ]
-
-
-def _draw_trials(store: Store, campaign: int, most: int, seed: int) -> list[TrialRecord]:
-    usable = [one for one in store.trials(campaign) if one.verdict != Verdict.INVALID]
-    if len(usable) > most:
-        usable.sort(key=lambda one: mixed(key_of(str(one.trial)) ^ mixed(seed)))
-        usable = sorted(usable[:most])
-    return usable
-
-
-def _tests_of(
-    store: Store,
-    record: CampaignRecord,
-    subject: Subject,
-    trials: list[TrialRecord],
-    seconds: float,
-    workers: int,
-) -> dict[str, Any]:
-    """Tests as JSON data: kept ones, and others made again from their seeds, in forks."""
-    kept = {trial.trial: store.test(record.id, trial.trial) for trial in trials}
-    by_number = {trial.trial: trial for trial in trials}
-    made = {number: json.loads(text) for number, text in kept.items() if text is not None}
-
-    def make(numbers: list[int], tell: Tell) -> None:
-        for number in numbers:
-            trial = by_number[number]
-            configuration = Configuration.from_bytes(subject.space, trial.configuration)
-            tell(subject.test_of(configuration, trial.seed))
-
-    missing = [number for number in by_number if number not in made]
-    chunks = [missing[i : i + _CHUNK] for i in range(0, len(missing), _CHUNK)]
-    tasks = [Task(chunk, [seconds] * len(chunk)) for chunk in chunks]
-    for answer in Forks(make, workers).answers(tasks):
-        if answer.value is not None:
-            made[answer.item] = answer.value
-    return {f"{record.id}#{number}": made[number] for number in sorted(made)}

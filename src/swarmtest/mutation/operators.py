@@ -26,6 +26,7 @@ OPERATORS = {
     "not": "`not x` becomes x",
     "membership": "`in` becomes `not in`, and back",
     "identity": "`is` becomes `is not`, and back",
+    "increments": "++ becomes --, and back (in C)",
     "augmented": "the operator of an augmented assignment becomes another of its class, or goes",
     "negate": "the decision of if, while and x if c else y is negated",
     "delete": "a statement is left out",

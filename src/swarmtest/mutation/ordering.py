@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from swarmtest.mutation.originals import Original
 
@@ -10,7 +11,7 @@ from swarmtest.mutation.originals import Original
 class Order:
     """Cheap tests come first, and those that killed mutants of the same function (a *group*)."""
 
-    def __init__(self, originals: dict[int, Original], groups: list[str]) -> None:
+    def __init__(self, originals: dict[int, Original], groups: Sequence[str]) -> None:
         self._originals = originals
         self._groups = groups
         self._tried: Counter[tuple[str, int]] = Counter()

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from swarmtest.mutation.matrix import ENDLESS, FAILED, PASSED
+from swarmtest.mutation.steps import Steps
+
 
 class Tests(Protocol):
     """Tests that can be run again and again, by their numbers."""
@@ -36,6 +39,23 @@ class Original:
     steps: int
     reached: tuple[frozenset[int], ...]
     """For each file, the numbers of the statements that it executed."""
+    imports: bool = False
+    """Whether it imports one of the files itself, perhaps again: what is loaded is not what it
+    runs then."""
+
+
+def outcome_of(
+    tests: Tests, test: int, following: int | None, original: Original, steps: Steps
+) -> int:
+    """Run a test on the program as it is now, and compare."""
+    steps.allow(original.steps)
+    try:
+        ended = tests.run(test, following)
+    except BaseException:
+        ended = ""
+    if steps.exceeded:
+        return ENDLESS
+    return PASSED if ended == original.ended else FAILED
 
 
 def in_turn(tests: Sequence[int]) -> Iterator[tuple[int, int | None]]:

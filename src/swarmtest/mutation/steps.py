@@ -15,16 +15,18 @@ import ast
 import functools
 from collections.abc import Callable
 from itertools import chain, repeat
+from operator import length_hint
 from types import CodeType
 from typing import Any, NoReturn
 
 from swarmtest.instrument.syntax import is_docstring
-from swarmtest.mutation.tree import Module, Spot
+from swarmtest.mutation.tree import Function, Module, Spot, children
 
 _COUNTS = "\0swarmtest counts"
 _TICK = "\0swarmtest tick"
 _FACTOR = 10
 _EXTRA = 1000
+_ANY = 1 << 60
 
 
 class StepBudgetExceeded(BaseException):
@@ -57,6 +59,16 @@ class Steps:
         steps = chain(within, map(self._exceed, repeat(None)))
         self.tick.__setstate__((steps.__next__, (), {}, {}))  # type: ignore[attr-defined]
 
+    def count(self) -> None:
+        """Start a test that may take any number of steps; `counted` tells how many it took."""
+        self.exceeded = False
+        self._left = repeat(None, _ANY)  # it tells how many are left, and answers None
+        self.tick.__setstate__((self._left.__next__, (), {}, {}))  # type: ignore[attr-defined]
+
+    def counted(self) -> int:
+        """The steps since `count`."""
+        return _ANY - length_hint(self._left)
+
     def _exceed(self, _: None) -> NoReturn:
         self.exceeded = True
         raise StepBudgetExceeded
@@ -66,11 +78,17 @@ class Steps:
         return with_constants(code, {_TICK: self.tick})
 
 
+class _Cells(list[int]):
+    """Numbers in a code object, which is hashed by whoever looks at tracebacks."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
 class Counts:
     """How often each statement of a file was executed; code of a `counting` module tells."""
 
     def __init__(self, module: Module) -> None:
-        self.of_statements = [0] * module.statements
+        self.of_statements = _Cells([0] * module.statements)
 
     def reset(self) -> None:
         """Forget what was counted."""
@@ -88,6 +106,17 @@ def ticking(module: Module, *, loops_only: bool = False) -> Module:
     """Make the functions of a freshly parsed module use up steps, in place."""
     ticks = set(module.loops if loops_only else module.ticks)
     _insert(module, lambda number: _tick() if number in ticks else None, lambda number: [])
+    return module
+
+
+def ticking_at_import(module: Module) -> Module:
+    """Make the loops that a module and its classes run at import use up steps, in place."""
+    level: list[ast.AST] = [module.tree]
+    while level:
+        node = level.pop()
+        level += [one for _, _, one in children(node) if not isinstance(one, Function)]
+        if isinstance(node, ast.For | ast.AsyncFor | ast.While):
+            node.body.insert(0, _placed(_tick(), node.body[0]))
     return module
 
 

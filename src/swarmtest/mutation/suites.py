@@ -1,4 +1,4 @@
-"""Mutants under a pytest suite: collected once, then a fork per mutant.
+"""Mutants under a pytest suite: collected once, then run in forks.
 
 pytest runs in a process of its own, so that nothing of the suite stays in ours. It collects the
 tests and imports the program; then, instead of pytest's loop over the tests, every test is run once
@@ -8,15 +8,22 @@ its fixtures, marks and plugins.
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import random
+import sys
 import tempfile
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from swarmtest.errors import UserError
+from swarmtest.instrument.scope import Scope
+from swarmtest.mutation.baseline import Baseline, Limits
 from swarmtest.mutation.drawing import Drawn, draw_mutants
 from swarmtest.mutation.forks import Tell, told_by_fork
-from swarmtest.mutation.kills import Limits, Runner, Show
+from swarmtest.mutation.importing import Importing
+from swarmtest.mutation.imports import Imports
+from swarmtest.mutation.kills import Runner, Show
 from swarmtest.mutation.loaded import live_files, named_sources
 from swarmtest.mutation.matrix import KillMatrix
 from swarmtest.mutation.mutating import Lines
@@ -33,22 +40,39 @@ class PytestTests:
     """Collected tests; only those that pass are of use."""
 
     def __init__(self, session: pytest.Session) -> None:
+        from swarmtest.mutation.quiet import QuietRuns  # needs pytest, which may not be there
+
         self._session = session
         self._items = session.items
         self.names = [item.nodeid for item in session.items]
         self._outcomes: list[str] = []
+        self._quiet = QuietRuns(session, self)
+        self._suits: dict[pytest.Item, bool] = {}
         session.config.pluginmanager.register(self)
 
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> pytest.TestReport | None:
-        """A failure without its text: nobody reads it, and making it costs more than most tests."""
+        """Without any text: nobody reads it, and making it costs more than most tests."""
         import pytest
 
-        if call.excinfo is None or isinstance(call.excinfo.value, pytest.skip.Exception):
-            return None
         assert call.when != "collect"
+        if call.excinfo is None:
+            return pytest.TestReport(item.nodeid, item.location, {}, "passed", None, call.when)
+        if isinstance(call.excinfo.value, pytest.skip.Exception):
+            return None
         return pytest.TestReport(item.nodeid, item.location, {}, "failed", "", call.when)
+
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> bool | None:
+        """Within what other plugins do around a test: run it, or leave it to pytest."""
+        if item not in self._suits:
+            self._suits[item] = self._quiet.suits(item)
+        if not self._suits[item]:
+            return None
+        self._quiet.run(item, nextitem, self._outcomes.append)
+        return True
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Setup, call and teardown of a test each tell how they went."""
@@ -57,7 +81,7 @@ class PytestTests:
     def run(self, test: int, following: int | None) -> str:
         """``passed``, ``failed`` or ``skipped``."""
         self._outcomes.clear()
-        random.seed(test)
+        random.seed(self.names[test])
         item = self._items[test]
         after = None if following is None else self._items[following]
         item.ihook.pytest_runtest_protocol(item=item, nextitem=after)
@@ -85,7 +109,7 @@ def mutate_pytest(
     first_kill: bool = True,
     seconds: float = 60.0,
     memory: int = 0,
-    mutants_per_fork: int = 16,
+    mutants_per_fork: int = 32,
     options: Sequence[str] = (),
     on_progress: Show | None = None,
 ) -> KillMatrix:
@@ -96,6 +120,11 @@ def mutate_pytest(
     Tests that do not pass as things are cannot kill anything and are left out. `options` are more
     arguments for pytest. `mutants_per_fork`: 1 gives each mutant a process of its own, which costs
     more and cannot be spoilt by what another left behind.
+
+    >>> mutate_pytest(["tests"], [])
+    Traceback (most recent call last):
+    ...
+    swarmtest.errors.UserError: name the files to mutate: a suite does not say what it tests
     """
     try:
         import pytest  # noqa: F401
@@ -108,51 +137,76 @@ def mutate_pytest(
     if not drawn.mutants:
         raise UserError(f"no mutant is left of {', '.join(files)}: other lines or operators?")
 
-    def work(runner: Runner, show: Show) -> KillMatrix:
-        runner.run_originals()
-        if not runner.originals:
-            raise UserError(f"no test passes without a mutant: {_why(runner)}")
-        return runner.matrix(drawn.mutants, first_kill=first_kill, on_progress=show)
+    concerned = [source for source in sources if source.path in _paths(drawn)]
+    places = [os.path.realpath(source.place) for source in concerned]
+    imports = Imports(Scope(places=tuple(places)), places)
 
     def collected(session: pytest.Session, tell: Tell) -> KillMatrix:
-        files = live_files([one for one in sources if one.path in _paths(drawn)])
         runner = Runner(
-            PytestTests(session), files, Limits(seconds, memory, mutants_per_fork), workers
+            PytestTests(session),
+            live_files(concerned),
+            Limits(seconds, memory, mutants_per_fork),
+            workers,
+            Importing(imports, concerned),
         )
-        return work(runner, lambda done, count: tell((done, count)))
+        runner.baseline.run()
+        if not runner.originals:
+            raise UserError(f"no test passes without a mutant: {_why(runner.baseline)}")
+        show: Show = lambda done, count: tell((done, count))  # noqa: E731
+        return runner.matrix(drawn.mutants, first_kill=first_kill, on_progress=show)
 
-    arguments = [*_OPTIONS, *options, *paths]
-    return _hosted(arguments, collected, on_progress).drawn_from(drawn)
+    arguments = [*_OPTIONS, *_without_coverage(), *options, *paths]
+    return _hosted(arguments, imports, collected, on_progress).drawn_from(drawn)
+
+
+def _without_coverage() -> list[str]:
+    """What a project measures with pytest-cov would only take time here."""
+    loads = not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+    return ["--no-cov"] if loads and importlib.util.find_spec("pytest_cov") else []
 
 
 def _paths(drawn: Drawn) -> set[str]:
     return {mutant.path for mutant in drawn.mutants}
 
 
-def _why(runner: Runner) -> str:
-    return "; ".join(f"{len(names)} {why}" for why, names in runner.left_out.items())
+def _why(baseline: Baseline) -> str:
+    return "; ".join(f"{len(names)} {why}" for why, names in baseline.left_out.items())
 
 
 class _Loop:
     """Stands in for pytest's loop over the tests: plugins that come last are asked first."""
 
-    def __init__(self, collected: Callable[[pytest.Session], KillMatrix], tell: Tell) -> None:
+    def __init__(
+        self, imports: Imports, collected: Callable[[pytest.Session, Tell], KillMatrix], tell: Tell
+    ) -> None:
+        self._imports = imports
         self._collected = collected
         self._tell = tell
 
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Tests run in this process and its forks, whatever the project says of pytest-xdist."""
+        if hasattr(config.option, "dist"):
+            config.option.dist, config.option.tx = "no", []
+
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         """All tests are collected: do our work, and let pytest think that it is done."""
+        self._imports.arrived(lambda _: (PytestTests(session), not session.testsfailed))
         if session.testsfailed:
             return None  # pytest says what is wrong, and ends
+        answer: KillMatrix | UserError
         try:
-            self._tell(self._collected(session))
+            answer = self._collected(session, self._tell)
         except UserError as error:
-            self._tell(error)
+            answer = error
+        finally:
+            self._imports.end()
+        self._tell(answer)  # the last of all: whoever hears it ends this process
         return True
 
 
 def _hosted(
     arguments: list[str],
+    imports: Imports,
     collected: Callable[[pytest.Session, Tell], KillMatrix],
     on_progress: Show | None,
 ) -> KillMatrix:
@@ -161,7 +215,9 @@ def _hosted(
     def run(tell: Tell) -> None:
         import pytest
 
-        pytest.main(arguments, plugins=[_Loop(lambda session: collected(session, tell), tell)])
+        sys.path.insert(0, os.getcwd())  # as `python -m pytest` does
+        with imports.watched():
+            pytest.main(arguments, plugins=[_Loop(imports, collected, tell)])
 
     with tempfile.TemporaryFile() as output:
         for told in told_by_fork(run, output.fileno()):
@@ -173,5 +229,14 @@ def _hosted(
                 on_progress(*told)
         output.seek(0)
         said = [line for line in output.read().decode(errors="replace").splitlines() if line]
-    errors = [line for line in said if line.startswith(("ERROR", "E  "))]
-    raise UserError(f"pytest did not come to its tests: {(errors or said or ['it ended'])[-1]}")
+    raise UserError(f"pytest did not come to its tests: {_complaint(said)}")
+
+
+def _complaint(said: list[str]) -> str:
+    """The one line that tells what is wrong, of all that pytest printed."""
+    _, is_usage, wrong = "\n".join(said).partition("pytest.main(): error: ")
+    if is_usage:
+        return f"{wrong.splitlines()[0]} (`--pytest-option=-oaddopts=`: without the project's own)"
+    where = [line for line in said if line.startswith("ERROR")]
+    why = [line.removeprefix("E").strip() for line in said if line.startswith("E  ")]
+    return ": ".join([*where[-1:], *why[-1:]]) or (said or ["it ended"])[-1]

@@ -5,8 +5,9 @@ knows, so it does not matter what decorated, wrapped or stored them), and get ot
 mutant's, compiled from the file's text. So it makes no difference whether coverage was woven into
 what was loaded. Default arguments are kept by the function itself and are changed there.
 
-What a module or a class body executes happened when it was imported: such mutants cannot be
-switched on, and are listed as such.
+What a module or a class body executes happened when it was imported, and what is suspended (a
+generator) goes on with the code that it has: such mutants cannot be switched on, and `switchable`
+says so.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import ast
 import gc
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType
+from types import AsyncGeneratorType, CodeType, CoroutineType, FunctionType, GeneratorType
 from typing import Any
 
-from swarmtest.mutation.compiling import function_code, nested_codes, replacement
+from swarmtest.mutation.compiling import function_code, module_code, nested_codes, replacement
 from swarmtest.mutation.mutant import Mutant, Place
 from swarmtest.mutation.steps import Counts, Steps, counting, ticking
 from swarmtest.mutation.tree import Module, Outer
@@ -31,13 +32,25 @@ _PLAIN = (
 )  # fmt: skip
 
 
+_SUSPENDED = {GeneratorType: "gi_code", CoroutineType: "cr_code", AsyncGeneratorType: "ag_code"}
+
+
 class NotSwitchable(Exception):
     """A mutant that the running program cannot be given."""
 
 
-def live_functions(filenames: Iterable[str]) -> dict[str, dict[_Key, list[FunctionType]]]:
-    """The functions that exist in this process, of the files that code objects name so."""
-    found: dict[str, dict[_Key, list[FunctionType]]] = {name: {} for name in filenames}
+@dataclass
+class LiveCode:
+    """What exists in this process of a file."""
+
+    functions: dict[_Key, list[FunctionType]] = field(default_factory=dict)
+    suspended: set[_Key] = field(default_factory=set)
+    """The code of generators and coroutines that have begun, or are about to."""
+
+
+def live_code(filenames: Iterable[str]) -> dict[str, LiveCode]:
+    """What exists in this process of the files that code objects name so."""
+    found = {name: LiveCode() for name in filenames}
     # A process that forks may have frozen what it loaded, and then it is not told.
     frozen = gc.get_freeze_count() > 0
     gc.unfreeze()
@@ -49,8 +62,16 @@ def live_functions(filenames: Iterable[str]) -> dict[str, dict[_Key, list[Functi
             code = one.__code__
             of_file = found.get(code.co_filename)
             if of_file is not None:
-                of_file.setdefault((code.co_qualname, code.co_firstlineno), []).append(one)
+                of_file.functions.setdefault(_key(code), []).append(one)
+        elif type(one) in _SUSPENDED:
+            code = getattr(one, _SUSPENDED[type(one)])
+            if code.co_filename in found:
+                found[code.co_filename].suspended.add(_key(code))
     return found
+
+
+def _key(code: CodeType) -> _Key:
+    return code.co_qualname, code.co_firstlineno
 
 
 @dataclass
@@ -63,6 +84,7 @@ class LiveFile:
     source: Source
     functions: dict[_Key, list[FunctionType]]
     steps: Steps = field(default_factory=Steps)
+    suspended: set[_Key] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.plain = Module(self.source.text, self.source.place)
@@ -81,6 +103,11 @@ class LiveFile:
         counts = Counts(self.plain)
         self._give_all(counting(Module(self.source.text, self.source.place)), counts.bind)
         return counts
+
+    def counting_code(self, counts: Counts) -> CodeType:
+        """The whole file, if it is imported again: its functions count their statements, too."""
+        module = counting(Module(self.source.text, self.source.place))
+        return counts.bind(module_code(module))
 
     def _give_all(self, module: Module, bind: Callable[[CodeType], CodeType]) -> None:
         for place, outer in module.outers.items():
@@ -119,7 +146,8 @@ class LiveFile:
         """Whether a mutant can be switched on in this process."""
         spot = self.plain.spots[mutant.place]
         if spot.outer is not None:
-            return self._is_live(self.plain.outers[spot.outer])
+            outer = self.plain.outers[spot.outer]
+            return self._is_live(outer) and not self._is_suspended(outer)
         owner = self.default_of(mutant.place)
         return owner is not None and self._is_live(self.plain.outers[owner])
 
@@ -129,6 +157,11 @@ class LiveFile:
         if owner is not None:
             return self.plain.entries.get(owner, -1)
         return self.plain.spots[mutant.place].statement
+
+    def line_of(self, statement: int) -> int | None:
+        """Where a numbered statement begins; None for a lambda, which has no line of its own."""
+        node = self.plain.spots[self.plain.numbered[statement]].node
+        return node.lineno if isinstance(node, ast.stmt) else None
 
     def default_of(self, place: Place) -> Place | None:
         """The outer function that has a default argument at a place which can be changed alone."""
@@ -151,6 +184,14 @@ class LiveFile:
             for other in self.plain.outers.values()
         )
 
+    def _is_suspended(self, outer: Outer) -> bool:
+        """Whether there is something that would go on with the code it has."""
+        within = f"{outer.qualname}.<locals>."
+        return any(
+            (name, line) == (outer.qualname, outer.line) or name.startswith(within)
+            for name, line in self.suspended
+        )
+
     def _give(self, module: Module, outer: Outer, bind: Callable[[CodeType], CodeType]) -> None:
         """Give a function, and those that it made before, the code that the tree has now."""
         code = function_code(module, outer)
@@ -160,14 +201,14 @@ class LiveFile:
             if self._lost_variables(code):
                 raise NotSwitchable(f"{outer.qualname} has other variables of its own")
         for one in nested_codes(bind(code)):
-            for function in self.functions.get((one.co_qualname, one.co_firstlineno), ()):
+            for function in self.functions.get(_key(one), ()):
                 self._set(function, "__code__", one)
 
     def _lost_variables(self, code: CodeType) -> dict[str, set[str]]:
         """Variables that live functions take from around them and this code does not."""
         lost: dict[str, set[str]] = {}
         for one in nested_codes(code):
-            for function in self.functions.get((one.co_qualname, one.co_firstlineno), ()):
+            for function in self.functions.get(_key(one), ()):
                 if function.__code__.co_freevars != one.co_freevars:
                     missing = set(function.__code__.co_freevars) - set(one.co_freevars)
                     lost.setdefault(one.co_qualname, set()).update(missing)

@@ -20,6 +20,7 @@ from swarmtest.mutation.mutant import Place
 Function = FunctionNode | ast.Lambda
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_NODES = (ast.stmt, ast.expr)
 _OUTSIDE = frozenset({"args", "decorator_list", "returns", "type_params"})
 
 
@@ -110,7 +111,7 @@ class Module:
             below = (*place, (name, index))
             where = outside if name in _OUTSIDE and isinstance(node, _FUNCTIONS) else around
             inner = self._around(node, name, child, below, where)
-            if isinstance(child, ast.stmt | ast.expr):
+            if isinstance(child, _NODES):
                 self.spots[below] = Spot(
                     child, node, name, inner.outer, inner.statement, where.qualname
                 )

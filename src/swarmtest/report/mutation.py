@@ -13,7 +13,13 @@ _SHOWN = 10
 
 def mutation_text(matrix: KillMatrix, everything: bool = False) -> str:
     """The score, what became of the mutants, survivors, and the smallest suite."""
-    parts = [_score(matrix), _counts(matrix), _survivors(matrix, everything), _smallest(matrix)]
+    parts = [
+        _score(matrix),
+        _counts(matrix),
+        _left_out(matrix),
+        _survivors(matrix, everything),
+        _smallest(matrix),
+    ]
     return "\n\n".join(filter(None, parts))
 
 
@@ -27,7 +33,11 @@ def mutation_data(matrix: KillMatrix) -> dict[str, Any]:
         "tests": list(matrix.tests),
         "population": matrix.population or len(matrix.mutants),
         "equivalent": matrix.equivalent,
+        "duplicate": matrix.duplicate,
+        "not_compiled": matrix.not_compiled,
+        "left_out": {why: list(tests) for why, tests in matrix.left_out.items()},
         "not_switchable": [mutant.id for mutant in matrix.not_switchable],
+        "breaks_import": [mutant.id for mutant in matrix.broken],
         "complete": matrix.complete,
         "minimal_tests": matrix.minimal_tests,
         "minimal_mutants": [mutant.id for mutant in matrix.minimal_mutants],
@@ -64,20 +74,39 @@ def _score(matrix: KillMatrix) -> str:
 
 def _counts(matrix: KillMatrix) -> str:
     killed = int(matrix.is_killed.sum())
-    endless = len(matrix.endless)
     rows = [
-        ("killed", f"{killed:,}", f"{endless:,} of them never ended" if endless else ""),
+        ("killed", f"{killed:,}", _how_killed(matrix)),
         ("survived", f"{len(matrix.survivors):,}", "tests reach them and notice nothing"),
         ("not reached", f"{len(matrix.not_reached):,}", "no test executes them"),
         ("equivalent", f"{matrix.equivalent:,}", "compile to the same code: left out"),
+        ("duplicate", f"{matrix.duplicate:,}", "compile to what another does: left out"),
+        ("not compiled", f"{matrix.not_compiled:,}", "the compiler refuses them: left out"),
         (
             "not switchable",
             f"{len(matrix.not_switchable):,}",
-            "run at import, or in code that is not live: left out",
+            "run at import, before mutants could be made, or not live: left out",
         ),
     ]
     rows = [row for row in rows if row[1] != "0" or row[0] in ("killed", "survived")]
     return str(table(("mutants", "", ""), rows, right=" r"))
+
+
+def _left_out(matrix: KillMatrix) -> str:
+    """Tests that could not be used."""
+    return "\n".join(
+        f"left out: {plural(len(tests), 'test')} ({', '.join(tests[:3])}"
+        f"{', ...' if len(tests) > 3 else ''}): {why}"
+        for why, tests in matrix.left_out.items()
+    )
+
+
+def _how_killed(matrix: KillMatrix) -> str:
+    endless, broken = len(matrix.endless), len(matrix.broken)
+    told = [
+        f"{endless:,} of them never ended" if endless else "",
+        f"{broken:,} of them cannot be imported" if broken else "",
+    ]
+    return ", ".join(filter(None, told))
 
 
 def _survivors(matrix: KillMatrix, everything: bool) -> str:
@@ -105,9 +134,9 @@ def _smallest(matrix: KillMatrix) -> str:
     exact = "" if matrix.minimal_is_exact else " or fewer"
     names = ", ".join(tests[:8]) + (", ..." if len(tests) > 8 else "")
     kill = "kills" if len(tests) == 1 else "kill"
-    stand = "stands" if len(mutants) == 1 else "stand"
+    stand, them = ("stands", "it") if len(mutants) == 1 else ("stand", "them")
     return (
         f"{plural(len(tests), 'test')}{exact} {kill} all that are killed: {names}\n"
-        f"{plural(len(mutants), 'mutant')} {stand} for all: whoever kills them kills the others, "
+        f"{plural(len(mutants), 'mutant')} {stand} for all: whoever kills {them} kills the others, "
         "by these tests"
     )
