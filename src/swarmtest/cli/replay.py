@@ -62,6 +62,8 @@ def _verdict(result: Result, recorded: str | None, part: str) -> str:
         if result.fault.details:
             lines.append(result.fault.details.rstrip())
         lines.append(f"fails: fault {result.fault.id}: {result.fault.signature}")
+    if result.missing and result.verdict != Verdict.INVALID:
+        lines.append(f"note: {result.missing}")
     if result.skipped:
         lines.append(f"{result.skipped} steps were skipped: their value or guard was gone")
     if recorded is not None:

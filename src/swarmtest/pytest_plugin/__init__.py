@@ -2,6 +2,7 @@
 
     pytest --swarm-tests 5000 --swarm-seed 7
     pytest --swarm-focus=main
+    pytest --race
     pytest --swarm-coverage line,branch --swarm-cover shop --swarm-coverage-file coverage.json
 
 A suite without machines must not notice that this is installed: nothing of swarmtest but these
@@ -30,6 +31,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Install the import hook of coverage before anything of the program is imported."""
     watch(early_config)
+    if getattr(early_config.known_args_namespace, "race", False):
+        from swarmtest.pytest_plugin.race import race
+
+        race(early_config)
 
 
 def pytest_configure(config: pytest.Config) -> None:

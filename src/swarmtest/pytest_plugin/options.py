@@ -69,6 +69,21 @@ def add_options(parser: pytest.Parser) -> None:
         default="swarm-coverage.json",
         help="where to write it: .json, .lcov, .xml or a coverage.py data file (%(default)s)",
     )
+    option(
+        "--race",
+        action="store_true",
+        help="run each test that starts threads many times, under schedules of swarmtest's",
+    )
+    option("--race-tests", metavar="N", help="runs of each such test (200)")
+    option("--race-time", metavar="TIME", help="time for each such test (2s)")
+    option("--race-seed", metavar="SEED", help="a number: same seed, same schedules (0)")
+    option(
+        "--race-cover",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a module, package or path that gets probes (again for more; default: what is here)",
+    )
     for name, text in (
         ("tests", f"tests of each machine ({_TESTS} if no limit is given; 0: collect none)"),
         ("time", f"time of each machine ({_TIME} if no limit is given)"),

@@ -16,6 +16,7 @@ from swarmtest.report.reproduce import roles_command
 from swarmtest.report.roles import pair_lines, roles_in_short
 from swarmtest.report.study_figures import interval_plot
 from swarmtest.report.terminal import command_text, fault_configurations, test_code
+from swarmtest.report.timeline import RaceView, race_view
 from swarmtest.store import FaultRecord, ReductionRecord, Store
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.targets import Target
@@ -89,6 +90,8 @@ class FaultView:
     """The test as it was found, if `code` is what is left of it."""
     details: str
     """What the test printed that is shown."""
+    race: RaceView | None
+    """Of a program with threads: what they did, in columns."""
     plot: IntervalPlot | None
     roles: Table | None
     amounts: Table
@@ -165,6 +168,7 @@ def _view(study: Study, fault: KnownFault, target: Target, subject: Any, varied:
         code,
         original if original != code else None,
         record.details,
+        race_view(record.test),
         plot,
         role_table(plot, study.effects(target)) if plot else None,
         amount_table(study.amounts(target), rate),

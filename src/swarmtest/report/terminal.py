@@ -248,10 +248,11 @@ def shortened(lines: list[str]) -> list[str]:
 def plural(count: int, word: str) -> str:
     """A count with its word.
 
-    >>> plural(1, "test"), plural(1200, "test")
-    ('1 test', '1,200 tests')
+    >>> plural(1, "test"), plural(1200, "test"), plural(2, "switch")
+    ('1 test', '1,200 tests', '2 switches')
     """
-    return f"{count:,} {word}{'s' * (count != 1)}"
+    ending = "es" if word.endswith("ch") else "s"
+    return f"{count:,} {word}{ending * (count != 1)}"
 
 
 def _percent(part: int, whole: int) -> str:

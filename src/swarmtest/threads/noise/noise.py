@@ -132,10 +132,10 @@ class Noise(FreePolicy):
         if mine.left:
             mine.left -= 1
             return
+        if mine.passed >= self._most_probes:
+            self._livelock()
         mine.left = self._gap(mine)
         mine.passed += mine.left + 1
-        if mine.passed > self._most_probes:
-            self._livelock()
         if self._never or mine.made >= _MOST_MADE:
             return
         if self.settings.halt_one_thread and mine.stream.random() < _HALTS:

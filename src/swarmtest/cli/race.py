@@ -1,0 +1,218 @@
+"""``swarmtest race``."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+
+from swarmtest.campaign import Budget, Campaign, Outcome
+from swarmtest.campaign.fault_reductions import reductions_of
+from swarmtest.cli.named_tests import named_test
+from swarmtest.cli.options import (
+    budget_options,
+    parse_budget,
+    parse_reduction_time,
+    parse_seed,
+    reduce_options,
+    screen_width,
+    store_option,
+    timeout_option,
+    view_options,
+    workers_option,
+)
+from swarmtest.cli.run_report import report_outcome
+from swarmtest.cli.small_tests import make_small
+from swarmtest.errors import UserError
+from swarmtest.report.progress import JsonLines, ProgressView, view_for
+from swarmtest.report.races import after_text, races_text
+from swarmtest.report.terminal import plural
+from swarmtest.store import Store, open_store
+from swarmtest.subjects.loading import SubjectReference
+from swarmtest.subjects.threads.neighbourhood import explore
+from swarmtest.subjects.threads.race_test import RaceTest
+from swarmtest.subjects.threads.replay_code import replay_code
+from swarmtest.subjects.threads.subject import ThreadsSubject
+from swarmtest.subjects.threads.target import ENGINES, SECONDS, Target, parse_kinds
+
+_DEFAULT_BUDGET = Budget(tests=1_000, wall_seconds=20.0)
+_NATIVE = "swarmtest.native_command"
+_NEAR = 1_000
+_WIDEST = 110
+
+
+class _RaceCommand(click.Command):
+    """What stands after ``--`` is a program of its own, with options of its own."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            mark = args.index("--")
+            ctx.meta[_NATIVE] = args[mark + 1 :]
+            args = args[:mark]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_RaceCommand)
+@click.argument("path", metavar="PATH[::NAME] | -- PROGRAM [ARGUMENT]...", required=False)
+@budget_options
+@click.option(
+    "--seed", default="0", show_default=True, help="Same seed, same schedules; `random`: another."
+)
+@click.option(
+    "--cover",
+    multiple=True,
+    metavar="NAME",
+    help="A module, package or path that gets probes. May be repeated.  [default: the file and "
+    "the code beside it]",
+)
+@click.option(
+    "--coverage",
+    "kinds",
+    metavar="KIND,...",
+    help="Note what threads do to each other: shared (variables), pair (of accesses, one after "
+    "the other), sync (locks and the like).",
+)
+@click.option("--control", "engine", flag_value="control", help="Only runs under control.")
+@click.option("--noise", "engine", flag_value="noise", help="Only runs with noise.")
+@click.option("--isolated", is_flag=True, help="Each run in a process of its own; scripts always.")
+@click.option("--save", metavar="FILE.py", help="Write a test of pytest that replays the race.")
+@click.option(
+    "--after",
+    metavar="FAULT | FILE",
+    help="After a fix: try schedules near the one that showed this fault, and bound what is left.",
+)
+@timeout_option
+@workers_option
+@reduce_options
+@store_option
+@view_options
+@click.pass_context
+def race(context: click.Context, /, path: str | None, **options: Any) -> int:
+    """Find races, deadlocks and lost wake-ups; replay, shrink and explain them.
+
+    \b
+    swarmtest race shop.py::sell_out             a function without arguments
+    swarmtest race tests/test_shop.py::test_sell a test of pytest, with its fixtures
+    swarmtest race server.py                     a script; each run has its own process
+    swarmtest race -- ./server --port 0          any program with POSIX threads
+
+    Each run has settings of its own, drawn as a swarm: who decides which thread goes on, and where
+    threads are switched. Without limits it ends after 1,000 runs or 20 seconds.
+
+    Exit status: 0 no fault, 1 faults found.
+    """
+    native = context.meta.get(_NATIVE)
+    reference = _reference(path, native, options)
+    if options["after"]:
+        return _after(reference, options)
+    if options["save"] and (native or not options["save"].endswith(".py")):
+        raise UserError("--save writes a test of a Python program: name a file that ends in .py")
+    parse_reduction_time(options)
+    budget = parse_budget(options) or _DEFAULT_BUDGET
+    view = view_for(
+        budget, quiet=options["quiet"], as_json=options["as_json"], workers=options["workers"]
+    )
+    with open_store(options["store"]) as store:
+        try:
+            return _race(reference, budget, store, view, options)
+        finally:
+            view.end()
+
+
+def _reference(path: str | None, native: list[str] | None, options: dict[str, Any]) -> str:
+    if native is not None:
+        if path is not None or not native:
+            raise UserError("a native program is named after --: swarmtest race -- ./program args")
+        for name in ("cover", "engine", "isolated", "after"):
+            if options[name]:
+                raise UserError(f"--{options[name] if name == 'engine' else name} is for Python")
+        if options["kinds"]:
+            raise UserError("--coverage is for Python: native programs tell what they reach anyway")
+        seconds = f"--seconds {options['timeout']:g} " if options["timeout"] else ""
+        return f"race {seconds}-- {shlex.join(native)}"
+    if path is None:
+        raise UserError("name what to race: FILE.py::FUNCTION, a test, a script, or -- ./program")
+    engines = (options["engine"],) if options["engine"] else ENGINES
+    target = Target.of(
+        path,
+        options["cover"],
+        engines=engines,
+        isolated=options["isolated"],
+        coverage=parse_kinds(options["kinds"]) if options["kinds"] else (),
+        seconds=options["timeout"] or SECONDS,
+    )
+    return str(target)
+
+
+def _race(
+    reference: str, budget: Budget, store: Store, view: ProgressView, options: dict[str, Any]
+) -> int:
+    campaign = Campaign(
+        SubjectReference(reference),
+        None,
+        budget,
+        parse_seed(options["seed"]),
+        options["workers"],
+        store,
+        on_progress=view.update,
+    )
+    if not options["quiet"] and not isinstance(view, JsonLines):
+        click.echo(
+            f"{campaign.subject.name}: seed {campaign.seed}, "
+            f"{plural(campaign.workers, 'worker')}, until {campaign.budget.describe()}"
+        )
+    outcome = campaign.run()
+    view.end()
+    allowed = parse_reduction_time(options)
+    wanted = allowed is not None and not outcome.interrupted and bool(outcome.faults)
+    found = None
+    if wanted and allowed is not None:
+        found = make_small(campaign.subject, store, outcome.campaign, allowed, view)
+    if isinstance(campaign.subject, ThreadsSubject) and not isinstance(view, JsonLines):
+        why = found.why if found else {}
+        click.echo(races_text(store, outcome, campaign.subject, why, _width()))
+    else:
+        report_outcome(campaign, store, outcome, view, [], found)
+    if options["save"]:
+        _save(Path(options["save"]), campaign.subject, store, outcome)
+    if outcome.interrupted:
+        return 130
+    return int(bool(outcome.faults))
+
+
+def _width() -> int:
+    return min(screen_width() or _WIDEST, _WIDEST)
+
+
+def _save(path: Path, subject: Any, store: Store, outcome: Outcome) -> None:
+    """The most frequent fault that could be replayed, as a test."""
+    small = reductions_of(store, outcome.campaign)
+    kept = [small[fault.id].test for fault in outcome.faults if fault.id in small]
+    tests = [RaceTest.from_json(json.loads(test)) for test in kept if test]
+    tests = [test for test in tests if test.schedule is not None]
+    if not tests:
+        click.echo(f"nothing to save: no fault that replays, so {path} was not written")
+        return
+    code = replay_code(subject.target, tests[0], path.parent)
+    try:
+        path.write_text(code)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from None
+    click.echo(f"wrote {path}: it fails until the race is gone")
+
+
+def _after(reference: str, options: dict[str, Any]) -> int:
+    """Whether a fix holds, near the schedule that showed the fault."""
+    named = named_test(options["after"], options["store"], options["timeout"])
+    test = RaceTest.from_json(named.data)
+    if test.schedule is None:
+        raise UserError(f"{options['after']} has no schedule: only a controlled run has one")
+    budget = parse_budget(options) or Budget(tests=_NEAR, wall_seconds=20.0)
+    target = Target.parse(reference)
+    seed = parse_seed(options["seed"])
+    found = explore(target, test.schedule, budget.tests, budget.wall_seconds, seed)
+    click.echo(after_text(found, _width()))
+    return int(bool(found.failures or found.old_fails))

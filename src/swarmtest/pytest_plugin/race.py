@@ -1,0 +1,199 @@
+"""``pytest --race``: each test that starts threads is run again under many schedules.
+
+The program and the tests get probes when they are imported. A test that passes and has started a
+thread is raced in a copy of this process, so that nothing of it stays; its fixtures are set up
+anew for each run.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib.util
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import pytest
+from _pytest.assertion.rewrite import AssertionRewritingHook, rewrite_asserts
+
+from swarmtest.campaign.budget import parse_seconds
+from swarmtest.errors import UserError
+from swarmtest.instrument.hook import Hook
+from swarmtest.instrument.scope import parse_scope
+from swarmtest.pytest_plugin.forking import forking
+from swarmtest.pytest_plugin.race_search import Found, race_item
+from swarmtest.subjects.threads.drawing import timeline_text
+from swarmtest.subjects.threads.forking import NoAnswer, in_fork
+from swarmtest.threads import installed, weave_tree
+from swarmtest.threads.hook import WeavingLoader
+
+_TESTS, _TIME = 200, "2s"
+_PATIENCE = 70.0
+"""Seconds for explaining what was found."""
+_RACED: pytest.StashKey[list[Any]] = pytest.StashKey()
+_KEPT = Path(".swarmtest", "races")
+
+
+def race(early_config: pytest.Config) -> None:
+    """Begin to race, as the command line asks for it."""
+    options = early_config.known_args_namespace
+    try:
+        racing = Racing(
+            int(options.race_tests or _TESTS),
+            parse_seconds(options.race_time or _TIME),
+            int(options.race_seed or 0),
+        )
+        scope = parse_scope(options.race_cover, str(early_config.invocation_params.dir))
+    except (UserError, ValueError) as error:
+        raise pytest.UsageError(f"--race: {error}") from None
+
+    def loader_for(spec: ModuleSpec) -> Loader | None:
+        if spec.origin is None or not spec.origin.endswith(".py"):
+            return None
+        is_test = isinstance(spec.loader, AssertionRewritingHook)
+        return _Loader(spec.name, spec.origin, early_config if is_test else None)
+
+    early_config.add_cleanup(_installed(Hook(scope, loader_for)).close)
+    early_config.pluginmanager.register(racing)
+
+
+def _installed(hook: Hook) -> contextlib.ExitStack:
+    stack = contextlib.ExitStack()
+    stack.enter_context(installed())
+    sys.meta_path.insert(0, hook)
+    stack.callback(sys.meta_path.remove, hook)
+    return stack
+
+
+class _Loader(WeavingLoader):
+    """Loads a module with probes; of a test module, asserts still tell what was compared."""
+
+    def __init__(self, name: str, path: str, config: pytest.Config | None) -> None:
+        super().__init__(name, path)
+        self._config = config
+
+    def get_code(self, fullname: str) -> CodeType:
+        """The module's code."""
+        if self._config is None:
+            return super().get_code(fullname)
+        path = self.get_filename(fullname)
+        data = self.get_data(path)
+        tree = ast.parse(importlib.util.decode_source(data), path)
+        rewrite_asserts(tree, data, path, self._config)
+        _complete(tree)
+        return weave_tree(tree, path)
+
+
+def _complete(tree: ast.AST) -> None:
+    """What pytest adds says where it begins, and not where it ends."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt | ast.expr) and getattr(node, "end_lineno", None) is None:
+            node.end_lineno = getattr(node, "lineno", 1)
+            node.end_col_offset = getattr(node, "col_offset", 0)
+
+
+class Racing:
+    """Runs tests that start threads again.
+
+    Under pytest-xdist, what came of a test travels with its report.
+    """
+
+    def __init__(self, tests: int, seconds: float, seed: int) -> None:
+        self._tests = tests
+        self._seconds = seconds
+        self._seed = seed
+        self._runs: list[int] = []
+        self._notes: list[str] = []
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Any:
+        """After a test has passed as always, if it has started threads: race it."""
+        with _counted_starts() as starts:
+            answer = yield
+        if starts and isinstance(item, pytest.Function):
+            self._race(item)
+        return answer
+
+    def _race(self, item: pytest.Function) -> None:
+        limit = 2 * self._seconds + _PATIENCE
+
+        def search() -> Found:
+            return race_item(item, self._tests, self._seconds, self._seed)
+
+        try:
+            with forking():
+                found = in_fork(search, limit)
+        except (NoAnswer, UserError) as error:
+            found = Found(0, problem=str(error))
+        note = f"{item.nodeid}: {found.problem}" if found.problem else ""
+        item.stash[_RACED] = [found.runs, note]
+        if found.test is not None:
+            pytest.fail(_told(item, found), pytrace=False)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+        """What came of racing a test goes with its report."""
+        report = yield
+        if call.when == "call" and _RACED in item.stash:
+            report.swarm_raced = item.stash[_RACED]
+        return report
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Note what came of a test."""
+        runs, note = vars(report).get("swarm_raced", (0, ""))
+        self._runs += [runs] if runs else []
+        self._notes += [note] if note else []
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """How much was tried, and what could not be."""
+        raced = len(self._runs)
+        tests = f"{raced} test{'s' * (raced != 1)}"
+        terminalreporter.write_line(
+            f"swarmtest: raced {tests} with threads: {sum(self._runs)} runs"
+        )
+        for note in self._notes:
+            terminalreporter.write_line(f"swarmtest: {note}")
+
+
+@contextlib.contextmanager
+def _counted_starts() -> Iterator[list[str]]:
+    """The names of the threads that are started meanwhile."""
+    started: list[str] = []
+    before = threading.Thread.start
+
+    def start(thread: threading.Thread) -> None:
+        started.append(thread.name)
+        before(thread)
+
+    threading.Thread.start = start  # type: ignore[assignment,method-assign]
+    try:
+        yield started
+    finally:
+        threading.Thread.start = before  # type: ignore[method-assign]
+
+
+def _told(item: pytest.Item, found: Found) -> str:
+    assert found.test is not None
+    assert found.test.explanation is not None
+    explanation = found.test.explanation
+    kept = item.config.rootpath / _KEPT / f"{found.fault}.json"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text(json.dumps(found.test.to_json(), indent=1) + "\n")
+    return "\n".join(
+        [
+            f"a race, in run {found.runs}: {explanation.signature}",
+            explanation.truth,
+            "",
+            timeline_text(explanation, 92),
+            "",
+            f"replay: swarmtest replay {kept.relative_to(item.config.rootpath)}",
+            f"more: swarmtest race {item.nodeid}",
+        ]
+    )

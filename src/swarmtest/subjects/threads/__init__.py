@@ -1,0 +1,1 @@
+"""Threaded Python programs as subjects: settings of a search for races, and what it finds."""

@@ -1,0 +1,216 @@
+"""Runs of one program, in this process or each in one of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from swarmtest.reduction import minimised
+from swarmtest.result import Fault
+from swarmtest.subjects.threads.forking import NoAnswer, in_fork
+from swarmtest.subjects.threads.programs import Program, load_program
+from swarmtest.subjects.threads.settings import ControlSettings, RunSettings
+from swarmtest.subjects.threads.target import Target
+from swarmtest.subjects.threads.timeline import STUCK, Row, rows_of
+from swarmtest.targets import Hits
+from swarmtest.threads import (
+    PCT,
+    POS,
+    SITES,
+    ConcurrencyCoverage,
+    RandomWalk,
+    Replay,
+    Run,
+    Schedule,
+    Scheduler,
+    Site,
+    controlled_run,
+    nothing_to_schedule,
+    replay,
+)
+from swarmtest.threads.free_running import FreeRun, free_run
+from swarmtest.threads.noise import Noise, NoiseSettings
+from swarmtest.threads.recording import Recording, shared_sites
+from swarmtest.threads.replaying import numbered
+
+Answer = TypeVar("Answer")
+
+_PATIENCE = 2.0
+"""How much longer a process of its own is waited for."""
+_NOTHING = Schedule()
+_RECORDED = 3
+"""Runs that tell which variables are shared."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What came of a run, as data that can leave its process."""
+
+    fault: Fault | None
+    problem: str
+    schedule: Schedule = _NOTHING
+    steps: int = 0
+    threads: int = 1
+    notes: tuple[str, ...] = ()
+    missed: int = 0
+    rows: tuple[Row, ...] = ()
+    """The picture of a traced run."""
+    hits: Hits | None = None
+    """What it reached..."""
+    named_hits: tuple[str, ...] = ()
+    """...by name, if it had a process of its own."""
+    lengths: tuple[tuple[str, int], ...] = ()
+    """How many probes each thread of a traced run passed."""
+
+    @classmethod
+    def of(cls, run: Run) -> Ran:
+        """All that is known of a run, but for the objects and numbers of its process."""
+        stuck = run.fault is not None and run.fault.kind in STUCK
+        lengths: dict[str, int] = {}
+        for step in run.trace:
+            lengths[step.thread] = max(step.at, lengths.get(step.thread, 0))
+        problem = run.problem or ("" if run.fault else nothing_to_schedule(run))
+        return cls(
+            run.fault,
+            problem,
+            run.schedule if run.fault or run.trace else _NOTHING,
+            run.steps,
+            run.threads,
+            run.notes,
+            run.missed,
+            rows_of(run.trace, stuck),
+            lengths=tuple(lengths.items()),
+        )
+
+    @classmethod
+    def of_free(cls, run: FreeRun) -> Ran:
+        """The same of a run without control; it has no schedule."""
+        problem = run.problem
+        if not problem and run.fault is None and run.threads == 1:
+            problem = "the program starts no thread: there is nothing to disturb"
+        return cls(run.fault, problem, threads=run.threads, notes=run.notes)
+
+
+class Racer:
+    """Runs a program under control or with noise; it is loaded when it is first needed.
+
+    `program`: one that is loaded already, in place of the target's.
+    """
+
+    def __init__(self, target: Target, program: Program | None = None) -> None:
+        self._program = program
+        self._target = target
+        self._stack = ExitStack()
+        self._isolated = program is None and (target.isolated or target.kind == "script")
+        self._seconds = target.seconds
+        self._coverage = ConcurrencyCoverage(target.coverage) if target.coverage else None
+        self._shared: frozenset[Site] | None = None
+        self._steps = 0
+
+    def close(self) -> None:
+        """Take probes and primitives away."""
+        self._stack.close()
+
+    @property
+    def program(self) -> Program:
+        """What is run."""
+        if self._program is None:
+            self._program = load_program(self._target, self._stack)
+        return self._program
+
+    def run(self, settings: RunSettings, seed: int) -> Ran:
+        """Run once, by a policy or with noise."""
+        if isinstance(settings, NoiseSettings):
+            return self._disturbed(settings, seed)
+        sites = self._shared_numbers() if settings.shared else None
+        scheduler = self._scheduler(settings, seed)
+
+        def call(program: Program) -> Ran:
+            run = controlled_run(
+                program, scheduler, sites=sites, seconds=self._seconds, coverage=self._coverage
+            )
+            return self._with_hits(Ran.of(run), run.hits)
+
+        return self._ran(call)
+
+    def _disturbed(self, settings: NoiseSettings, seed: int) -> Ran:
+        shared = self._shared_numbers() if settings.shared_only or settings.one_variable else None
+
+        def call(program: Program) -> Ran:
+            noise = Noise(settings, seed, shared)
+            run = free_run(program, noise, seconds=self._seconds, coverage=self._coverage)
+            return self._with_hits(Ran.of_free(run), run.hits)
+
+        return self._ran(call)
+
+    def _with_hits(self, ran: Ran, hits: Hits | None) -> Ran:
+        """What a run reached; numbers of a catalogue mean nothing in another process."""
+        if hits is None:
+            return ran
+        if self._isolated:
+            return replace(ran, named_hits=tuple(map(str, hits.targets())))
+        return replace(ran, hits=hits)
+
+    def scheduled(self, scheduler: Scheduler, **options: Any) -> Ran:
+        """Run once, by a scheduler."""
+        options.setdefault("seconds", self._seconds)
+        return self._ran(lambda p: Ran.of(controlled_run(p, scheduler, **options)))
+
+    def follow(self, schedule: Schedule, **options: Any) -> Ran:
+        """Run once, by a schedule; one of changed code as far as its places are found again."""
+        options.setdefault("seconds", self._seconds)
+        return self._ran(lambda p: Ran.of(replay(p, schedule, **options)))
+
+    def minimal(self, schedule: Schedule, fault: Fault) -> Schedule:
+        """The fewest switches that show a fault."""
+
+        def shows(switches: Iterable[Any]) -> bool:
+            return self.scheduled(Replay(Schedule(tuple(switches)))).fault == fault
+
+        kept = Schedule(tuple(minimised(schedule.switches, shows)))
+        return self._call(lambda p: numbered(p, kept, seconds=self._seconds))
+
+    @property
+    def shared(self) -> frozenset[Site]:
+        """The accesses to variables that several threads share, as a few runs tell."""
+        if self._shared is None:
+            found: set[Site] = set()
+            for _ in range(_RECORDED):
+                found.update(self._call(self._recorded))
+            self._shared = frozenset(found)
+        return self._shared
+
+    def _recorded(self, program: Program) -> list[Site]:
+        recording = Recording()
+        free_run(program, recording, seconds=self._seconds)
+        return [SITES[number] for number in shared_sites([recording])]
+
+    def _shared_numbers(self) -> frozenset[int]:
+        return frozenset(SITES.number(site) for site in self.shared)
+
+    def _ran(self, call: Callable[[Program], Ran]) -> Ran:
+        try:
+            return self._call(call)
+        except NoAnswer as error:
+            return Ran(None, f"the program was not run to its end: {error}")
+
+    def _call(self, call: Callable[[Program], Answer]) -> Answer:
+        program = self.program
+        if not self._isolated:
+            return call(program)
+        return in_fork(lambda: call(program), self._seconds + _PATIENCE)
+
+    def _scheduler(self, settings: ControlSettings, seed: int) -> Scheduler:
+        if settings.policy == "pct":
+            return PCT(seed, settings.depth, self._usual_steps())
+        if settings.policy == "pos":
+            return POS(seed)
+        rate = settings.switches / self._usual_steps() if settings.switches else 1.0
+        return RandomWalk(seed, rate)
+
+    def _usual_steps(self) -> int:
+        if not self._steps:
+            self._steps = max(self.scheduled(RandomWalk(0)).steps, 1)
+        return self._steps
