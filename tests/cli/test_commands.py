@@ -62,7 +62,8 @@ def test_run_says_what_it_does_what_it_found_and_how_to_replay_it(place, fault):
     assert "300 tests" in out
     assert "1 distinct fault" in out
     assert "    machine.push(" in out
-    assert f"replay: swarmtest replay 1#{fault.trial}" in out
+    assert f"reduced: {fault.size} steps as in 1#{fault.trial}, but simpler, in " in out
+    assert f"replay: swarmtest replay {fault.id}" in out
     assert "noise" not in out
 
 
@@ -72,11 +73,14 @@ def test_output_that_is_no_terminal_has_no_control_characters(place):
 
 def test_json_output_parses_line_by_line(place):
     events = [json.loads(line) for line in (place / "run.jsonl").read_text().splitlines()]
-    assert [e["event"] for e in events if e["event"] != "progress"] == ["start", "fault", "end"]
+    told = [e["event"] for e in events if e["event"] not in ("progress", "reducing")]
+    assert told == ["start", "fault", "reduced", "end"]
     assert events[0]["features"] == ["push", "pop", "look"]
     assert events[-1]["progress"]["tests"] == 1200
     assert events[-1]["progress"]["targets"] == 1
-    assert events[-1]["faults"][0]["test"]["steps"]
+    (found,) = events[-1]["faults"]
+    assert len(found["test"]["steps"]) == found["size"]
+    assert len(found["reduced"]["test"]["steps"]) == 20
 
 
 def test_quiet_prints_the_result_only(place, swarmtest):
@@ -120,11 +124,11 @@ def test_show_takes_the_newest_campaign_when_none_is_named(place, swarmtest):
     assert swarmtest("show", cwd=place).stdout.startswith("campaign 2 ")
 
 
-def test_faults_prints_the_shortest_test(place, swarmtest, fault):
+def test_faults_prints_the_smallest_test(place, swarmtest, fault):
     out = swarmtest("faults", 1, cwd=place).stdout
     assert f"fault {fault.id}" in out
-    assert out.count("machine.push(") >= 20
-    assert f"swarmtest replay 1#{fault.trial}" in out
+    assert out.count("machine.push(") == 20
+    assert f"swarmtest replay {fault.id}" in out
 
 
 def test_faults_prints_the_traceback_of_one_fault(place, swarmtest, fault):

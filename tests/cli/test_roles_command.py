@@ -81,7 +81,7 @@ def test_faults_show_test_bars_and_the_commands_to_replay_and_to_go_on(place, sw
     out = swarmtest("faults", 1, overflow, cwd=place).stdout
     assert "triggers and suppressors:" in out
     assert "machine.opens()" in out
-    assert "replay: swarmtest replay 1#" in out
+    assert f"replay: swarmtest replay {overflow}" in out
     assert f"go on without it: swarmtest run files.py::Files --avoid {overflow}" in out
 
 

@@ -17,7 +17,9 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FILE = re.compile(r"(?:#|//) file: (\S+)\n")
 """The first line of a block, in any language, that is a file which a reader would write."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-VARYING = re.compile(r"\d+\.\d s\b|[\d,.]+ tests/s|\d+ workers?|\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?")
+VARYING = re.compile(
+    r"\d+\.\d s\b|[\d,.]+ (?:tests|runs)/s|\d+ workers?|\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?"
+)
 """Times, rates and cores depend on the machine; everything else is the same everywhere."""
 
 PROGRESS = re.compile(r"reducing fault \d+ of \d+: .*\n")
