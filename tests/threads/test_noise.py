@@ -94,6 +94,25 @@ def test_a_loop_that_only_noise_makes_endless_is_a_livelock(load: Load) -> None:
     assert run.fault.signature == "livelock: the run did not end within 2,000 probes"
 
 
+def test_a_thread_that_was_disturbed_often_enough_is_left_alone_and_no_livelock(
+    load: Load,
+) -> None:
+    program = load(
+        """
+        class Counter:
+            def __init__(self):
+                self.count = 0
+
+        def test():
+            counter = Counter()
+            for _ in range(1_000):
+                counter.count += 1
+        """
+    )
+    noise = Noise(NoiseSettings(1000, "yield", 1), seed=1)
+    assert free_run(program.test, noise).fault is None
+
+
 def test_noise_is_made_at_the_same_probes_for_the_same_seed(load: Load) -> None:
     program = load(
         """

@@ -173,3 +173,24 @@ def test_the_trace_tells_values_and_locks(load: Load) -> None:
     assert ("main.1", "lock.release", "self.lock", "", "", ()) in told
     assert [s.kind for s in trace if s.thread == "main"][-1] == "thread.join"
     assert all(s.path == program.__file__ and s.line for s in trace)
+
+
+def test_a_lock_in_a_list_is_named_by_its_place(load: Load) -> None:
+    program = load("""
+        import threading
+        class Table:
+            def __init__(self):
+                self.forks = [threading.Lock(), threading.Lock()]
+                self.meals = 0
+            def eat(self):
+                with self.forks[1]:
+                    self.meals += 1
+        def test():
+            table = Table()
+            thread = threading.Thread(target=table.eat)
+            thread.start()
+            thread.join()
+    """)
+    trace = controlled_run(program.test, Replay(Schedule()), traced=True).trace
+    (written,) = (s for s in trace if s.kind == "write" and s.thread == "main.1")
+    assert written.held == ("self.forks[1]",)

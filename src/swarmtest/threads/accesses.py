@@ -11,6 +11,11 @@ from swarmtest.threads.nodes import is_dunder, is_super, is_written, located, na
 from swarmtest.threads.policy import PROBE
 from swarmtest.threads.sites import SITES, Site
 
+_LOOK_INSIDE = frozenset(
+    ("all", "any", "bool", "dict", "enumerate", "frozenset", "iter", "len", "list", "max", "min")
+) | frozenset(("next", "reversed", "set", "sorted", "sum", "tuple"))
+"""Builtins that read what their first argument contains."""
+
 
 class Accesses(ast.NodeTransformer):
     """Weaves probes into reads, and into all accesses that have a container."""
@@ -180,6 +185,28 @@ class Accesses(ast.NodeTransformer):
         """Whether an expression here may have a temporary name."""
         return self._names.is_function and not self._in_expression_scope
 
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        node.left = self.visit(node.left)
+        node.comparators = [
+            self._contents(one) if isinstance(operator, ast.In | ast.NotIn) else self.visit(one)
+            for operator, one in zip(node.ops, node.comparators, strict=True)
+        ]
+        return node
+
+    def _contents(self, node: ast.expr) -> Any:
+        """A container that is looked into as a whole: by ``in``, a loop, or ``len``."""
+        if isinstance(node, ast.Name):
+            may_be_shared = bool(self._names.shared_as(node.id))
+        else:
+            may_be_shared = isinstance(node, ast.Attribute | ast.Subscript)
+        if not may_be_shared:
+            return self.visit(node)
+        place = named(node, f"{text_of(node)}[]")
+        return self._probe(place, "read", "subscript", "", self._base(node))
+
+    def _looks_inside(self, name: str) -> bool:
+        return name in _LOOK_INSIDE and self._names.owner(name) is None
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         wrappable = self._events is not None and self._events.may_wrap(node)
         function = node.func
@@ -189,6 +216,10 @@ class Accesses(ast.NodeTransformer):
             node.func = self._base(function)
         else:
             node.func = self.visit(function)
-        node.args = [self.visit(arg) for arg in node.args]
+        looks = isinstance(function, ast.Name) and self._looks_inside(function.id)
+        node.args = [
+            self._contents(arg) if looks and place == 0 else self.visit(arg)
+            for place, arg in enumerate(node.args)
+        ]
         node.keywords = [self.visit(keyword) for keyword in node.keywords]
         return self._events.call(node) if self._events and wrappable else node

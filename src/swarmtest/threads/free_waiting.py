@@ -135,13 +135,14 @@ class Waiting(Policy):
         try:
             while True:
                 left = longest if deadline is None else deadline - raw_monotonic()
+                progress = self._progress  # before the attempt: what comes later may help
                 if attempt(max(min(longest, left), 0.0)):
                     return True
                 if self.ended:
                     self._end_here(task)
                 if left <= 0:
                     return False
-                self._seen[task] = self._progress
+                self._seen[task] = progress
                 self._look_if_stuck()
                 longest = _SLICE
         finally:
@@ -156,6 +157,8 @@ class Waiting(Policy):
                 continue
             if task.waiting is None or task.deadline is not None:
                 return
+            if isinstance(task.waiting, Task) and task.waiting.done:
+                return  # it has just ended
             if self._seen.get(task) is not progress:
                 return
         if self.ended:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import reprlib
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from swarmtest.threads.frames import user_frame
-from swarmtest.threads.primitives import Lock
+from swarmtest.threads.primitives import Lock, RLock
 from swarmtest.threads.raw import get_ident
 from swarmtest.threads.sites import SITES, Site
 
@@ -42,7 +43,7 @@ class TraceStep:
     after: str
     """...when it came to its next probe; empty if they are not known."""
     held: tuple[str, ...]
-    """The locks that the thread held."""
+    """The locks that the thread held, as far as the program has names for them."""
 
 
 class Tracer:
@@ -111,7 +112,7 @@ class Tracer:
             "site": -1,
             "before": "",
             "after": "",
-            "held": tuple(self._name(lock, frame) for lock in task.held),
+            "held": tuple(name for lock in task.held if (name := self._known_name(lock, frame))),
         }
         self._steps.append(step)
         return step
@@ -133,12 +134,16 @@ class Tracer:
             self._busy = False
 
     def _name(self, obj: Any, frame: FrameType | None) -> str:
-        known = self._names.get(id(obj))
-        if known is None:
-            known = _name_in(frame, obj)
-            if known:
-                self._names[id(obj)] = known
-        return known or ("" if obj is None else type(obj).__name__.lower())
+        return self._known_name(obj, frame) or ("" if obj is None else type(obj).__name__.lower())
+
+    def _known_name(self, obj: Any, frame: FrameType | None) -> str:
+        """The program's own name; locks inside the standard library have none."""
+        if id(obj) not in self._names and (found := _name_in(frame, obj)):
+            self._names[id(obj)] = found
+        return self._names.get(id(obj), "")
+
+
+_LARGE = 100
 
 
 def _value(site: Site, obj: Any, frame: FrameType) -> Any:
@@ -166,13 +171,27 @@ def _name_in(frame: FrameType | None, obj: Any) -> str:
             for attribute, part in list(getattr(value, "__dict__", {}).items()):
                 if _is_same(part, obj):
                     return f"{name}.{attribute}"
+                if (at := _place_in(part, obj)) is not None:
+                    return f"{name}.{attribute}[{at!r}]"
+            if (at := _place_in(value, obj)) is not None:
+                return f"{name}[{at!r}]"
         frame = user_frame(frame.f_back)
     return ""
+
+
+def _place_in(value: Any, obj: Any) -> Any:
+    """The index or key under which a small list or dictionary has an object; None if it has not."""
+    if type(value) not in (list, tuple, dict) or len(value) > _LARGE:
+        return None
+    items = value.items() if type(value) is dict else enumerate(value)
+    return next((at for at, part in list(items) if _is_same(part, obj)), None)
 
 
 def _is_same(value: Any, obj: Any) -> bool:
     if value is obj:
         return True
-    return isinstance(obj, Lock) and (
-        getattr(value, "block", None) is obj or getattr(value, "_lock", None) is obj
-    )
+    if not isinstance(obj, Lock):
+        return False
+    if isinstance(value, RLock):
+        return value.block is obj
+    return isinstance(value, threading.Condition) and value.__dict__.get("_lock") is obj

@@ -175,7 +175,7 @@ class _Weaver(Accesses):
         return node
 
     def visit_For(self, node: ast.For) -> Any:
-        node.iter, node.target = self.visit(node.iter), self.visit(node.target)
+        node.iter, node.target = self._contents(node.iter), self.visit(node.target)
         node.body, node.orelse = self._suite(node.body), self._suite(node.orelse)
         return self._events.for_loop(node) if self._events else node
 
