@@ -17,7 +17,7 @@ from swarmtest.campaign import Outcome
 from swarmtest.campaign.fault_reductions import FaultReductions, ReductionTime, reduce_faults
 from swarmtest.pytest_plugin.forking import forking, silence
 from swarmtest.pytest_plugin.options import Plan, settings_of
-from swarmtest.report.printable import one_line
+from swarmtest.report.printable import kind_and_signature, one_line
 from swarmtest.report.reduced import as_shown, reduction_line, replay_words, with_reasons
 from swarmtest.report.roles import study_or_none, why_in_short
 from swarmtest.report.terminal import command_text, fault_configurations, fault_lines, plural
@@ -116,7 +116,7 @@ class Failure:
             lines += ["", *self._in_full(fault, small, configurations[fault.id], told)]
             lines.append(f"  replay: {self._replay(fault, small, store)}")
         for fault in faults[_IN_FULL:]:
-            lines += ["", f"fault {fault.id}  {fault.kind}: {one_line(fault.signature)}"]
+            lines += ["", f"fault {fault.id}  {kind_and_signature(fault.kind, fault.signature)}"]
             lines.append(f"  replay: {self._replay(fault, None, store)}")
         notes = [*self.remarks, *(f"note: {note}" for note in self.notes)]
         return "\n".join([*lines, "", *notes, f"rerun: {self._rerun()}"])

@@ -29,6 +29,16 @@ def one_line(text: str) -> str:
     return printable(" ".join(text.split()))
 
 
+def kind_and_signature(kind: str, signature: str) -> str:
+    """A fault in words; a kind that the signature begins with is not said twice.
+
+    >>> kind_and_signature("exit", "exit status 2"), kind_and_signature("exception", "KeyError")
+    ('exit status 2', 'exception: KeyError')
+    """
+    told = one_line(signature)
+    return told if told.startswith(kind) else f"{kind}: {told}"
+
+
 def elided(text: str, most: int) -> str:
     """The text, cut in the middle if it is too long: both ends of a name tell.
 

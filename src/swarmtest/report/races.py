@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from swarmtest.analysis.intervals import beta_cdf
 from swarmtest.campaign import Outcome
 from swarmtest.campaign.fault_reductions import reductions_of
-from swarmtest.report.printable import one_line
+from swarmtest.report.printable import kind_and_signature, one_line
 from swarmtest.report.reduced import replay_words
 from swarmtest.report.roles import study_or_none, why_in_short
 from swarmtest.report.terminal import command_text, plural
@@ -59,7 +59,7 @@ def _first_reason(store: Store, outcome: Outcome) -> str:
 
 def _head(fault: FaultRecord, tests: int) -> list[str]:
     return [
-        f"fault {fault.id}  {fault.kind}: {one_line(fault.signature)}",
+        f"fault {fault.id}  {kind_and_signature(fault.kind, fault.signature)}",
         f"  shown by {fault.count:,} of {plural(tests, 'run')}, first by run {fault.first_trial}",
     ]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from swarmtest.analysis.roles import INSUFFICIENT, SUPPRESSOR, TRIGGER
-from swarmtest.report.printable import one_line
+from swarmtest.report.printable import kind_and_signature, one_line
 from swarmtest.report.quantities import can_show, number, p_value, short_percent
 from swarmtest.report.terminal import command_text, plural, table
 from swarmtest.search.collapsed import Collapsed
@@ -77,7 +77,7 @@ def outcome_text(outcome: SearchOutcome, fitness: str) -> str:
         lines += ["", f"best {fitness}: {score}, at visit {progress.best_visit}"]
         lines.append(f"  {point_text(outcome.best)}")
     for fault in outcome.faults:
-        lines += ["", f"fault {fault.id}  {fault.kind}: {one_line(fault.signature)}"]
+        lines += ["", f"fault {fault.id}  {kind_and_signature(fault.kind, fault.signature)}"]
         lines.append(f"  shown by {plural(fault.count, 'run')}, first by trial {fault.first_trial}")
     lines += ["", *outcome.notes] if outcome.notes else []
     commands = [f"search correlate {outcome.campaign}", f"search plot {outcome.campaign} -o FILE"]

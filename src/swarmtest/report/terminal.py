@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from swarmtest.report.printable import one_line
+from swarmtest.report.printable import kind_and_signature
 from swarmtest.space import Configuration, Space
 from swarmtest.store import DEFAULT_PATH, CampaignRecord, FaultRecord, Store
 from swarmtest.store.records import unpack_counts
@@ -46,7 +46,7 @@ def fault_lines(
     `reduced`: a line that says how the test came to be, if it is not as it was recorded.
     """
     lines = [
-        f"fault {fault.id}  {fault.kind}: {one_line(fault.signature)}",
+        f"fault {fault.id}  {kind_and_signature(fault.kind, fault.signature)}",
         f"  shown by {plural(fault.count, 'test')}, first by trial {fault.first_trial}; "
         f"shortest: {plural(fault.size, _part(subject))}, trial {fault.trial}",
     ]
