@@ -1,0 +1,172 @@
+"""Races in threaded Python: detections per run and per CPU second, of many tools and ways.
+
+    python benchmarks/race.py [--quick] [--no-peers] [--seconds S] [--subject NAME ...]
+
+Five programs (`race_subjects/`), three after "A platform for search-based testing of concurrent
+software". Each way runs each of them for some CPU seconds in a process of its own: plain runs, runs
+with the shortest switch interval, `frontrun` and `interleave-test` (`race_peers.py` tells how),
+each kind of noise, each policy of control (switching before every access, before those of shared
+variables, in turns), the best settings that a search found, and what `swarmtest race` does by
+default. In brackets: a 95% Poisson interval. `vs_best_peer` compares our best way on a program with
+the best of all others at its best setting there; `default_vs_best_peer` compares what
+`swarmtest race` does without being told anything. Where others found nothing: with one find.
+
+Then: how many switches a failing schedule has before and after it is made small, and how often it
+replays; and programs that are correct under the GIL, of which no feasible run may report a fault.
+The last line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import race_feasible
+from harness import print_figures, print_table
+from race_peers import BARE, FRONTRUN, INTERLEAVE, Measured, measure, run_script
+from race_ways import WAYS, few, loaded
+
+from swarmtest.threads import RandomWalk, controlled_run, minimised_schedule, replay
+
+SUBJECTS = ("airlines", "web_crawler", "ftp_server", "ab_ba", "lost_wake_up")
+OURS = Path(__file__).with_name("race_ways.py")
+QUICK_WAYS = ("noise mixed", "control walk of few shared", "control pos all", "default")
+QUICK_PEERS = (*BARE, "frontrun random", "interleave random lines")
+REPLAYS = 10
+MOST_SEEDS = 5_000
+Table = dict[str, dict[str, Measured]]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A failing schedule, and what became of it."""
+
+    before: int
+    after: int
+    replays: int
+    happens: bool
+    """Whether feasible runs show a fault, too."""
+
+
+def detections(
+    subjects: list[str], tools: list[str], ways: list[str], seconds: float
+) -> dict[str, Table]:
+    """Rates of others and of ours, by subject; in a random order, since the load drifts."""
+    tables: dict[str, Table] = {name: {"others": {}, "ours": {}} for name in subjects}
+    jobs = [(name, "others", tool) for name in subjects for tool in tools]
+    jobs += [(name, "ours", way) for name in subjects for way in ways]
+    random.Random(0).shuffle(jobs)
+    for name, whose, way in jobs:
+        told = (
+            measure(way, name, seconds)
+            if whose == "others"
+            else run_script([sys.executable, OURS, way, name, seconds])
+        )
+        if told is not None:
+            tables[name][whose][way] = told
+    return tables
+
+
+def made_small(name: str) -> Made:
+    """The first failing walk of a subject: replayed, and with as few switches as possible."""
+    with loaded(name) as subject:
+        program = subject.program
+        steps = controlled_run(program, RandomWalk(0)).steps
+        runs = (controlled_run(program, few(seed, steps)) for seed in range(MOST_SEEDS))
+        run = next(one for one in runs if one.fault)
+        assert run.fault is not None
+        again = sum(replay(program, run.schedule).fault == run.fault for _ in range(REPLAYS))
+        small = minimised_schedule(program, run.schedule, run.fault)
+        again += sum(replay(program, small).fault == run.fault for _ in range(REPLAYS))
+        feasible = (
+            controlled_run(program, few(seed, steps), feasible=True).fault
+            for seed in range(MOST_SEEDS)
+        )
+        return Made(len(run.schedule), len(small), again, any(feasible))
+
+
+def best_of(measured: dict[str, Measured]) -> float:
+    """Detections per CPU second of the best; at least as if one more had been seen."""
+    return max(max(one.found, 1) / one.cpu for one in measured.values())
+
+
+def show(tables: dict[str, Table], head: str) -> None:
+    rows = []
+    for whose in ("others", "ours"):
+        for way in dict.fromkeys(way for table in tables.values() for way in table[whose]):
+            cells = (table[whose].get(way) for table in tables.values())
+            rows.append([way, *(cell.shown if cell else "-" for cell in cells)])
+    print_table([head, *tables], rows)
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few ways, half a second each")
+    parser.add_argument("--no-peers", action="store_true", help="no tools that must be installed")
+    parser.add_argument("--seconds", type=float, help="CPU seconds for each way and subject")
+    parser.add_argument("--subject", action="append", choices=SUBJECTS)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure, print."""
+    options = parsed()
+    seconds = options.seconds or (0.4 if options.quick else 5.0)
+    subjects = options.subject or list(SUBJECTS)
+    ways = list(QUICK_WAYS if options.quick else WAYS)
+    tools = list(QUICK_PEERS if options.quick else (*BARE, *FRONTRUN, *INTERLEAVE))
+    if options.no_peers:
+        tools = list(BARE)
+    tables = detections(subjects, tools, ways, seconds)
+    show(tables, "found per run, per CPU second")
+
+    print()
+    small = {name: made_small(name) for name in subjects}
+    rows = [
+        [name, one.before, one.after, f"{one.replays}/{2 * REPLAYS}", one.happens]
+        for name, one in small.items()
+    ]
+    print_table(["schedule", "switches", "made small", "replays", "feasible under the GIL"], rows)
+
+    print()
+    correct = race_feasible.reports(20 if options.quick else 400)
+    rows = [[name, *counts] for name, counts in correct.items()]
+    print_table(["correct under the GIL", "feasible faults", "other faults", "runs of each"], rows)
+
+    by_default = {
+        name: table["ours"]["default"].per_second / best_of(table["others"])
+        for name, table in tables.items()
+    }
+    by_best_way = {
+        name: max(one.per_second for one in table["ours"].values()) / best_of(table["others"])
+        for name, table in tables.items()
+    }
+    print_figures(
+        {
+            "seconds": seconds,
+            "load": round(os.getloadavg()[0], 1),
+            "per_cpu_second": {
+                name: {
+                    way: round(one.per_second, 2)
+                    for part in t.values()
+                    for way, one in part.items()
+                }
+                for name, t in tables.items()
+            },
+            "vs_best_peer": {name: round(ratio, 2) for name, ratio in by_best_way.items()},
+            "vs_best_peer_min": round(min(by_best_way.values()), 2),
+            "default_vs_best_peer": {name: round(ratio, 2) for name, ratio in by_default.items()},
+            "default_vs_best_peer_min": round(min(by_default.values()), 2),
+            "infeasible_reports": sum(feasible for feasible, _, _ in correct.values()),
+            "replays": [sum(one.replays for one in small.values()), 2 * REPLAYS * len(small)],
+            "switches": {name: [one.before, one.after] for name, one in small.items()},
+        }
+    )
+
+
+if __name__ == "__main__":
+    main()
