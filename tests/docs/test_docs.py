@@ -35,6 +35,7 @@ PROGRAMS = {
 NEEDS = {
     "mutation.md": ("gcc",),
     "native.md": ("gcc", "addr2line"),
+    "native_races.md": ("gcc", "addr2line"),
     "compilers.md": ("gcc", "csmith"),
 }
 """Debian programs without which a page cannot be tried."""
