@@ -80,6 +80,24 @@ def test_main_that_blocks_outside_of_probes_ends_with_a_line(load: Load) -> None
     assert "main is in test, " in problems.pop()
 
 
+def test_main_is_ended_where_interrupts_are_ignored_too(load: Load) -> None:
+    """As in what a shell runs in the background."""
+    program = load("""
+        import os, threading
+        reads, writes = os.pipe()
+        def test():
+            threading.Thread(target=int).start()
+            os.read(reads, 1)
+    """)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        run = controlled_run(program.test, RandomWalk(0), seconds=0.2)
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert "main is in test, " in run.problem
+
+
 def test_a_thread_that_blocks_outside_of_probes_is_left(load: Load) -> None:
     program = load("""
         import os, threading

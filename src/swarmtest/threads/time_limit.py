@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 
 from swarmtest.threads.frames import user_frame
 from swarmtest.threads.free_policy import FreePolicy
+from swarmtest.threads.interrupting import interruptible
 from swarmtest.threads.raw import raw_lock, raw_monotonic, raw_sleep, thread_join
 from swarmtest.threads.stuck import fault_of_stuck
 from swarmtest.threads.tasks import Task, Unwound
@@ -49,7 +50,8 @@ def time_limit(policy: FreePolicy, seconds: float) -> Iterator[None]:
     _Watch.deadline = raw_monotonic() + seconds
     _Watch.policy = policy
     try:
-        yield
+        with interruptible():
+            yield
     finally:
         with _Watch.gate:
             _Watch.policy = None

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from swarmtest.threads import raw
 from swarmtest.threads.frames import user_frame
 from swarmtest.threads.handing import Handing
+from swarmtest.threads.interrupting import interruptible
 from swarmtest.threads.raw import raw_lock
 from swarmtest.threads.tasks import Task, Unwound
 
@@ -48,7 +49,8 @@ def watched(control: Handing, seconds: float) -> Iterator[None]:
     _Watch.deadline = raw.raw_monotonic() + seconds
     _Watch.control = control
     try:
-        yield
+        with interruptible():
+            yield
     finally:
         with _Watch.gate:
             _Watch.control = None

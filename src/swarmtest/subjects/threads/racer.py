@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -103,15 +104,14 @@ class Racer:
         self._program = program
         self._target = target
         self._stack = ExitStack()
+        self.close = weakref.finalize(self, self._stack.close)
+        """Take probes and primitives away; done by itself when the process ends."""
         self._isolated = program is None and (target.isolated or target.kind == "script")
         self._seconds = target.seconds
         self._coverage = ConcurrencyCoverage(target.coverage) if target.coverage else None
         self._shared: frozenset[Site] | None = None
+        self._numbers: frozenset[int] | None = None
         self._steps = 0
-
-    def close(self) -> None:
-        """Take probes and primitives away."""
-        self._stack.close()
 
     @property
     def program(self) -> Program:
@@ -188,7 +188,9 @@ class Racer:
         return [SITES[number] for number in shared_sites([recording])]
 
     def _shared_numbers(self) -> frozenset[int]:
-        return frozenset(SITES.number(site) for site in self.shared)
+        if self._numbers is None:
+            self._numbers = frozenset(SITES.number(site) for site in self.shared)
+        return self._numbers
 
     def _ran(self, call: Callable[[Program], Ran]) -> Ran:
         try:
