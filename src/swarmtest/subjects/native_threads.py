@@ -40,7 +40,7 @@ def noise_space() -> Space:
     >>> noise_space().setting_names
     ('frequency', 'strength')
     """
-    restricting = ("shared-variable-only", "one-random-variable", "predecessors")
+    restricting = ("shared-only", "one-variable", "predecessors")
     return Space(
         [
             *(Feature(kind) for kind in KINDS),

@@ -130,7 +130,7 @@ def test_a_run_that_only_takes_long_is_a_timeout_that_says_where_it_stood(build:
 
 def test_sleeps_end_early_only_when_timeouts_are_tampered_with(build: Build) -> None:
     program = NativeThreads([build(EARLY)])
-    tampered = NoiseSettings(1000, ["yield"], heuristics=["timeout-tampering"])
+    tampered = NoiseSettings(1000, ["yield"], heuristics=["tamper-timeouts"])
     assert program.run(NoiseSettings(1000, ["yield"]), 1).status == 0
     assert program.run(tampered, 1).status == 1
 

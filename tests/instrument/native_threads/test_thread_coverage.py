@@ -57,5 +57,5 @@ def noises(run: NativeRun) -> int:
 def test_noise_at_shared_variables_only_spares_private_ones(build: Build) -> None:
     program = NativeThreads([build(PRIVATE, "-fsanitize=thread")])
     everywhere = program.run(NoiseSettings(500, ["yield"], 1), 1)
-    shared = program.run(NoiseSettings(500, ["yield"], 1, ["shared-variable-only"]), 1)
+    shared = program.run(NoiseSettings(500, ["yield"], 1, ["shared-only"]), 1)
     assert 0 < noises(shared) < noises(everywhere) / 4

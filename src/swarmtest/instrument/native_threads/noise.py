@@ -20,9 +20,9 @@ KINDS: Mapping[str, str] = {
 
 HEURISTICS: Mapping[str, str] = {
     "halt-one-thread": "now and then, hold one thread until the others get no further",
-    "timeout-tampering": "shorten sleeps and time limits of waits",
-    "shared-variable-only": "noise only where variables are touched that threads share",
-    "one-random-variable": "noise only where one of those, drawn by the seed, is touched",
+    "tamper-timeouts": "shorten sleeps and time limits of waits",
+    "shared-only": "noise only where variables are touched that threads share",
+    "one-variable": "noise only where one of those, drawn by the seed, is touched",
     "predecessors": "noise only at sites after which another thread went on",
 }
 """Where noise is made, and what else is done."""

@@ -26,7 +26,7 @@ from swarmtest.result import Fault, Verdict
 from swarmtest.targets import Catalogue, Hits
 
 NO_THREAD = "the program started no thread"
-_KNOWING = ("shared-variable-only", "one-random-variable", "predecessors")
+_KNOWING = ("shared-only", "one-variable", "predecessors")
 """Heuristics that need to know what earlier runs saw."""
 
 
