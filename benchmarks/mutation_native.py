@@ -3,15 +3,19 @@
     python benchmarks/mutation_native.py [--quick]
 
 The program is `mutation_subjects/calculator.c`, and tests are lines for it. All ways start from
-nothing (no cache), and find out for every mutant and every test whether the test kills it:
+nothing (no cache). For every mutant and every test, whether the test kills it:
 
 * swarmtest: all mutants that can be switched at run time are in one program;
-* the same with a program for each mutant, which has to tell the same (`differing_verdicts`);
-* universalmutator, which tells for each mutant whether the tests together kill it. All tests count
-  for it, though it stops at the first that kills.
+* the same with a program for each mutant, which has to tell the same (`differing_verdicts`).
 
-Rates are pairs of a mutant and a test by seconds of CPU time. `--quick` takes fewer tests and kinds
-of mutants, and leaves universalmutator out. The last line is one JSON object.
+For every mutant, whether any test kills it, without going on after the first that does:
+
+* swarmtest;
+* universalmutator.
+
+Rates are mutants by seconds of CPU time; a way that drops equivalent mutants has spent time on them
+as well. `--quick` takes fewer tests and kinds of mutants, and leaves universalmutator out. The last
+line is one JSON object.
 """
 
 from __future__ import annotations
@@ -65,19 +69,18 @@ class Measured:
 
     name: str
     mutants: int
-    pairs: int
     seconds: float
     dropped: int
     """As equivalent to the program, or to another mutant."""
 
     @property
     def rate(self) -> float:
-        return self.pairs / self.seconds
+        return self.mutants / self.seconds
 
     @property
     def row(self) -> list[str]:
-        figures = (f"{self.mutants:,}", f"{self.dropped:,}", f"{self.pairs:,}")
-        return [self.name, *figures, f"{self.seconds:.1f}", f"{self.rate:.0f}"]
+        figures = (f"{self.mutants:,}", f"{self.dropped:,}")
+        return [self.name, *figures, f"{self.seconds:.1f}", f"{self.rate:.1f}"]
 
 
 def test_texts(count: int) -> list[str]:
@@ -117,19 +120,20 @@ def name_of(mutant: Mutant) -> str:
     return f"{mutant.line} {mutant.operator} {mutant.after}"
 
 
-def together(tests: dict[str, Any], operators: str) -> tuple[Measured, set[tuple[str, str]]]:
+def together(
+    tests: dict[str, Any], operators: str, first_kill: bool = False
+) -> tuple[Measured, set[tuple[str, str]]]:
     """What users get."""
     with subject() as calculator:
         start = cpu_seconds()
-        matrix = native_kill_matrix(calculator, tests, operators=operators)
+        matrix = native_kill_matrix(calculator, tests, operators=operators, first_kill=first_kill)
         seconds = cpu_seconds() - start
     killed = {
         (name_of(mutant), test) for mutant in matrix.mutants for test in matrix.killers(mutant)
     }
     dropped = matrix.equivalent + matrix.duplicate
-    pairs = len(matrix.mutants) * len(tests)
-    found = Measured("swarmtest: one program", len(matrix.mutants), pairs, seconds, dropped)
-    return found, killed
+    name = f"swarmtest, {'first kill' if first_kill else 'every test'}"
+    return Measured(name, len(matrix.mutants), seconds, dropped), killed
 
 
 def apart(tests: dict[str, Any], operators: str) -> tuple[Measured, set[tuple[str, str]]]:
@@ -146,7 +150,7 @@ def apart(tests: dict[str, Any], operators: str) -> tuple[Measured, set[tuple[st
             count, sifted = len(built.mutants), built.sifted
         seconds = cpu_seconds() - start
     dropped = sifted.equivalent + sifted.duplicate
-    return Measured("a program for each", count, count * len(tests), seconds, dropped), killed
+    return Measured("a program for each, every test", count, seconds, dropped), killed
 
 
 def universalmutator(texts: list[str]) -> Measured:
@@ -166,10 +170,10 @@ def universalmutator(texts: list[str]) -> Measured:
             ">> out\n", ">> ${test%.txt}.expected\n"
         )
         _call(["sh", "-c", expected.replace("cmp -s out", "true #")], place, LONGEST, place)
-        return _analysed(peer, place, len(texts))
+        return _analysed(peer, place)
 
 
-def _analysed(peer: Peer, place: Path, tests: int) -> Measured:
+def _analysed(peer: Peer, place: Path) -> Measured:
     before = _cpu()
     make: list[object] = [peer.programs / "mutate", "calculator.c", "--mutantDir", "mutants"]
     make += ["--cmd", "gcc -w -O3 -c -o /dev/null calculator.c"]
@@ -186,7 +190,8 @@ def _analysed(peer: Peer, place: Path, tests: int) -> Measured:
         raise RuntimeError(f"universalmutator: {said.text[-500:]}")
     # Of making mutants, what belongs to those that there was time for.
     seconds = making * count / made + _cpu() - before + said.hidden
-    return Measured(peer.name, count, count * tests, seconds, int(dropped[1]) if dropped else 0)
+    name = f"{peer.name}, first kill"
+    return Measured(name, count, seconds, int(dropped[1]) if dropped else 0)
 
 
 def main() -> None:
@@ -204,25 +209,27 @@ def main() -> None:
     }
     one, one_kills = together(tests, operators)
     each, each_kills = apart(tests, operators)
-    measured = [one, each]
+    first, _ = together(tests, operators, first_kill=True)
+    measured = [one, each, first]
     if quick:
         print("universalmutator is not run: it takes minutes\n")
     else:
         measured.append(universalmutator(texts))
     print_table(
-        ("", "mutants", "equivalent", "mutants x tests", "CPU s", "per CPU s"),
+        ("", "mutants", "equivalent", "CPU s", "mutants per CPU s"),
         [found.row for found in measured],
     )
     figures: dict[str, object] = {
         "mutants": one.mutants,
         "equivalent": one.dropped,
-        "score": len({mutant for mutant, _ in one_kills}) / one.mutants,
-        "pairs_per_second": one.rate,
-        "vs_one_by_one": one.rate / each.rate,
+        "score": round(len({mutant for mutant, _ in one_kills}) / one.mutants, 3),
+        "mutants_per_second": round(one.rate, 2),
+        "first_kill_per_second": round(first.rate, 2),
+        "vs_one_by_one": round(one.rate / each.rate, 2),
         "differing_verdicts": len(one_kills ^ each_kills),
     }
     if not quick:
-        figures["vs_universalmutator"] = one.rate / measured[2].rate
+        figures["vs_universalmutator"] = round(first.rate / measured[3].rate, 2)
     print_figures(figures)
 
 

@@ -179,7 +179,8 @@ def _spots_at(node: Node, around: _Around, file: CFile) -> Iterator[Spot]:
     asks = ("if_statement", "while_statement", "do_statement", "conditional_expression")
     if decision is not None and node.type in asks and not decision.has_error:
         yield _spot(DECISION, decision, around, (("negate", negated(decision, file)),))
-    if node.type in _DELETED and node.named_child_count + (node.type != "expression_statement"):
+    counts = node.named_child_count + (node.type != "expression_statement")
+    if node.type in _DELETED and counts and not _gives_the_value(node):
         nothing = ";" + "\n" * file.raw.count(b"\n", node.start_byte, node.end_byte)
         if not node.has_error and around.body >= 0:
             yield _spot(STATEMENT, node, around, (("delete", nothing),))
@@ -200,3 +201,28 @@ def _spot(
         around.switchable and switchable,
         changes,
     )
+
+
+def _gives_the_value(node: Node) -> bool:
+    """Whether a function would end without its value if this were deleted: undefined behaviour.
+
+    What such a mutant does differs from build to build, so that no test can be blamed for it.
+    """
+    if not _returns_something(node):
+        return False
+    while node.parent is not None and node.parent.type != "function_definition":
+        outer = node.parent
+        if outer.type == "compound_statement":
+            inside = [child for child in outer.named_children if child.type != "comment"]
+            if inside[-1] != node:
+                return False
+        elif outer.type not in ("if_statement", "else_clause", "labeled_statement"):
+            return False
+        node = outer
+    return True
+
+
+def _returns_something(node: Node) -> bool:
+    if node.type == "return_statement":
+        return bool(node.named_child_count)
+    return any(_returns_something(child) for child in node.named_children)
