@@ -117,6 +117,11 @@ def test_a_function_keeps_the_statement_that_gives_its_value(
     assert [mutant.after for mutant in found] == deleted
 
 
+def test_the_end_of_main_is_a_return_of_0(mutants: Make) -> None:
+    (mutant,) = mutants("int main(void) { return 0; }", "delete")
+    assert mutant.after == "int main(void) { ; }"
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -180,7 +180,9 @@ def _spots_at(node: Node, around: _Around, file: CFile) -> Iterator[Spot]:
     if decision is not None and node.type in asks and not decision.has_error:
         yield _spot(DECISION, decision, around, (("negate", negated(decision, file)),))
     counts = node.named_child_count + (node.type != "expression_statement")
-    if node.type in _DELETED and counts and not _gives_the_value(node):
+    # The end of main is a return of 0; the end of any other function gives no value.
+    needed = around.function != "main" and _gives_the_value(node)
+    if node.type in _DELETED and counts and not needed:
         nothing = ";" + "\n" * file.raw.count(b"\n", node.start_byte, node.end_byte)
         if not node.has_error and around.body >= 0:
             yield _spot(STATEMENT, node, around, (("delete", nothing),))
