@@ -67,6 +67,17 @@ def hear_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+@pytest.fixture(autouse=True)
+def no_program_of_a_test_stays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What a test has written and imported is forgotten: others have modules of that name, too."""
+    before = set(sys.modules)
+    yield
+    written = str(tmp_path_factory.getbasetemp())
+    for name in set(sys.modules) - before:
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(written):
+            del sys.modules[name]
+
+
 @pytest.fixture(scope="session")
 def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Start `swarmtest` without waiting for it; `process.mark` marks it and all it starts."""

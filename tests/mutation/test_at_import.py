@@ -184,19 +184,19 @@ def test_only_tests_that_cannot_be_imported_are_broken(write: Write) -> None:
 
 def test_a_loop_that_a_mutant_makes_endless_at_import_is_cut_off(write: Write) -> None:
     write(
-        table="""
+        ticks="""
             count = 0
             while count < 5:
                 count += 1
             """,
-        test_table="""
-            from table import count
+        test_ticks="""
+            from ticks import count
 
             def test_count():
                 assert count == 5
             """,
     )
-    matrix = suite("table.py", operators="augmented,relational")
+    matrix = suite("ticks.py", operators="augmented,relational")
     by_text = dict(zip(killers(matrix), matrix.outcomes.tolist(), strict=True))
     assert by_text["count -= 1"] == [ENDLESS]
     assert by_text["while count >= 5:"] == [FAILED]

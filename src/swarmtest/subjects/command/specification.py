@@ -213,6 +213,7 @@ class Specification:
     oracle: Oracle
     reduce: Reduce
     mutate: Mutate = Mutate()
+    """How its mutants are built; a subject without has none."""
 
     @property
     def here(self) -> str:
