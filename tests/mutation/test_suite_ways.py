@@ -212,6 +212,27 @@ def test_marks_and_warnings_decide_how_a_test_ends(program: Any, tmp_path: Path)
     assert len(found) == 5
 
 
+def test_a_warning_that_is_ignored_kills_nothing(program: Any, tmp_path: Path) -> None:
+    found = outcomes(
+        program,
+        tmp_path,
+        """
+        import contextlib
+        import io
+        import warnings
+        import pytest
+
+        @pytest.mark.filterwarnings("ignore")
+        def test_a_warning_is_none():
+            with contextlib.redirect_stdout(io.StringIO()) as output:
+                total(1, 2)
+            if output.getvalue():
+                warnings.warn("swapped")
+        """,
+    )
+    assert found == {"test_a_warning_is_none": PASSED}
+
+
 def test_what_a_conftest_does_to_tests_is_done(program: Any, tmp_path: Path) -> None:
     found = outcomes(
         program,
