@@ -104,7 +104,7 @@ def searched(threads: NativeThreads, settings: int, runs: int) -> NoiseSettings:
 
 
 def detections(directory: Path, quick: bool) -> dict[str, dict[str, Measured]]:
-    runs = 15 if quick else 60
+    runs = 8 if quick else 60
     table: dict[str, dict[str, Measured]] = {}
     for name, flags in SUBJECTS.items():
         plain = build(name, directory, output=f"{name}_bare")
@@ -162,7 +162,7 @@ def told(program: Path, words: list[str], runs: int) -> str:
 
 def slow_downs(directory: Path, quick: bool) -> dict[str, float]:
     """CPU time of runs in turns, as ratios to the bare program's."""
-    rounds = 3 if quick else 9
+    rounds = 2 if quick else 9
     locks = build("locks", directory, "-O2", output="locks")
     working = build("locks", directory, "-O2", "-DWORK=300", output="working")
     sort = build("accesses", directory, "-O2", output="sort")

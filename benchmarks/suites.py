@@ -36,7 +36,7 @@ from swarmtest import Machine, action, integers
 
 
 class Tree(Machine):
-    steps = 100
+    steps = STEPS
 
     def start(self):
         self.tree = RedBlackTree()
@@ -113,17 +113,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         shutil.copy(Path(__file__).with_name("red_black.py"), place)
-        (place / "tree_swarm.py").write_text(MACHINE)
-        tests = "150" if quick else "1000"
+        (place / "tree_swarm.py").write_text(MACHINE.replace("STEPS", "40" if quick else "100"))
+        tests = "100" if quick else "1000"
         kinds = "line,branch" if quick else "line,branch,path"
         watched = ["--coverage", kinds, "--cover", "red_black.py"]
         swarmtest(place, "run", "tree_swarm.py", "--tests", tests, *watched, "-q")
         if not quick:
             swarmtest(place, "mutate", "--sample", "40", "--tests", "100")
-        ours, told = suite(place, "ours: exact, reduced")
-        less, _ = suite(
-            place, "ours, 95% by tests, 90% of parts", "--keep", "95", "--keep-parts", "90"
-        )
+        patience = ("--reduce-time", "4s") if quick else ()
+        ours, told = suite(place, "ours: exact, reduced", *patience)
+        fewer = ("--keep", "95", "--keep-parts", "90", *patience)
+        less, _ = suite(place, "ours, 95% by tests, 90% of parts", *fewer)
         greedy, _ = suite(place, "greedy, whole tests", "--method", "greedy", "--no-reduce")
         exact, _ = suite(place, "exact, whole tests", "--no-reduce")
         with open_store(str(place / ".swarmtest" / "swarmtest.db")) as store:

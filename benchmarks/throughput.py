@@ -127,7 +127,7 @@ def hypothesis_steps_per_second(examples: int) -> float:
 
 def main() -> None:
     quick = arguments(__doc__).quick
-    tests, rounds, examples = (20_000, 5, 50) if quick else (100_000, 7, 300)
+    tests, rounds, examples = (20_000, 3, 30) if quick else (100_000, 7, 300)
     start_up = statistics.median(timed(lambda: campaign(1, "coin")) for _ in range(3))
     writer_start = timed(lambda: campaign(1, "coin"), time.process_time)
     writer: list[float] = []
@@ -147,7 +147,7 @@ def main() -> None:
         hypothesis.append(hypothesis_steps_per_second(examples))
 
     walls: dict[int, list[float]] = {1: [], 2: []}
-    for _ in range(2 * rounds):
+    for _ in range(2 if quick else 2 * rounds):
         for workers in walls:
             walls[workers].append(campaign(tests, "coin", workers))
 

@@ -203,15 +203,12 @@ def test_mutants_of_c_in_one_program_tell_what_a_program_for_each_tells() -> Non
 
 def test_a_few_settings_of_noise_reach_what_many_random_ones_do() -> None:
     """Threads are real, so only what is far from chance is asked for."""
-    figures = figures_of("search.py")
-    programs = figures["programs"]
-    assert set(programs) == {"airlines", "web_crawler", "ftp_server"}
-    for found in programs.values():
-        pairs = found["kinds"]["pair"]
-        assert pairs["best_to_most"] < pairs["random_to_most"]
-        assert found["kinds"]["fault"]["targets"] >= 1
-        assert found["without_verdict"] == 0
-    crawler = programs["web_crawler"]
+    figures = figures_of("search.py", "--program", "web_crawler")
+    crawler = figures["programs"]["web_crawler"]
+    pairs = crawler["kinds"]["pair"]
+    assert pairs["best_to_most"] < pairs["random_to_most"]
+    assert crawler["kinds"]["fault"]["targets"] >= 1
+    assert crawler["without_verdict"] == 0
     assert crawler["sequence_anew_vs_random"] > 1.2  # seen: 1.6 to 1.9
     # Of 20 runs each: without noise none failed, at the best setting 17 and more.
     assert crawler["best_setting"] > crawler["without_noise"]
@@ -222,7 +219,7 @@ def test_noise_finds_native_races_that_bare_runs_hardly_show() -> None:
     if not shutil.which("gcc") or not shutil.which("addr2line"):
         pytest.skip("needs gcc and addr2line: install gcc and binutils")
     figures = figures_of("race_native.py")
-    # Sleeps show the two in 9 of 10 runs; 15 runs miss one in 10**15 times.
+    # Sleeps show the two in 9 of 10 runs; 8 runs miss one in 10**8 times.
     assert figures["per_cpu_second"]["counter"]["sleep"] > 0
     assert figures["per_cpu_second"]["airlines"]["sleep"] > 0
     assert figures["slow_down"]["locks and work, preloaded"] < 3
