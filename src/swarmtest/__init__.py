@@ -7,7 +7,6 @@ them.
 """
 
 import importlib as _importlib
-import importlib.metadata as _metadata
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 if _TYPE_CHECKING:
@@ -388,6 +387,8 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 def __getattr__(name: str) -> object:
     """A public name, imported when it is used: the pytest plugin is in every run of pytest."""
+    if name == "__version__":
+        return _version()
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found: object = getattr(_importlib.import_module(_HOME[name]), name)
@@ -398,7 +399,11 @@ def __dir__() -> list[str]:
     return [*__all__, "__version__"]
 
 
-try:
-    __version__ = _metadata.version("swarmtest")
-except _metadata.PackageNotFoundError:  # a source tree that was never installed
-    __version__ = "0+unknown"
+def _version() -> str:
+    """Looked up when it is asked for: that takes as long as half of numpy, in every worker."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("swarmtest")
+    except metadata.PackageNotFoundError:  # a source tree that was never installed
+        return "0+unknown"

@@ -17,8 +17,6 @@ from swarmtest.seeds import Stream
 from swarmtest.space import Configuration, Proposal, Space, toss
 from swarmtest.space.constraints import Clause
 from swarmtest.space.sampling import draw_settings
-from swarmtest.strategies.covering.arrays import covering_array
-from swarmtest.strategies.covering.open_entries import with_open_entries
 from swarmtest.strategies.strategy import register
 
 _FILLS = ("coin", "include", "exclude")
@@ -52,6 +50,10 @@ class Covering:
 
     def prepare(self, space: Space) -> None:
         """Construct the array; done once per campaign."""
+        # Constructions are imported here: every worker process knows this strategy, few use it.
+        from swarmtest.strategies.covering.arrays import covering_array
+        from swarmtest.strategies.covering.open_entries import with_open_entries
+
         self._space = space
         count = len(space.features)
         if not count:
