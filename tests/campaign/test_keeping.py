@@ -291,7 +291,8 @@ def test_a_reduction_that_was_stopped_goes_on_where_it_was(till):
     rest = reduce_test(till, LONG, keep, answers=answers, workers=1)
     assert rest.test == whole.test
     assert rest.runs <= whole.runs - known + 1
-    assert reduce_test(till, LONG, keep, answers=answers).runs <= 1
+    # The original is run, and what is found once more in a process of its own.
+    assert reduce_test(till, LONG, keep, answers=answers).runs <= 2
 
 
 def test_two_workers_find_the_same(till):

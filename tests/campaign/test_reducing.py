@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 
 import pytest
 from picky import BUG, Picky
@@ -85,3 +86,79 @@ def test_progress_is_told_after_each_run():
     reduced = reduce_test(Picky(), test, BUG.id, on_run=lambda *told_now: told.append(told_now))
     assert told[-1] == (reduced.runs, 2)
     assert [runs for runs, _ in told] == list(range(1, reduced.runs + 1))
+
+
+class Counting(Machine):
+    """Notes the process of every test."""
+
+    steps = 40
+    pids = ""
+
+    def start(self):
+        self.ups = 0
+        with open(self.pids, "a") as out:
+            print(os.getpid(), file=out)
+
+    @action
+    def up(self):
+        self.ups += 1
+        assert self.ups < 3
+
+    @action
+    def look(self):
+        pass
+
+
+def counted(machine, tmp_path, count=40):
+    machine.pids = str(tmp_path / "pids")
+    subject = MachineSubject(machine)
+    names = ["look", "up", "look", "look"] * (count // 4)
+    result = subject.replay(steps_of(*names))
+    open(machine.pids, "w").close()
+    reduced = reduce_test(subject, steps_of(*names), result.fault.id, workers=1)
+    processes = (tmp_path / "pids").read_text().split()
+    return reduced, processes
+
+
+def test_candidates_are_run_in_a_process_that_stands_ready(tmp_path):
+    reduced, processes = counted(Counting, tmp_path)
+    assert reduced.size == 3
+    # The original, the pool's process, the confirmation, and the test as it is told again.
+    assert len(set(processes)) <= 4 < len(processes)
+
+
+class Remembering(Counting):
+    """Fails at a third `up`, or at once in a process that has failed before."""
+
+    failed = False
+
+    @action
+    def up(self):
+        self.ups += 1
+        if self.ups == 3 or Remembering.failed:
+            Remembering.failed = True
+            raise AssertionError("too high")
+
+
+def test_a_program_that_remembers_earlier_tests_is_given_a_process_for_each(tmp_path):
+    machine = Remembering
+    machine.pids = str(tmp_path / "pids")
+    subject = MachineSubject(machine)
+    test = steps_of(*["look", "up", "look", "look"] * 10)
+    fault = subject.replay(test).fault.id
+    Remembering.failed = False
+    reduced = reduce_test(subject, test, fault)
+    assert [step[0] for step in reduced.test["steps"]] == ["up"] * 3
+    assert reduced.complete
+
+
+class Threaded(Counting):
+    @action
+    def look(self):
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+
+
+def test_a_process_in_which_a_test_left_a_thread_answers_no_more(tmp_path):
+    reduced, processes = counted(Threaded, tmp_path, count=12)
+    assert reduced.size == 3
+    assert len(set(processes)) > 4

@@ -136,7 +136,7 @@ def test_a_reduction_goes_on_with_its_state(place, swarmtest):
     again = json.loads(swarmtest(*arguments, cwd=place).stdout)
     assert again["complete"]
     nothing_new = json.loads(swarmtest(*arguments, cwd=place).stdout)
-    assert nothing_new["runs"] <= 1
+    assert nothing_new["runs"] <= 2  # the original, and what is found once more, alone
     assert nothing_new["test"] == again["test"]
     other = swarmtest("reduce", "1#1", "--keep", "coverage", "--state", "state.json", cwd=place)
     assert other.returncode == 2

@@ -4,6 +4,10 @@ Whoever reduces a test asks one question after the other, and may tell which are
 (`ahead`): those are begun while there is a worker that would be idle, and ended again when it turns
 out that nobody asks. Answers that are known from before (`known`) cost nothing, so a reduction that
 was stopped goes on by asking the same questions again: it is deterministic.
+
+Questions go to processes that stand ready (`answering.py`), which is many times faster than a
+process for each; a program that remembers earlier tests may then answer wrongly. So whoever
+believes an answer has it confirmed (`confirms`); if it is wrong, all is asked anew, each alone.
 """
 
 from __future__ import annotations
@@ -11,10 +15,12 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import time
 from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any
 
+from swarmtest.campaign.answering import Asked, Pool
 from swarmtest.campaign.isolated import IsolatedRun, wait_for_any
 from swarmtest.campaign.kept import Seen
 from swarmtest.result import Fault, Verdict
@@ -31,7 +37,7 @@ class Asker:
     """Whether a test is still interesting; runs it to find out.
 
     `runs`: (k, n), it has to be so in k of n runs. `deadline` is a monotonic time. `on_answer` is
-    told after every run of a test that was asked about.
+    told after every run of a test that was asked about. `alone`: every run has its own process.
     """
 
     def __init__(
@@ -45,6 +51,7 @@ class Asker:
         workers: int = 1,
         known: Answers | None = None,
         on_answer: Callable[[Any, bool], None] | None = None,
+        alone: bool = True,
     ) -> None:
         self._look = look
         self._holds = holds
@@ -54,8 +61,11 @@ class Asker:
         self._workers = max(workers, 1)
         self._known: Answers = {} if known is None else known
         self._on_answer = on_answer
+        self._pool = None if alone else Pool(look, seconds)
         self._open: dict[str, _Question] = {}
         self._shown: dict[str, Seen] = {}
+        self._sure: set[str] = set()
+        """What was interesting in a process that had run nothing before."""
         self.runs = 0
         """How many tests were run."""
 
@@ -90,16 +100,31 @@ class Asker:
     def close(self) -> None:
         """End what is still running."""
         self._drop_others(set())
+        if self._pool is not None:
+            self._pool.close()
 
     def _begin(self, key: str, test: Any) -> None:
         if time.monotonic() > self._deadline:
             raise TimeIsUp
         self._open[key] = _Question(self, test)
 
-    def start(self, test: Any) -> IsolatedRun[Seen]:
+    def start(self, test: Any) -> Asked[Seen]:
         """Run a test once."""
         self.runs += 1
+        if self._pool is not None:
+            return self._pool.ask(test)
         return IsolatedRun(lambda: self._look(test), self._seconds, quiet=True)
+
+    def confirms(self, test: Any) -> bool:
+        """Whether an interesting test is so in a process of its own; often that is known."""
+        key = key_of_test(test)
+        if self._pool is None or key in self._sure:
+            return True
+        self._pool.close()
+        self._pool = None
+        self._known.pop(key, None)
+        self._deadline = math.inf
+        return self(test)
 
     def _drop_others(self, wanted: set[str]) -> None:
         for key in set(self._open) - wanted:
@@ -121,6 +146,8 @@ class Asker:
                 holds = self._holds(seen)
                 if holds:
                     self._shown[key] = seen
+                    if question.run.alone:
+                        self._sure.add(key)
                 answer = question.after_run(holds, *self._needed)
                 if answer is not None:
                     self._known[key] = answer
@@ -152,7 +179,7 @@ class _Question:
         return None
 
 
-def seen_in(run: IsolatedRun[Seen]) -> Seen:
+def seen_in(run: Asked[Seen]) -> Seen:
     """What a run that is over showed; the end of its process is a fault like others."""
     outcome = run.outcome()
     return Seen(Verdict.FAILED, outcome) if isinstance(outcome, Fault) else outcome

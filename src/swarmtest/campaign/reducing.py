@@ -1,11 +1,13 @@
 """Making a test small while it keeps what it is to keep: its fault, coverage, mutants, ...
 
-The subject knows the parts of its tests and proposes; here each proposal is run, in a process of
-its own because the fault may be the end of it. The original is never changed.
+The subject knows the parts of its tests and proposes; here each proposal is run, in another process
+because the fault may be the end of it. The original is never changed, and what is found is run once
+more in a process of its own before it is believed.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import time
@@ -107,43 +109,33 @@ def reduce_test(
     kills = kills or (kills_of(subject, keep.mutants, seconds) if keep.mutants else None)
     original = _original(watch, subject, test, keep, seconds)
     kept = _kept(watch, subject, original, keep, kills, seconds)
-    last = _Last(subject, test, on_run)
-    asker = Asker(
+    known: Answers = {} if answers is None else answers
+    search = _Search(subject, test, keep, kept, original, on_run)
+    asker = functools.partial(
+        Asker,
         kept.look,
         kept.holds,
         seconds=_limit(original, seconds, keep),
-        deadline=begun + budget,
         runs=keep.runs,
         workers=_workers(original) if workers is None else workers,
-        known=answers,
-        on_answer=last.note,
+        known=known,
     )
-    last.asker = asker
-    complete, interrupted = True, False
-    try:
-        _check_original(asker, kept, original, test, keep)
-        found = subject.reduced(test, asker)
-        if found != last.smallest:
-            asker(found)
-    except TimeIsUp:
-        complete = False
-    except KeyboardInterrupt:
-        complete, interrupted = False, True
-    finally:
-        asker.close()
-    smallest = last.smallest
-    seen = asker.shown(smallest)
-    fault = original.result.fault if seen is None else seen.fault
-    smallest, fault = _told_again(subject, smallest, fault, seconds)
+    # Mutants leave other things behind in a process than tests do; and what shows now and then
+    # cannot be confirmed by one run.
+    alone = bool(keep.mutants) or keep.runs != (1, 1)
+    if not search.run(asker, budget, alone=alone):
+        known.clear()
+        search.run(asker, budget, alone=True)
+    smallest, fault = _told_again(subject, search.smallest, search.fault, seconds)
     return Reduced(
         smallest,
         fault,
         subject.size(test),
         subject.size(smallest),
-        asker.runs,
-        complete,
+        search.runs,
+        search.complete,
         time.monotonic() - begun,
-        interrupted,
+        search.interrupted,
     )
 
 
@@ -252,22 +244,61 @@ def _check_original(asker: Asker, kept: Kept, original: _Original, test: Any, ke
     raise UserError(f"the test itself does not keep what it is to keep{times}: {why}")
 
 
-class _Last:
-    """The last test that was interesting, which is the smallest so far; and who wants to know."""
+@dataclass
+class _Search:
+    """For the smallest test: the last that was interesting."""
 
-    def __init__(
-        self, subject: Subject, test: Any, on_run: Callable[[int, int], None] | None
-    ) -> None:
-        self._subject = subject
-        self._on_run = on_run
-        self.smallest = test
-        self.asker: Asker | None = None
+    subject: Subject
+    test: Any
+    keep: Keep
+    kept: Kept
+    original: _Original
+    on_run: Callable[[int, int], None] | None
+    runs: int = 0
+    complete: bool = True
+    interrupted: bool = False
 
-    def note(self, test: Any, interesting: bool) -> None:
-        if interesting:
-            self.smallest = test
-        if self._on_run is not None and self.asker is not None:
-            self._on_run(self.asker.runs, self._subject.size(self.smallest))
+    def run(self, make_asker: Callable[..., Asker], budget: float, *, alone: bool) -> bool:
+        """Look for it; False: what was found is not so in a process of its own."""
+        before = self.runs
+        self.complete = True
+        self._forget()
+
+        def note(test: Any, interesting: bool) -> None:
+            if interesting:
+                self.smallest = test
+            self.runs = before + asker.runs
+            if self.on_run is not None:
+                self.on_run(self.runs, self.subject.size(self.smallest))
+
+        deadline = time.monotonic() + budget
+        asker = make_asker(deadline=deadline, alone=alone, on_answer=note)
+        try:
+            self._look(asker)
+            believed = self.smallest == self.test or asker.confirms(self.smallest)
+        finally:
+            asker.close()
+            self.runs = before + asker.runs
+        seen = asker.shown(self.smallest)
+        if not believed:
+            self._forget()
+        elif seen is not None:
+            self.fault = seen.fault
+        return believed or self.interrupted
+
+    def _forget(self) -> None:
+        self.smallest, self.fault = self.test, self.original.result.fault
+
+    def _look(self, asker: Asker) -> None:
+        try:
+            _check_original(asker, self.kept, self.original, self.test, self.keep)
+            found = self.subject.reduced(self.test, asker)
+            if found != self.smallest:
+                asker(found)
+        except TimeIsUp:
+            self.complete = False
+        except KeyboardInterrupt:
+            self.complete, self.interrupted = False, True
 
 
 def _told_again(
