@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from swarmtest.threads import accelerator, building
+
 
 def status(**environment: str) -> str:
     done = subprocess.run(
@@ -44,3 +46,16 @@ def test_without_a_compiler_python_does_it_and_says_so(tmp_path: Path) -> None:
 def test_a_compiler_that_fails_is_told(tmp_path: Path) -> None:
     said = status(XDG_CACHE_HOME=str(tmp_path), CC=shutil.which("false") or "false")
     assert said.startswith("Python: the C probe cannot be built")
+
+
+def test_one_that_came_with_the_package_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not status().startswith("C"):
+        pytest.skip(f"needs a C compiler and Python.h: {status()}")
+    building.build(tmp_path / building.FILE)
+    monkeypatch.setattr(accelerator, "SOURCE", tmp_path / "_probe.c")
+    monkeypatch.setenv("CC", "false")
+    module, reason = accelerator._loaded.__wrapped__()
+    assert not reason
+    assert module.__file__ == str(tmp_path / building.FILE)

@@ -165,6 +165,72 @@ def test_locks_in_c_are_covered_as_those_in_python(
     assert any("lock.acquire" in name for name in names(runs[0].hits, "pair"))
 
 
+@pytest.mark.parametrize("kinds", [["pair"], ["pair", "sync"]])
+def test_with_statements_in_c_are_covered_as_those_in_python(
+    load: Load, monkeypatch: pytest.MonkeyPatch, kinds: list[str]
+) -> None:
+    program = load(
+        """
+        import threading, time
+
+        class Counter:
+            def __init__(self):
+                self.lock = threading.Lock()
+                self.count = 0
+
+            def add(self):
+                for _ in range(3):  # known from the second time on
+                    with self.lock:
+                        self.count += 1
+                try:
+                    with self.lock:
+                        raise KeyError(self.count)
+                except KeyError:
+                    assert not self.lock.locked()
+
+        def test():
+            counter = Counter()
+            for _ in range(2):
+                thread = threading.Thread(target=counter.add)
+                thread.start()
+                thread.join()
+            with counter.lock:  # the last thread has to wait for it
+                thread = threading.Thread(target=counter.add)
+                thread.start()
+                time.sleep(0.05)
+            thread.join()
+            assert counter.count == 9
+        """
+    )
+    runs = [free_run(program.test, coverage=ConcurrencyCoverage(kinds))]
+    monkeypatch.setenv(OFF, "1")
+    runs.append(free_run(program.test, coverage=ConcurrencyCoverage(kinds)))
+    assert [(run.fault, run.problem) for run in runs] == [(None, ""), (None, "")]
+    for kind in kinds:
+        assert names(runs[0].hits, kind) == names(runs[1].hits, kind)
+    assert any("lock.acquire then" in name for name in names(runs[0].hits, "pair"))
+
+
+def test_a_deadlock_of_with_statements_in_c_is_found(load: Load) -> None:
+    program = load(
+        """
+        import threading
+
+        def test():
+            lock = threading.Lock()
+            for _ in range(2):
+                with lock:
+                    pass
+            for _ in range(2):
+                with lock:
+                    lock.acquire()
+        """
+    )
+    fault = free_run(program.test, coverage=ConcurrencyCoverage(["pair"])).fault
+    assert fault is not None
+    assert fault.kind == "deadlock"
+
+
 def test_threads_that_run_freely_are_covered_too(load: Load) -> None:
     program = load(TWO_STEPS)
     coverage = ConcurrencyCoverage()

@@ -185,7 +185,7 @@ def test_one_variable_is_drawn_by_the_seed(load: Load) -> None:
     settings = NoiseSettings(500, one_variable=True)
     attributes = ("stopping", "connection", "queue")
     shared = frozenset(n for n in range(len(SITES)) if SITES[n].name in attributes)
-    drawn = [Noise(settings, seed, shared)._only for seed in range(20)]
+    drawn = [Noise(settings, seed, shared).only for seed in range(20)]
     names = [{SITES[site].name for site in only or ()} for only in drawn]
     assert all(len(one) == 1 for one in names)
     assert len(set().union(*names)) == 3

@@ -11,7 +11,16 @@ from types import ModuleType
 
 import pytest
 
-from swarmtest.threads import PCT, POS, RandomWalk, Run, controlled_run, installed, replay
+from swarmtest.threads import (
+    PCT,
+    POS,
+    RandomWalk,
+    Run,
+    controlled_run,
+    installed,
+    minimised_schedule,
+    replay,
+)
 
 Load = Callable[[str], ModuleType]
 
@@ -487,3 +496,49 @@ def test_a_replay_knows_the_clock(load: Load) -> None:
     assert run.fault
     assert again.fault
     assert (again.fault.details, again.clock) == (run.fault.details, run.clock)
+
+
+def test_a_thread_that_sleeps_may_overtake_a_slow_one(load: Load) -> None:
+    program = load("""
+        import threading, time
+
+        class Page:
+            def __init__(self):
+                self.text = ""
+
+            def fetch(self):
+                for letter in "slow":
+                    self.text += letter
+
+        def test():
+            page = Page()
+            thread = threading.Thread(target=page.fetch)
+            thread.start()
+            time.sleep(0.5)  # "that is long enough"
+            seen = page.text
+            thread.join()
+            assert seen == "slow"
+    """)
+    runs = [controlled_run(program.test, RandomWalk(seed)) for seed in range(100)]
+    failed = [run for run in runs if run.fault]
+    assert 0 < len(failed) < 50
+    for run in failed[:5]:
+        again = replay(program.test, run.schedule)
+        assert (again.fault, again.missed, again.clock) == (run.fault, 0, run.clock)
+        assert run.fault
+        assert len(minimised_schedule(program.test, run.schedule, run.fault)) <= 2
+
+
+def test_a_thread_is_not_taken_to_be_slow_for_long(load: Load) -> None:
+    program = load("""
+        import threading, time
+
+        def test():
+            done = []
+            thread = threading.Thread(target=lambda: done.append(1))
+            thread.start()
+            time.sleep(60)
+            assert done
+    """)
+    runs = [controlled_run(program.test, RandomWalk(seed)) for seed in range(100)]
+    assert {run.fault for run in runs} == {None}

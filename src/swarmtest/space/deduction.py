@@ -10,17 +10,17 @@ witness is patched with what follows, which is nearly always enough.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from swarmtest.space.constraints import Clause, solve
 
 Pair: TypeAlias = tuple[int, int]
 """A clause: bits of which one is on, or of which one is off."""
+_FEW = 4
+"""So many clauses can be looked at after each decision."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """Features that are decided, and a configuration that completes them."""
 
     true: int
@@ -56,13 +56,23 @@ class Deduction:
 
     def decided(self, known: Known, bit: int, on: bool) -> Known | None:
         """What follows from one more decision; None if it cannot be completed."""
-        found = self._followed(known.true, known.false, bit, on)
+        true, false, witness = known
+        if not (self._if_on if on else self._if_off)[bit.bit_length() - 1]:
+            if on:  # no clause minds
+                return None if bit & false else Known(true | bit, false, witness | bit)
+            return None if bit & true else Known(true, false | bit, witness & ~bit)
+        found = self._followed(true, false, bit, on)
         if found is None:
             return None
-        witness: int | None = known.witness
-        if bool(known.witness & bit) != on:
-            witness = self._completed(*found, known.witness)
-        return None if witness is None else Known(*found, witness)
+        completed: int | None = witness
+        if bool(witness & bit) != on:
+            completed = self._completed(*found, witness)
+        return None if completed is None else Known(*found, completed)
+
+    def is_met(self, known: Known) -> bool:
+        """Whether every clause is met already; False also where that takes long to see."""
+        true, false = known.true, known.false
+        return len(self._pairs) <= _FEW and all(on & true or off & false for on, off in self._pairs)
 
     def possible(self, known: Known, bit: int, on: bool) -> bool:
         """Whether one more decision could be completed: quicker than what follows from it."""

@@ -78,7 +78,10 @@ def _plan(space: Space) -> _Plan:
 
 @functools.lru_cache(maxsize=64)
 def _deduction(space: Space) -> Deduction:
-    return Deduction([*space.clauses, space.never_empty], len(space.features))
+    clauses = list(space.clauses)
+    if all(clause.off for clause in clauses):  # otherwise one of them says as much
+        clauses.append(space.never_empty)
+    return Deduction(clauses, len(space.features))
 
 
 def rates_for(space: Space, p: float | Mapping[str, float] | Sequence[float]) -> tuple[float, ...]:
@@ -284,13 +287,18 @@ def _toss_in_turn(
     """Toss the features one by one, and set what then follows."""
     deduction = _deduction(space)
     decided, possible, known = deduction.decided, deduction.possible, after or deduction.start
-    chances = list(rates)
+    chances, bits = list(rates), 0
+    is_free = False
     for i in order:
         bit = 1 << i
         if (known.true | known.false) & bit:
             chances[i] = 1.0 if known.true & bit else 0.0
             continue
         on = draws[i] < rates[i]
+        is_free = is_free or deduction.is_met(known)
+        if is_free:
+            bits |= bit if on else 0
+            continue
         taken = decided(known, bit, on)
         # Where the odds are 0 or 1 anyway, it does not matter whether there was a choice.
         forced = taken is None or (0.0 < rates[i] < 1.0 and not possible(known, bit, not on))
@@ -301,4 +309,4 @@ def _toss_in_turn(
         if forced:
             chances[i] = float(on)
         known = taken
-    return known.true, tuple(chances)
+    return known.true | bits, tuple(chances)

@@ -4,7 +4,9 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
+#include <stddef.h>
 #include <string.h>
+#include <structmember.h>
 
 #define SITE_BITS 24
 #define SITE_MASK ((1u << SITE_BITS) - 1)
@@ -222,7 +224,7 @@ static PyType_Spec Pairs_spec = {
 };
 
 /* Locks that nobody else holds, in a free run that makes no noise. Whatever is not common is left
-   to the policy's own methods, which are in Python. */
+   to Python: to the policy's own methods, and to those of the lock. */
 
 typedef struct {
     PyObject *code; /* NULL: an empty place */
@@ -232,7 +234,6 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD
-    PyObject *policy;
     PyObject *threads; /* the policy's tasks, by the identities of their threads */
     PyObject *pairs;   /* where to note sites, or NULL */
     PyObject *acquire; /* the policy's own method */
@@ -240,10 +241,29 @@ typedef struct {
     Known *known;
     size_t mask;
     size_t used;
+    uint64_t last_thread; /* the last one that asked, and its task */
+    PyObject *last_task;
+    unsigned long long released; /* how often a lock was given back */
 } Locks;
 
-static PyObject *word_acquire, *word_release, *word_raw, *word_owner, *word_held, *word_doing,
-    *word_progress;
+/* The locks of the run that is on, for `with` statements, and Python's way to do these. */
+static Locks *armed;
+static PyObject *python_enter;
+static PyObject *word_acquire, *word_release, *minus_one;
+/* Where the slots of the Python classes are: Lock's and Task's. */
+static Py_ssize_t raw_at, owner_at, held_at, doing_at;
+
+static inline PyObject **slot(PyObject *object, Py_ssize_t offset)
+{
+    return (PyObject **)((char *)object + offset);
+}
+
+static inline void set_slot(PyObject *object, Py_ssize_t offset, PyObject *value)
+{
+    PyObject **place = slot(object, offset), *before = *place;
+    *place = Py_NewRef(value);
+    Py_XDECREF(before);
+}
 
 static Known *find(Known *known, size_t mask, PyObject *code, int instruction)
 {
@@ -284,136 +304,224 @@ static PyObject *Locks_learn(Locks *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* Notes from where a lock is taken: 1 if that is done, 0 if the place is not known, -1: failed. */
-static int note_caller(Locks *self)
+/* Notes from where a lock is taken: 1 if that is done, 0 if the place is not known, -1: failed.
+   `inside`: it is a method in Python that asks, not the code that wants the lock. */
+static int note_caller(Locks *self, int inside)
 {
     int done = 0;
-    PyFrameObject *own = PyThreadState_GetFrame(PyThreadState_Get());
-    PyFrameObject *caller = own ? PyFrame_GetBack(own) : NULL;
-    if (caller != NULL) {
-        PyCodeObject *code = PyFrame_GetCode(caller);
-        Known *place = find(self->known, self->mask, (PyObject *)code, PyFrame_GetLasti(caller));
+    PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
+    if (inside && frame != NULL)
+        Py_SETREF(frame, PyFrame_GetBack(frame));
+    if (frame != NULL) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        Known *place = find(self->known, self->mask, (PyObject *)code, PyFrame_GetLasti(frame));
         if (place->code != NULL)
             done = place->site < 0 || pass_number((Pairs *)self->pairs, place->site) == 0 ? 1 : -1;
         Py_DECREF(code);
     }
-    Py_XDECREF(caller);
-    Py_XDECREF(own);
+    Py_XDECREF(frame);
     return done;
 }
 
-static int hold(PyObject *task, PyObject *lock)
+/* The task of this thread, borrowed; NULL, perhaps with an exception, if it has none. */
+static PyObject *task_here(Locks *self)
 {
-    PyObject *held = PyObject_GetAttr(task, word_held);
-    int failed = held == NULL || PyList_Append(held, lock) < 0 ||
-                 PyObject_SetAttr(lock, word_owner, task) < 0;
-    Py_XDECREF(held);
-    return failed ? -1 : 0;
+    PyObject *ident, *task;
+    uint64_t thread = PyThreadState_GetID(PyThreadState_Get());
+    if (self->last_thread == thread)
+        return self->last_task;
+    ident = PyLong_FromUnsignedLong(PyThread_get_thread_ident());
+    task = ident ? PyDict_GetItemWithError(self->threads, ident) : NULL;
+    Py_XDECREF(ident);
+    if (task != NULL) {
+        self->last_thread = thread;
+        Py_XSETREF(self->last_task, Py_NewRef(task));
+    }
+    return task;
 }
 
-static int is_busy(PyObject *task)
+static inline int is_busy(PyObject *task)
 {
-    PyObject *doing = PyObject_GetAttr(task, word_doing);
-    int busy = doing == NULL ? -1 : PyObject_IsTrue(doing);
-    Py_XDECREF(doing);
-    return busy;
+    PyObject *doing = *slot(task, doing_at);
+    return doing == NULL || PyUnicode_GET_LENGTH(doing) > 0;
 }
 
 static int try_raw(PyObject *lock)
 {
-    int taken = -1;
-    PyObject *raw = PyObject_GetAttr(lock, word_raw), *answer = NULL;
-    if (raw != NULL)
-        answer = PyObject_CallMethodOneArg(raw, word_acquire, Py_False);
-    if (answer != NULL)
-        taken = answer == Py_True;
-    Py_XDECREF(answer);
-    Py_XDECREF(raw);
+    int taken;
+    PyObject *answer = PyObject_CallMethodOneArg(*slot(lock, raw_at), word_acquire, Py_False);
+    if (answer == NULL)
+        return -1;
+    taken = answer == Py_True;
+    Py_DECREF(answer);
     return taken;
 }
 
-static PyObject *Locks_acquire(Locks *self, PyObject *const *args, Py_ssize_t count)
+/* Takes a lock, if it is known from where; NULL without an exception if it is not. */
+static PyObject *take(Locks *self, PyObject *task, PyObject *const *args, int inside)
 {
-    PyObject *ident, *task, *answer = NULL;
-    int known = 1, taken;
-    if (count != 3) {
-        PyErr_SetString(PyExc_TypeError, "acquire takes a lock, blocking and a timeout");
+    PyObject *answer = NULL;
+    int known = self->pairs == NULL || is_busy(task) ? 1 : note_caller(self, inside), taken;
+    if (known <= 0)
         return NULL;
-    }
-    ident = PyLong_FromUnsignedLong(PyThread_get_thread_ident());
-    task = ident ? PyDict_GetItemWithError(self->threads, ident) : NULL;
-    Py_XINCREF(task);
-    Py_XDECREF(ident);
-    if (task == NULL)
-        return PyErr_Occurred() ? NULL : PyObject_Vectorcall(self->acquire, args, 3, NULL);
-    if (self->pairs != NULL) {
-        int busy = is_busy(task);
-        known = busy < 0 ? -1 : busy ? 1 : note_caller(self);
-    }
-    if (known == 0) {
-        answer = PyObject_Vectorcall(self->acquire, args, 3, NULL);
-    } else if (known > 0) {
-        taken = try_raw(args[0]);
-        if (taken > 0 && hold(task, args[0]) == 0)
-            answer = Py_NewRef(Py_True);
-        else if (taken == 0) {
-            PyObject *all[4] = {task, args[0], args[1], args[2]};
-            answer = PyObject_Vectorcall(self->blocked, all, 4, NULL);
-        }
+    Py_INCREF(task);
+    taken = try_raw(args[0]);
+    if (taken > 0 && PyList_Append(*slot(task, held_at), args[0]) == 0) {
+        set_slot(args[0], owner_at, task);
+        answer = Py_NewRef(Py_True);
+    } else if (taken == 0) {
+        PyObject *all[4] = {task, args[0], args[1], args[2]};
+        answer = PyObject_Vectorcall(self->blocked, all, 4, NULL);
     }
     Py_DECREF(task);
     return answer;
 }
 
+static PyObject *Locks_acquire(Locks *self, PyObject *const *args, Py_ssize_t count)
+{
+    PyObject *task, *answer;
+    if (count != 3) {
+        PyErr_SetString(PyExc_TypeError, "acquire takes a lock, blocking and a timeout");
+        return NULL;
+    }
+    task = task_here(self);
+    answer = task ? take(self, task, args, 1) : NULL;
+    if (answer == NULL && !PyErr_Occurred())
+        return PyObject_Vectorcall(self->acquire, args, 3, NULL);
+    return answer;
+}
+
 static int let_go(PyObject *owner, PyObject *lock)
 {
-    int failed = 0;
+    PyObject *held = *slot(owner, held_at);
     Py_ssize_t i;
-    PyObject *held = PyObject_GetAttr(owner, word_held);
-    if (held == NULL || PyObject_SetAttr(lock, word_owner, Py_None) < 0)
-        failed = -1;
-    for (i = failed ? -1 : PyList_GET_SIZE(held) - 1; i >= 0; i--) {
-        if (PyList_GET_ITEM(held, i) == lock) {
-            failed = PyList_SetSlice(held, i, i + 1, NULL);
-            break;
-        }
+    for (i = PyList_GET_SIZE(held) - 1; i >= 0; i--) {
+        if (PyList_GET_ITEM(held, i) == lock)
+            return PyList_SetSlice(held, i, i + 1, NULL);
     }
-    Py_XDECREF(held);
-    return failed;
+    return 0;
 }
 
 static PyObject *Locks_release(Locks *self, PyObject *lock)
 {
-    PyObject *owner, *raw, *answer, *progress;
-    owner = PyObject_GetAttr(lock, word_owner);
-    if (owner == NULL || (owner != Py_None && let_go(owner, lock) < 0)) {
-        Py_XDECREF(owner);
-        return NULL;
+    PyObject *answer, *owner = *slot(lock, owner_at);
+    if (owner != NULL && owner != Py_None) {
+        int failed;
+        Py_INCREF(owner);
+        set_slot(lock, owner_at, Py_None);
+        failed = let_go(owner, lock);
+        Py_DECREF(owner);
+        if (failed)
+            return NULL;
     }
-    Py_DECREF(owner);
-    raw = PyObject_GetAttr(lock, word_raw);
-    answer = raw ? PyObject_CallMethodNoArgs(raw, word_release) : NULL;
-    Py_XDECREF(raw);
-    if (answer == NULL)
-        return NULL;
-    progress = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type);
-    if (progress == NULL || PyObject_SetAttr(self->policy, word_progress, progress) < 0)
-        Py_CLEAR(answer);
-    Py_XDECREF(progress);
+    answer = PyObject_CallMethodNoArgs(*slot(lock, raw_at), word_release);
+    self->released++;
     return answer;
 }
+
+/* `with lock`, while a run is armed. */
+
+static PyObject *lock_enter(PyObject *lock, PyObject *ignored)
+{
+    PyObject *task, *answer = NULL;
+    (void)ignored;
+    if (armed != NULL) {
+        PyObject *args[3] = {lock, Py_True, minus_one};
+        Locks *self = (Locks *)Py_NewRef((PyObject *)armed);
+        task = task_here(self);
+        answer = task ? take(self, task, args, 0) : NULL;
+        Py_DECREF(self);
+    }
+    if (answer == NULL && !PyErr_Occurred())
+        return PyObject_CallOneArg(python_enter, lock);
+    return answer;
+}
+
+static PyObject *lock_exit(PyObject *lock, PyObject *const *args, Py_ssize_t count)
+{
+    (void)args, (void)count;
+    if (armed == NULL)
+        return PyObject_CallMethodNoArgs(lock, word_release);
+    return Locks_release(armed, lock);
+}
+
+static PyMethodDef enter_method = {"__enter__", (PyCFunction)lock_enter, METH_NOARGS, NULL};
+static PyMethodDef exit_method = {"__exit__", (PyCFunction)(void (*)(void))lock_exit, METH_FASTCALL,
+                                  NULL};
+
+static int find_slot(PyObject *type, const char *name, Py_ssize_t *offset)
+{
+    PyObject *found = PyObject_GetAttrString(type, name);
+    if (found == NULL)
+        return -1;
+    if (Py_TYPE(found) == &PyMemberDescr_Type)
+        *offset = ((PyMemberDescrObject *)found)->d_member->offset;
+    else
+        PyErr_Format(PyExc_TypeError, "%s is no slot", name);
+    Py_DECREF(found);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Methods for `with` on locks of a Python class, whose slots and those of its owners are read. */
+static PyObject *methods_for(PyObject *module, PyObject *args)
+{
+    PyObject *lock, *task, *enter;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!O!O", &PyType_Type, &lock, &PyType_Type, &task, &enter))
+        return NULL;
+    if (find_slot(lock, "raw", &raw_at) < 0 || find_slot(lock, "owner", &owner_at) < 0 ||
+        find_slot(task, "held", &held_at) < 0 || find_slot(task, "doing", &doing_at) < 0)
+        return NULL;
+    Py_XSETREF(python_enter, Py_NewRef(enter));
+    return Py_BuildValue("NN", PyDescr_NewMethod((PyTypeObject *)lock, &enter_method),
+                         PyDescr_NewMethod((PyTypeObject *)lock, &exit_method));
+}
+
+static PyObject *Locks_arm(Locks *self, PyObject *ignored)
+{
+    (void)ignored;
+    Py_INCREF(self);
+    Py_XSETREF(armed, self);
+    Py_RETURN_NONE;
+}
+
+static PyObject *Locks_disarm(Locks *self, PyObject *ignored)
+{
+    (void)ignored;
+    if (armed == self)
+        Py_CLEAR(armed);
+    Py_RETURN_NONE;
+}
+
+/* What `threading.local` has for this thread goes, as at the end of a thread. Before Python 3.13 it
+   is in a dictionary that can be had from Python as well. */
+static PyObject *forget_locals(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+#if PY_VERSION_HEX >= 0x030D0000
+    PyThreadState *state = PyThreadState_Get();
+    Py_CLEAR(state->threading_local_key);
+    Py_CLEAR(state->threading_local_sentinel);
+#endif
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef module_methods[] = {
+    {"forget_locals", forget_locals, METH_NOARGS, "Let go of this thread's thread-locals."},
+    {"methods_for", methods_for, METH_VARARGS, "__enter__ and __exit__ for a class of locks."},
+    {NULL, NULL, 0, NULL},
+};
 
 static PyObject *Locks_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     Locks *self;
-    PyObject *policy, *threads, *pairs, *acquire, *blocked;
+    PyObject *threads, *pairs, *acquire, *blocked;
     (void)kwargs;
-    if (!PyArg_ParseTuple(args, "OO!OOO", &policy, &PyDict_Type, &threads, &pairs, &acquire, &blocked))
+    if (!PyArg_ParseTuple(args, "O!OOO", &PyDict_Type, &threads, &pairs, &acquire, &blocked))
         return NULL;
     self = (Locks *)type->tp_alloc(type, 0);
     if (self == NULL)
         return NULL;
-    self->policy = Py_NewRef(policy);
     self->threads = Py_NewRef(threads);
     self->pairs = pairs == Py_None ? NULL : Py_NewRef(pairs);
     self->acquire = Py_NewRef(acquire);
@@ -430,21 +538,22 @@ static PyObject *Locks_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 static int Locks_traverse(Locks *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(self));
-    Py_VISIT(self->policy);
     Py_VISIT(self->threads);
     Py_VISIT(self->pairs);
     Py_VISIT(self->acquire);
     Py_VISIT(self->blocked);
+    Py_VISIT(self->last_task);
     return 0;
 }
 
 static int Locks_clear(Locks *self)
 {
-    Py_CLEAR(self->policy);
     Py_CLEAR(self->threads);
     Py_CLEAR(self->pairs);
     Py_CLEAR(self->acquire);
     Py_CLEAR(self->blocked);
+    Py_CLEAR(self->last_task);
+    self->last_thread = 0;
     return 0;
 }
 
@@ -465,7 +574,14 @@ static PyMethodDef Locks_methods[] = {
     {"acquire", (PyCFunction)(void (*)(void))Locks_acquire, METH_FASTCALL, "Take a lock."},
     {"release", (PyCFunction)Locks_release, METH_O, "Give a lock back."},
     {"learn", (PyCFunction)Locks_learn, METH_VARARGS, "Which site an instruction is; -1: none."},
+    {"arm", (PyCFunction)Locks_arm, METH_NOARGS, "From now on `with` statements come here."},
+    {"disarm", (PyCFunction)Locks_disarm, METH_NOARGS, "They do so no longer."},
     {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef Locks_members[] = {
+    {"released", T_ULONGLONG, offsetof(Locks, released), READONLY, "Locks given back so far."},
+    {NULL, 0, 0, 0, NULL},
 };
 
 static PyType_Slot Locks_slots[] = {
@@ -474,6 +590,7 @@ static PyType_Slot Locks_slots[] = {
     {Py_tp_traverse, Locks_traverse},
     {Py_tp_clear, Locks_clear},
     {Py_tp_methods, Locks_methods},
+    {Py_tp_members, Locks_members},
     {0, NULL},
 };
 
@@ -482,6 +599,117 @@ static PyType_Spec Locks_spec = {
     .basicsize = sizeof(Locks),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .slots = Locks_slots,
+};
+
+/* The baton of a thread in a controlled run: held unless the thread may run. To hand over by two
+   Python locks wakes the other thread twice, since it has to wait for the GIL after the lock. */
+
+typedef struct {
+    PyObject_HEAD
+    PyThread_type_lock lock;
+    int held;
+} Baton;
+
+static PyObject *Baton_release(Baton *self, PyObject *ignored)
+{
+    (void)ignored;
+    if (!self->held) {
+        PyErr_SetString(PyExc_RuntimeError, "the baton is not held");
+        return NULL;
+    }
+    self->held = 0;
+    PyThread_release_lock(self->lock);
+    Py_RETURN_NONE;
+}
+
+/* Waits; lets another thread run first if that is not NULL. */
+static PyObject *wait_for(Baton *self, Baton *other)
+{
+    PyLockStatus status;
+    if (other != NULL)
+        other->held = 0;
+    do {
+        Py_BEGIN_ALLOW_THREADS
+        if (other != NULL)
+            PyThread_release_lock(other->lock);
+        status = PyThread_acquire_lock_timed(self->lock, -1, 1);
+        Py_END_ALLOW_THREADS
+        other = NULL;
+        if (status == PY_LOCK_INTR && PyErr_CheckSignals() < 0)
+            return NULL;
+    } while (status != PY_LOCK_ACQUIRED);
+    self->held = 1;
+    Py_RETURN_NONE;
+}
+
+static PyObject *Baton_acquire(Baton *self, PyObject *ignored)
+{
+    (void)ignored;
+    return wait_for(self, NULL);
+}
+
+static PyObject *Baton_hand(Baton *self, PyObject *other)
+{
+    if (Py_TYPE(other) == Py_TYPE(self) && ((Baton *)other)->held)
+        return wait_for(self, (Baton *)other);
+    PyObject *answer = PyObject_CallMethodNoArgs(other, word_release);
+    if (answer == NULL)
+        return NULL;
+    Py_DECREF(answer);
+    return wait_for(self, NULL);
+}
+
+static PyObject *Baton_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    Baton *self;
+    if (PyTuple_GET_SIZE(args) || (kwargs != NULL && PyDict_GET_SIZE(kwargs))) {
+        PyErr_SetString(PyExc_TypeError, "Baton() takes no arguments");
+        return NULL;
+    }
+    self = (Baton *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->lock = PyThread_allocate_lock();
+    if (self->lock == NULL) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
+    PyThread_acquire_lock(self->lock, NOWAIT_LOCK);
+    self->held = 1;
+    return (PyObject *)self;
+}
+
+static void Baton_dealloc(Baton *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    if (self->lock != NULL) {
+        if (self->held)
+            PyThread_release_lock(self->lock);
+        PyThread_free_lock(self->lock);
+    }
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyMethodDef Baton_methods[] = {
+    {"acquire", (PyCFunction)Baton_acquire, METH_NOARGS, "Wait for it."},
+    {"release", (PyCFunction)Baton_release, METH_NOARGS, "Let its thread run."},
+    {"hand", (PyCFunction)Baton_hand, METH_O, "Let another thread run, and wait."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot Baton_slots[] = {
+    {Py_tp_new, Baton_new},
+    {Py_tp_dealloc, Baton_dealloc},
+    {Py_tp_methods, Baton_methods},
+    {0, NULL},
+};
+
+static PyType_Spec Baton_spec = {
+    .name = "_swarmtest_probe.Baton",
+    .basicsize = sizeof(Baton),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = Baton_slots,
 };
 
 static int add_type(PyObject *module, const char *name, PyType_Spec *spec)
@@ -500,13 +728,9 @@ static int execute(PyObject *module)
 {
     if (!(word_acquire = PyUnicode_InternFromString("acquire")) ||
         !(word_release = PyUnicode_InternFromString("release")) ||
-        !(word_raw = PyUnicode_InternFromString("raw")) ||
-        !(word_owner = PyUnicode_InternFromString("owner")) ||
-        !(word_held = PyUnicode_InternFromString("held")) ||
-        !(word_doing = PyUnicode_InternFromString("doing")) ||
-        !(word_progress = PyUnicode_InternFromString("_progress")))
+        !(minus_one = PyLong_FromLong(-1)))
         return -1;
-    if (add_type(module, "Pairs", &Pairs_spec) < 0)
+    if (add_type(module, "Pairs", &Pairs_spec) < 0 || add_type(module, "Baton", &Baton_spec) < 0)
         return -1;
     return add_type(module, "Locks", &Locks_spec);
 }
@@ -519,6 +743,7 @@ static PyModuleDef_Slot module_slots[] = {
 static struct PyModuleDef module_definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "_swarmtest_probe",
+    .m_methods = module_methods,
     .m_slots = module_slots,
 };
 

@@ -7,7 +7,15 @@ from typing import Any
 
 from swarmtest.threads.events import Events
 from swarmtest.threads.names import Names, names_of
-from swarmtest.threads.nodes import is_dunder, is_super, is_written, located, named, text_of
+from swarmtest.threads.nodes import (
+    is_coverage,
+    is_dunder,
+    is_super,
+    is_written,
+    located,
+    named,
+    text_of,
+)
 from swarmtest.threads.policy import PROBE
 from swarmtest.threads.sites import SITES, Site
 
@@ -139,7 +147,7 @@ class Accesses(ast.NodeTransformer):
 
     def _is_plain(self, node: ast.Attribute, kind: str) -> bool:
         """Functions of modules, one's own methods, and dunder names are no variables."""
-        if is_dunder(node.attr) or is_super(node.value):
+        if is_dunder(node.attr) or is_super(node.value) or is_coverage(node):
             return True
         if not isinstance(node.value, ast.Name):
             return False
@@ -150,6 +158,11 @@ class Accesses(ast.NodeTransformer):
         return kind == "call" and name == "self" and any(node.attr in m for m in self._methods)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        if is_coverage(node):
+            return node
+        if isinstance(node.value, ast.Tuple):  # nobody else has what has just been made
+            self.generic_visit(node)
+            return node
         kind = "write" if is_written(node) else "read"
         text = f"{text_of(node.value)}[]"
         simple = self._is_simple(node.slice)

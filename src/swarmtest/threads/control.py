@@ -247,7 +247,7 @@ class Control(Handing):
     # The clock.
 
     def sleep(self, seconds: float) -> None:
-        """Wait for the clock: it is set on when nobody else is able to run."""
+        """Wait for the clock: it is set on when nobody else is able to run, or all are slow."""
         if get_ident() != self.state[IDENT]:
             raw.raw_sleep(seconds)
             return
@@ -261,6 +261,7 @@ class Control(Handing):
             task.doing = outer
             return
         task.doing = "sleep"
+        self.sleeps = True
         try:
             self.block(task, CLOCK, self.clock + max(seconds, 1e-9))
         finally:

@@ -55,6 +55,10 @@ def code_of(function: Any) -> CodeType | None:
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
     """The innermost frame that is the program's own."""
-    while frame is not None and is_library(frame.f_code):
+    known = _is_library.get
+    while frame is not None:
+        inside = known(frame.f_code.co_filename)  # a call less for what happens most
+        if not (is_library(frame.f_code) if inside is None else inside):
+            return frame
         frame = frame.f_back
-    return frame
+    return None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Thread
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -38,9 +39,33 @@ class FreePolicy(Waiting):
         pairs = None if coverage is None else coverage.pairs_alone()
         may_be_fast = coverage is None or isinstance(pairs, getattr(module, "Pairs", ()))
         if module is not None and may_be_fast and not self._disturbs:
-            self._locks = module.Locks(self, self._by_ident, pairs, self.acquire, self._blocked)
+            self._locks = module.Locks(self._by_ident, pairs, self.acquire, self._blocked)
             self.acquire = self._locks.acquire  # type: ignore[method-assign]
             self.release = self._locks.release  # type: ignore[method-assign]
+
+    @contextmanager
+    def fast_locks(self) -> Iterator[None]:
+        """While this lasts, `with lock` is done in C if it can be, until the run is decided."""
+        if self._locks is None:
+            yield
+            return
+        before = Lock.__enter__, Lock.__exit__
+        self._locks.arm()
+        Lock.__enter__, Lock.__exit__ = _methods_in_c(accelerator(), before[0])  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            Lock.__enter__, Lock.__exit__ = before  # type: ignore[method-assign]
+            self._locks.disarm()
+
+    def end(self) -> None:
+        """The run is decided: the methods in Python know what to do then."""
+        super().end()
+        if self._locks is not None:
+            self._locks.disarm()
+
+    def _moves(self) -> object:
+        return super()._moves(), self._locks and self._locks.released
 
     def _synchronises(self, task: Task, kind: str, frame: FrameType) -> None:
         if self.ended:
@@ -233,6 +258,11 @@ class FreePolicy(Waiting):
     def forks(self) -> None:
         """The program forks."""
         self.note("the program forks: nothing is known of what its child processes do")
+
+
+@functools.cache
+def _methods_in_c(module: Any, enter: Callable[[Lock], bool]) -> Any:
+    return module.methods_for(Lock, Task, enter)
 
 
 def _slept(seconds: float) -> bool:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from swarmtest.faults import fault_of_exception
 from swarmtest.result import Fault
 from swarmtest.targets import Hits
+from swarmtest.threads.calling import call_to_the_end
 from swarmtest.threads.coverage import ConcurrencyCoverage
 from swarmtest.threads.free_policy import FreePolicy
 from swarmtest.threads.patches import installed
 from swarmtest.threads.policy import policy_on
 from swarmtest.threads.raw import raw_monotonic
-from swarmtest.threads.running import SECONDS, leave_fork
-from swarmtest.threads.tasks import Unwound
+from swarmtest.threads.running import SECONDS
 from swarmtest.threads.time_limit import ended_or_left, time_limit
 
 
@@ -56,9 +54,9 @@ def free_run(
         if coverage is not None:
             coverage.reset()
         policy.enter(coverage)
-        with policy_on(policy):
+        with policy_on(policy), policy.fast_locks():
             with time_limit(policy, seconds):
-                _call(function, policy)
+                call_to_the_end(function, policy)
             ended_or_left(policy)
         for task in policy.tasks:
             for lock in task.held:
@@ -71,29 +69,3 @@ def free_run(
         raw_monotonic() - begin,
         tuple(policy.notes),
     )
-
-
-def _call(function: Callable[[], object], policy: FreePolicy) -> None:
-    pid = os.getpid()
-    interrupted: BaseException | None = None
-    try:
-        function()
-    except Unwound:
-        pass
-    except SystemExit as error:
-        if error.code:
-            policy.fail(fault_of_exception(error, "exit"))
-    except Exception as error:
-        policy.fail(fault_of_exception(error))
-    except BaseException as error:
-        interrupted = None if policy.ended else error
-        policy.end()
-    if os.getpid() != pid:
-        leave_fork()
-    try:
-        policy.outlive()
-    except KeyboardInterrupt as error:
-        interrupted = interrupted or (None if policy.ended else error)
-        policy.end()
-    if interrupted is not None:
-        raise interrupted

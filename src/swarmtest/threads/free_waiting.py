@@ -37,11 +37,10 @@ class Waiting(Policy):
         self.fault: Fault | None = None
         self.problem = ""
         self.notes: list[str] = []
-        self.ended = False
+        self.ended = self.interrupted = False
         self._disturbs = type(self).before is not Waiting.before
         self._by_ident: dict[int, Task] = {}
         self._progress = object()
-        """Another one each time that a thread gets on or lets another get on."""
         self._seen: dict[Task, object] = {}
         """The last progress of which each waiting thread knows that it did not help it."""
 
@@ -135,7 +134,7 @@ class Waiting(Policy):
         try:
             while True:
                 left = longest if deadline is None else deadline - raw_monotonic()
-                progress = self._progress  # before the attempt: what comes later may help
+                progress = self._moves()  # before the attempt: what comes later may help
                 if attempt(max(min(longest, left), 0.0)):
                     return True
                 if self.ended:
@@ -149,9 +148,13 @@ class Waiting(Policy):
             task.waiting, task.deadline = None, None
             self._progress = object()
 
+    def _moves(self) -> object:
+        """Another value each time that a thread gets on or lets another get on."""
+        return self._progress
+
     def _look_if_stuck(self) -> None:
         """Nobody is able to run when all wait, and have looked since the last one got on."""
-        progress = self._progress
+        progress = self._moves()
         for task in list(self.tasks):
             if task.done:
                 continue
@@ -159,7 +162,7 @@ class Waiting(Policy):
                 return
             if isinstance(task.waiting, Task) and task.waiting.done:
                 return  # it has just ended
-            if self._seen.get(task) is not progress:
+            if self._seen.get(task) != progress:
                 return
         if self.ended:
             return

@@ -17,11 +17,12 @@ from types import CodeType
 from typing import Any, NoReturn
 
 from swarmtest.result import Fault
+from swarmtest.threads.batons import Baton, new_baton
 from swarmtest.threads.frames import user_frame
 from swarmtest.threads.policy import Policy
 from swarmtest.threads.raw import get_ident, raw_lock
 from swarmtest.threads.schedulers.scheduler import Scheduler
-from swarmtest.threads.stuck import END, fault_of_stuck, livelock
+from swarmtest.threads.stuck import CLOCK, END, fault_of_stuck, livelock
 from swarmtest.threads.tasks import Task, Unwound, main_task
 
 STEP, LIMIT, IDENT = 0, 1, 2
@@ -36,6 +37,8 @@ _PATIENCE = 10_000
 """A thread that has passed so many probes while others were able to run lets the next one run:
 one that spins until another does something would never end."""
 _MOST_RAISED = 100
+_SLOWEST = 1.0
+"""A thread may be slow for so many seconds, so that one that sleeps no longer overtakes it."""
 
 
 class Handing(Policy):
@@ -46,16 +49,21 @@ class Handing(Policy):
         self.most_probes = most_probes
         self.main = main_task()
         self.main.ident = get_ident()
+        self.main.baton = new_baton()
         self.running = self.main
         self.tasks = [self.main]
         self.able = [self.main]
+        self.asleep: list[Task] = []
+        """Those that sleep, and may wake before others get on that are slow."""
+        self.sleeps = False
+        """Whether a thread has slept in this run."""
         self.abandoned: list[Task] = []
         self.handovers: list[Handover] = []
         self.fault: Fault | None = None
         self.problem = ""
         self.notes: list[str] = []
         self.clock = 0.0
-        self.ended = False
+        self.ended = self.interrupted = False
         self.state: list[int] = [0, 1, self.main.ident]
         self.quiet = 0
         """While this is not 0, no thread stops that is able to go on."""
@@ -75,17 +83,22 @@ class Handing(Policy):
         """The running thread may be stopped here."""
         state = self.state
         step = state[STEP]
-        if self.must_stop():
+        if self.ended or step > self.most_probes:
             self.end_here(task)
-        able = self.able
-        if len(able) == 1 or self.quiet:
+        able, asleep = self.able, self.asleep
+        if self.quiet or (len(able) == 1 and not (asleep and self.scheduler.wakes)):
             state[LIMIT] = step + 1 if self.quiet else self.most_probes + 1
             return
         passed = step - self._resumed
         task.count += passed
         self._streak += passed
         self._resumed = step
-        chosen = self.scheduler.choose(task, able, step)
+        if asleep and self.scheduler.wakes and self.scheduler.wakes_now():
+            chosen = self.scheduler.choose(task, [*able, *asleep], step)
+            while chosen.waiting is not None:
+                self._advance()
+        else:
+            chosen = self.scheduler.choose(task, able, step)
         if chosen is task and self._streak > self._patience:
             self.scheduler.gave_way(task)
             chosen = able[(able.index(task) + 1) % len(able)]
@@ -102,8 +115,11 @@ class Handing(Policy):
         return self.ended or self.state[STEP] > self.most_probes
 
     def _limit(self, step: int) -> int:
-        asks = min(self.scheduler.asks, self._patience + 1 - self._streak)
-        return min(step + max(asks, 1), self.most_probes + 1)
+        asks, left = self.scheduler.asks, self._patience + 1 - self._streak
+        if asks > left:  # as min and max say, which take three times as long
+            asks = left
+        at, last = step + (asks if asks > 1 else 1), self.most_probes + 1
+        return at if at < last else last
 
     # Handing over.
 
@@ -116,18 +132,18 @@ class Handing(Policy):
         self.resume(chosen)
 
     def resume(self, chosen: Task) -> None:
-        """Let a thread run; the one that calls this has to pause."""
+        """A thread is to run, as soon as it has its baton."""
         state = self.state
         self.running = chosen
         self._resumed = state[STEP]
         self._streak = 0
         state[LIMIT] = 0 if self.ended else self._limit(state[STEP])
         state[IDENT] = chosen.ident
-        chosen.baton.release()
 
     def pause(self, task: Task) -> None:
-        """Wait for the baton."""
-        task.baton.acquire()
+        """Let the thread run that is to run, and wait for the baton."""
+        if self.running is not task:
+            task.baton.hand(self.running.baton)
         if self.ended:
             raise Unwound
 
@@ -152,6 +168,11 @@ class Handing(Policy):
     def changed(self) -> None:
         """Who is able to run has changed: ask at the next probe."""
         self.able = [task for task in self.tasks if task.waiting is None and not task.done]
+        if self.sleeps:
+            until = self.clock + _SLOWEST
+            self.asleep = [
+                t for t in self.tasks if t.waiting is CLOCK and t.deadline and t.deadline <= until
+            ]
         self.state[LIMIT] = 0
 
     def _next(self, task: Task) -> None:
@@ -228,6 +249,7 @@ class Handing(Policy):
         task.done = True
         self.abandoned.append(task)
         self._unwind_next(task)
+        self.running.baton.release()
         for_ever = raw_lock()
         while True:
             for_ever.acquire()
@@ -240,21 +262,23 @@ class Handing(Policy):
             task.done = True
             self.abandoned.append(task)
             self._unwind_next(task)
+            self.running.baton.release()
 
-    def finished(self, task: Task) -> None:
-        """A thread has run its last; it holds the baton unless it was given up."""
+    def finished(self, task: Task) -> Baton | None:
+        """A thread has run its last: the baton of the next one; None if this one was given up."""
         if task.done:
-            return
+            return None
         self._stop(task)
         task.done = True
         task.site, task.doing = -1, "end"
         if self.ended:
             self._unwind_next(task)
-            return
-        self.wake(task)
-        self.wake(END)
-        self.changed()
-        self._next(task)
+        else:
+            self.wake(task)
+            self.wake(END)
+            self.changed()
+            self._next(task)
+        return self.running.baton
 
     def _unwind_next(self, task: Task) -> None:
         """Hand the baton to the youngest thread that has not ended; main is the last."""
@@ -279,4 +303,4 @@ class Handing(Policy):
             main.baton.acquire()
         while any(not task.done for task in self.tasks[1:]):
             self._unwind_next(main)
-            main.baton.acquire()
+            main.baton.hand(self.running.baton)

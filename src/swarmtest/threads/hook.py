@@ -10,21 +10,36 @@ from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, ModuleType
 
-from swarmtest.instrument.hook import Hook, has_bytecode_only, has_source
+from swarmtest.instrument.hook import (
+    Hook,
+    ProbingLoader,
+    cells_last,
+    has_bytecode_only,
+    has_source,
+)
 from swarmtest.instrument.scope import Scope
 from swarmtest.threads.handing import Handing
 from swarmtest.threads.lines import Lines, lines_are_possible
 from swarmtest.threads.patches import installed
 from swarmtest.threads.policy import current, prepare
-from swarmtest.threads.weaving import weave
+from swarmtest.threads.weaving import weave, weave_tree
 
 
 class WeavingLoader(SourceFileLoader):
-    """Loads a source file with probes before what its threads may share."""
+    """Loads a source file with probes before what its threads may share.
+
+    `covering`: who would load it with probes of coverage; then it has both.
+    """
+
+    def __init__(self, name: str, path: str, covering: ProbingLoader | None = None) -> None:
+        super().__init__(name, path)
+        self._covering = covering
 
     def get_code(self, fullname: str) -> CodeType:
         """The module's code, with probes."""
         path = self.get_filename(fullname)
+        if self._covering is not None:
+            return weave_tree(self._covering.woven_tree(fullname), path)
         text = importlib.util.decode_source(self.get_data(path))
         return weave(text, path)
 
@@ -33,6 +48,7 @@ class WeavingLoader(SourceFileLoader):
         prepare(module.__dict__)
         with _quiet():
             super().exec_module(module)
+        cells_last(module)
 
 
 @contextmanager
@@ -66,7 +82,8 @@ def woven(scope: Scope) -> Iterator[None]:
         nonlocal lines
         assert spec.origin is not None
         if has_source(spec):
-            return WeavingLoader(spec.name, spec.origin)
+            covering = spec.loader if isinstance(spec.loader, ProbingLoader) else None
+            return WeavingLoader(spec.name, spec.origin, covering)
         if has_bytecode_only(spec) and lines_are_possible():
             lines = lines or Lines()
             return lines.loader(spec, _quiet)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from _signal import getsignal  # type: ignore[import-not-found]
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -17,7 +18,7 @@ def interruptible() -> Iterator[None]:
     A shell starts what runs in the background with SIGINT ignored, as some CI systems do; and a
     program may have a handler of its own.
     """
-    before = signal.getsignal(signal.SIGINT)
+    before = getsignal(signal.SIGINT)  # signal's own looks the answer up in an enumeration
     if before in (signal.default_int_handler, None) or get_ident() != threading.main_thread().ident:
         yield
         return

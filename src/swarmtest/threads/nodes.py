@@ -40,6 +40,13 @@ def is_dunder(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
+def is_coverage(node: ast.AST) -> bool:
+    """Whether a name, or what is made of it, belongs to the probes of coverage."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id.startswith("__swarm_")
+
+
 def is_super(node: ast.expr) -> bool:
     """Whether an expression is a call of ``super``."""
     return (

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import functools
 import gc
-import os
-import sys
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from swarmtest.faults import fault_of_exception
 from swarmtest.instrument.scope import shown_path
 from swarmtest.result import Fault
 from swarmtest.targets import Hits
+from swarmtest.threads.calling import call_to_the_end
 from swarmtest.threads.control import USES_ASYNCIO, Control
 from swarmtest.threads.coverage import ConcurrencyCoverage
 from swarmtest.threads.covered_control import CoveredControl
@@ -24,9 +22,9 @@ from swarmtest.threads.raw import thread_join
 from swarmtest.threads.schedule import Schedule, Switch
 from swarmtest.threads.schedulers.scheduler import Scheduler
 from swarmtest.threads.sites import SITES
-from swarmtest.threads.tasks import Unwound
 from swarmtest.threads.trace import Tracer, TraceStep
 from swarmtest.threads.watchdog import watched
+from swarmtest.threads.workers import give_back
 
 MOST_PROBES = 100_000
 SECONDS = 10.0
@@ -91,9 +89,9 @@ def controlled_run(
         gc.disable()  # what a collection calls would come at another time in each run
         try:
             with policy_on(control), watched(control, seconds):
-                _call(function, control)
-            _clear(control)
+                call_to_the_end(function, control)
         finally:
+            _clear(control)
             if collects:
                 gc.enable()
     return Run(
@@ -110,51 +108,17 @@ def controlled_run(
     )
 
 
-def _call(function: Callable[[], object], control: Handing) -> None:
-    pid = os.getpid()
-    interrupted: BaseException | None = None
-    try:
-        function()
-    except Unwound:
-        pass
-    except SystemExit as error:
-        if error.code:
-            control.fail(fault_of_exception(error, "exit"))
-    except Exception as error:
-        control.fail(fault_of_exception(error))
-    except BaseException as error:
-        control.end()
-        interrupted = None if control.problem else error
-    if os.getpid() != pid:
-        leave_fork()
-    while True:
-        try:
-            control.outlive()
-            break
-        except KeyboardInterrupt as error:
-            interrupted = interrupted or (None if control.problem else error)
-            control.end()
-    if interrupted is not None:
-        raise interrupted
-
-
-def leave_fork() -> None:
-    """End a child process that the program forked and that would go on as if it were us."""
-    print(
-        "swarmtest: a process that the program forked came back from the run; it ends here "
-        "(a child should end by os._exit)",
-        file=sys.stderr,
-    )
-    sys.stderr.flush()
-    os._exit(1)
-
-
 def _clear(control: Handing) -> None:
     """Leave nothing behind: locks that are still held, threads that have not quite ended."""
+    del control.access  # it knows the run, and the run knows it
     for task in control.tasks:
         for lock in task.held:
             lock.free()
-        if task.thread is not None and task not in control.abandoned:
+        if task.thread is None or not task.done or task in control.abandoned:
+            continue
+        if task.worker is not None:
+            give_back(task.worker)
+        else:
             thread_join(task.thread)
 
 

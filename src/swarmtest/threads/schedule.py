@@ -8,7 +8,7 @@ nothing in it depends on addresses, hashes, times or the Python version.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from swarmtest.errors import UserError
@@ -42,9 +42,6 @@ class Switch:
         return f"{self.thread} {when} -> {self.next}" + (f" ({self.site})" if self.site else "")
 
 
-_FIELDS = tuple(field.name for field in fields(Switch))
-
-
 @dataclass(frozen=True)
 class Schedule:
     """The switches of a run, in their order.
@@ -59,7 +56,14 @@ class Schedule:
     def to_plain(self) -> dict[str, Any]:
         """The schedule as plain data."""
         switches = [
-            {name: getattr(switch, name) for name in _FIELDS}  # asdict takes ten times as long
+            {  # asdict takes twenty times as long, and long runs have many switches
+                "thread": switch.thread,
+                "at": switch.at,
+                "next": switch.next,
+                "forced": switch.forced,
+                "site": switch.site,
+                "nth": switch.nth,
+            }
             for switch in self.switches
         ]
         return {"version": _VERSION, "switches": switches}

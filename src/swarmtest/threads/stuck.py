@@ -36,6 +36,7 @@ def fault_of_stuck(tasks: Sequence[Task]) -> Fault | None:
     frames = sys._current_frames()
     places = sorted({_place(task, frames) for task in culprits})
     details = "\n".join(_told(task, frames) for task in stuck if task.waiting is not END)
+    frames.clear()  # the frame of this function is among them
     return Fault(kind, f"{kind}: {' | '.join(places)}", details)
 
 

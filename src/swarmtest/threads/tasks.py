@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from swarmtest.threads.primitives import Lock
-from swarmtest.threads.raw import raw_lock
+
+if TYPE_CHECKING:
+    from swarmtest.threads.batons import Baton
+    from swarmtest.threads.workers import Worker
 
 _FIRST = "main"
 
@@ -36,6 +39,7 @@ class Task:
         "site",
         "thread",
         "waiting",
+        "worker",
     )
 
     def __init__(self, index: int, name: str, thread: Thread | None) -> None:
@@ -44,9 +48,8 @@ class Task:
         self.name = name
         self.thread = thread
         self.daemon = thread is not None and thread.daemon
-        self.baton = raw_lock()
-        """Held unless the thread may run; only the thread itself waits for it."""
-        self.baton.acquire()
+        self.baton: Baton
+        """What it waits for when it may not run; threads that run freely have none."""
         self.ident = 0
         self.count = 0
         """Its own probes, up to when it last stopped running."""
@@ -64,6 +67,8 @@ class Task:
         self.doing = ""
         """What it does with things made of locks: ``condition.wait``, ``queue.get``."""
         self.raised = 0
+        self.worker: Worker | None = None
+        """Who plays this thread, if it has none of its own."""
 
     def __repr__(self) -> str:
         return f"<Task {self.name}>"

@@ -77,7 +77,7 @@ def _end(policy: FreePolicy) -> None:
             _decide(policy)
         policy.end()
     elif now > _Watch.asked + LAST_CHANCE and not _Watch.interrupted:
-        _Watch.interrupted = True
+        _Watch.interrupted = policy.interrupted = True
         if policy.main.ident == threading.main_thread().ident:
             signal.pthread_kill(policy.main.ident, signal.SIGINT)
         else:

@@ -79,7 +79,7 @@ def _end(control: Handing) -> None:
     elif now > _Watch.asked + _LAST_CHANCE and not _Watch.interrupted:
         control.abandon(task, control.problem)
         if task is control.main and task.ident == threading.main_thread().ident:
-            _Watch.interrupted = True
+            _Watch.interrupted = control.interrupted = True
             signal.pthread_kill(task.ident, signal.SIGINT)
         else:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(

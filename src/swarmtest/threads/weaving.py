@@ -19,7 +19,7 @@ from typing import Any
 from swarmtest.instrument.scope import shown_path
 from swarmtest.threads.accesses import Accesses
 from swarmtest.threads.feasible import note_woven
-from swarmtest.threads.nodes import is_dunder, located, named, text_of
+from swarmtest.threads.nodes import is_coverage, is_dunder, located, named, text_of
 
 
 def weave(text: str, filename: str) -> CodeType:
@@ -55,6 +55,9 @@ class _Weaver(Accesses):
     # Writes to variables.
 
     def visit_Assign(self, node: ast.Assign) -> Any:
+        first = node.targets[0]
+        if is_coverage(first.elts[0] if isinstance(first, ast.Tuple) and first.elts else first):
+            return node
         node.value = self.visit(node.value)
         for target in node.targets:
             node.value = self._written(target, node.value)

@@ -20,9 +20,10 @@ _MOST_HALT_LOOKS = 50
 class ThreadNoise:
     """What a thread draws, and how far it is."""
 
-    __slots__ = ("favour", "left", "made", "passed", "stream")
+    __slots__ = ("favour", "left", "made", "passed", "stream", "thread")
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, thread: str, stream: Stream) -> None:
+        self.thread = thread
         self.stream = stream
         self.left = 0
         """Probes until the next noise."""

@@ -8,6 +8,7 @@ little, and a thread makes its noise at the same ones of its probes each time.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Collection
 from typing import Any, NoReturn
 
@@ -26,6 +27,7 @@ _HALTS = 0.1
 
 _MOST_MADE = 1000
 """A thread that was disturbed so often is left alone: also a run that takes long has to end."""
+_MOST_PLACES = 200
 
 
 class Noise(FreePolicy):
@@ -55,11 +57,14 @@ class Noise(FreePolicy):
         self.switched = set(switched)
         self._stream = Stream(seed)
         self._threads: dict[int, ThreadNoise] = {}
+        self.places: deque[tuple[str, int]] = deque(maxlen=_MOST_PLACES)
+        """Who was disturbed, before the how manieth of its probes that count, in order."""
         self._makers = Makers(settings, self._threads)
         self._never = settings.frequency == 0
         self._log = 0.0 if settings.frequency in (0, MOST) else math.log1p(-self._share)
-        self._only = self._chosen_sites(shared)
-        self._at_synchronisation = self._only is None and not settings.predecessors
+        self.only = self._chosen_sites(shared)
+        """The sites where noise may be made; None: all, and synchronisation."""
+        self._at_synchronisation = self.only is None and not settings.predecessors
         self.access = self._probe()  # type: ignore[method-assign]
 
     @property
@@ -67,7 +72,6 @@ class Noise(FreePolicy):
         return self.settings.frequency / MOST
 
     def _chosen_sites(self, shared: Collection[int] | None) -> frozenset[int] | None:
-        """The sites where noise may be made; None: all."""
         settings = self.settings
         if not settings.one_variable:
             wanted = settings.shared_only and shared is not None
@@ -85,7 +89,7 @@ class Noise(FreePolicy):
 
     def begins(self, task: Task) -> None:
         """A thread begins; it has its own random stream."""
-        mine = ThreadNoise(self._stream.split(task.name))
+        mine = ThreadNoise(task.name, self._stream.split(task.name))
         mine.left = mine.passed = self._gap(mine)
         self._threads[get_ident()] = mine
 
@@ -103,7 +107,7 @@ class Noise(FreePolicy):
 
     def _probe(self) -> Callable[..., Any]:
         threads, ident = self._threads, get_ident
-        only, predecessors = self._only, self.settings.predecessors
+        only, predecessors = self.only, self.settings.predecessors
         passes, follows, favours = self._passes, self._follows, self._makers.may_favour
 
         def plain(site: int, obj: Any = None) -> Any:
@@ -134,10 +138,12 @@ class Noise(FreePolicy):
             return
         if mine.passed >= self._most_probes:
             self._livelock()
+        place = mine.thread, mine.passed + 1
         mine.left = self._gap(mine)
         mine.passed += mine.left + 1
         if self._never or mine.made >= _MOST_MADE:
             return
+        self.places.append(place)
         if self.settings.halt_one_thread and mine.stream.random() < _HALTS:
             makers.halt(mine)
         else:

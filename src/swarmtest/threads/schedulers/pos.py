@@ -6,8 +6,10 @@ touch the same variable are all alike; POS spends its choices on those that are 
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Sequence
+from typing import Any
 
 from swarmtest.threads.schedulers.scheduler import Scheduler
 from swarmtest.threads.sites import SITES
@@ -23,30 +25,36 @@ class POS(Scheduler):
 
     def choose(self, running: Task, able: Sequence[Task], step: int) -> Task:
         """The one with the highest priority; those that race with it are drawn anew."""
-        priorities = self._priorities
-        priorities[running.index] = self._random()  # it has come to another event
+        priorities, draw = self._priorities, self._random
+        priorities[running.index] = draw()  # it has come to another event
         best, highest = running, -1.0
         for task in able:
             priority = priorities.get(task.index)
             if priority is None:
-                priority = priorities[task.index] = self._random()
+                priority = priorities[task.index] = draw()
             if priority > highest:
                 best, highest = task, priority
+        obj = best.obj
         for task in able:
-            if task is not best and _race(task, best):
-                priorities[task.index] = self._random()
+            if task.obj is obj and task is not best and _race(task.site, best.site, obj):
+                priorities[task.index] = draw()
         return best
 
 
-def _race(one: Task, other: Task) -> bool:
-    """Whether the order of what two threads are about to do may matter."""
-    if one.obj is not other.obj:
-        return False
-    if one.site < 0 or other.site < 0:
-        return one.site == other.site and one.obj is not None
-    first, second = SITES[one.site], SITES[other.site]
+@functools.cache
+def _may_race(one: int, other: int) -> tuple[bool, bool]:
+    """Whether two sites race that touch the same object; and where there is none."""
+    first, second = SITES[one], SITES[other]
     if first.kind == second.kind == "read" or first.what != second.what:
-        return False
+        return False, False
     if first.what == "subscript":
-        return True
-    return first.name == second.name and (one.obj is not None or first.path == second.path)
+        return True, True
+    same = first.name == second.name
+    return same, same and first.path == second.path
+
+
+def _race(one: int, other: int, obj: Any) -> bool:
+    """Whether the order of what two threads are about to do to one object may matter."""
+    if one < 0 or other < 0:
+        return one == other and obj is not None
+    return _may_race(one, other)[obj is None]

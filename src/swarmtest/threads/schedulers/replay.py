@@ -18,6 +18,7 @@ class Replay(Scheduler):
     """Switches where a schedule does; otherwise the thread that runs goes on while it can."""
 
     is_replay = True
+    wakes = True
 
     def __init__(self, schedule: Schedule) -> None:
         self._ahead: dict[str, deque[Switch]] = defaultdict(deque)
@@ -35,6 +36,10 @@ class Replay(Scheduler):
     def choose_next(self, running: Task, able: Sequence[Task], step: int) -> Task:
         """The thread that the schedule names; if it names none, the one that was started first."""
         return self._noted(self._when_forced(running, able))
+
+    def wakes_now(self) -> bool:
+        """A schedule may name a thread that sleeps."""
+        return True
 
     def _noted(self, chosen: Task) -> Task:
         ahead = self._ahead.get(chosen.name)

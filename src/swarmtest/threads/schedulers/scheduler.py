@@ -23,6 +23,9 @@ class Scheduler:
     is_replay: bool = False
     """Whether it has to be asked at every probe that it wants to be asked at."""
 
+    wakes: bool = False
+    """Whether it may choose a thread that sleeps: as if those that are able to run were slow."""
+
     def choose(self, running: Task, able: Sequence[Task], step: int) -> Task:
         """One of those that are able to run, in the order in which they were started.
 
@@ -36,6 +39,10 @@ class Scheduler:
         It may be among the others: it waited for the clock, which has been set on.
         """
         return self.choose(running, able, step)
+
+    def wakes_now(self) -> bool:
+        """Whether those that sleep are among those it chooses from, this time."""
+        return False
 
     def stops_again(self, task: Task) -> bool:
         """Whether a thread that goes on is to be stopped once more at the same place."""

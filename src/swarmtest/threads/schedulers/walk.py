@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from swarmtest.threads.schedulers.scheduler import Scheduler
 from swarmtest.threads.tasks import Task
 
+_WAKES = 0.1
+"""How often a thread that sleeps may be chosen although others are able to run."""
+
 
 class RandomWalk(Scheduler):
     """Each able thread is as likely as the others, at each probe or at a share of them.
@@ -17,6 +20,8 @@ class RandomWalk(Scheduler):
     cheaper, and shows races that need a thread to get far while another one stands.
     """
 
+    wakes = True
+
     def __init__(self, seed: int, rate: float = 1.0) -> None:
         self._random = random.Random(seed).random
         self._scale = math.log1p(-rate) if rate < 1 else 0.0
@@ -24,8 +29,13 @@ class RandomWalk(Scheduler):
 
     def choose(self, running: Task, able: Sequence[Task], step: int) -> Task:
         """Any of them."""
-        self.asks = self._gap()
+        if self._scale:
+            self.asks = self._gap()
         return able[int(self._random() * len(able))]
+
+    def wakes_now(self) -> bool:
+        """Seldom: who sleeps usually wakes when the others have got somewhere."""
+        return self._random() < _WAKES
 
     def _gap(self) -> int:
         """How many probes until the next choice."""
