@@ -75,9 +75,10 @@ if _TYPE_CHECKING:
     from swarmtest.search.exploration import Exploration
     from swarmtest.search.exporting import export_exploration
     from swarmtest.search.fitness import Fitness
+    from swarmtest.search.outcome import SearchOutcome
     from swarmtest.search.reading import load_space
     from swarmtest.search.repeating import repeat_search
-    from swarmtest.search.search import Search, SearchOutcome
+    from swarmtest.search.search import Search
     from swarmtest.search.sequences import best_sequence
     from swarmtest.search.space import SearchSpace
     from swarmtest.search.stopping import SearchProgress
@@ -347,7 +348,8 @@ _HOMES = {
     "swarmtest.search.fitness": "Fitness",
     "swarmtest.search.reading": "load_space",
     "swarmtest.search.repeating": "repeat_search",
-    "swarmtest.search.search": "Search SearchOutcome",
+    "swarmtest.search.outcome": "SearchOutcome",
+    "swarmtest.search.search": "Search",
     "swarmtest.search.sequences": "best_sequence",
     "swarmtest.search.space": "SearchSpace",
     "swarmtest.search.stopping": "SearchProgress",

@@ -13,7 +13,7 @@ again after an edit.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -148,6 +148,32 @@ class Hits(NamedTuple):
     def targets(self) -> list[Target]:
         """The targets that were hit."""
         return [self.catalogue.targets[i] for i in np.frombuffer(self.numbers, "<u4")]
+
+    def moving(self, known: Container[str] = ()) -> MovingHits:
+        """The same for another process, which knows the sources with these ids."""
+        targets = self.targets()
+        ids = dict.fromkeys(target.source for target in targets if target.source not in known)
+        sources = [self.catalogue.sources[id] for id in ids if id in self.catalogue.sources]
+        return MovingHits(tuple(targets), tuple(sources))
+
+
+class MovingHits(NamedTuple):
+    """Hits on their way from one process to another, where numbers mean something else.
+
+    >>> here, there = Catalogue(), Catalogue()
+    >>> moving = Hits.of(there, [there.number(Target("line", "a.py:2"))]).moving()
+    >>> [str(target) for target in moving.arrived(here).targets()]
+    ['line:a.py:2']
+    """
+
+    targets: tuple[Target, ...]
+    sources: tuple[Source, ...]
+
+    def arrived(self, catalogue: Catalogue) -> Hits:
+        """The hits, by the numbers of a catalogue of this process."""
+        for source in self.sources:
+            catalogue.add_source(source)
+        return Hits.of(catalogue, map(catalogue.number, self.targets))
 
 
 class Covered(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -214,3 +215,29 @@ def test_a_native_program_is_raced_with_noise(tmp_path: Path, swarmtest) -> None
     done = swarmtest("race", "-q", "-n", 60, "--", "./program", cwd=tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "signal: SIGABRT" in done.stdout
+
+
+def test_what_is_left_after_a_fix_is_told_to_programs_as_well(tmp_path, swarmtest):
+    (tmp_path / "counter.py").write_text(COUNTER)
+    race = ("race", "counter.py::count_to_two")
+    found = swarmtest(*race, "--control", "--tests", "60", "-q", cwd=tmp_path).stdout
+    fault = found.partition("fault ")[2][:8]
+    (tmp_path / "counter.py").write_text(FIXED)
+    done = swarmtest(*race, "--after", fault, "--tests", "50", "--json", cwd=tmp_path)
+    told = json.loads(done.stdout)
+    assert (told["runs"], told["failures"], told["old_fails"]) == (50, 0, "")
+    assert 0.05 < told["fails_at_most"] < 0.07  # the rule of three
+
+
+def test_a_race_goes_on_and_its_report_says_how_to_run_it_again(tmp_path, swarmtest):
+    (tmp_path / "counter.py").write_text(COUNTER)
+    words = ("counter.py::count_to_two", "--control", "--coverage", "pair,line", "-q")
+    swarmtest("race", *words, "--tests", "40", cwd=tmp_path)
+    done = swarmtest("resume", "--tests", "60", "-q", cwd=tmp_path)
+    assert "60 runs" in done.stdout
+    assert "~ ~ ~ stopped ~ ~ ~" in done.stdout  # the picture, not only the test
+    table = swarmtest("coverage", cwd=tmp_path).stdout
+    assert table.splitlines()[0].split()[:3] == ["file", "line", "pair"]
+    swarmtest("report", cwd=tmp_path)
+    again = "swarmtest race --control --coverage line,pair counter.py::count_to_two --seed 0"
+    assert f"{again} --tests 60" in (tmp_path / "report.html").read_text()

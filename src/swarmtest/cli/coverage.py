@@ -12,10 +12,10 @@ from swarmtest.campaign.imported import import_coverage as import_into
 from swarmtest.cli.options import existing_store, latest_campaign, screen_width, store_option
 from swarmtest.errors import UserError
 from swarmtest.instrument.interchange.formats import format_of, is_python
-from swarmtest.instrument.kinds import KINDS
 from swarmtest.instrument.scope import project_root
 from swarmtest.instrument.tally import Tally
 from swarmtest.report.coverage import (
+    ALL_KINDS,
     annotated_source,
     campaign_tally,
     changed_line,
@@ -34,7 +34,7 @@ from swarmtest.store import Store, open_store
 @click.option("--targets", is_flag=True, help="List every target, the rarest first.")
 @click.option(
     "--kind",
-    type=click.Choice([*KINDS, "event"]),
+    type=click.Choice([*ALL_KINDS, "event"]),
     help="With --targets: only this kind.",
 )
 @click.option("--file", default="", metavar="FILE", help="With --targets: only in this file.")
@@ -51,10 +51,10 @@ from swarmtest.store import Store, open_store
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @store_option
 def coverage(campaign: int | None, store: str | None, **options: Any) -> None:
-    """What a campaign's tests reached: lines, branches, paths.
+    """What a campaign's tests reached: lines, branches, paths; what threads did to each other.
 
     CAMPAIGN is its number; the newest one if left out. Collect coverage with
-    `swarmtest run --coverage line,branch`.
+    `swarmtest run --coverage line,branch`, or `swarmtest race --coverage pair,sync,shared`.
 
     \b
     swarmtest coverage                      a table of files

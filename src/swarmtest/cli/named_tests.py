@@ -120,6 +120,11 @@ def _from_store(
 def _subject(record: CampaignRecord, prepare: Prepare) -> tuple[Subject, Any]:
     """The subject of a campaign, and how it is named."""
     reference = record.options.get("subject")
+    if "search" in record.options:
+        raise UserError(
+            f"campaign {record.id} is a search: `swarmtest replay {record.id}#TRIAL` runs a test "
+            "at a point again, and that is all of it"
+        )
     if not reference:
         raise UserError(
             f"campaign {record.id} tested {record.subject}, which cannot be imported by name; "

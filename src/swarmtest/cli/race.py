@@ -18,30 +18,29 @@ from swarmtest.cli.options import (
     parse_reduction_time,
     parse_seed,
     reduce_options,
-    screen_width,
     store_option,
     timeout_option,
     view_options,
     workers_option,
 )
-from swarmtest.cli.run_report import report_outcome
+from swarmtest.cli.run_report import race_width, report_outcome
 from swarmtest.cli.small_tests import make_small
 from swarmtest.errors import UserError
+from swarmtest.instrument.watch import CoverageOptions
 from swarmtest.report.progress import JsonLines, ProgressView, view_for
-from swarmtest.report.races import after_text, races_text
+from swarmtest.report.quantities import json_text
+from swarmtest.report.races import after_data, after_text
 from swarmtest.report.terminal import plural
 from swarmtest.store import Store, open_store
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.threads.neighbourhood import explore
 from swarmtest.subjects.threads.race_test import RaceTest
 from swarmtest.subjects.threads.replay_code import replay_code
-from swarmtest.subjects.threads.subject import ThreadsSubject
-from swarmtest.subjects.threads.target import ENGINES, SECONDS, Target, parse_kinds
+from swarmtest.subjects.threads.target import ENGINES, SECONDS, Target, split_kinds
 
 _DEFAULT_BUDGET = Budget(tests=1_000, wall_seconds=20.0)
 _NATIVE = "swarmtest.native_command"
 _NEAR = 1_000
-_WIDEST = 110
 
 
 class _RaceCommand(click.Command):
@@ -73,7 +72,7 @@ class _RaceCommand(click.Command):
     "kinds",
     metavar="KIND,...",
     help="Note what threads do to each other: shared (variables), pair (of accesses, one after "
-    "the other), sync (locks and the like).",
+    "the other), sync (locks and the like); and what runs execute: line, branch, ...",
 )
 @click.option("--control", "engine", flag_value="control", help="Only runs under control.")
 @click.option("--noise", "engine", flag_value="noise", help="Only runs with noise.")
@@ -83,6 +82,11 @@ class _RaceCommand(click.Command):
     "--after",
     metavar="FAULT | FILE",
     help="After a fix: try schedules near the one that showed this fault, and bound what is left.",
+)
+@click.option(
+    "--expect",
+    metavar="STATUS,...",
+    help="Of a native program: exit statuses that are no failure.  [default: 0]",
 )
 @timeout_option
 @workers_option
@@ -132,7 +136,10 @@ def _reference(path: str | None, native: list[str] | None, options: dict[str, An
         if options["kinds"]:
             raise UserError("--coverage is for Python: native programs tell what they reach anyway")
         seconds = f"--seconds {options['timeout']:g} " if options["timeout"] else ""
-        return f"race {seconds}-- {shlex.join(native)}"
+        expected = f"--expect {_statuses(options['expect'])} " if options["expect"] else ""
+        return f"race {seconds}{expected}-- {shlex.join(native)}"
+    if options["expect"]:
+        raise UserError("--expect is for native programs, which are named after --")
     if path is None:
         raise UserError("name what to race: FILE.py::FUNCTION, a test, a script, or -- ./program")
     engines = (options["engine"],) if options["engine"] else ENGINES
@@ -141,10 +148,17 @@ def _reference(path: str | None, native: list[str] | None, options: dict[str, An
         options["cover"],
         engines=engines,
         isolated=options["isolated"],
-        coverage=parse_kinds(options["kinds"]) if options["kinds"] else (),
+        coverage=split_kinds(options["kinds"])[1] if options["kinds"] else (),
         seconds=options["timeout"] or SECONDS,
     )
     return str(target)
+
+
+def _statuses(text: str) -> str:
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdigit() and int(word) < 256 for word in words):
+        raise UserError(f"--expect {text}: exit statuses are numbers from 0 to 255, like 0,3")
+    return ",".join(words)
 
 
 def _race(
@@ -157,6 +171,7 @@ def _race(
         parse_seed(options["seed"]),
         options["workers"],
         store,
+        coverage=_code_coverage(reference, options),
         on_progress=view.update,
     )
     if not options["quiet"] and not isinstance(view, JsonLines):
@@ -171,11 +186,7 @@ def _race(
     found = None
     if wanted and allowed is not None:
         found = make_small(campaign.subject, store, outcome.campaign, allowed, view)
-    if isinstance(campaign.subject, ThreadsSubject) and not isinstance(view, JsonLines):
-        why = found.why if found else {}
-        click.echo(races_text(store, outcome, campaign.subject, why, _width()))
-    else:
-        report_outcome(campaign, store, outcome, view, [], found)
+    report_outcome(campaign, store, outcome, view, [], found)
     if options["save"]:
         _save(Path(options["save"]), campaign.subject, store, outcome)
     if outcome.interrupted:
@@ -183,8 +194,9 @@ def _race(
     return int(bool(outcome.faults))
 
 
-def _width() -> int:
-    return min(screen_width() or _WIDEST, _WIDEST)
+def _code_coverage(reference: str, options: dict[str, Any]) -> CoverageOptions | None:
+    kinds = split_kinds(options["kinds"])[0] if options["kinds"] else ()
+    return Target.parse(reference).watching(kinds) if kinds else None
 
 
 def _save(path: Path, subject: Any, store: Store, outcome: Outcome) -> None:
@@ -214,5 +226,7 @@ def _after(reference: str, options: dict[str, Any]) -> int:
     target = Target.parse(reference)
     seed = parse_seed(options["seed"])
     found = explore(target, test.schedule, budget.tests, budget.wall_seconds, seed)
-    click.echo(after_text(found, _width()))
+    click.echo(
+        json_text(after_data(found)) if options["as_json"] else after_text(found, race_width())
+    )
     return int(bool(found.failures or found.old_fails))

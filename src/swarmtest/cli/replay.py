@@ -10,6 +10,7 @@ import click
 from swarmtest.campaign.isolated import run_isolated
 from swarmtest.cli.named_tests import named_test, save_test, seconds_of
 from swarmtest.cli.options import store_option, timeout_option
+from swarmtest.cli.search_again import replay_trial, searched_trial
 from swarmtest.errors import UserError
 from swarmtest.report.terminal import plural
 from swarmtest.result import Result, Verdict
@@ -31,12 +32,19 @@ def replay(
     """Run one test again and print it as code.
 
     \b
-    swarmtest replay 3#17         trial 17 of campaign 3
+    swarmtest replay 3#17         trial 17 of campaign 3; of a search, the test at that point
     swarmtest replay 4ee18053     the smallest test of a fault, reduced if it was
     swarmtest replay test.json    a test that was saved
 
     Exit status: 0 passes, 1 fails.
     """
+    searched = searched_trial(test, store)
+    if searched is not None:
+        if save is not None or pdb:
+            raise UserError(
+                f"{test} is a run of a search: its settings and its seed, as printed, are all of it"
+            )
+        return replay_trial(*searched, store, timeout, no_run)
     named = named_test(test, store, timeout)
     subject, data = named.subject, named.data
     if save is not None:

@@ -19,6 +19,7 @@ from swarmtest.errors import UserError
 from swarmtest.report.html import report_html
 from swarmtest.report.page import make_page
 from swarmtest.report.paper_figures import require_matplotlib, write_figures
+from swarmtest.report.search_page import are_searches, search_html, search_page
 from swarmtest.report.terminal import plural
 
 
@@ -53,7 +54,8 @@ def report(
     """Write a report: faults, their triggers and suppressors, discovery, coverage, comparisons.
 
     CAMPAIGN is a number, the newest one if left out; several of the same subject are taken
-    together. The report is one file that opens in any browser, without a network.
+    together. Searches have a report of their own: the picture of the space, and what matters. The
+    report is one file that opens in any browser, without a network.
 
     \b
     swarmtest report                         the newest campaign, as report.html
@@ -70,7 +72,17 @@ def report(
         require_matplotlib()
         _make_directory(figures)
     with existing_store(store) as opened:
-        page = make_page(opened, campaigns or [latest_campaign(opened, None)], confidence, title)
+        numbers = campaigns or [latest_campaign(opened, None)]
+        if are_searches(opened, numbers):
+            if figures is not None:
+                raise UserError(
+                    "a search has no figures for papers: `swarmtest search plot` draws, and "
+                    "`swarmtest search export` gives the data"
+                )
+            _write(output, search_html(search_page(opened, numbers, title)))
+            _say(output)
+            return
+        page = make_page(opened, numbers, confidence, title)
         _write(output, report_html(page))
         _say(output)
         if figures is not None:

@@ -29,9 +29,10 @@ from swarmtest.report.search import (
 )
 from swarmtest.search.comparing import compare_engines, replay_space
 from swarmtest.search.exploration import Exploration
+from swarmtest.search.outcome import SearchOutcome
 from swarmtest.search.reading import load_space
 from swarmtest.search.repeating import repeat_search, summaries
-from swarmtest.search.search import Search, SearchOutcome
+from swarmtest.search.search import Search
 from swarmtest.search.space import SearchSpace
 from swarmtest.search.stopping import SearchProgress
 from swarmtest.store import FaultRecord, Store, open_store
@@ -74,6 +75,15 @@ def search(context: click.Context) -> None:
 )
 @click.option("--seed", default="0", show_default=True, help="Same seed, same points; or `random`.")
 @click.option("--repeats", type=int, default=1, metavar="K", help="Search K times, other seeds.")
+@click.option(
+    "-w",
+    "--workers",
+    type=int,
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Visit N points at a time, each in a process of its own.",
+)
 @click.option("--resume", type=int, metavar="CAMPAIGN", help="Go on with a search that stopped.")
 @store_option
 @json_option
@@ -100,13 +110,15 @@ def run(space: str, **options: Any) -> int:
     told.setdefault("engine", "random")
     told.setdefault("fitness", "hits")
     shown = not options["quiet"] and not options["as_json"]
+    told |= {"file": space, "workers": options["workers"]}
     with open_store(options["store"]) as store:
-        return _run_all(file.space, told, store, options, shown)
+        return run_searches(file.space, told, store, options, shown)
 
 
-def _run_all(
+def run_searches(
     space: SearchSpace, told: dict[str, Any], store: Store, options: dict[str, Any], shown: bool
 ) -> int:
+    """Search as `told` says, once or several times, and print what came of it."""
     seed = parse_seed(options["seed"])
 
     def make(number: int) -> Search:

@@ -7,6 +7,7 @@ packages, zip files that others import, editable installs and relative imports n
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
@@ -24,7 +25,7 @@ from swarmtest.instrument.facts import Plan
 from swarmtest.instrument.live import cells_key
 from swarmtest.instrument.scope import Scope, shown_path
 from swarmtest.instrument.snippets import CELLS
-from swarmtest.instrument.weave import weave
+from swarmtest.instrument.weave import weave, woven_tree
 from swarmtest.targets import Source
 
 Register = Callable[[Source, Plan, str], None]
@@ -87,10 +88,16 @@ class ProbingLoader(SourceFileLoader):
         When the interpreter ends, names go in their order, and functions may still be called.
         """
         super().exec_module(module)
-        names = module.__dict__
-        for name in CELLS:
-            if name in names:
-                names[name] = names.pop(name)
+        cells_last(module)
+
+    def woven_tree(self, fullname: str) -> ast.Module:
+        """The module's syntax tree with probes, for whoever weaves in more; its plan is known."""
+        path = self.get_filename(fullname)
+        text = importlib.util.decode_source(self.get_data(path))
+        source = Source(shown_path(path), text, path)
+        tree, plan = woven_tree(text, path, cells_key(source, self._kinds), self._kinds)
+        self._register(source, plan, path)
+        return tree
 
     def get_code(self, fullname: str) -> CodeType:
         """The module's code; its plan is made known before the code runs."""
@@ -107,6 +114,14 @@ class ProbingLoader(SourceFileLoader):
         code, plan = kept
         self._register(source, plan, path)
         return code
+
+
+def cells_last(module: ModuleType) -> None:
+    """Let a module's cells be the last of its names."""
+    names = module.__dict__
+    for name in CELLS:
+        if name in names:
+            names[name] = names.pop(name)
 
 
 def has_source(spec: ModuleSpec) -> bool:

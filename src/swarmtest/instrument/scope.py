@@ -14,7 +14,7 @@ from pathlib import Path
 
 from swarmtest.errors import UserError, did_you_mean
 
-_ROOT_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+ROOT_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 _INSTALLED = ("site-packages", "dist-packages")
 _DEPTH = 3
 """How far below the project's top a module may lie that is not on the path yet (src, tests)."""
@@ -164,6 +164,6 @@ def project_root() -> Path:
     """The nearest directory, from the current one upwards, that looks like a project's top."""
     here = Path.cwd().resolve()
     for directory in (here, *here.parents):
-        if any((directory / mark).exists() for mark in _ROOT_MARKS):
+        if any((directory / mark).exists() for mark in ROOT_MARKS):
             return directory
     return here

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import array
 import sys
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
@@ -30,7 +30,7 @@ from swarmtest.instrument.hook import (
 from swarmtest.instrument.kinds import DEFAULT_KINDS, WITH_PROBES, parse_kinds
 from swarmtest.instrument.monitoring import Monitor, MonitoredFile, monitoring_is_possible
 from swarmtest.instrument.scope import Scope, parse_scope
-from swarmtest.instrument.woven import WovenFile
+from swarmtest.instrument.woven import WovenFile, Written
 from swarmtest.targets import Catalogue, Hits, Source
 
 PROBES = ("auto", "ast", "monitoring")
@@ -136,12 +136,14 @@ class Coverage:
         """Watch modules that are imported from now on."""
         self._note_what_is_already_imported()
         sys.meta_path.insert(0, self._hook)
+        _installed.append(self)
         return self
 
     def uninstall(self) -> None:
         """Leave imports alone again; modules that are loaded keep their probes."""
         if self._hook in sys.meta_path:
             sys.meta_path.remove(self._hook)
+            _installed.remove(self)
         if self._monitor is not None:
             self._monitor.close()
 
@@ -197,6 +199,12 @@ class Coverage:
             )
         return None
 
+    def loader_of(self, name: str, path: str) -> ProbingLoader | None:
+        """What would load a source file with probes; None if it is not watched."""
+        if self.options.probes == "monitoring" or not self._scope.chooses(name, path):
+            return None
+        return ProbingLoader(name, path, self.options.kinds, self._register)
+
     def _need_monitoring(self) -> Monitor:
         if self._monitor is None:
             self._monitor = Monitor(self._pending.append)
@@ -247,6 +255,22 @@ class Coverage:
         if self._monitor is not None:
             self._monitor.restart()
 
+    @property
+    def known_files(self) -> frozenset[str]:
+        """The ids of the sources whose probes are known here."""
+        return frozenset(self._loaded)
+
+    def written(self, known: Container[str]) -> list[Written]:
+        """What probes wrote in this process, for one that knows the files with these ids."""
+        return [file.written(id not in known) for id, file in self._loaded.items()]
+
+    def take_over(self, written: Iterable[Written]) -> None:
+        """Let what probes wrote in a process that was forked from this one count as ours."""
+        for one in written:
+            if one.plan is not None:
+                self._register(one.source, one.plan, one.path)
+            self._loaded[one.source.id].overwrite(one)
+
     def take(self) -> Hits:
         """What was executed since the last `reset`."""
         if self._pending:
@@ -278,3 +302,16 @@ class Coverage:
         # Files were enrolled in turn, so their numbers ascend.
         hits = self._known[key] = Hits(self.catalogue, b"".join(parts))
         return hits
+
+
+_installed: list[Coverage] = []
+
+
+def installed_coverage() -> Coverage | None:
+    """The coverage that watches imports of this process; None if there is none.
+
+    >>> with Coverage("line", cover=["tabnanny"]) as coverage:
+    ...     installed_coverage() is coverage
+    True
+    """
+    return _installed[-1] if _installed else None

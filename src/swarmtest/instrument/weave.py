@@ -54,13 +54,21 @@ def weave(text: str, filename: str, file: str, kinds: tuple[str, ...]) -> tuple[
 
     `file` is the key under which the code asks for its cells (`swarmtest.instrument.live`).
     """
+    tree, plan = woven_tree(text, filename, file, kinds)
+    return compile(tree, filename, "exec", dont_inherit=True), plan
+
+
+def woven_tree(
+    text: str, filename: str, file: str, kinds: tuple[str, ...]
+) -> tuple[ast.Module, Plan]:
+    """The same as a syntax tree, for whoever weaves in more."""
     tree = ast.parse(text, filename)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # compiling the woven tree warns as well
         plain = compile(tree, filename, "exec", dont_inherit=True)
     weaver = _Weaver(text, tree, plain, kinds)
     weaver.module(tree, file)
-    return compile(tree, filename, "exec", dont_inherit=True), weaver.plan
+    return tree, weaver.plan
 
 
 class _Weaver:

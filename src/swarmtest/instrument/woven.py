@@ -38,6 +38,16 @@ class Reached(NamedTuple):
 NOTHING = Reached(_NONE, _NONE)
 
 
+class Written(NamedTuple):
+    """What the probes of one file wrote, for another process."""
+
+    source: Source
+    path: str
+    plan: Plan | None
+    """None: it is known there."""
+    cells: Cells
+
+
 class WovenFile:
     """Reads and empties the cells of one file."""
 
@@ -68,6 +78,23 @@ class WovenFile:
         for bit, target in enumerate(plan.targets):
             if target[3] == 0:
                 self._at_import |= 1 << bit
+
+    def written(self, with_plan: bool) -> Written:
+        """What its probes wrote."""
+        return Written(self.source, self.path, self._plan if with_plan else None, self._cells)
+
+    def overwrite(self, written: Written) -> None:
+        """Let the probes have written something else; code holds on to the cells themselves."""
+        mine, cells = self._cells, written.cells
+        mine.hits[:], mine.ways[:] = cells.hits, cells.ways
+        for own, other in (
+            (mine.raised, cells.raised),
+            (mine.states, cells.states),
+        ):
+            own.clear()
+            own.update(other)
+        mine.paths.clear()
+        mine.paths.update(cells.paths)
 
     def reset(self) -> None:
         """Forget what was executed."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 from swarmtest.analysis.intervals import beta_cdf
 from swarmtest.campaign import Outcome
@@ -125,6 +127,15 @@ def after_text(found: Explored, width: int) -> str:
     if found.explanation is not None:
         lines += ["", found.explanation.signature, *explanation_lines(found.explanation, width)]
     return "\n".join(lines)
+
+
+def after_data(found: Explored) -> dict[str, Any]:
+    """The same for programs."""
+    data = asdict(found)
+    return data | {
+        "fails_at_most": most_likely_failing(found.failures, found.runs) if found.runs else None,
+        "confidence": _CONFIDENCE,
+    }
 
 
 def _bound(found: Explored) -> Sequence[str]:

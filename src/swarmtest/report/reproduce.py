@@ -4,27 +4,37 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from swarmtest.report.terminal import command_text
 from swarmtest.store import CampaignRecord
+from swarmtest.subjects.threads.target import Target
 
 _USUAL_TIMEOUT = 10.0
+_USUAL_STRATEGY = "coin"
+"""The one that `swarmtest race` takes."""
+_RACE = "race "
 
 
 def run_command(record: CampaignRecord, tests: int) -> str:
     """The command that runs a campaign's tests again; empty if no command line could.
 
-    As many tests as it ran, whatever ended it: time and Ctrl-C end no two campaigns alike.
+    As many tests as it ran (visits, of a search), whatever ended it: time and Ctrl-C end no two
+    campaigns alike.
 
     >>> options = {"subject": {"text": "stack.py"}, "budget": {"wall_seconds": 1}}
     >>> run_command(CampaignRecord("stack.py::Stack", "coin", 3, {}, options), 8983)
     'swarmtest run stack.py --strategy coin --seed 3 --tests 8983'
     """
     options = record.options
+    if options.get("search", {}).get("file"):
+        return _search_command(record, tests)
     subject = options.get("subject")
     if not subject:
         return ""
+    if subject["text"].startswith(_RACE) and record.strategy == _USUAL_STRATEGY:
+        return _race_command(record, subject["text"], tests)
     words = [shlex.quote(subject["text"]), *_subject_words(subject)]
     words += ["--strategy", shlex.quote(record.strategy), f"--seed {record.seed}"]
     words.append(f"--tests {tests}")
@@ -39,6 +49,28 @@ def run_command(record: CampaignRecord, tests: int) -> str:
     if record.avoids:
         words.append(f" # and --avoid: {'; '.join(record.avoids)}")
     return " ".join(["swarmtest run", *words])
+
+
+def _race_command(record: CampaignRecord, text: str, tests: int) -> str:
+    """What stands after ``--`` is a program of its own, so options come before it."""
+    options, mark, program = text.partition(" -- ")
+    words = [options.replace("--seconds", "--timeout")] if mark else []
+    words += [f"--seed {record.seed}", f"--tests {tests}"]
+    if mark:
+        return " ".join(["swarmtest", *words, "--", program])
+    target = Target.parse(text)
+    kinds = (record.options.get("coverage") or {}).get("kinds", ())
+    whole = replace(target, coverage=(*kinds, *target.coverage))
+    return " ".join(["swarmtest", str(whole), *words])
+
+
+def _search_command(record: CampaignRecord, visits: int) -> str:
+    told = record.options["search"]
+    words = [shlex.quote(told["file"]), f"--engine {shlex.quote(record.strategy)}"]
+    words.append(f"--fitness {shlex.quote(told['fitness'])}")
+    words += [f"--{name} {told[name]}" for name in ("keep", "combine") if told.get(name)]
+    words += [f"--seed {record.seed}", f"--points {visits}"]
+    return " ".join(["swarmtest search run", *words])
 
 
 def _subject_words(subject: dict[str, Any]) -> list[str]:

@@ -13,8 +13,8 @@ from swarmtest.report.terminal import command_text, plural, table
 from swarmtest.search.collapsed import Collapsed
 from swarmtest.search.comparing import EngineSummary
 from swarmtest.search.correlation import Correlation
+from swarmtest.search.outcome import SearchOutcome
 from swarmtest.search.repeating import Summary
-from swarmtest.search.search import SearchOutcome
 from swarmtest.search.sequences import Sequence as PointSequence
 from swarmtest.search.stopping import SearchProgress
 from swarmtest.search.value_roles import ValueRole

@@ -6,16 +6,16 @@ and its measures are kept as its test: what the store has no column for.
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from swarmtest.campaign.recorder import Recorder
 from swarmtest.campaign.worker import Batch, Job, Worker
 from swarmtest.result import Result
+from swarmtest.search.visits import Visit
 from swarmtest.seeds import seed_of_test
 from swarmtest.space import Proposal, Space
 from swarmtest.store import Store, TrialRecord
@@ -36,26 +36,14 @@ class Recording:
         self.worker = Worker(Job(subject, engine, seed))
         self._seed = seed
         self._flushed = time.monotonic()
-        self.next_trial = 0
 
-    def seeds(self, many_of_one: bool) -> Iterator[int]:
-        """The seeds of the next runs: those of the trials that they will be.
-
-        `many_of_one`: they will be one trial, so they are drawn from its seed.
-        """
-        if not many_of_one:
-            return (seed_of_test(self._seed, self.next_trial + run) for run in itertools.count())
-        one = seed_of_test(self._seed, self.next_trial)
-        return (seed_of_test(one, run) for run in itertools.count())
-
-    def add(self, proposal: Proposal, visit: int, results: Sequence[Result]) -> list[str]:
+    def add(self, visit: Visit, results: Sequence[Result]) -> list[str]:
         """Keep the results of a visit; the ids of faults that are new."""
-        words = f"{proposal.origin}, visit {visit}" if proposal.origin else f"visit {visit}"
+        proposal, words = visit.proposal, f"visit {visit.number}"
+        words = f"{proposal.origin}, {words}" if proposal.origin else words
         origin = Proposal(proposal.configuration, proposal.propensities, words)
         batch = Batch()
-        for result in results:
-            trial = self.next_trial
-            self.next_trial += 1
+        for trial, result in enumerate(results, visit.first_trial):
             cpu, wall = int(result.cpu_seconds * 1e9), int(result.wall_seconds * 1e9)
             seed = seed_of_test(self._seed, trial)
             self.worker.note(batch, trial, origin, seed, result._replace(test=None), cpu, wall)

@@ -10,7 +10,8 @@ from typing import Any
 
 from swarmtest.analysis.intervals import student_quantile
 from swarmtest.errors import UserError
-from swarmtest.search.search import Search, SearchOutcome
+from swarmtest.search.outcome import SearchOutcome
+from swarmtest.search.search import Search
 
 
 @dataclass(frozen=True)

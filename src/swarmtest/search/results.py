@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from swarmtest.errors import UserError, did_you_mean
 from swarmtest.result import Result, Verdict
+from swarmtest.targets import Catalogue, MovingHits
 
 Combine: TypeAlias = Callable[[Result, Result], Result]
 """Two results of the same point as one."""
@@ -44,13 +45,25 @@ def named_hits(result: Result) -> tuple[str, ...]:
     return tuple(sorted(more.union(result.hits)))
 
 
-def plain_result(result: Result) -> Result:
-    """A result whose hits are names, so that it can go to another process.
+class MovingResult(NamedTuple):
+    """A result on its way from one process to another."""
 
-    >>> plain_result(Result(Verdict.PASSED)).covered
+    plain: Result
+    covered: tuple[MovingHits, ...]
+
+    def arrived(self, catalogue: Catalogue) -> Result:
+        """The result, with what it reached by the numbers of a catalogue of this process."""
+        return self.plain._replace(covered=tuple(one.arrived(catalogue) for one in self.covered))
+
+
+def moving(result: Result) -> MovingResult:
+    """A result for another process.
+
+    >>> moving(Result(Verdict.PASSED)).covered
     ()
     """
-    return result._replace(hits=named_hits(result), covered=(), configuration=None)
+    covered = tuple(hits.moving() for hits in result.covered)
+    return MovingResult(result._replace(covered=(), configuration=None), covered)
 
 
 def result_of(answer: object) -> Result:

@@ -12,15 +12,18 @@ from swarmtest.store import CampaignRecord, Store
 
 
 @dataclass(frozen=True)
-class Visit:
+class EarlierVisit:
     """A point that was proposed, and the results that it gave then."""
 
     point: Configuration
     results: list[Result]
 
 
-def earlier_visits(store: Store, campaign: int, wanted: CampaignRecord) -> list[Visit]:
-    """The visits of a campaign, in order, if it is one of the search that is wanted."""
+def earlier_visits(store: Store, campaign: int, wanted: CampaignRecord) -> dict[int, EarlierVisit]:
+    """The visits of a campaign by their numbers, if it is one of the search that is wanted.
+
+    Of several workers, one may have been stopped before others that began later were done.
+    """
     record = store.campaign(campaign)
     for what, then, now in (
         ("space", record.space, wanted.space),
@@ -32,11 +35,11 @@ def earlier_visits(store: Store, campaign: int, wanted: CampaignRecord) -> list[
             shown = "" if what == "space" else f": {then} then, {now} now"
             raise UserError(f"campaign {campaign} was a search with another {what}{shown}")
     if not store.summary(campaign)["trials"]:
-        return []
+        return {}
     exploration = Exploration.load(store, campaign)
-    found: dict[int, Visit] = {}
+    found: dict[int, EarlierVisit] = {}
     for point in exploration.points:
         results = exploration.results(point)
         for run, result in zip(exploration.runs[point], results, strict=True):
-            found.setdefault(run.visit, Visit(point, [])).results.append(result)
-    return [found[number] for number in sorted(found)]
+            found.setdefault(run.visit, EarlierVisit(point, [])).results.append(result)
+    return found

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from swarmtest.campaign.worker import tell
@@ -16,43 +16,21 @@ from swarmtest.search.engines.engine import SpaceExhausted
 from swarmtest.search.engines.naming import parse_engine
 from swarmtest.search.executors.tasks import TaskLike, task_of
 from swarmtest.search.fitness import Fitness
-from swarmtest.search.points import is_allowed, number_of
+from swarmtest.search.outcome import SearchOutcome
+from swarmtest.search.points import number_of
 from swarmtest.search.recording import Recording
 from swarmtest.search.results import Combine, combination_of, combined, status_of
-from swarmtest.search.resuming import Visit, earlier_visits
+from swarmtest.search.resuming import EarlierVisit, earlier_visits
 from swarmtest.search.space import SearchSpace
 from swarmtest.search.stopping import SearchProgress, Stopping
-from swarmtest.space import Proposal
+from swarmtest.search.under_way import UnderWay
+from swarmtest.search.visits import Visit, Visits
 from swarmtest.store import CampaignRecord, FaultRecord, Store, open_store
 from swarmtest.strategies import LearningStrategy, Strategy, strategy_text
 
-_FORBIDDEN = 10_000
-"""Forbidden proposals in a row after which an engine is not asked any more."""
 _SHOW_SECONDS = 0.1
 
 Show: TypeAlias = Callable[[SearchProgress, list[FaultRecord]], None]
-
-
-@dataclass(frozen=True)
-class SearchOutcome:
-    """What came of a search.
-
-    >>> SearchOutcome(1, "store.db", SearchProgress(visits=8), [], "all points explored").best
-    """
-
-    campaign: int
-    store: str
-    progress: SearchProgress
-    faults: list[FaultRecord]
-    reason: str
-    """Why it stopped."""
-    interrupted: bool = False
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def best(self) -> dict[str, Any] | None:
-        """The best point's values by dimension; None if nothing was run."""
-        return self.progress.best
 
 
 class Search:
@@ -62,6 +40,8 @@ class Search:
     strategy. `fitness` says what is good (`Fitness`). A search ends after `points`, `seconds`, at a
     fitness of `reach`, at a number of `faults`, when the function `when` says so, on Ctrl-C, or
     when the engine has nothing left. `before` and `after` are tasks around the whole search.
+    `workers`: so many points are visited at a time, each in a process of its own; the points and
+    seeds are the same, unless the engine learns. `file`: where the space was read from.
 
     Where a test is repeated, all results are kept, unless `keep` is ``combined``; the engine is
     told one, combined as `combine` says: ``cumulated``, ``best``, ``worst`` or a function.
@@ -90,7 +70,9 @@ class Search:
         combine: str | Combine = "cumulated",
         keep: str = "all",
         seed: int = 0,
+        workers: int = 1,
         store: str | Store | None = None,
+        file: str = "",
         on_progress: Show | None = None,
     ) -> None:
         self.space = space
@@ -103,12 +85,19 @@ class Search:
         if keep not in ("all", "combined"):
             raise UserError(f"keep is all or combined, not {keep!r}")
         self._keep = keep
+        self._combine_name = combine if isinstance(combine, str) else ""
         self.seed = seed
+        if workers < 1:
+            raise UserError(f"a search has at least 1 worker, not {workers}")
+        self.workers = workers
         self._store = store
+        self._file = file
         self._show = on_progress or (lambda progress, faults: None)
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
         self.progress = SearchProgress()
         self._seen: set[int] = set()
-        self._asked = 0
 
     def run(self, resume: int | None = None) -> SearchOutcome:
         """Search until a limit is reached, the engine has nothing left, or Ctrl-C.
@@ -116,13 +105,13 @@ class Search:
         `resume` is the number of a campaign of the same search that goes on where it stopped.
         """
         refuse_during_import()
-        self.progress, self._seen, self._asked = SearchProgress(), set(), 0
+        self._begin_anew()
         self._prepare()
         if self._before is not None:
             self._before.perform(None)
         try:
             with self._opened() as store:
-                visits = [] if resume is None else earlier_visits(store, resume, self.record())
+                visits = {} if resume is None else earlier_visits(store, resume, self.record())
                 campaign = store.add_campaign(self.record()) if resume is None else resume
                 return self._run(store, campaign, visits)
         finally:
@@ -137,6 +126,9 @@ class Search:
             "forbid": [predicate.text for predicate in self.space.forbidden],
             **self.stopping.to_json(),
         }
+        told |= {"combine": self._combine_name} if self._combine_name else {}
+        told |= {"file": self._file} if self._file else {}
+        told |= {"workers": self.workers} if self.workers > 1 else {}
         return CampaignRecord(
             subject=self.space.name,
             strategy=strategy_text(self.engine),
@@ -162,8 +154,11 @@ class Search:
             if store is not given:
                 store.close()
 
-    def _run(self, store: Store, campaign: int, earlier: list[Visit]) -> SearchOutcome:
+    def _run(self, store: Store, campaign: int, earlier: dict[int, EarlierVisit]) -> SearchOutcome:
         recording = Recording(store, campaign, self.space, self.engine, self.seed)
+        self._visits = Visits(
+            self.space, recording.worker.propose, self._keep == "combined", self.workers
+        )
         reason, status = "", "interrupted"
         try:
             if earlier:
@@ -183,64 +178,108 @@ class Search:
         return SearchOutcome(campaign, store.url, self.progress, faults, reason, interrupted, notes)
 
     def _loop(self, recording: Recording) -> str:
-        begun, shown = time.monotonic() - self.progress.seconds, 0.0
-        reason = self.stopping.reached(self.progress)
+        self._shown = 0.0
+        self._began = time.monotonic() - self.progress.seconds
         try:
-            while not reason:
-                proposal = self._ask(recording)
-                result, new = self._visit(recording, proposal)
-                self.progress.seconds = time.monotonic() - begun
-                if isinstance(self.engine, LearningStrategy):
-                    tell(self.engine, [result])
-                said = self.stopping.when is not None and self.stopping.when(result)
-                reason = "the user's function says so" if said else ""
-                reason = self.stopping.reached(self.progress) or reason
-                if new or time.monotonic() - shown > _SHOW_SECONDS:
-                    self._show(self.progress, new)
-                    shown = time.monotonic()
+            reason = self._alone(recording) if self.workers == 1 else self._together(recording)
         except SpaceExhausted as end:
             reason = str(end)
+            if not self.progress.visits:
+                raise UserError(f"nothing was run: {reason}; no point is allowed") from None
         except KeyboardInterrupt:
             reason = "interrupted"
         self._show(self.progress, [])
         return reason
 
-    def _relive(self, recording: Recording, earlier: list[Visit]) -> None:
+    def _alone(self, recording: Recording) -> str:
+        """One visit after the other, in this process."""
+        reason = self.stopping.reached(self.progress)
+        while not reason:
+            visit = self._visits.next()
+            reason = self._done(recording, visit, self._results(visit))
+        return reason
+
+    def _together(self, recording: Recording) -> str:
+        """Several visits at a time, each in a process of its own."""
+        reason = self.stopping.reached(self.progress)
+        under_way = UnderWay(self.workers)
+        try:
+            while True:
+                exhausted = "" if reason else self._begin_some(recording, under_way)
+                if not under_way:
+                    if reason:
+                        return reason
+                    raise SpaceExhausted(exhausted)
+                for visit, results in under_way.finished():
+                    reason = self._done(recording, visit, results) or reason
+        finally:
+            under_way.end()
+
+    def _begin_some(self, recording: Recording, under_way: UnderWay) -> str:
+        """As many visits as there is room for; why no more, if the engine has nothing left now."""
+        while under_way.has_room and not self._visits.are_begun(self.stopping.points):
+            try:
+                visit = self._visits.next()
+            except SpaceExhausted as end:
+                return str(end)
+            under_way.begin(visit, functools.partial(self._results, visit))
+        return ""
+
+    def _done(self, recording: Recording, visit: Visit, results: list[Result]) -> str:
+        """Keep what came of a visit, and learn from it; why the search ends now, if it does."""
+        result, new = self._kept(recording, visit, results)
+        self.progress.seconds = time.monotonic() - self._began
+        if isinstance(self.engine, LearningStrategy):
+            tell(self.engine, [result])
+        said = self.stopping.when is not None and self.stopping.when(result)
+        if new or time.monotonic() - self._shown > _SHOW_SECONDS:
+            self._show(self.progress, new)
+            self._shown = time.monotonic()
+        reason = "the user's function says so" if said else ""
+        return self.stopping.reached(self.progress) or reason
+
+    def _relive(self, recording: Recording, earlier: dict[int, EarlierVisit]) -> None:
         """Ask the engine again, and tell it what came of it then."""
-        for visit in earlier:
-            point = self._ask(recording).configuration
-            if point != visit.point:
+        learns = isinstance(self.engine, LearningStrategy)
+        for number in range(max(earlier) + 1):
+            visit = self._visits.propose()
+            point, then = visit.proposal.configuration, earlier.get(number)
+            if then is None:
+                self._visits.leave(visit)
+                continue
+            self._visits.have_given(visit, len(then.results))
+            if point != then.point:
+                why = ": it learned from several workers, as they came" if learns else ""
                 raise UserError(
-                    f"the search cannot go on: at visit {self.progress.visits} the engine now "
-                    f"proposes '{point}', and then proposed '{visit.point}'"
+                    f"the search cannot go on: at visit {number} the engine now "
+                    f"proposes '{point}', and then proposed '{then.point}'{why}"
                 )
-            result = combined(visit.results, self._combine)._replace(configuration=point)
-            recording.next_trial += len(visit.results)
-            self._count(visit.results, result, recording)
-            if isinstance(self.engine, LearningStrategy):
-                tell(self.engine, [result])
+            result = combined(then.results, self._combine)._replace(configuration=point)
+            self._count(visit, then.results, result, recording)
+            if learns:
+                tell(self.engine, [result])  # type: ignore[arg-type]
 
-    def _ask(self, recording: Recording) -> Proposal:
-        """What the engine proposes next; what is forbidden is not run."""
-        for _ in range(_FORBIDDEN):
-            proposal = recording.worker.propose(self._asked)
-            self._asked += 1
-            if is_allowed(self.space, proposal.configuration):
-                return proposal
-        raise SpaceExhausted(f"{_FORBIDDEN:,} forbidden points in a row were proposed")
+    def _results(self, visit: Visit) -> list[Result]:
+        point = visit.proposal.configuration
+        seeds = visit.seeds(self.seed, many_of_one=self._keep == "combined")
+        return self.space.executor(point).run(point, seeds)
 
-    def _visit(self, recording: Recording, proposal: Proposal) -> tuple[Result, list[FaultRecord]]:
-        point = proposal.configuration
-        results = self.space.executor(point).run(point, recording.seeds(self._keep == "combined"))
+    def _kept(
+        self, recording: Recording, visit: Visit, results: list[Result]
+    ) -> tuple[Result, list[FaultRecord]]:
+        """The results of a visit as one, and the faults that are new."""
         result = combined(results, self._combine)._replace(
-            trial=recording.next_trial, configuration=point
+            trial=visit.first_trial, configuration=visit.proposal.configuration
         )
         kept = results if self._keep == "all" else [result]
-        new = recording.add(proposal, self.progress.visits, kept)
-        self._count(results, result, recording)
+        self._visits.have_given(visit, len(kept))
+        new = recording.add(visit, kept)
+        self._count(visit, results, result, recording)
         return result, [recording.recorder.faults[fault] for fault in new]
 
-    def _count(self, results: list[Result], result: Result, recording: Recording) -> None:
+    def _count(
+        self, visit: Visit, results: list[Result], result: Result, recording: Recording
+    ) -> None:
         progress, point = self.progress, result.configuration
         assert point is not None
         self._seen.add(number_of(point))
@@ -248,7 +287,7 @@ class Search:
         invalid = result.verdict == Verdict.INVALID
         if not invalid and (not progress.best_score or score > progress.best_score):
             progress.best, progress.best_score = point.to_json(), score
-            progress.best_visit = progress.visits
+            progress.best_visit = visit.number
         progress.visits += 1
         progress.points = len(self._seen)
         progress.runs += len(results)

@@ -205,6 +205,7 @@ class NativeThreadsSubject:
         return Result(
             run.verdict,
             run.fault,
+            tuple(int(name in test.parts) for name in self.space.feature_names),
             steps=len(test.parts),
             test=kept,
             cpu_seconds=run.cpu_seconds,

@@ -52,6 +52,8 @@ class HillClimbing:
         names = [dimension.name for dimension in space.dimensions]
         if self.by and self.by not in names:
             raise UserError(f"climb: no dimension {self.by!r}{did_you_mean(self.by, names)}")
+        if self.restarts is not None and not isinstance(self.restarts, int):
+            raise UserError(f"climb: restarts is a whole number, not {self.restarts!r}")
         self.__post_init__()
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:

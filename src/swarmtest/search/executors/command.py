@@ -54,6 +54,10 @@ class CommandExecutor:
         """Complain about a placeholder that is no dimension."""
         check_placeholders(self.command, space)
 
+    def most_runs(self, point: Configuration) -> int:
+        """One."""
+        return 1
+
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
         """Run it once."""
         values = point.to_json() | {"seed": next(seeds)}

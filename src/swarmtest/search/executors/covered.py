@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from swarmtest.instrument.watch import Coverage
 from swarmtest.result import Result
-from swarmtest.search.executors.executor import Executor
+from swarmtest.search.executors.executor import Executor, most_runs
 from swarmtest.search.executors.wrapping import check_executor
 from swarmtest.space import Configuration, Space
 
@@ -40,6 +40,10 @@ class CoveredExecutor:
     def check(self, space: Space) -> None:
         """What is wrong with the test inside."""
         check_executor(self.test, space)
+
+    def most_runs(self, point: Configuration) -> int | None:
+        """As many as the test inside."""
+        return most_runs(self.test, point)
 
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
         """Run the test, and see what it reaches; of several runs, what they reach together."""

@@ -17,6 +17,9 @@ from swarmtest.space import Configuration
 class Executor(Protocol):
     """Runs a test at a point; whatever has these members is one.
 
+    One that also tells how many results it gives at most, by ``most_runs(point)``, can be run by
+    several workers.
+
     >>> from swarmtest import Space, Test
     >>> class Always:
     ...     name, uses = "always", frozenset()
@@ -36,6 +39,18 @@ class Executor(Protocol):
 
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
         """Run the test: one result, or as many as it was repeated; each run takes one seed."""
+
+
+def most_runs(executor: Executor, point: Configuration) -> int | None:
+    """How many results an executor gives at most; None if it does not say so.
+
+    >>> from swarmtest import AfterRuns, FunctionExecutor, RepeatedExecutor, SearchSpace, Test
+    >>> often = RepeatedExecutor(FunctionExecutor(print, "often"), AfterRuns(3))
+    >>> most_runs(often, SearchSpace([Test("test", ["often"])], {"often": often}).default())
+    3
+    """
+    told: Callable[[Configuration], int | None] | None = getattr(executor, "most_runs", None)
+    return told(point) if told is not None else None
 
 
 def timed_result(run: Callable[[], object]) -> Result:

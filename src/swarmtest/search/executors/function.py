@@ -40,6 +40,10 @@ class FunctionExecutor:
         """Complain about a parameter that is no dimension."""
         self._call.check(space)
 
+    def most_runs(self, point: Configuration) -> int:
+        """One."""
+        return 1
+
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
         """Call it once."""
         seed = next(seeds)
@@ -75,6 +79,10 @@ class SubjectExecutor:
     def uses(self) -> frozenset[str] | None:
         """Its features and settings, and ``steps``."""
         return frozenset(d.name for d in self._subject.space.dimensions) | {"steps"}
+
+    def most_runs(self, point: Configuration) -> int:
+        """One."""
+        return 1
 
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
         """Generate one test and run it."""

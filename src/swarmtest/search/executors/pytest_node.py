@@ -41,6 +41,10 @@ class PytestExecutor:
         """All dimensions: the fixture and the environment have them."""
         return None
 
+    def most_runs(self, point: Configuration) -> int:
+        """One."""
+        return 1
+
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
         """Run it in a pytest of its own."""
         values = point.to_json() | {"seed": next(seeds)}

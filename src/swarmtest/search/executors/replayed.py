@@ -33,6 +33,10 @@ class ReplayedExecutor:
         """All that it was recorded with."""
         return None
 
+    def most_runs(self, point: Configuration) -> int:
+        """As many as were recorded there."""
+        return len(self._exploration.runs.get(point, ()))
+
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
         """All results that were recorded there, in their order."""
         results = self._exploration.results(point)

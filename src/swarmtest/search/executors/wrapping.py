@@ -10,10 +10,11 @@ from swarmtest.campaign.isolated import IsolatedRun, wait_for_any
 from swarmtest.errors import UserError
 from swarmtest.result import Fault, Result, Verdict
 from swarmtest.search.checkers import AfterRuns, IterationChecker
-from swarmtest.search.executors.executor import Executor
+from swarmtest.search.executors.executor import Executor, most_runs
 from swarmtest.search.executors.tasks import TaskLike, task_of
-from swarmtest.search.results import plain_result
+from swarmtest.search.results import moving
 from swarmtest.space import Configuration, Space
+from swarmtest.targets import Catalogue
 
 _MOST_RUNS = 10_000
 
@@ -33,6 +34,10 @@ class _Around:
     def check(self, space: Space) -> None:
         """What is wrong with the test inside."""
         check_executor(self.test, space)
+
+    def most_runs(self, point: Configuration) -> int | None:
+        """As many as the test inside."""
+        return most_runs(self.test, point)
 
 
 def check_executor(test: Executor, space: Space) -> None:
@@ -60,12 +65,13 @@ class TimedExecutor(_Around):
             raise UserError(f"a test's time is above 0 s, not {seconds:g}")
         super().__init__(test)
         self.seconds = seconds
+        self._catalogue = Catalogue()
 
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
         """Run the test in a process of its own."""
         first = next(seeds)
         inside = IsolatedRun(
-            lambda: [*map(plain_result, self.test.run(point, itertools.chain([first], seeds)))],
+            lambda: [*map(moving, self.test.run(point, itertools.chain([first], seeds)))],
             self.seconds,
             quiet=True,
         )
@@ -79,7 +85,7 @@ class TimedExecutor(_Around):
             return [Result(Verdict.FAILED, answer, wall_seconds=spent)]
         for _ in answer[1:]:
             next(seeds)  # the process took them from a copy
-        return answer
+        return [one.arrived(self._catalogue) for one in answer]
 
 
 class RepeatedExecutor(_Around):
@@ -98,6 +104,12 @@ class RepeatedExecutor(_Around):
         if not until:
             raise UserError("say when repetition ends: AfterRuns(20), WhenSaturated(), ...")
         self._until = (*until, AfterRuns(most))
+        self._most = min(one.runs for one in self._until if isinstance(one, AfterRuns))
+
+    def most_runs(self, point: Configuration) -> int | None:
+        """How often it is repeated, at most."""
+        inside = most_runs(self.test, point)
+        return None if inside is None else self._most - 1 + inside
 
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
         """Run the test, and again."""
@@ -153,6 +165,18 @@ class ComposedExecutor(_Around):
         finally:
             if self._after is not None:
                 self._after.perform(point)
+
+
+def once(test: Executor) -> Executor:
+    """The test that is repeated.
+
+    >>> from swarmtest import AfterRuns, FunctionExecutor
+    >>> once(RepeatedExecutor(FunctionExecutor(print), AfterRuns(3))).most_runs(None)
+    1
+    """
+    while isinstance(test, RepeatedExecutor):
+        test = test.test
+    return test
 
 
 def wrapped(

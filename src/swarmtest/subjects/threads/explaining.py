@@ -9,12 +9,9 @@ import time
 from swarmtest.errors import UserError
 from swarmtest.result import Fault
 from swarmtest.subjects.threads.racer import Racer, Ran
-from swarmtest.subjects.threads.settings import POLICIES, ControlSettings
 from swarmtest.subjects.threads.timeline import STUCK, Explanation
 from swarmtest.threads import POS, RandomWalk, Schedule, Scheduler
 
-_SEARCH_RUNS = 5_000
-_SEARCH_SECONDS = 20.0
 _REPLAYS = 10
 _FEASIBLE_RUNS = 200
 _FEASIBLE_SECONDS = 3.0
@@ -46,23 +43,6 @@ def explained(racer: Racer, schedule: Schedule, fault: Fault) -> tuple[Schedule,
     )
 
 
-def replayable(racer: Racer, fault: str, seed: int) -> Ran:
-    """A controlled run that shows a fault (by its id) which was seen under noise.
-
-    Where threads share variables is tried first, for noise acts there if anywhere.
-    """
-    until = time.monotonic() + _SEARCH_SECONDS
-    tried = 0
-    while tried < _SEARCH_RUNS and time.monotonic() < until:
-        policy = POLICIES[tried % len(POLICIES)]
-        shared = tried // len(POLICIES) % 4 != 3
-        ran = racer.run(ControlSettings(policy, 2 + tried % 3, shared), seed + tried)
-        if ran.fault is not None and ran.fault.id == fault:
-            return ran
-        tried += 1
-    raise UserError(f"seen with noise, and in none of {tried:,} controlled schedules")
-
-
 def message_of_fault(fault: Fault) -> str:
     """How it showed: the exception's line of a traceback; of stuck threads, where each waits."""
     lines = fault.details.strip().splitlines()
@@ -77,7 +57,7 @@ def truth(racer: Racer, schedule: Schedule, fault: Fault) -> str:
     python = f"Python {platform.python_version()}"
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return f"happens on your interpreter ({python}, free-threaded)"
-    if racer.follow(schedule, feasible=True).fault == fault:
+    if not schedule.switches or racer.follow(schedule, feasible=True).fault == fault:
         return f"happens on your interpreter ({python})"
     tried, until = 0, time.monotonic() + _FEASIBLE_SECONDS
     while tried < _FEASIBLE_RUNS and time.monotonic() < until:

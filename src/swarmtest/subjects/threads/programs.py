@@ -13,9 +13,11 @@ from typing import Any
 
 from swarmtest.errors import UserError
 from swarmtest.instrument.scope import Scope
+from swarmtest.instrument.watch import installed_coverage
 from swarmtest.loading import load_object
 from swarmtest.subjects.threads.target import Target
-from swarmtest.threads import prepare, weave, woven
+from swarmtest.threads import prepare, woven
+from swarmtest.threads.hook import WeavingLoader
 
 Program = Callable[[], object]
 
@@ -62,10 +64,13 @@ def function_program(found: Any, name: str) -> Program:
 
 def _script(target: Target) -> Program:
     path = Path(target.path).resolve()
+    coverage = installed_coverage()
+    covering = coverage.loader_of("__main__", str(path)) if coverage is not None else None
     try:
-        code = weave(path.read_text(), str(path))
+        code = WeavingLoader("__main__", str(path), covering).get_code("__main__")
     except SyntaxError as error:
-        raise UserError(f"{target.path}:{error.lineno}: {error.msg}") from None
+        line = f":{error.lineno}" if error.lineno else ""
+        raise UserError(f"{target.path}{line}: {error.msg}") from None
     sys.path.insert(0, str(path.parent))
 
     def run() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from _pytest.config import _prepareconfig
+from _pytest.tmpdir import tmppath_result_key
 
 from swarmtest.errors import UserError
 
@@ -23,6 +24,8 @@ _ARGUMENTS = (
     "-q",
     "-o",
     "addopts=",
+    "-o",
+    "tmp_path_retention_policy=failed",
 )
 
 
@@ -93,6 +96,8 @@ def _call(item: pytest.Item) -> None:
     """Call the test itself: frames of pytest are no part of what it shows."""
     if type(item) is not pytest.Function:
         item.runtest()
+        for failed in item.__dict__.pop("_excinfo", None) or ():  # where a TestCase leaves it
+            raise failed.value
         return
     names = item._fixtureinfo.argnames
     item.obj(**{name: item.funcargs[name] for name in names})
@@ -101,6 +106,7 @@ def _call(item: pytest.Item) -> None:
 def _set_up(item: Any) -> None:
     if hasattr(item, "_initrequest"):
         item._initrequest()
+    item.stash[tmppath_result_key] = {}  # without a report of the test, its directories go
     item.ihook.pytest_runtest_setup(item=item)
 
 

@@ -34,6 +34,8 @@ class RaceTest:
     explanation: Explanation | None = None
     fault: str = ""
     """The id of the fault that it showed: a run with noise may show another one next time."""
+    seen: tuple[tuple[str, int], ...] = ()
+    """Of a run with noise: who was disturbed, before the how manieth of its probes, in order."""
 
     def to_json(self) -> dict[str, Any]:
         """The test as JSON data."""
@@ -46,6 +48,8 @@ class RaceTest:
         data["noise" if noise else "control"] = dict(vars(self.settings))
         if self.fault:
             data["fault"] = self.fault
+        if self.seen:
+            data["seen"] = [list(place) for place in self.seen]
         if self.schedule is not None:
             data["schedule"] = self.schedule.to_plain()
         if self.explanation is not None:
@@ -67,6 +71,7 @@ class RaceTest:
                 None if schedule is None else Schedule.from_plain(schedule),
                 None if explanation is None else Explanation.from_json(explanation),
                 data.get("fault", ""),
+                tuple((str(thread), int(at)) for thread, at in data.get("seen", ())),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"a saved test of threads is broken: {error!r}") from None

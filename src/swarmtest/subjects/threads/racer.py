@@ -8,6 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from swarmtest.instrument.watch import installed_coverage
+from swarmtest.instrument.woven import Written
 from swarmtest.reduction import minimised
 from swarmtest.result import Fault
 from swarmtest.subjects.threads.forking import NoAnswer, in_fork
@@ -15,7 +17,7 @@ from swarmtest.subjects.threads.programs import Program, load_program
 from swarmtest.subjects.threads.settings import ControlSettings, RunSettings
 from swarmtest.subjects.threads.target import Target
 from swarmtest.subjects.threads.timeline import STUCK, Row, rows_of
-from swarmtest.targets import Hits
+from swarmtest.targets import Catalogue, Hits, MovingHits
 from swarmtest.threads import (
     PCT,
     POS,
@@ -59,11 +61,11 @@ class Ran:
     rows: tuple[Row, ...] = ()
     """The picture of a traced run."""
     hits: Hits | None = None
-    """What it reached..."""
-    named_hits: tuple[str, ...] = ()
-    """...by name, if it had a process of its own."""
+    """What its threads did to each other."""
     lengths: tuple[tuple[str, int], ...] = ()
     """How many probes each thread of a traced run passed."""
+    seen: tuple[tuple[str, int], ...] = ()
+    """Of a run with noise that failed: who was disturbed, before which of its probes."""
 
     @classmethod
     def of(cls, run: Run) -> Ran:
@@ -86,12 +88,13 @@ class Ran:
         )
 
     @classmethod
-    def of_free(cls, run: FreeRun) -> Ran:
+    def of_free(cls, run: FreeRun, noise: Noise) -> Ran:
         """The same of a run without control; it has no schedule."""
         problem = run.problem
         if not problem and run.fault is None and run.threads == 1:
             problem = "the program starts no thread: there is nothing to disturb"
-        return cls(run.fault, problem, threads=run.threads, notes=run.notes)
+        seen = tuple(noise.places) if run.fault else ()
+        return cls(run.fault, problem, threads=run.threads, notes=run.notes, seen=seen)
 
 
 class Racer:
@@ -109,6 +112,8 @@ class Racer:
         self._isolated = program is None and (target.isolated or target.kind == "script")
         self._seconds = target.seconds
         self._coverage = ConcurrencyCoverage(target.coverage) if target.coverage else None
+        self._arrived = Catalogue()
+        """What runs reached in processes of their own."""
         self._shared: frozenset[Site] | None = None
         self._numbers: frozenset[int] | None = None
         self._steps = 0
@@ -124,34 +129,46 @@ class Racer:
         """Run once, by a policy or with noise."""
         if isinstance(settings, NoiseSettings):
             return self._disturbed(settings, seed)
-        sites = self._shared_numbers() if settings.shared else None
+        sites = self.shared_numbers() if settings.shared else None
         scheduler = self._scheduler(settings, seed)
 
-        def call(program: Program) -> Ran:
+        def call(program: Program) -> tuple[Ran, Hits | None]:
             run = controlled_run(
                 program, scheduler, sites=sites, seconds=self._seconds, coverage=self._coverage
             )
-            return self._with_hits(Ran.of(run), run.hits)
+            return Ran.of(run), run.hits
 
-        return self._ran(call)
+        return self._reaching(call)
 
     def _disturbed(self, settings: NoiseSettings, seed: int) -> Ran:
-        shared = self._shared_numbers() if settings.shared_only or settings.one_variable else None
+        shared = self.shared_numbers() if settings.shared_only or settings.one_variable else None
 
-        def call(program: Program) -> Ran:
+        def call(program: Program) -> tuple[Ran, Hits | None]:
             noise = Noise(settings, seed, shared)
             run = free_run(program, noise, seconds=self._seconds, coverage=self._coverage)
-            return self._with_hits(Ran.of_free(run), run.hits)
+            return Ran.of_free(run, noise), run.hits
 
-        return self._ran(call)
+        return self._reaching(call)
 
-    def _with_hits(self, ran: Ran, hits: Hits | None) -> Ran:
-        """What a run reached; numbers of a catalogue mean nothing in another process."""
-        if hits is None:
-            return ran
-        if self._isolated:
-            return replace(ran, named_hits=tuple(map(str, hits.targets())))
-        return replace(ran, hits=hits)
+    def _reaching(self, call: Callable[[Program], tuple[Ran, Hits | None]]) -> Ran:
+        """A run whose hits count here, also if it has a process of its own."""
+        if not self._isolated:
+            return self._ran(lambda program: _with_hits(*call(program)))
+        code, known = installed_coverage(), frozenset(self._arrived.sources)
+        files = code.known_files if code is not None else ()
+
+        def moved(program: Program) -> tuple[Ran, MovingHits | None, list[Written]]:
+            ran, hits = call(program)
+            moving = hits.moving(known) if hits is not None else None
+            return ran, moving, code.written(files) if code is not None else []
+
+        try:
+            ran, moving, written = self._call(moved)
+        except NoAnswer as error:
+            return _not_run(error)
+        if code is not None:
+            code.take_over(written)
+        return _with_hits(ran, moving.arrived(self._arrived) if moving is not None else None)
 
     def scheduled(self, scheduler: Scheduler, **options: Any) -> Ran:
         """Run once, by a scheduler."""
@@ -187,7 +204,8 @@ class Racer:
         free_run(program, recording, seconds=self._seconds)
         return [SITES[number] for number in shared_sites([recording])]
 
-    def _shared_numbers(self) -> frozenset[int]:
+    def shared_numbers(self) -> frozenset[int]:
+        """The same by their numbers in this process."""
         if self._numbers is None:
             self._numbers = frozenset(SITES.number(site) for site in self.shared)
         return self._numbers
@@ -196,7 +214,7 @@ class Racer:
         try:
             return self._call(call)
         except NoAnswer as error:
-            return Ran(None, f"the program was not run to its end: {error}")
+            return _not_run(error)
 
     def _call(self, call: Callable[[Program], Answer]) -> Answer:
         program = self.program
@@ -216,3 +234,11 @@ class Racer:
         if not self._steps:
             self._steps = max(self.scheduled(RandomWalk(0)).steps, 1)
         return self._steps
+
+
+def _with_hits(ran: Ran, hits: Hits | None) -> Ran:
+    return ran if hits is None else replace(ran, hits=hits)
+
+
+def _not_run(error: NoAnswer) -> Ran:
+    return Ran(None, f"the program was not run to its end: {error}")

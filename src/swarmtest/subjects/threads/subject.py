@@ -11,7 +11,8 @@ from typing import Any
 from swarmtest.errors import UserError
 from swarmtest.result import Fault, Result, Verdict
 from swarmtest.space import Configuration
-from swarmtest.subjects.threads.explaining import explained, replayable
+from swarmtest.subjects.threads.around_noise import replayable
+from swarmtest.subjects.threads.explaining import explained, message_of_fault
 from swarmtest.subjects.threads.forking import NoAnswer, in_fork
 from swarmtest.subjects.threads.programs import Program
 from swarmtest.subjects.threads.race_test import RaceTest
@@ -19,7 +20,7 @@ from swarmtest.subjects.threads.racer import Racer, Ran
 from swarmtest.subjects.threads.replay_code import replay_code
 from swarmtest.subjects.threads.settings import features_of, race_space, settings_of
 from swarmtest.subjects.threads.target import REFERENCE, Target
-from swarmtest.threads import RandomWalk
+from swarmtest.threads import RandomWalk, accelerator_status
 from swarmtest.threads.noise import NoiseSettings
 
 _LOADING = 20.0
@@ -68,6 +69,7 @@ class ThreadsSubject:
         self.journal: Callable[[Any], None] | None = None
         self.part = "switch"
         self.suffix = ".py"
+        self.loads_late = True
         self.harness = target.path if Path(target.path).is_file() else ""
         self.weighted = False
         self.seconds: float | None = (
@@ -92,8 +94,20 @@ class ThreadsSubject:
             )
         except NoAnswer as error:
             return [f"{self.target.reference}: {error}"]
-        self.notes = ran.notes
-        return [f"{self.target.reference}: {ran.problem}"] if ran.problem else []
+        self.notes = (*ran.notes, *self._slow_coverage())
+        problem = ran.problem
+        if ran.fault is not None and ran.threads == 1:
+            arguments = " (it is run without arguments)" if self.target.kind == "script" else ""
+            problem = (
+                f"it fails before it starts a thread{arguments}: {message_of_fault(ran.fault)}"
+            )
+        return [f"{self.target.reference}: {problem}"] if problem else []
+
+    def _slow_coverage(self) -> tuple[str, ...]:
+        which, _, why = accelerator_status().partition(": ")
+        if not self.target.coverage or which == "C":
+            return ()
+        return (f"coverage is taken without the accelerator, which is slower: {why}",)
 
     def execute(self, configuration: Configuration, seed: int) -> Result:
         """Run the program once."""
@@ -156,7 +170,7 @@ class ThreadsSubject:
         if test.schedule is not None:
             ran = self.racer.follow(test.schedule)
         elif isinstance(test.settings, NoiseSettings):
-            return replayable(self.racer, test.fault, test.seed)
+            return replayable(self.racer, test)
         else:
             ran = self.racer.run(test.settings, test.seed)
         if ran.fault is None:
@@ -183,14 +197,13 @@ class ThreadsSubject:
         covered = (ran.hits,) if ran.hits is not None else ()
         if ran.fault is None:
             told = test.to_json() if self.keep_tests else None
-            return Result(Verdict.PASSED, None, used, ran.named_hits, test=told, covered=covered)
+            return Result(Verdict.PASSED, None, used, test=told, covered=covered)
         schedule = None if isinstance(test.settings, NoiseSettings) else ran.schedule
-        kept = replace(test, schedule=schedule, fault=ran.fault.id)
+        kept = replace(test, schedule=schedule, fault=ran.fault.id, seen=ran.seen)
         return Result(
             Verdict.FAILED,
             ran.fault,
             used,
-            ran.named_hits,
             steps=kept.size,
             test=kept.to_json(),
             covered=covered,

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swarmtest.errors import UserError, did_you_mean
+from swarmtest.instrument.kinds import KINDS as CODE_KINDS
 from swarmtest.instrument.scope import Scope, parse_scope
+from swarmtest.instrument.watch import CoverageOptions
 from swarmtest.loading import split_reference
 from swarmtest.threads.coverage.coverage import KINDS
 
@@ -124,6 +126,13 @@ class Target:
         is_test = last.startswith("test") or "::" in self.name or "[" in self.name
         return "test" if is_test and self.path.endswith(".py") else "function"
 
+    def watching(self, kinds: tuple[str, ...]) -> CoverageOptions:
+        """Coverage of the code that gets probes."""
+        if self.path.endswith(".py"):
+            beside = str(Path(self.path).resolve().parent)
+            return CoverageOptions(kinds, self.cover, beside=beside)
+        return CoverageOptions(kinds, self.cover, package=self.path.partition(".")[0])
+
     def scope(self) -> Scope:
         """Which modules get probes."""
         if self.path.endswith(".py"):
@@ -143,6 +152,22 @@ def parse_kinds(text: str) -> tuple[str, ...]:
         if kind not in KINDS:
             raise UserError(f"--coverage {text}: no kind {kind!r}{did_you_mean(kind, KINDS)}")
     return kinds
+
+
+def split_kinds(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is asked for: what runs execute, and what their threads do to each other.
+
+    >>> split_kinds("pair,line,sync")
+    (('line',), ('pair', 'sync'))
+    """
+    kinds = [word.strip() for word in text.split(",") if word.strip()]
+    known = (*CODE_KINDS, *KINDS)
+    for kind in kinds:
+        if kind not in known:
+            raise UserError(f"--coverage {text}: no kind {kind!r}{did_you_mean(kind, known)}")
+    if not kinds:
+        raise UserError(f"--coverage needs a kind: {', '.join(known)}")
+    return tuple(k for k in CODE_KINDS if k in kinds), tuple(k for k in kinds if k in KINDS)
 
 
 def _seconds(text: str) -> float:

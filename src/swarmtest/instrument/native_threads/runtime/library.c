@@ -7,6 +7,7 @@
 #include "variables.c"
 #include "locks.c"
 #include "waits.c"
+#include "c11.c"
 #ifdef ACCESSES
 #include "accesses.c"
 #include "atomics.c"

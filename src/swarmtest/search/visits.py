@@ -1,0 +1,106 @@
+"""Visits: the points that an engine proposes, numbered, with numbers for the runs of each.
+
+A visit's numbers are known when it begins, whatever came of those before it: a test that may be
+repeated has as many as it may need. So a run's seed does not depend on the number of workers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from swarmtest.errors import UserError
+from swarmtest.search.engines.engine import SpaceExhausted
+from swarmtest.search.executors.executor import most_runs
+from swarmtest.search.points import is_allowed
+from swarmtest.search.space import SearchSpace
+from swarmtest.seeds import seed_of_test
+from swarmtest.space import Configuration, Proposal
+
+_FORBIDDEN = 10_000
+"""Forbidden proposals in a row after which an engine is not asked any more."""
+
+
+class Visit(NamedTuple):
+    """A point that an engine proposed, and the trials that its runs will be."""
+
+    number: int
+    proposal: Proposal
+    first_trial: int
+
+    def seeds(self, campaign_seed: int, many_of_one: bool) -> Iterator[int]:
+        """The seeds of its runs: those of the trials that they will be.
+
+        `many_of_one`: they will be one trial, so they are drawn from its seed.
+        """
+        first = self.first_trial
+        if not many_of_one:
+            return (seed_of_test(campaign_seed, first + run) for run in itertools.count())
+        one = seed_of_test(campaign_seed, first)
+        return (seed_of_test(one, run) for run in itertools.count())
+
+
+class Visits:
+    """Asks an engine for points, one visit after the other.
+
+    `ask` answers the n-th proposal. `one_trial`: all runs of a visit are kept as one.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        ask: Callable[[int], Proposal],
+        one_trial: bool,
+        workers: int,
+    ) -> None:
+        self._space = space
+        self._ask = ask
+        self._one_trial = one_trial
+        self._workers = workers
+        self._asked = self._begun = self._next_trial = 0
+        self._left: deque[Visit] = deque()
+
+    def leave(self, visit: Visit) -> None:
+        """Let a visit that began in an earlier part of the search, and was not done, come first."""
+        self._left.append(visit)
+
+    def are_begun(self, points: int | None) -> bool:
+        """Whether as many visits as are wanted have begun."""
+        return points is not None and not self._left and self._begun >= points
+
+    def next(self) -> Visit:
+        """What is left of before, or what the engine proposes next."""
+        return self._left.popleft() if self._left else self.propose()
+
+    def propose(self) -> Visit:
+        """What the engine proposes next; what is forbidden is not run."""
+        proposal = self._allowed()
+        visit = Visit(self._begun, proposal, self._next_trial)
+        self._begun += 1
+        self._next_trial += 1 if self._one_trial else self._most_runs(proposal.configuration)
+        return visit
+
+    def have_given(self, visit: Visit, results: int) -> None:
+        """So many results came of a visit: of a test that had not said how many there will be."""
+        kept = 1 if self._one_trial else results
+        self._next_trial = max(self._next_trial, visit.first_trial + kept)
+
+    def _allowed(self) -> Proposal:
+        for _ in range(_FORBIDDEN):
+            proposal = self._ask(self._asked)
+            self._asked += 1
+            if is_allowed(self._space, proposal.configuration):
+                return proposal
+        raise SpaceExhausted(f"{_FORBIDDEN:,} forbidden points in a row were proposed")
+
+    def _most_runs(self, point: Configuration) -> int:
+        executor = self._space.executor(point)
+        most = most_runs(executor, point)
+        if most is None and self._workers > 1:
+            raise UserError(
+                f"test {executor.name!r} does not say how many results it gives (most_runs): "
+                "search it with 1 worker"
+            )
+        return most or 0
