@@ -31,11 +31,12 @@ from known_truth_picture import draw
 
 from swarmtest import Space, Stream, open_store, parse_strategy
 from swarmtest.analysis import cooccurrence as counting_bits
+from swarmtest.analysis import kernels
 from swarmtest.analysis.chances import chances
-from swarmtest.analysis.cooccurrence import packed
+from swarmtest.analysis.cooccurrence import distinct_columns
 from swarmtest.analysis.counting import _counted
 from swarmtest.analysis.evidence import Evidence, read_evidence
-from swarmtest.analysis.hit_blocks import HitBlock, tests_per_block
+from swarmtest.analysis.hit_blocks import HitBlock
 from swarmtest.analysis.pairs import pairs
 from swarmtest.analysis.roles import RoleTable
 from swarmtest.analysis.study import Study
@@ -119,11 +120,14 @@ def columns_of_hits(targets: int, tests: int, seed: int) -> Words:
 
 
 def blocks(columns: Words, tests: int) -> Iterator[HitBlock]:
-    size = tests_per_block(len(columns))
+    size = 6400
     for start in range(0, tests, size):
         stop = min(start + size, tests)
         words = np.ascontiguousarray(columns[:, start // 64 : -(-stop // 64)])
-        yield HitBlock(start, stop, words)
+        bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little", count=stop - start)
+        target, test = np.nonzero(bits)
+        starts = np.searchsorted(target, np.arange(len(columns) + 1))
+        yield HitBlock(start, stop, starts, test.astype(np.uint16))
 
 
 def evidence_of(strategy: str, size: Size) -> Evidence:
@@ -136,12 +140,15 @@ def evidence_of(strategy: str, size: Size) -> Evidence:
 def table_of(evidence: Evidence, columns: Words) -> tuple[RoleTable, float]:
     """Counts, intervals, roles, exact p-values and their correction; and the CPU seconds."""
     odds = chances(evidence)
-    targets = [Target("line", str(i)) for i in range(len(columns))]
-    prepared = list(blocks(columns, evidence.n))
+    targets = tuple(Target("line", str(i)) for i in range(len(columns)))
     start = cpu_seconds()
-    table = _counted(evidence, odds, targets, prepared, 0.95)
+    distinct, row = distinct_columns(columns)
+    finding_likes = cpu_seconds() - start
+    prepared = list(blocks(distinct, evidence.n))
+    start = cpu_seconds()
+    table = _counted(evidence, odds, targets, lambda part: prepared, len(distinct), 0.95, row)
     table.discoveries()
-    return table, cpu_seconds() - start
+    return table, cpu_seconds() - start + finding_likes
 
 
 def loop_over_cells(
@@ -159,8 +166,8 @@ def loop_over_cells(
         target: np.unpackbits(columns[target].view(np.uint8), bitorder="little")[: evidence.n] > 0
         for target, _ in chosen
     }
-    has = np.ascontiguousarray(evidence.enabled.T)
-    low, high = table.interval
+    has = np.ascontiguousarray(evidence.enabled[:].T)
+    (low, high), containing = table.interval, table.counted.containing
     worst, start = 0.0, cpu_seconds()
     for target, feature in chosen:
         hits = np.count_nonzero(hit[target])
@@ -172,7 +179,7 @@ def loop_over_cells(
     start = cpu_seconds()
     for target, feature in chosen:
         proportion_confint(
-            int(table.containing[target, feature]), int(table.hits[target]), method="wilson"
+            int(containing[target, feature]), int(table.hits[target]), method="wilson"
         )
     return loop, (cpu_seconds() - start) / cells, worst
 
@@ -185,7 +192,7 @@ def all_at_once(evidence: Evidence, columns: Words, table: RoleTable) -> tuple[f
     from statsmodels.stats.proportion import proportion_confint
 
     start = cpu_seconds()
-    has = evidence.enabled.astype(np.float32)
+    has = evidence.enabled[:].astype(np.float32)
     both = np.zeros((len(columns), has.shape[1]))
     for at in range(0, evidence.n, 4096):
         words = np.ascontiguousarray(columns[:, at // 64 : (at + 4096) // 64])
@@ -222,9 +229,11 @@ def speed(size: Size) -> dict[str, object]:
     columns = columns_of_hits(size.targets, size.tests, 2)
     few = columns[np.random.default_rng(4).integers(0, size.distinct, size.targets)]
     warm_up = cpu_seconds()
-    counting_bits._compiled()
     counting_bits._WORTH_COMPILING, usual = 0, counting_bits._WORTH_COMPILING
-    counting_bits.cooccurrence(columns[:2], packed(coin.enabled))
+    some = slice(0, 6400)
+    counting_bits.cooccurrence(columns[:2, :100].copy(), coin.enabled.packed_columns(some))
+    kernels._WORTH_COMPILING, usually = 0, kernels._WORTH_COMPILING
+    table_of(layered, columns[:2])
     warm_up = cpu_seconds() - warm_up
     distinct, numba_seconds = table_of(coin, columns)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -232,13 +241,15 @@ def speed(size: Size) -> dict[str, object]:
     _, layered_seconds = table_of(layered, columns)
     _, layered_merged = table_of(layered, few)
     compiled, counting_bits._compiled = counting_bits._compiled, lambda: None  # type: ignore
+    machine_code, kernels.machine_code = kernels.machine_code, lambda bits: None
     plain, numpy_seconds = table_of(coin, columns)
     _, numpy_merged = table_of(coin, few)
     counting_bits._compiled, counting_bits._WORTH_COMPILING = compiled, usual
+    kernels.machine_code, kernels._WORTH_COMPILING = machine_code, usually
     equal = all(
         np.array_equal(a, b)
         for a, b in (
-            (distinct.containing, plain.containing),
+            (distinct.counted.containing, plain.counted.containing),
             (distinct.adjusted, plain.adjusted),
             (distinct.codes, plain.codes),
         )

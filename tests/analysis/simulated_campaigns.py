@@ -17,7 +17,7 @@ from scipy import stats
 
 from swarmtest import Space, Stream, open_store, parse_strategy
 from swarmtest.analysis.intervals import wilson_interval
-from swarmtest.analysis.roles import RoleTable
+from swarmtest.analysis.roles import Cells, RoleTable
 from swarmtest.analysis.study import Study
 from swarmtest.seeds import trial_key
 from swarmtest.space import Proposal
@@ -116,7 +116,7 @@ def naive_table(study: Study, kind: str = "event") -> RoleTable:
     """What an analysis without odds would say: shares among hits against shares among all tests."""
     evidence, targets = study.evidence, [t for t in study.targets.values() if t.kind == kind]
     hit = np.stack([study.hit(target) for target in targets], axis=1).astype(float)
-    enabled = evidence.enabled.astype(float)
+    enabled = evidence.enabled[:].astype(float)
     hits = hit.sum(axis=0)
     base = np.clip(enabled.mean(axis=0), 1e-9, 1 - 1e-9)
     informative = np.repeat(hits[:, None], enabled.shape[1], axis=1)
@@ -125,10 +125,7 @@ def naive_table(study: Study, kind: str = "event") -> RoleTable:
         tuple(targets),
         evidence.features,
         hits.astype(int),
-        informative,
-        hit.T @ enabled,
-        bases,
-        np.ones(bases.shape, bool),
+        Cells(informative, hit.T @ enabled, bases, np.ones(bases.shape, bool)),
     )
 
 
@@ -180,8 +177,11 @@ def measured(
     for table in tables or [study.table("event") for study in studies]:
         codes, listed = table.codes, table.discoveries()
         wrong = (codes[:, irrelevant] == 1) | (codes[:, irrelevant] == 2)
+        counted = table.counted
         cells = zip(
-            table.informative[:, irrelevant].ravel(), table.base[:, irrelevant].ravel(), strict=True
+            counted.informative[:, irrelevant].ravel(),
+            counted.base[:, irrelevant].ravel(),
+            strict=True,
         )
         levels = [claim_level(float(n), round(float(b), 3)) for n, b in cells if n >= 1]
         false = int((listed[:, irrelevant] > 0).sum())

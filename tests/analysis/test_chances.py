@@ -39,7 +39,7 @@ def test_a_feature_that_had_to_be_in_tells_nothing():
     study = study_of(["mixture:default=0.5,coin=0.5"], [needs(0)], 100, 1, space_of(4))
     everything = study.evidence.origin == study.evidence.origins.index("default")
     assert 0 < everything.sum() < 100
-    assert np.array_equal(study.chances.informative.any(axis=1), ~everything)
+    assert np.array_equal(study.chances.telling, ~everything)
 
 
 def test_the_base_rate_of_a_random_bias_is_its_mean_over_the_hits():
@@ -102,7 +102,7 @@ def test_a_silent_part_of_a_campaign_is_left_out_and_a_note_says_how_much():
     [note] = study.notes
     logged = ~np.isnan(study.evidence.odds[study.evidence.odds_row]).any(axis=1)
     assert f"{1 - logged.mean():.0%} of the tests" in note
-    assert not study.chances.informative[~logged].any()
+    assert not study.chances.telling[~logged].any()
 
 
 def test_campaigns_with_other_constraints_are_each_judged_by_their_own():
@@ -113,7 +113,7 @@ def test_campaigns_with_other_constraints_are_each_judged_by_their_own():
         for seed, space in enumerate((NEEDS, free))
     ]
     study = Study(store, ids)
-    told = study.chances.informative[:, 0]
+    told = ~np.isnan(study.chances.values[:, 0])
     assert told[400:].all()
     assert not told[:400][study.evidence.enabled[:400, 1]].any()
 

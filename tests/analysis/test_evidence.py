@@ -29,8 +29,8 @@ def test_configurations_odds_and_origins_come_back_as_they_were_drawn():
     store = open_store(":memory:")
     campaign = record(store, SPACE, "layered", 200, 7)
     evidence, proposals = read_evidence(store, [campaign]), propose("layered", SPACE, 200, 7)
-    assert np.array_equal(evidence.weights, weights_of(proposals, SPACE))
-    assert np.array_equal(evidence.enabled, evidence.weights > 0)
+    assert np.array_equal(evidence.weights(slice(None)), weights_of(proposals, SPACE))
+    assert np.array_equal(evidence.enabled, weights_of(proposals, SPACE) > 0)
     assert [evidence.origins[at] for at in evidence.origin] == [p.origin for p in proposals]
     for row, proposal in zip(evidence.odds[evidence.odds_row], proposals, strict=True):
         expected = np.broadcast_to(proposal.propensities or (np.nan,), 5)
@@ -75,8 +75,7 @@ def test_tests_of_a_fixed_swarm_are_clusters_and_others_are_not():
 @pytest.mark.parametrize("targets", [1, 3, 40])
 def test_hits_turned_round_are_the_hits_of_each_test(targets, monkeypatch):
     """In blocks of 64 tests, over two campaigns."""
-    monkeypatch.setattr(turning, "BLOCK_BYTES", 8)
-    assert turning.tests_per_block(targets) == 64
+    monkeypatch.setattr(turning, "BLOCK_HITS", 1)
     store = open_store(":memory:")
     ids = [record(store, SPACE, "coin", 150, seed, [half] * targets) for seed in range(2)]
     study = Study(store, ids)
@@ -85,7 +84,7 @@ def test_hits_turned_round_are_the_hits_of_each_test(targets, monkeypatch):
     assert len(blocks) > 1
     turned = np.concatenate(
         [
-            np.unpackbits(b.columns.view(np.uint8), axis=1, bitorder="little")[
+            np.unpackbits(b.columns().view(np.uint8), axis=1, bitorder="little")[
                 :, : b.stop - b.start
             ]
             for b in blocks
@@ -167,7 +166,7 @@ def test_a_real_campaign_is_read_back():
         lit = study.hit(study.find("event:lit"))
     assert np.array_equal(lit, study.evidence.used[:, 0] > 0)
     assert np.array_equal(study.evidence.used.sum(axis=1), study.evidence.steps)
-    assert not study.evidence.used[~study.evidence.enabled].any()
+    assert not study.evidence.used[~study.evidence.enabled[:]].any()
 
 
 def test_a_campaign_without_tests_has_nothing_to_tell():

@@ -28,7 +28,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.evidence import Bools, Evidence
+from swarmtest.analysis.alike_tests import AlikeTests
+from swarmtest.analysis.bits import Bits, Bools
+from swarmtest.analysis.evidence import Evidence
 from swarmtest.analysis.intervals import (
     Floats,
     benjamini_hochberg,
@@ -79,8 +81,13 @@ class Amount:
 
 def alike(evidence: Evidence, features: list[int]) -> Numbers:
     """A number for each test, the same for tests that agree on whether these are enabled."""
-    chosen = evidence.enabled[:, features]
-    return np.unique(chosen, axis=0, return_inverse=True)[1].ravel()
+    if not features:
+        return np.zeros(evidence.n, np.intp)
+    chosen = Bits.empty(evidence.n, len(features))
+    for number, feature in enumerate(features):
+        chosen.set_column(number, evidence.enabled[:, feature])
+    keys = chosen.words.view(np.dtype((np.void, chosen.words.shape[1] * 8)))[:, 0]
+    return np.unique(keys, return_inverse=True)[1].ravel()
 
 
 def amounts(
@@ -92,53 +99,34 @@ def amounts(
     """
     usable = np.flatnonzero(known & evidence.used.any(axis=1))
     rows = usable[_with_both(strata[usable], hit[usable])]
-    shares, enabled = _shares(evidence, rows), evidence.enabled[rows]
-    hits, group = hit[rows], strata[rows]
-    described = _described(evidence.features, shares, enabled, hits, group)
-    counts = [((enabled & side[:, None]).sum(axis=0)) for side in (hits, ~hits)]
-    deviations = _centred(shares, group)
-    enough = np.minimum(*counts) >= _FEWEST
-    told = np.flatnonzero(enough & (np.abs(deviations).max(axis=0, initial=0) > 1e-9))
+    tests = AlikeTests(evidence, rows, hit[rows], strata[rows])
+    means = tests.means()
+    enough = np.minimum(means.hits, means.others) >= _FEWEST
+    gram, slope, largest = tests.products(means)
+    told = np.flatnonzero(enough & (largest > 1e-9))
     found = [
-        replace(
-            amount,
-            role=FIXED if enough[i] else INSUFFICIENT,
-            hits=int(counts[0][i]),
-            others=int(counts[1][i]),
+        Amount(
+            feature,
+            FIXED if enough[i] else INSUFFICIENT,
+            int(means.hits[i]),
+            int(means.others[i]),
+            float(means.in_hits[i]),
+            float(means.in_others[i]),
+            *(0.0, -1.0, 1.0, 1.0),
         )
-        for i, amount in enumerate(described)
+        for i, feature in enumerate(evidence.features)
     ]
     if len(told) < 2:
         return found
-    outcome = _centred(hits[:, None].astype(np.float64), group)[:, 0]
-    effects, errors = _regression(deviations[:, told], outcome)
+    inverse = np.linalg.pinv(gram[np.ix_(told, told)], rcond=1e-9, hermitian=True)
+    effects = inverse @ slope[told]
+    spread = inverse @ tests.spread(means, told, effects) @ inverse
+    effects, errors = _against_the_middle(effects, spread)
     for i, effect, error in zip(told.tolist(), effects, errors, strict=True):
         found[i] = _judged(found[i], float(effect) / 10, float(error) / 10, confidence)
     adjusted = benjamini_hochberg([found[i].p_value for i in told])
     for i, value in zip(told.tolist(), adjusted.tolist(), strict=True):
         found[i] = replace(found[i], adjusted=value)
-    return found
-
-
-def _shares(evidence: Evidence, rows: Numbers) -> Floats:
-    used = evidence.used[rows].astype(np.float64)
-    shares: Floats = used / used.sum(axis=1, keepdims=True)
-    return shares
-
-
-def _described(
-    features: tuple[str, ...], shares: Floats, enabled: Bools, hits: Bools, group: Numbers
-) -> list[Amount]:
-    """The shares of the steps, those of the others weighted like the hits they are compared to."""
-    with_hit, without = (np.bincount(group, side, minlength=1) for side in (hits, ~hits))
-    weight = np.where(hits, 1.0, (with_hit / np.maximum(without, 1))[group])
-    found = []
-    for i, feature in enumerate(features):
-        means = []
-        for side in (enabled[:, i] & hits, enabled[:, i] & ~hits):
-            total = float(weight[side].sum())
-            means.append(float(weight[side] @ shares[side, i]) / total if total else 0.0)
-        found.append(Amount(feature, INSUFFICIENT, 0, 0, means[0], means[1], 0.0, -1.0, 1.0, 1.0))
     return found
 
 
@@ -150,20 +138,8 @@ def _with_both(group: Numbers, hits: Bools) -> Bools:
     return both
 
 
-def _centred(values: Floats, group: Numbers) -> Floats:
-    """Columns less the mean of the like."""
-    _, place, tests = np.unique(group, return_inverse=True, return_counts=True)
-    sums = np.zeros((len(tests), values.shape[1]))
-    np.add.at(sums, place, values)
-    return values - (sums / tests[:, None])[place]
-
-
-def _regression(shares: Floats, hits: Floats) -> tuple[Floats, Floats]:
-    """Each share's effect on the hits against the one in the middle, and its standard error."""
-    inverse = np.linalg.pinv(shares.T @ shares, rcond=1e-9, hermitian=True)
-    effects = inverse @ (shares.T @ hits)
-    left = hits - shares @ effects
-    spread = inverse @ ((shares * left[:, None] ** 2).T @ shares) @ inverse
+def _against_the_middle(effects: Floats, spread: Floats) -> tuple[Floats, Floats]:
+    """Each effect against the one in the middle, and its standard error."""
     variances = np.diag(spread)
     if len(effects) > 2:
         middle = int(np.argsort(effects)[(len(effects) - 1) // 2])

@@ -20,12 +20,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.estimated_odds import estimated_odds, part_of
-from swarmtest.analysis.evidence import Bools, Evidence
+from swarmtest.analysis.bits import Bools, chunks
+from swarmtest.analysis.estimated_odds import Estimates, estimates_of, part_of
+from swarmtest.analysis.evidence import Evidence
 from swarmtest.space import Space
 
 _FEWEST = 5
@@ -33,10 +35,47 @@ _FEWEST = 5
 
 
 @dataclass(frozen=True)
-class Chances:
-    """Tests by features: the probability that a feature is in; NaN where that tells nothing."""
+class ChanceRows:
+    """Tests by features: the probability that a feature is in; NaN where that tells nothing.
 
-    values: npt.NDArray[np.float32]
+    Read like an array, some rows or one column at a time: most strategies have a few different
+    rows of odds, and a million tests x 300 features of numbers would be a gigabyte.
+    """
+
+    odds: npt.NDArray[np.float32]
+    """Different rows of odds as they were logged."""
+    row: npt.NDArray[np.int32]
+    """Which of them each test has."""
+    silenced: Bools
+    """Tests that do not count."""
+    estimates: Estimates | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Tests and features."""
+        return len(self.row), self.odds.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def __getitem__(self, key: Any) -> npt.NDArray[np.float32]:
+        rows, column = key if isinstance(key, tuple) else (key, slice(None))
+        values: npt.NDArray[np.float32] = self.odds[self.row[rows], column]
+        if self.estimates is not None:
+            self.estimates.put_into(values, rows, column)
+        values[(values <= 0) | (values >= 1)] = np.nan
+        values[self.silenced[rows]] = np.nan
+        return values
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return self[:].astype(dtype or np.float32, copy=False)
+
+
+@dataclass(frozen=True)
+class Chances:
+    """How likely features were, and what follows for all tests together."""
+
+    values: ChanceRows
     same_seed: int
     """How many campaigns that tell anything share a seed, at most.
 
@@ -45,31 +84,33 @@ class Chances:
     """
     notes: tuple[str, ...]
     """What a reader of the results should know about them."""
+    telling: Bools
+    """Tests in which some feature could have been in or out."""
 
     @property
-    def informative(self) -> Bools:
-        """Where a feature could have been in or out."""
-        return ~np.isnan(self.values)
+    def vary(self) -> bool:
+        """Whether any feature was ever left to chance."""
+        return bool(self.telling.any())
 
 
 def chances(evidence: Evidence) -> Chances:
     """The base rate of every feature in every test."""
-    values = evidence.odds.astype(np.float32)[evidence.odds_row]
     notes = []
     if evidence.invalid:
         notes.append(
             f"{evidence.invalid:,} of {evidence.n:,} tests were invalid, and count as tests that "
             "hit nothing"
         )
+    estimated: list[tuple[npt.NDArray[np.intp], Space, list[int]]] = []
+    nothing_logged = np.isnan(evidence.odds[:, 0])[evidence.odds_row]
     for number, space in enumerate(evidence.spaces):
         rows = np.flatnonzero(evidence.campaign == number)
         if not len(rows):
             continue
         campaign = evidence.campaigns[number]
-        silent = np.isnan(values[rows, 0])
+        silent = nothing_logged[rows]
         if silent.all():
-            every = list(range(len(space.features)))
-            values[rows] = estimated_odds(evidence, rows, space, every)
+            estimated.append((rows, space, list(range(len(space.features)))))
             notes.append(
                 f"campaign {campaign}: its strategy logs no odds; base rates are estimated from "
                 "the tests, which is right unless it draws features together for hidden reasons"
@@ -83,23 +124,26 @@ def chances(evidence: Evidence) -> Chances:
             )
         tied = _tied(space)
         if tied:
-            told = rows[~silent]
-            values[np.ix_(told, tied)] = estimated_odds(evidence, told, space, tied)
+            estimated.append((rows[~silent], space, tied))
             notes.append(
                 f"campaign {campaign}: constraints tie {len(tied)} features to others; their base "
                 "rates are estimated from the tests"
             )
-    values[(values <= 0) | (values >= 1)] = np.nan
-    values[_beyond_the_fewest(evidence)] = np.nan
-    telling = np.unique(evidence.campaign[~np.isnan(values).all(axis=1)])
-    seeds = Counter(evidence.seeds[number] for number in telling.tolist())
+    values = ChanceRows(
+        evidence.odds,
+        evidence.odds_row,
+        _beyond_the_fewest(evidence),
+        estimates_of(evidence, estimated) if estimated else None,
+    )
+    telling = np.concatenate([~np.isnan(values[c]).all(axis=1) for c in chunks(evidence.n)])
+    seeds = Counter(evidence.seeds[n] for n in np.unique(evidence.campaign[telling]).tolist())
     same_seed = max(seeds.values(), default=1)
     if same_seed > 1:
         notes.append(
             f"{same_seed} of these campaigns share a seed, so their tests are not independent, and "
             f"{same_seed} hits count as one: run with another --seed"
         )
-    return Chances(values, same_seed, tuple(notes))
+    return Chances(values, same_seed, tuple(notes), telling)
 
 
 def _beyond_the_fewest(evidence: Evidence) -> Bools:
@@ -113,11 +157,10 @@ def _beyond_the_fewest(evidence: Evidence) -> Bools:
     rows = np.flatnonzero(clusters >= 0)
     if not len(rows):
         return beyond
-    part = np.array([part_of(origin) for origin in evidence.origins])[evidence.origin[rows]]
-    swarm = np.unique(
-        [f"{c} {p}" for c, p in zip(evidence.campaign[rows], part, strict=True)],
-        return_inverse=True,
-    )[1]
+    parts = np.unique([part_of(origin) for origin in evidence.origins], return_inverse=True)[1]
+    part = parts[evidence.origin[rows]]
+    keys = evidence.campaign[rows].astype(np.int64) * len(evidence.origins) + part
+    swarm = np.unique(keys, return_inverse=True)[1]
     tests = np.bincount(clusters[rows])
     fewest = np.full(swarm.max() + 1, np.iinfo(np.int64).max)
     np.minimum.at(fewest, swarm, tests[clusters[rows]])

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swarmtest.analysis.evidence import Bools
+from swarmtest.analysis.bits import Bools
 from swarmtest.analysis.roles import SUPPRESSOR, TRIGGER
 from swarmtest.analysis.study import Study
 from swarmtest.errors import UserError
@@ -61,28 +61,34 @@ class CommonFeatures:
 def common_features(study: Study, fault: Target) -> CommonFeatures | None:
     """What nearly all tests of a fault have in common and others have not; None: nothing."""
     rate = 1 - study.confidence
-    enabled = study.evidence.enabled
     literals = {
-        (role.feature, role.role == TRIGGER): enabled[:, i] == (role.role == TRIGGER)
+        (role.feature, role.role == TRIGGER): i
         for i, role in enumerate(study.roles(fault))
         if role.role in (TRIGGER, SUPPRESSOR) and role.is_discovery(rate)
     }
+
+    def column(one: tuple[str, bool]) -> Bools:
+        holds: Bools = study.evidence.enabled[:, literals[one]] == one[1]
+        return holds
+
     hit = study.hit(fault)
     chosen: list[tuple[str, bool]] = []
+    left = list(literals)
     match: Bools = np.ones(study.evidence.n, bool)
-    while literals:
-        best = max(literals, key=lambda one: _separates(match & literals[one], hit))
-        better = match & literals[best]
+    while left:
+        best = max(left, key=lambda one: _separates(match & column(one), hit))
+        better = match & column(best)
         if _separates(better, hit) < _separates(match, hit) + _GAIN:
             break
         chosen.append(best)
         match = better
-        del literals[best]
+        left.remove(best)
     if not chosen or match[hit].mean() < _MOST:
         return None
     # What holds in all of the matching failing tests narrows the combination at no cost.
-    chosen += [one for one, column in literals.items() if column[match & hit].all()]
-    match = np.logical_and.reduce([match, *(literals[one] for one in chosen if one in literals)])
+    for one in [one for one in left if column(one)[match & hit].all()]:
+        chosen.append(one)
+        match = match & column(one)
     names = study.evidence.features
     inside, outside = (
         tuple(sorted((name for name, is_in in chosen if is_in == wanted), key=names.index))

@@ -1,5 +1,7 @@
 """How many tests hit a target and had a feature: bits, ANDed and counted.
 
+This is for targets that many tests hit; for others see `swarmtest.analysis.kernels`.
+
 Columns are packed: bit i of a column says whether test i of a block hit the target, or had the
 feature. For 100,000 tests x 64 features x 20,000 targets, 16 billion bytes are ANDed; compiled
 by numba (``pip install 'swarmtest[fast]'``) that is several times as fast as numpy
@@ -19,7 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Words = npt.NDArray[np.uint64]
+from swarmtest.analysis.bits import Words
+
 Counts = npt.NDArray[np.int64]
 
 _WORTH_COMPILING = 300_000_000

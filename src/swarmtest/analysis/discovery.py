@@ -9,13 +9,17 @@ add nothing to the targets, and `missing` tells how many there were.
 
 from __future__ import annotations
 
+import copy
+import itertools
+from array import array
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.store import Store
-from swarmtest.targets import Target, unpack_hits
+from swarmtest.analysis.evidence_columns import hit_ids
+from swarmtest.store import Store, TrialRecord
+from swarmtest.targets import Target
 
 
 @dataclass(frozen=True)
@@ -74,48 +78,93 @@ def discovery(
     store: Store, campaign: int, *, tests: int | None = None, cpu_seconds: float | None = None
 ) -> Discovery:
     """Read a campaign, as far as so many tests or so much CPU time go (whichever ends first)."""
-    record = store.campaign(campaign)
-    times: list[int] = []
-    steps: list[int] = []
-    hits = np.zeros(1024, np.int64)
-    first = np.zeros(1024, np.int64)
-    faults: dict[str, list[int]] = {}
-    missing, spent = 0, 0
+    scan = _Scan()
+    spent = 0
     for trial in store.trials(campaign):
-        at = len(times)
         spent += trial.cpu_ns
-        if (tests is not None and at >= tests) or (
+        if (tests is not None and scan.tests >= tests) or (
             cpu_seconds is not None and spent > cpu_seconds * 1e9
         ):
             break
-        times.append(trial.cpu_ns)
-        steps.append(trial.steps)
-        missing += not trial.hits_are_known
+        scan.add(trial)
+    return scan.discovery(store, campaign)
+
+
+def halves(store: Store, campaign: int) -> tuple[Discovery, Discovery]:
+    """What the first half of the tests found, and what all did, in one pass over the tests."""
+    count = store.summary(campaign)["trials"]
+    scan, half = _Scan(), _Scan()
+    # A campaign that is still running may have more tests by the time they are read.
+    for trial in itertools.islice(store.trials(campaign), count):
+        if scan.tests == count // 2:
+            half = copy.deepcopy(scan)
+        scan.add(trial)
+    targets: dict[int, Target] = {}
+    whole = scan.discovery(store, campaign, targets)
+    return half.discovery(store, campaign, targets), whole
+
+
+class _Scan:
+    """What tests reached so far, without the targets' names."""
+
+    def __init__(self) -> None:
+        self._cpu_ns = array("q")
+        self._steps = array("q")
+        self._hits = np.zeros(1024, np.int64)
+        self._first = np.zeros(1024, np.int64)
+        self._faults: dict[str, list[int]] = {}
+        self._missing = 0
+
+    @property
+    def tests(self) -> int:
+        return len(self._cpu_ns)
+
+    def add(self, trial: TrialRecord) -> None:
+        """Take the next test."""
+        at = self.tests
+        self._cpu_ns.append(trial.cpu_ns)
+        self._steps.append(trial.steps)
+        self._missing += not trial.hits_are_known
         if trial.fault is not None:
-            faults.setdefault(trial.fault, []).append(at)
-        if trial.hits and trial.hits_are_known:
-            ids = np.array(unpack_hits(trial.hits), np.int64)
-            if len(ids) and ids[-1] >= len(hits):
-                more = max(int(ids[-1]) + 1 - len(hits), len(hits))
-                hits, first = np.pad(hits, (0, more)), np.pad(first, (0, more))
-            fresh = ids[hits[ids] == 0]
-            first[fresh] = at
-            hits[ids] += 1
-    signatures = {fault.id: fault.signature for fault in store.faults(campaign)}
-    reached = np.flatnonzero(hits).tolist()
-    targets = store.targets(reached)
-    found = [Found(targets[id], int(hits[id]), int(first[id])) for id in reached if id in targets]
-    found += [
-        Found(Target("fault", id, detail=signatures.get(id, "")), len(at), at[0])
-        for id, at in faults.items()
-    ]
-    found.sort(key=lambda one: (one.first, one.target))
-    return Discovery(
-        campaign,
-        record.label,
-        record.seed,
-        np.cumsum(np.array(times, np.int64)) / 1e9,
-        np.cumsum(np.array(steps, np.int64)),
-        tuple(found),
-        missing,
-    )
+            self._faults.setdefault(trial.fault, [at, 0])[1] += 1
+        ids = hit_ids(trial)
+        if not len(ids):
+            return
+        more = int(ids[-1]) + 1 - len(self._hits)
+        if more > 0:
+            room = (0, max(more, len(self._hits)))
+            self._hits, self._first = np.pad(self._hits, room), np.pad(self._first, room)
+        self._first[ids[self._hits[ids] == 0]] = at
+        self._hits[ids] += 1
+
+    def discovery(
+        self, store: Store, campaign: int, targets: dict[int, Target] | None = None
+    ) -> Discovery:
+        """What was found; `targets`: names that are known already, or will be afterwards."""
+        targets = {} if targets is None else targets
+        record = store.campaign(campaign)
+        signatures = {fault.id: fault.signature for fault in store.faults(campaign)}
+        reached = np.flatnonzero(self._hits).tolist()
+        if not targets:
+            targets.update(store.targets(reached))
+        found = [
+            Found(targets[id], hits, first)
+            for id, hits, first in zip(
+                reached, self._hits[reached].tolist(), self._first[reached].tolist(), strict=True
+            )
+            if id in targets
+        ]
+        found += [
+            Found(Target("fault", id, detail=signatures.get(id, "")), count, first)
+            for id, (first, count) in self._faults.items()
+        ]
+        found.sort(key=lambda one: (one.first, one.target))
+        return Discovery(
+            campaign,
+            record.label,
+            record.seed,
+            np.cumsum(np.array(self._cpu_ns, np.int64)) / 1e9,
+            np.cumsum(np.array(self._steps, np.int64)),
+            tuple(found),
+            self._missing,
+        )

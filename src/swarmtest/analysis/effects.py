@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from swarmtest.analysis.bits import Bools
 from swarmtest.analysis.chances import Chances
 from swarmtest.analysis.effective import effective_tests
-from swarmtest.analysis.evidence import Bools, Evidence
+from swarmtest.analysis.evidence import Evidence
 from swarmtest.analysis.intervals import Floats, wilson_interval
 
 
@@ -67,11 +70,11 @@ def effects(
     an empty test would have done is known (see `swarmtest.analysis.counting`).
     """
     found = []
-    single = evidence.enabled.sum(axis=1) == 1
+    single = evidence.enabled.sizes() == 1
     for i, feature in enumerate(evidence.features):
         inside = evidence.enabled[:, i]
-        told = chances.informative[:, i] & known & (alone[i] | ~(single & inside))
         chance = chances.values[:, i].astype(float)
+        told = ~np.isnan(chance) & known & (alone[i] | ~(single & inside))
         rates = []
         for side, odds in ((told & inside, chance), (told & ~inside, 1 - chance)):
             weight = 1 / odds[side]

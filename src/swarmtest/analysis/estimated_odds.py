@@ -14,11 +14,15 @@ apart, small ones together.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.evidence import Bools, Evidence
+from swarmtest.analysis.bits import Bits, Bools, chunks
+from swarmtest.analysis.evidence import Evidence
 from swarmtest.analysis.intervals import Floats
 from swarmtest.space import Space
 
@@ -30,50 +34,100 @@ _FEWEST_ROWS, _MOST_ROWS, _ROWS_OF_ALL = 4_000, 20_000, 800_000
 _NUMBER = re.compile(r" \d+$")
 
 
-def estimated_odds(
-    evidence: Evidence, rows: npt.NDArray[np.intp], space: Space, features: list[int]
-) -> Floats:
-    """Tests by the given features: how likely each was, given the others; NaN: no choice, no idea.
+@dataclass(frozen=True)
+class Estimates:
+    """Odds that replace the logged ones, for some tests and some features."""
+
+    features: list[int]
+    row: npt.NDArray[np.int32]
+    """By test: its row in `values`; -1: what was logged counts."""
+    values: npt.NDArray[np.float32]
+    """By those tests and features."""
+
+    def put_into(self, odds: npt.NDArray[np.float32], tests: Any, column: Any) -> None:
+        """Replace what was read of the logged odds: all columns of some tests, or one."""
+        row = self.row[tests]
+        has = row >= 0
+        if isinstance(column, slice):
+            odds[np.ix_(has, self.features)] = self.values[row[has]]
+        elif column in self.features:
+            odds[has] = self.values[row[has], self.features.index(column)]
+
+
+def estimates_of(
+    evidence: Evidence, parts: Sequence[tuple[npt.NDArray[np.intp], Space, list[int]]]
+) -> Estimates:
+    """Estimates for the tests of several campaigns: tests, their space, and what to estimate."""
+    features = sorted({feature for _, _, some in parts for feature in some})
+    row = np.full(evidence.n, -1, np.int32)
+    values = np.empty((sum(len(tests) for tests, _, _ in parts), len(features)), np.float32)
+    at = 0
+    for tests, space, some in parts:
+        row[tests] = np.arange(at, at + len(tests), dtype=np.int32)
+        held = values[at : at + len(tests)]
+        for chunk in chunks(len(tests)):
+            held[chunk] = evidence.odds[evidence.odds_row[tests[chunk]]][:, features]
+        places = [features.index(feature) for feature in some]
+        _estimate(evidence, tests, space, some, held, places)
+        at += len(tests)
+    return Estimates(features, row, values)
+
+
+def _estimate(
+    evidence: Evidence,
+    rows: npt.NDArray[np.intp],
+    space: Space,
+    features: list[int],
+    odds: npt.NDArray[np.float32],
+    places: list[int],
+) -> None:
+    """How likely each feature was, given the others, into its place; NaN: no choice, no idea.
 
     `rows` are the tests of one campaign.
     """
-    enabled = evidence.enabled[rows]
-    odds = np.full((len(rows), len(features)), np.nan)
-    logged = _logit(evidence.odds[evidence.odds_row[rows]])
-    sizes = enabled.sum(axis=1)
+    odds[:, places] = np.nan
+    sizes = evidence.enabled.sizes()[rows]
     parts = _parts(evidence, rows)
     neighbours = _neighbours(space)
     most = min(max(_ROWS_OF_ALL // len(features), _FEWEST_ROWS), _MOST_ROWS) if features else 0
-    for column, feature in enumerate(features):
-        choice = ~forced(space, enabled, feature)
-        predictors = _predictors(enabled, sizes, neighbours, feature, logged[:, feature])
+    for place, feature in zip(places, features, strict=True):
+        inside = evidence.enabled[rows, feature]
+        choice = ~forced(space, evidence.enabled, feature, rows)
         for part in parts:
-            free = choice & part
+            free = np.flatnonzero(choice & part)
             # A feature alone in its test has no like: without it there is no test at all.
-            known = np.flatnonzero(free & (sizes > enabled[:, feature]))
+            known = free[(sizes > inside)[free]]
             if len(known) < _FEWEST:
                 continue
             sample = known[:: -(-len(known) // most)]
-            fit = _logistic(predictors[sample], enabled[sample, feature].astype(float))
-            odds[free, column] = _expit(predictors[free] @ fit)
-    return odds
+            fit = _logistic(
+                _predictors(evidence, rows[sample], sizes[sample], neighbours, feature),
+                inside[sample].astype(float),
+            )
+            for chunk in chunks(len(free)):
+                some = free[chunk]
+                predictors = _predictors(evidence, rows[some], sizes[some], neighbours, feature)
+                odds[some, place] = _expit(predictors @ fit)
 
 
 def _predictors(
-    enabled: Bools,
+    evidence: Evidence,
+    rows: npt.NDArray[np.intp],
     sizes: npt.NDArray[np.int64],
     neighbours: list[list[int]],
     feature: int,
-    logged: Floats,
 ) -> Floats:
     """What a feature's odds depend on, a row for each test."""
-    others = [other for other in range(enabled.shape[1]) if other != feature]
-    columns = [np.ones(len(enabled)), logged]
-    if len(others) > _MOST_PREDICTORS:
+    count = len(evidence.features)
+    logged = _logit(evidence.odds[evidence.odds_row[rows], feature].astype(float))
+    columns = [np.ones(len(rows)), logged]
+    if count - 1 > _MOST_PREDICTORS:
         others = _nearest(neighbours, feature)
-        rest = sizes - enabled[:, [feature, *others]].sum(axis=1)
-        columns.append(rest / enabled.shape[1])
-    return np.column_stack([*columns, enabled[:, others]])
+        rest = sizes - evidence.enabled[rows, [feature, *others]].sum(axis=1)
+        columns.append(rest / count)
+        return np.column_stack([*columns, evidence.enabled[rows, others]])
+    enabled = np.delete(evidence.enabled[rows], feature, axis=1)
+    return np.column_stack([*columns, enabled])
 
 
 def _neighbours(space: Space) -> list[list[int]]:
@@ -96,14 +150,14 @@ def _nearest(neighbours: list[list[int]], feature: int) -> list[int]:
     return list(found)[1:]
 
 
-def forced(space: Space, enabled: Bools, feature: int) -> Bools:
-    """Where a feature could not have been otherwise without breaking a constraint."""
-    stuck = np.zeros(len(enabled), bool)
+def forced(space: Space, enabled: Bits, feature: int, rows: npt.NDArray[np.intp]) -> Bools:
+    """Where, of some tests, a feature could not be otherwise without breaking a constraint."""
+    stuck = np.zeros(len(rows), bool)
     for clause in space.clauses:
         if not (clause.on | clause.off) >> feature & 1:
             continue
         on, off = (_places(mask & ~(1 << feature)) for mask in (clause.on, clause.off))
-        stuck |= ~(enabled[:, on].any(axis=1) | ~enabled[:, off].all(axis=1))
+        stuck |= ~(enabled[rows, on].any(axis=1) | ~enabled[rows, off].all(axis=1))
     return stuck
 
 
@@ -122,7 +176,7 @@ def part_of(origin: str) -> str:
 
 def _parts(evidence: Evidence, rows: npt.NDArray[np.intp]) -> list[Bools]:
     """The tests of each part of a strategy: ``coin/member 7`` and ``coin/member 8`` are one."""
-    names = np.array([part_of(origin) for origin in evidence.origins])
+    names = np.unique([part_of(origin) for origin in evidence.origins], return_inverse=True)[1]
     part = names[evidence.origin[rows]]
     found, tests = np.unique(part, return_counts=True)
     large = [part == name for name, count in zip(found, tests, strict=True) if count >= _FEWEST]

@@ -1,8 +1,9 @@
 """The tests of one or more campaigns, as columns: what each could use, used, showed, and the odds.
 
-Everything here is a few bytes per test and feature and stays in memory. What tests *hit* is read
-again from the store when it is counted (`swarmtest.analysis.hit_blocks`), because that may be
-thousands of targets per test.
+What stays in memory is packed: a bit per test and feature for what was enabled, as a rule a byte
+for how often it was used, and some 50 bytes per test. What tests *hit* is read again from the store
+when it is counted (`swarmtest.analysis.hit_blocks`), because that may be thousands of targets per
+test.
 
 An invalid test counts as one that hit nothing: a feature that makes tests invalid does keep them
 from hitting anything.
@@ -11,26 +12,25 @@ from hitting anything.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
+from swarmtest.analysis.bits import Bits, Bools
+from swarmtest.analysis.evidence_columns import EvidenceColumns, Uses
 from swarmtest.errors import UserError
-from swarmtest.result import Verdict
 from swarmtest.space import Space
-from swarmtest.space.configuration import unpack_weights
 from swarmtest.store import CampaignRecord, Store
-from swarmtest.store.records import TrialRecord, unpack_counts, unpack_floats
 from swarmtest.targets import Target
 
 _MEMBER = re.compile(r"(?:^|/)(?:member|row) \d+$")
 """An origin that names one of a fixed set of configurations (see `swarmtest.space.Proposal`)."""
 
-Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
@@ -60,13 +60,15 @@ class Evidence:
     campaign: npt.NDArray[np.int32]
     """Index into `campaigns`, one per test."""
     trial: Counts
-    weights: npt.NDArray[np.float32]
-    """Tests by features; 0 is left out."""
-    used: npt.NDArray[np.uint32]
+    enabled: Bits
+    """Tests by features: whether each was allowed."""
+    fractions: npt.NDArray[np.uint16] | None
+    """Tests by features: weights in 65535ths; None if all are 0 or 1."""
+    used: Uses
     """Tests by features: how often each appeared."""
     steps: Counts
     cpu_seconds: Floats
-    odds: Floats
+    odds: npt.NDArray[np.float32]
     """Distinct rows of logged propensities, by features; a row of NaN: nothing was logged."""
     odds_row: npt.NDArray[np.int32]
     """Which row of `odds` each test has."""
@@ -81,6 +83,8 @@ class Evidence:
     """Whether a test's hits are known."""
     reached: BitMap
     """The store's ids of all targets that some test hit."""
+    like: npt.NDArray[np.int32]
+    """By the store's id: a number that targets share if the same tests hit them; -1: not hit."""
     invalid: int
     """How many tests were invalid."""
 
@@ -89,10 +93,18 @@ class Evidence:
         """How many tests there are."""
         return len(self.trial)
 
-    @cached_property
-    def enabled(self) -> Bools:
-        """Tests by features: whether each was allowed."""
-        return self.weights > 0
+    def configurations(self, tests: Any) -> npt.NDArray[np.void]:
+        """What can be compared of some tests to see which have the same weights."""
+        held = self.enabled.words if self.fractions is None else self.fractions
+        some = np.ascontiguousarray(held[tests])
+        return some.view(np.dtype((np.void, some.itemsize * some.shape[1])))[:, 0]
+
+    def weights(self, tests: Any) -> npt.NDArray[np.float32]:
+        """The weights of some tests, by features; 0 is left out."""
+        if self.fractions is None:
+            return self.enabled[tests].astype(np.float32)
+        weights: npt.NDArray[np.float32] = self.fractions[tests] / np.float32(65535)
+        return weights
 
     @cached_property
     def clusters(self) -> npt.NDArray[np.int32]:
@@ -118,14 +130,33 @@ def read_evidence(store: Store, campaigns: Sequence[int]) -> Evidence:
     """Read the tests of campaigns that have the same features."""
     records = [store.campaign(campaign) for campaign in campaigns]
     spaces = _spaces(records)
-    columns = _Columns(len(spaces[0].features))
+    columns = EvidenceColumns(len(spaces[0].features))
     for number, campaign in enumerate(campaigns):
         columns.add(number, store.trials(campaign))
     if not columns.trial:
         raise UserError(f"{_named(campaigns)} ran no tests yet: there is nothing to learn from")
     signatures = {f.id: f.signature for campaign in campaigns for f in store.faults(campaign)}
-    seeds = tuple(record.seed for record in records)
-    return columns.evidence(tuple(campaigns), seeds, spaces, signatures)
+    return Evidence(
+        campaigns=tuple(campaigns),
+        seeds=tuple(record.seed for record in records),
+        spaces=spaces,
+        features=spaces[0].feature_names,
+        campaign=np.array(columns.campaign, np.int32),
+        trial=np.array(columns.trial, np.int64),
+        steps=np.array(columns.steps, np.int64),
+        cpu_seconds=np.array(columns.cpu_ns, np.int64) / 1e9,
+        odds_row=np.array(columns.odds_row, np.int32),
+        origins=tuple(columns.origins),
+        origin=np.array(columns.origin, np.int32),
+        fault_ids=tuple(columns.faults),
+        signatures=tuple(signatures.get(id, "") for id in columns.faults),
+        fault=np.array(columns.fault, np.int32),
+        known=np.array(columns.known, bool),
+        reached=BitMap(columns.likeness.reached()),
+        like=columns.likeness.classes(),
+        invalid=columns.invalid,
+        **columns.matrices()._asdict(),
+    )
 
 
 def _spaces(records: Sequence[CampaignRecord]) -> tuple[Space, ...]:
@@ -162,88 +193,12 @@ def _spaces(records: Sequence[CampaignRecord]) -> tuple[Space, ...]:
                     f"{record.strategy}, seed {record.seed}): name one of them"
                 )
     if not spaces[0].features:
-        raise UserError(f"campaign {records[0].id} has no features to tell apart")
+        number = records[0].id
+        search = f"; of a search: `swarmtest search roles {number}`"
+        hint = search if "search" in records[0].options else ""
+        raise UserError(f"campaign {number} has no features to tell apart{hint}")
     return tuple(spaces)
 
 
 def _named(campaigns: Sequence[int]) -> str:
     return f"campaign{'s' * (len(campaigns) > 1)} {', '.join(map(str, campaigns))}"
-
-
-class _Columns:
-    """Trials, turned into columns one by one."""
-
-    def __init__(self, features: int) -> None:
-        self._features = features
-        self._odds: dict[bytes, int] = {}
-        self._origins: dict[str, int] = {}
-        self._faults: dict[str, int] = {}
-        self._weights: list[bytes] = []
-        self._used: list[tuple[int, ...]] = []
-        self._places: list[tuple[int, int, int, bool]] = []
-        self._spent: list[int] = []
-        self._steps: list[int] = []
-        self._campaign: list[int] = []
-        self._reached = BitMap()
-        self._invalid = 0
-        self.trial: list[int] = []
-
-    def add(self, campaign: int, trials: Iterable[TrialRecord]) -> None:
-        """Take the trials of one campaign."""
-        for trial in trials:
-            self._invalid += trial.verdict == Verdict.INVALID
-            self._campaign.append(campaign)
-            self.trial.append(trial.trial)
-            self._weights.append(trial.configuration)
-            self._used.append(unpack_counts(trial.used))
-            self._steps.append(trial.steps)
-            self._spent.append(trial.cpu_ns)
-            fault = -1
-            if trial.fault is not None:
-                fault = self._faults.setdefault(trial.fault, len(self._faults))
-            odds = self._odds.setdefault(trial.propensities, len(self._odds))
-            origin = self._origins.setdefault(trial.origin, len(self._origins))
-            self._places.append((odds, origin, fault, trial.hits_are_known))
-            if trial.hits and trial.hits_are_known:
-                self._reached |= BitMap.deserialize(trial.hits)
-
-    def evidence(
-        self,
-        campaigns: tuple[int, ...],
-        seeds: tuple[int, ...],
-        spaces: tuple[Space, ...],
-        signatures: dict[str, str],
-    ) -> Evidence:
-        """All columns."""
-        count = self._features
-        places = np.array(self._places, np.int32)
-        used = np.array([row or (0,) * count for row in self._used], np.uint32)
-        return Evidence(
-            campaigns=campaigns,
-            seeds=seeds,
-            spaces=spaces,
-            features=spaces[0].feature_names,
-            campaign=np.array(self._campaign, np.int32),
-            trial=np.array(self.trial, np.int64),
-            weights=unpack_weights(self._weights, count),
-            used=used,
-            steps=np.array(self._steps, np.int64),
-            cpu_seconds=np.array(self._spent, np.int64) / 1e9,
-            odds=np.array([_odds(packed, count) for packed in self._odds]),
-            odds_row=places[:, 0],
-            origins=tuple(self._origins),
-            origin=places[:, 1],
-            fault_ids=tuple(self._faults),
-            signatures=tuple(signatures.get(id, "") for id in self._faults),
-            fault=places[:, 2],
-            known=places[:, 3].astype(bool),
-            reached=self._reached,
-            invalid=self._invalid,
-        )
-
-
-def _odds(packed: bytes, count: int) -> list[float]:
-    logged = unpack_floats(packed)
-    if not logged:
-        return [float("nan")] * count
-    return list(logged) * (count if len(logged) == 1 else 1)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.discovery import Discovery, Found, discovery
+from swarmtest.analysis.discovery import Discovery, Found, halves
 from swarmtest.analysis.intervals import binomial_p_value
 from swarmtest.analysis.richness import Forecast, Incidence, incidence, new_within, unseen
 from swarmtest.analysis.versions import changed_between
@@ -155,9 +155,8 @@ def growth(store: Store, campaigns: Sequence[int], kind: str = "") -> Growth:
     """Read campaigns of one subject and strategy; `kind`: look at this one only."""
     records = [store.campaign(number) for number in campaigns]
     _check_alike(store, records)
-    runs = [discovery(store, number) for number in campaigns]
-    pool = _pool(runs)
-    half = _pool([discovery(store, run.campaign, tests=run.tests // 2) for run in runs])
+    read = [halves(store, number) for number in campaigns]
+    half, pool = _pool([first for first, _ in read]), _pool([whole for _, whole in read])
     watched = _watched(store, records)
     names = sorted({"fault", *pool.found, *watched}, key=lambda name: (name != "fault", name))
     if kind and kind not in names:
@@ -234,18 +233,18 @@ def _options(record: CampaignRecord) -> tuple[Any, ...]:
 
 
 def _pool(runs: Sequence[Discovery]) -> _Pool:
-    hits: Counter[Target] = Counter()
-    first: dict[Target, int] = {}
+    pooled: dict[Target, Found] = {}
     before = 0
-    for run in runs:
+    for run in runs if len(runs) > 1 else ():
         for one in run.found:
-            hits[one.target] += one.hits
-            first.setdefault(one.target, before + one.first)
+            known = pooled.get(one.target) or Found(one.target, 0, before + one.first)
+            pooled[one.target] = replace(known, hits=known.hits + one.hits)
         before += run.tests
     found: dict[str, list[Found]] = defaultdict(list)
-    for target, at in first.items():
-        found[target.kind].append(Found(target, hits[target], at))
-    return _Pool(before, sum(run.missing for run in runs), dict(found))
+    for one in pooled.values() if len(runs) > 1 else runs[0].found:
+        found[one.target.kind].append(one)
+    tests, missing = (sum(getattr(run, name) for run in runs) for name in ("tests", "missing"))
+    return _Pool(tests, missing, dict(found))
 
 
 def _watched(store: Store, records: Sequence[CampaignRecord]) -> dict[str, tuple[int, set[Target]]]:

@@ -185,9 +185,17 @@ def benjamini_hochberg(p_values: npt.ArrayLike, comparisons: int | None = None) 
     [0.04, 0.053, 0.053, 0.5]
     """
     p = np.asarray(p_values, float).ravel()
-    m = len(p) if comparisons is None else comparisons
+    return adjusted_for(p, len(p) if comparisons is None else comparisons, np.ones(len(p), int))
+
+
+def adjusted_for(p: Floats, comparisons: int, times: npt.NDArray[np.int64]) -> Floats:
+    """Benjamini and Hochberg's correction of p-values that each occur so many times.
+
+    >>> adjusted_for(np.array([0.01, 0.03]), 4, np.array([1, 2])).round(3).tolist()
+    [0.04, 0.04]
+    """
     order = np.argsort(p)[::-1]
-    ranks = np.arange(len(p), 0, -1)
+    ranks = np.cumsum(times[order[::-1]])[::-1]
     adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(1.0, np.minimum.accumulate(p[order] * m / ranks))
+    adjusted[order] = np.minimum(1.0, np.minimum.accumulate(p[order] * comparisons / ranks))
     return adjusted

@@ -15,12 +15,15 @@ no hit lacks either.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from swarmtest.analysis.bits import Bools, chunks
 from swarmtest.analysis.chances import Chances
 from swarmtest.analysis.effective import effective_tests
-from swarmtest.analysis.evidence import Bools, Evidence
+from swarmtest.analysis.evidence import Evidence
 from swarmtest.analysis.intervals import (
     Floats,
     benjamini_hochberg,
@@ -86,14 +89,9 @@ class Pair:
 def pairs(evidence: Evidence, chances: Chances, hit: Bools, confidence: float = 0.95) -> list[Pair]:
     """The pairs of features with an interplay for a target, the clearest first."""
     rows = np.flatnonzero(hit)
-    enabled = evidence.enabled[rows]
-    # A feature alone in its test says nothing of others: without it there is no test at all.
-    alone = enabled & (enabled.sum(axis=1) == 1)[:, None]
-    chance = np.where(alone, np.nan, chances.values[rows]).astype(float)
-    told = ~np.isnan(chance)
-    inside, outside = enabled & told, ~enabled & told
+    hits = _Hits(evidence, chances, rows, evidence.enabled.sizes()[rows] == 1, confidence)
     independent = effective_tests(evidence.clusters[rows], np.ones(len(rows))) / chances.same_seed
-    p_one_way = _interplay(enabled, chance, len(rows) / max(independent, 1e-9))
+    p_one_way = _interplay(hits, len(rows) / max(independent, 1e-9))
     # Both ways ask the same question of the same tests; the more doubtful answer counts.
     both_ways = np.maximum(p_one_way, p_one_way.T)
     first, second = np.triu_indices(len(evidence.features), 1)
@@ -101,68 +99,99 @@ def pairs(evidence: Evidence, chances: Chances, hit: Bools, confidence: float = 
     first, second = first[known], second[known]
     p_values = both_ways[first, second]
     adjusted = benjamini_hochberg(p_values)
-    table = _Conditional(inside, outside, np.nan_to_num(chance), confidence)
     found = []
     for at in np.argsort(adjusted, kind="stable"):
         if adjusted[at] > 1 - confidence:
             break
-        pair = _described(evidence.features, table, int(first[at]), int(second[at]))
+        pair = _described(evidence.features, hits, int(first[at]), int(second[at]))
         if pair is not None:
             found.append(Pair(*pair[:4], float(p_values[at]), float(adjusted[at]), pair[4]))
     return found
 
 
-def _interplay(enabled: Bools, chance: Floats, design_effect: float) -> Floats:
+def _interplay(hits: _Hits, design_effect: float) -> Floats:
     """By pairs (f, g): the p-value of f's factor being the same with g and without g."""
-    count = enabled.shape[1]
+    count = len(hits.evidence.features)
+    factors = np.array([_factor(hits, feature) for feature in range(count)])
+    score, share, total = np.zeros((count, count)), np.zeros((count, count)), np.zeros(count)
+    for part in chunks(len(hits.rows)):
+        enabled, chance = hits.part(part)
+        told = ~np.isnan(chance)
+        mean = _tilted(_offset(np.where(told, chance, 0.5)), factors)
+        weight = np.where(told, mean * (1 - mean), 0)
+        others = enabled.astype(float)
+        score += np.where(told, others - mean, 0).T @ others
+        share += weight.T @ others
+        total += weight.sum(axis=0)
+    variance = share - share**2 / np.maximum(total, 1e-12)[:, None]
+    score, variance = score / design_effect, variance / design_effect
+    usable = variance >= _LEAST_VARIANCE
     p_values = np.full((count, count), np.nan)
-    others = enabled.astype(float)
-    for feature in range(count):
-        told = ~np.isnan(chance[:, feature])
-        if not told.any():
-            continue
-        offset = np.log(chance[told, feature] / (1 - chance[told, feature]))
-        mean = _tilted(offset, enabled[told, feature])
-        weight = mean * (1 - mean)
-        score = (enabled[told, feature] - mean) @ others[told]
-        share = weight @ others[told]
-        variance = share - share**2 / max(weight.sum(), 1e-12)
-        score, variance = score / design_effect, variance / design_effect
-        usable = variance >= _LEAST_VARIANCE
-        z = np.maximum(np.abs(score[usable]) - 0.5, 0) / np.sqrt(variance[usable])
-        p_values[feature, usable] = normal_p_value(z)
-        p_values[feature, feature] = np.nan
+    z = np.maximum(np.abs(score[usable]) - 0.5, 0) / np.sqrt(variance[usable])
+    p_values[usable] = normal_p_value(z)
+    np.fill_diagonal(p_values, np.nan)
     return p_values
 
 
-def _tilted(offset: Floats, outcome: Bools) -> Floats:
-    """The odds of the draw times one factor, such that they add up to what was found."""
-    low, high = -40.0, 40.0
-    found = outcome.sum()
-    for _ in range(60):
-        middle = (low + high) / 2
-        mean: Floats = 1 / (1 + np.exp(-(offset + middle)))
-        low, high = (middle, high) if mean.sum() < found else (low, middle)
+def _offset(chance: Floats) -> Floats:
+    offset: Floats = np.log(chance / (1 - chance))
+    return offset
+
+
+def _tilted(offset: Floats, factor: Any) -> Floats:
+    """The odds of the draw times a factor, as chances."""
+    mean: Floats = 1 / (1 + np.exp(-(offset + factor)))
     return mean
 
 
-@dataclass(frozen=True)
-class _Conditional:
-    """Roles among the hits that agree on another feature."""
+def _factor(hits: _Hits, feature: int) -> float:
+    """The logarithm of the factor that makes a feature's chances add up to what was found."""
+    inside, chance = hits.column(feature)
+    told = ~np.isnan(chance)
+    offset, times = np.unique(_offset(chance[told]), return_counts=True)
+    found = inside[told].sum()
+    low, high = -40.0, 40.0
+    middle = 0.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _tilted(offset, middle) @ times < found else (low, middle)
+    return middle
 
-    inside: Bools
-    outside: Bools
-    chance: Floats
+
+@dataclass(frozen=True)
+class _Hits:
+    """The tests that hit a target, read by rows or by columns."""
+
+    evidence: Evidence
+    chances: Chances
+    rows: npt.NDArray[np.intp]
+    single: Bools
+    """Tests with one feature: it says nothing of others, for without it there is no test at all."""
     confidence: float
 
-    def part(self, feature: int, other: int, with_other: bool) -> Part:
-        group = (self.inside if with_other else self.outside)[:, other]
-        group = group & (self.inside[:, feature] | self.outside[:, feature])
+    def part(self, part: slice) -> tuple[Bools, Floats]:
+        """Of some of the tests, which features were enabled, and how likely each was."""
+        enabled = self.evidence.enabled[self.rows[part]]
+        chance = self.chances.values[self.rows[part]].astype(float)
+        chance[enabled & self.single[part][:, None]] = np.nan
+        return enabled, chance
+
+    def column(self, feature: int) -> tuple[Bools, Floats]:
+        """The same of one feature, in all of the tests."""
+        enabled = self.evidence.enabled[self.rows, feature]
+        chance = self.chances.values[self.rows, feature].astype(float)
+        chance[enabled & self.single] = np.nan
+        return enabled, chance
+
+    def role_among(self, feature: int, other: int, with_other: bool) -> Part:
+        """A feature's role among the hits that agree on another one."""
+        (inside, chance), (has_other, other_chance) = self.column(feature), self.column(other)
+        group = (has_other == with_other) & ~np.isnan(other_chance) & ~np.isnan(chance)
         hits = int(group.sum())
         if not hits:
             return Part(INSUFFICIENT, 0.0, 0.0, 1.0, float("nan"), 0)
-        containing = int((group & self.inside[:, feature]).sum())
-        base = float(self.chance[group, feature].mean())
+        containing = int((group & inside).sum())
+        base = float(chance[group].mean())
         low, high = wilson_interval(containing, hits, self.confidence)
         enough = hits >= hits_needed(base, self.confidence)
         role = TRIGGER if low > base else SUPPRESSOR if high < base else IRRELEVANT
@@ -171,12 +200,12 @@ class _Conditional:
 
 
 def _described(
-    features: tuple[str, ...], table: _Conditional, one: int, two: int
+    features: tuple[str, ...], hits: _Hits, one: int, two: int
 ) -> tuple[str, str, Part, Part, bool] | None:
     """The pair as one feature whose role depends on the other; None if no role changes."""
     views = []
     for feature, other in ((one, two), (two, one)):
-        on, off = table.part(feature, other, True), table.part(feature, other, False)
+        on, off = (hits.role_among(feature, other, with_other) for with_other in (True, False))
         if on.role != off.role and INSUFFICIENT not in (on.role, off.role):
             views.append((features[feature], features[other], on, off))
     if not views:

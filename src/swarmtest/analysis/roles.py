@@ -9,8 +9,7 @@ to which the share goes when f does not matter, whatever made the strategy inclu
 some tests than in others. A base rate taken over all tests would make a trigger of every
 feature that a directed campaign happens to prefer.
 
-Invariants: arrays are targets by features; `informative` counts the hits in which a feature was
-left to chance, and only those.
+How a role follows from counts is in `swarmtest.analysis.cells`.
 """
 
 from __future__ import annotations
@@ -23,22 +22,35 @@ from math import isnan
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.intervals import (
-    Floats,
-    benjamini_hochberg,
-    binomial_p_value,
-    hits_needed,
-    normal_quantile,
-    wilson_interval,
+from swarmtest.analysis.bits import Bools
+from swarmtest.analysis.cells import (
+    FIXED,
+    INSUFFICIENT,
+    IRRELEVANT,
+    ROLES,
+    SUPPRESSOR,
+    TRIGGER,
+    Cells,
+    Codes,
+    RoleRows,
+    SomeCells,
 )
+from swarmtest.analysis.intervals import Floats, binomial_p_value, hits_needed
 from swarmtest.targets import Target
 
-TRIGGER, SUPPRESSOR, IRRELEVANT = "trigger", "suppressor", "irrelevant"
-INSUFFICIENT, FIXED = "insufficient data", "no variation"
-ROLES = (IRRELEVANT, TRIGGER, SUPPRESSOR, INSUFFICIENT, FIXED)
-"""In the order of their codes in `RoleTable.codes`."""
-
-Codes = npt.NDArray[np.int8]
+__all__ = [
+    "FIXED",
+    "INSUFFICIENT",
+    "IRRELEVANT",
+    "ROLES",
+    "SUPPRESSOR",
+    "TRIGGER",
+    "Cells",
+    "FeatureRole",
+    "FeatureShare",
+    "RoleTable",
+    "feature_shares",
+]
 
 
 @dataclass(frozen=True)
@@ -88,68 +100,65 @@ class FeatureRole:
 
 @dataclass(frozen=True)
 class RoleTable:
-    """Every feature's role for every target of a table."""
+    """Every feature's role for every target of a table.
+
+    Targets that the same tests hit share a row of `cells`. The arrays here have a row for each
+    target: for tables of many thousands of them, ask for one target (`of`), or for `rows`.
+    """
 
     targets: tuple[Target, ...]
     features: tuple[str, ...]
     hits: npt.NDArray[np.int64]
     """How many tests hit each target."""
-    informative: Floats
-    containing: Floats
-    base: Floats
-    alone: npt.NDArray[np.bool_]
-    """Whether hits with a feature alone in its test are among those."""
+    cells: SomeCells
     confidence: float = 0.95
+    row: npt.NDArray[np.intp] | None = None
+    """`row_of`; None: each target has its own."""
 
     @cached_property
+    def rows(self) -> RoleRows:
+        """What there is of each row."""
+        targets = np.bincount(self.row_of, minlength=self.cells.shape[0])
+        return RoleRows(self.cells, targets, self.confidence)
+
+    @cached_property
+    def row_of(self) -> npt.NDArray[np.intp]:
+        """The row of each target in `cells`."""
+        return np.arange(len(self.targets)) if self.row is None else self.row
+
+    @property
+    def counted(self) -> Cells:
+        """What was counted for each target."""
+        return self.cells.of(self.row_of)
+
+    @property
     def interval(self) -> tuple[Floats, Floats]:
         """Wilson's interval for each share."""
-        low, high = wilson_interval(self.containing, self.informative, self.confidence)
-        return np.asarray(low), np.asarray(high)
+        return self.counted.interval(self.confidence)
 
-    @cached_property
+    @property
     def codes(self) -> Codes:
         """Each role as an index into `ROLES`."""
-        low, high = self.interval
-        odds = np.maximum(self.base, 1 - self.base) / np.minimum(self.base, 1 - self.base)
-        enough = self.informative > normal_quantile(self.confidence) ** 2 * odds
-        codes = np.where(enough, 0, ROLES.index(INSUFFICIENT)).astype(np.int8)
-        codes[low > self.base] = ROLES.index(TRIGGER)
-        codes[high < self.base] = ROLES.index(SUPPRESSOR)
-        codes[np.isnan(self.base)] = ROLES.index(FIXED)
-        return codes
+        return self.rows.codes[self.row_of]
 
-    @cached_property
+    @property
     def p_values(self) -> Floats:
-        """Exact two-sided p-values of the triggers and suppressors; 1 for all else.
+        """Exact two-sided p-values of the triggers and suppressors; 1 for all else."""
+        return self.rows.spread(self.rows.claims.p_value)[self.row_of]
 
-        Only those can be discoveries, and the exact tail costs more than everything before it.
-        Many cells have the same counts and are worked out once.
-        """
-        p = np.ones(self.codes.shape)
-        cells = (self.codes == ROLES.index(TRIGGER)) | (self.codes == ROLES.index(SUPPRESSOR))
-        counts = np.stack([a[cells] for a in (self.containing, self.informative, self.base)])
-        distinct, place = np.unique(counts, axis=1, return_inverse=True)
-        p[cells] = binomial_p_value(*distinct)[place.ravel()]
-        return p
-
-    @cached_property
+    @property
     def adjusted(self) -> Floats:
         """The p-values after Benjamini and Hochberg's correction, over all cells with variation."""
-        adjusted = np.ones(self.codes.shape)
-        comparisons = int((self.codes != ROLES.index(FIXED)).sum())
-        cells = self.p_values < 1
-        adjusted[cells] = benjamini_hochberg(self.p_values[cells], comparisons)
-        return adjusted
+        return self.rows.spread(self.rows.claims.adjusted)[self.row_of]
 
-    @cached_property
-    def certain_triggers(self) -> npt.NDArray[np.bool_]:
+    @property
+    def certain_triggers(self) -> Bools:
         """Triggers that hardly one target in a hundred has by chance (Bonferroni over features).
 
         Unlike `discoveries`, this does not depend on which other targets are in the table.
         """
         triggers = self.codes == ROLES.index(TRIGGER)
-        certain: npt.NDArray[np.bool_] = triggers & (self.p_values <= 0.01 / len(self.features))
+        certain: Bools = triggers & (self.p_values <= 0.01 / len(self.features))
         return certain
 
     def discoveries(self, rate: float | None = None) -> Codes:
@@ -158,40 +167,48 @@ class RoleTable:
         `rate` is the share of false ones among them; 1 - confidence unless given.
         """
         rate = 1 - self.confidence if rate is None else rate
-        return np.where((self.codes <= 2) & (self.adjusted <= rate), self.codes, 0).astype(np.int8)
+        return self.rows.discoveries(rate)[self.row_of]
 
     def of(self, target: int) -> list[FeatureRole]:
         """All features' roles for one target, by its place in `targets`."""
-        low, high = self.interval
-        found = []
-        for i, feature in enumerate(self.features):
-            base, hits = float(self.base[target, i]), float(self.informative[target, i])
-            fixed = bool(np.isnan(base))
-            share = float(self.containing[target, i]) / hits if hits else 0.0
-            found.append(
-                FeatureRole(
-                    feature=feature,
-                    role=ROLES[self.codes[target, i]],
-                    share=share,
-                    low=float(low[target, i]),
-                    high=float(high[target, i]),
-                    base=base,
-                    hits=hits,
-                    p_value=1.0 if fixed else float(binomial_p_value(share * hits, hits, base)),
-                    adjusted=float(self.adjusted[target, i]),
-                    needed=0 if fixed else hits_needed(base, self.confidence),
-                )
+        row = int(self.row_of[target])
+        cells = self.cells.of(slice(row, row + 1))
+        base, hits = cells.base[0], cells.informative[0]
+        fixed = np.isnan(base)
+        shares = np.divide(cells.containing[0], hits, out=np.zeros(len(hits)), where=hits > 0)
+        p_values = binomial_p_value(shares * hits, hits, np.where(fixed, 0.5, base))
+        low, high = cells.interval(self.confidence)
+        adjusted, codes = self.rows.adjusted_of(row), self.rows.codes[row]
+        return [
+            FeatureRole(
+                feature=feature,
+                role=ROLES[codes[i]],
+                share=float(shares[i]),
+                low=float(low[0, i]),
+                high=float(high[0, i]),
+                base=float(base[i]),
+                hits=float(hits[i]),
+                p_value=1.0 if fixed[i] else float(p_values[i]),
+                adjusted=float(adjusted[i]),
+                needed=0 if fixed[i] else hits_needed(float(base[i]), self.confidence),
             )
-        return found
+            for i, feature in enumerate(self.features)
+        ]
+
+    def counts_alone(self, target: int) -> Bools:
+        """By feature: whether hits with it alone in its test count for a target."""
+        row = int(self.row_of[target])
+        counts: Bools = self.cells.of(slice(row, row + 1)).alone[0]
+        return counts
 
     def discovered(self, target: int, role: str) -> list[str]:
         """The features that have this role for a target and survive the correction."""
-        found = self._discovered[target] == ROLES.index(role)
+        found = self._discovered[self.row_of[target]] == ROLES.index(role)
         return [feature for feature, is_it in zip(self.features, found, strict=True) if is_it]
 
     @cached_property
     def _discovered(self) -> Codes:
-        return self.discoveries()
+        return self.rows.discoveries(1 - self.confidence)
 
     def __iter__(self) -> Iterator[tuple[Target, list[FeatureRole]]]:
         return ((target, self.of(number)) for number, target in enumerate(self.targets))
@@ -213,14 +230,15 @@ class FeatureShare:
 
 def feature_shares(table: RoleTable, corrected: bool = True) -> list[FeatureShare]:
     """Summarise a table by features; of the roles that survive the correction, or of all."""
-    codes = table.discoveries() if corrected else table.codes
-    can_tell = table.codes <= ROLES.index(SUPPRESSOR)
-    targets = can_tell.sum(axis=0)
+    rows = table.rows
+    codes = rows.discoveries(1 - table.confidence) if corrected else rows.codes
     shares = []
     for i, feature in enumerate(table.features):
-        of = max(int(targets[i]), 1)
+        can_tell = rows.codes[:, i] <= ROLES.index(SUPPRESSOR)
+        targets = int(can_tell @ rows.targets)
         trigger, suppressor = (
-            int((codes[:, i] == ROLES.index(role)).sum()) / of for role in (TRIGGER, SUPPRESSOR)
+            int((codes[:, i] == ROLES.index(role)) @ rows.targets) / max(targets, 1)
+            for role in (TRIGGER, SUPPRESSOR)
         )
-        shares.append(FeatureShare(feature, trigger, suppressor, int(targets[i])))
+        shares.append(FeatureShare(feature, trigger, suppressor, targets))
     return shares

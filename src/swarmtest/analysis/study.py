@@ -8,10 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from swarmtest.analysis.amounts import Amount, alike, amounts
+from swarmtest.analysis.bits import Bools
 from swarmtest.analysis.chances import Chances, chances
 from swarmtest.analysis.counting import fault_table, role_table, table_of_hits
 from swarmtest.analysis.effects import Effect, effects
-from swarmtest.analysis.evidence import Bools, Evidence, read_evidence
+from swarmtest.analysis.evidence import Evidence, read_evidence
 from swarmtest.analysis.hit_blocks import hit_blocks
 from swarmtest.analysis.intervals import normal_quantile
 from swarmtest.analysis.pairs import Pair, pairs
@@ -63,9 +64,9 @@ class Study:
 
     def require_variation(self) -> None:
         """Refuse campaigns in which no feature was ever left to chance."""
-        if not self.chances.informative.any():
+        if not self.chances.vary:
             evidence = self.evidence
-            always = evidence.enabled.all()
+            always = bool((evidence.enabled.sizes() == len(evidence.features)).all())
             why = "all features were always on" if always else "no feature was left to chance"
             names = ", ".join(map(str, evidence.campaigns))
             raise UserError(
@@ -145,8 +146,8 @@ class Study:
     def effects(self, target: Target) -> list[Effect]:
         """The hitting fraction with each feature, and without it."""
         table, row = self._row(target)
-        hit, known = self.hit(target), self._known(target)
-        return effects(self.evidence, self.chances, hit, known, table.alone[row], self.confidence)
+        hit, known, alone = self.hit(target), self._known(target), table.counts_alone(row)
+        return effects(self.evidence, self.chances, hit, known, alone, self.confidence)
 
     def pairs(self, target: Target) -> list[Pair]:
         """Features that matter only together with another, or only without it."""
@@ -164,8 +165,9 @@ class Study:
             return found
         parts = []
         for block in hit_blocks(self.store, self.evidence, [self._id(target)]):
-            bits = np.unpackbits(block.columns.view(np.uint8)[0], bitorder="little")
-            parts.append(bits[: block.stop - block.start].astype(bool))
+            hit = np.zeros(block.stop - block.start, bool)
+            hit[block.tests] = True
+            parts.append(hit)
         return np.concatenate(parts)
 
     def _row(self, target: Target) -> tuple[RoleTable, int]:

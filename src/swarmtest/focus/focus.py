@@ -193,7 +193,7 @@ class Focus:
             return "fresh data is asked for"
         if history is None:
             return changed_features(self.store, subject.name, subject.space) or "no data yet"
-        if not history.study.chances.informative.any():
+        if not history.study.chances.vary:
             return "earlier campaigns left no feature to chance, so they tell no triggers"
         if (found.wanted or self.request.rare) and not history.has_lines:
             return "earlier campaigns watched no lines"

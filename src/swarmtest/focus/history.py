@@ -19,8 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from swarmtest.analysis.cooccurrence import Words
-from swarmtest.analysis.evidence import Bools
+from swarmtest.analysis.bits import Bools, Words
 from swarmtest.analysis.hit_blocks import hit_blocks
 from swarmtest.analysis.study import Study
 from swarmtest.focus.file_versions import matching_source
@@ -115,7 +114,7 @@ class History:
         if not missing:
             return
         blocks = hit_blocks(self.study.store, self.study.evidence, missing)
-        columns = np.concatenate([block.columns for block in blocks], axis=1)
+        columns = np.concatenate([block.columns() for block in blocks], axis=1)
         self._packed.update(zip(missing, columns, strict=True))
 
     def knowing(self, place: str, line: int) -> Bools:
@@ -224,7 +223,7 @@ class History:
         ids = sorted(self._lines.values())
         counts = np.zeros(len(ids), np.int64)
         for block in hit_blocks(self.study.store, self.study.evidence, ids):
-            counts += np.bitwise_count(block.columns).sum(axis=1, dtype=np.int64)
+            counts += block.hits
         return dict(zip(ids, counts.tolist(), strict=True))
 
     def _find_versions(self, place: str) -> list[Version]:

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from swarmtest.analysis.bits import Bools
 from swarmtest.analysis.counting import table_of_hits
-from swarmtest.analysis.evidence import Bools
 from swarmtest.analysis.roles import ROLES, SUPPRESSOR, TRIGGER
 from swarmtest.errors import UserError
 from swarmtest.focus.found import Wanted

@@ -140,7 +140,7 @@ def load_subject(store: Store, campaign: int) -> tuple[Any, str]:
 
 def fault_views(study: Study, faults: Iterable[KnownFault], subject: Any) -> list[FaultView]:
     """The faults with all that a study knows about them."""
-    varied = bool(study.chances.informative.any())
+    varied = study.chances.vary
     targets = {target.name: target for target in study.faults}
     return [
         _view(study, fault, targets[fault.record.id], subject, varied)

@@ -14,6 +14,7 @@ from swarmtest.analysis.roles import (
     ROLES,
     SUPPRESSOR,
     TRIGGER,
+    Cells,
     RoleTable,
 )
 from swarmtest.report.figures import MARKS
@@ -44,50 +45,47 @@ class RoleGroups:
         """Take all targets of a table."""
         if not len(table.targets):
             return
-        found = table.discoveries()
-        numbers = np.column_stack(
-            [table.hits, table.informative, table.containing, np.nan_to_num(table.base, nan=-1.0)]
-        )
-        _, first, place = np.unique(numbers, axis=0, return_index=True, return_inverse=True)
-        start = len(self.entries)
-        for row in first.tolist():
-            self._add_entry(table, found[row], row)
-        for target, entry in zip(table.targets, place.ravel().tolist(), strict=True):
+        rows, row_of = table.rows, table.row_of
+        hits = np.zeros(len(rows.targets), np.int64)
+        hits[row_of] = table.hits
+        found = rows.discoveries(1 - table.confidence)
+        known: dict[bytes, int] = {}
+        entry = np.zeros(len(hits), np.int64)
+        for part in rows.parts():
+            cells = table.cells.of(part)
+            numbers = np.column_stack([hits[part], *cells[:3]])
+            for at, row in enumerate(range(part.start, part.stop)):
+                entry[row] = known.setdefault(numbers[at].tobytes(), len(self.entries))
+                if entry[row] == len(self.entries):
+                    one = cells.of(slice(at, at + 1))
+                    self._add_entry(table, one, found[row], row, int(hits[row]))
+        for target, number in zip(table.targets, entry[row_of].tolist(), strict=True):
             identity = target.kind, target.name, target.source
-            self.group[identity] = start + entry
-            self.hits[identity] = self.entries[start + entry][0]
+            self.group[identity] = number
+            self.hits[identity] = self.entries[number][0]
 
-    def _add_entry(self, table: RoleTable, found: Any, row: int) -> None:
-        cells = sorted(
+    def _add_entry(self, table: RoleTable, cells: Cells, found: Any, row: int, hits: int) -> None:
+        adjusted = table.rows.adjusted_of(row)
+        low, high = cells.interval(table.confidence)
+        with np.errstate(invalid="ignore"):
+            share = cells.containing / cells.informative
+        shown = np.stack([share[0], low[0], high[0], cells.base[0]])
+        order = sorted(
             np.flatnonzero(found).tolist(),
-            key=lambda i: (
-                table.adjusted[row, i],
-                -abs(_share(table, row, i) - table.base[row, i]),
-            ),
+            key=lambda i: (adjusted[i], -abs(shown[0, i] - shown[3, i])),
         )
-        signs = [1 if code == ROLES.index(TRIGGER) else -1 for code in found[cells]]
+        signs = [1 if code == ROLES.index(TRIGGER) else -1 for code in found[order]]
         discoveries = [
-            [i, sign, *_thousandths(table, row, i), float(f"{table.adjusted[row, i]:.1e}")]
-            for i, sign in zip(cells[:MOST_ROLES], signs, strict=False)
+            [i, sign, *(round(1000 * v) for v in shown[:, i].tolist()), float(f"{adjusted[i]:.1e}")]
+            for i, sign in zip(order[:MOST_ROLES], signs, strict=False)
         ]
-        codes = table.codes[row]
+        codes = table.rows.codes[row]
         counts = [int((codes == ROLES.index(r)).sum()) for r in (IRRELEVANT, INSUFFICIENT, FIXED)]
-        unsure = int(((codes == 1) | (codes == 2)).sum()) - len(cells)
-        self.entries.append([int(table.hits[row]), discoveries, unsure, *counts])
+        unsure = int(((codes == 1) | (codes == 2)).sum()) - len(order)
+        self.entries.append([hits, discoveries, unsure, *counts])
         named = [
             f"{MARKS[TRIGGER if sign > 0 else SUPPRESSOR]}{table.features[i]}"
-            for i, sign in zip(cells[:_NAMED], signs, strict=False)
+            for i, sign in zip(order[:_NAMED], signs, strict=False)
         ]
-        more = [f"+{len(cells) - _NAMED}"] if len(cells) > _NAMED else []
+        more = [f"+{len(order) - _NAMED}"] if len(order) > _NAMED else []
         self.texts.append(" ".join([*named, *more]))
-
-
-def _share(table: RoleTable, row: int, feature: int) -> float:
-    return float(table.containing[row, feature] / table.informative[row, feature])
-
-
-def _thousandths(table: RoleTable, row: int, feature: int) -> list[int]:
-    low, high = table.interval
-    place = row, feature
-    shown = _share(table, row, feature), low[place], high[place], table.base[place]
-    return [round(1000 * float(value)) for value in shown]

@@ -126,15 +126,15 @@ def configurations(study: Study) -> HeatMap:
 
 def _group(evidence: Evidence, label: str, tests: npt.NDArray[np.intp], most: int) -> HeatGroup:
     _, first, counts = np.unique(
-        evidence.weights[tests], axis=0, return_index=True, return_counts=True
+        evidence.configurations(tests), return_index=True, return_counts=True
     )
     order = np.argsort(first)
     first, counts = tests[first[order]], counts[order]
     chosen = _sample(counts, most).tolist()
-    chosen.sort(key=lambda i: (-evidence.weights[first[i]]).tolist())
+    chosen.sort(key=lambda i: (-evidence.weights(first[i])).tolist())
     rows = [_row(evidence, int(first[i]), int(counts[i])) for i in chosen]
-    enabled = evidence.enabled[tests].mean(axis=0)
-    return HeatGroup(label, len(tests), tuple(enabled.tolist()), tuple(rows))
+    enabled = [float(evidence.enabled[tests, i].mean()) for i in range(len(evidence.features))]
+    return HeatGroup(label, len(tests), tuple(enabled), tuple(rows))
 
 
 def _sample(counts: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
@@ -148,5 +148,5 @@ def _sample(counts: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
 
 def _row(evidence: Evidence, test: int, count: int) -> HeatRow:
     campaign = evidence.campaigns[evidence.campaign[test]]
-    weights = tuple(round(float(weight), 4) for weight in evidence.weights[test])
+    weights = tuple(round(float(weight), 4) for weight in evidence.weights(test))
     return HeatRow(f"{campaign}#{evidence.trial[test]}", weights, count)

@@ -1,0 +1,236 @@
+"""Beyond one machine's usual work: more workers, Dask, both stores, and large analyses.
+
+    python benchmarks/scale.py [--quick] [--million]
+
+Four parts. (a) Tests per second of the local engine with one worker and with two; the subject is
+the push/pop/add stack of `benchmarks/throughput.py`, 50 steps a test, bound by CPU. (b) What the
+Dask engine adds to a test: a scheduler and one worker on this machine, against the local engine
+with one worker. (c) Trials per second into both stores (`benchmarks/store_speed.py` has more).
+(d) CPU seconds and peak memory of the analysis as tests, features and targets grow; each
+measurement is a process of its own (`benchmarks/scale_measure.py`), of campaigns that are made up
+(`benchmarks/scale_data.py` says how). ``--million`` adds one of a million tests.
+
+Walls of seconds are medians of runs in turns, because other work on the machine varies.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import print_figures, print_table
+from store_speed import fill, postgres, seconds, trials
+from throughput import SUBJECT, campaign
+
+from swarmtest import Campaign, open_store
+
+MEASURE = Path(__file__).parent / "scale_measure.py"
+
+
+@dataclass(frozen=True)
+class Size:
+    tests: int
+    rounds: int
+    cluster_tests: int
+    stored: int
+    counting: tuple[tuple[int, int, int, int, float], ...]
+    """Tests, features, targets, targets that a test hits, targets that are alike."""
+    from_store: tuple[tuple[int, int, int, int, float], ...]
+
+
+FULL = Size(
+    40_000,
+    5,
+    20_000,
+    50_000,
+    (
+        (80_000, 300, 500_000, 2_000, 4),
+        (200_000, 300, 500_000, 2_000, 4),
+        (100_000, 75, 500_000, 2_000, 4),
+        (100_000, 300, 125_000, 2_000, 4),
+        (100_000, 300, 500_000, 2_000, 1),
+        (20_000, 300, 500_000, 20_000, 4),
+    ),
+    ((10_000, 300, 100_000, 1_000, 4), (40_000, 300, 100_000, 1_000, 4)),
+)
+QUICK = Size(
+    3_000,
+    1,
+    1_000,
+    2_000,
+    ((2_000, 100, 5_000, 100, 4), (8_000, 100, 5_000, 100, 4)),
+    ((1_000, 100, 2_000, 100, 4),),
+)
+MILLION = (1_000_000, 300, 500_000, 2_000, 4.0)
+
+
+def workers(size: Size) -> dict[str, object]:
+    """Part (a)."""
+    walls: dict[int, list[float]] = {1: [], 2: []}
+    for _ in range(size.rounds):
+        for count, found in walls.items():
+            found.append(campaign(size.tests, "coin", workers=count))
+    speed = {count: size.tests / statistics.median(found) for count, found in walls.items()}
+    print(f"(a) local engine, {size.tests:,} tests of 50 steps")
+    print_table(("workers", "tests/s"), [(count, f"{each:,.0f}") for count, each in speed.items()])
+    return {
+        "tests_per_second_1": round(speed[1]),
+        "tests_per_second_2": round(speed[2]),
+        "two_workers": round(speed[2] / speed[1], 2),
+    }
+
+
+def dask(size: Size) -> dict[str, object]:
+    """Part (b)."""
+    if importlib.util.find_spec("distributed") is None:
+        print("\n(b) not measured: needs Dask (pip install 'swarmtest[dask]')")
+        return {}
+    walls: dict[str, list[float]] = {"local": [], "dask": []}
+    with cluster() as address:
+        on_cluster(address, 10)
+        for _ in range(size.rounds):
+            walls["local"].append(campaign(size.cluster_tests, "coin"))
+            walls["dask"].append(on_cluster(address, size.cluster_tests))
+    each = {name: 1e6 * statistics.median(w) / size.cluster_tests for name, w in walls.items()}
+    print(f"\n(b) {size.cluster_tests:,} tests, one worker; wall time")
+    print_table(("engine", "us/test"), [(name, f"{value:,.0f}") for name, value in each.items()])
+    return {
+        "local_us": round(each["local"]),
+        "dask_us": round(each["dask"]),
+        "dask_overhead_us": round(each["dask"] - each["local"]),
+    }
+
+
+def on_cluster(address: str, tests: int) -> float:
+    with tempfile.TemporaryDirectory() as directory:
+        store = str(Path(directory) / "store.db")
+        done = Campaign(SUBJECT, "coin", tests, engine=f"dask://{address}", store=store).run()
+        return done.progress.wall_seconds
+
+
+@contextmanager
+def cluster() -> Iterator[str]:
+    """A scheduler and one worker on this machine."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    host, port = address.split(":")
+    quiet = subprocess.DEVNULL
+    started: list[subprocess.Popen[bytes]] = []
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            scheduler = ["scheduler", "--host", host, "--port", port]
+            worker = ["worker", f"tcp://{address}", "--nworkers", "1", "--nthreads", "1"]
+            for words in (scheduler, [*worker, "--local-directory", directory]):
+                command = [sys.executable, "-m", "dask", *words, "--dashboard-address", ":0"]
+                started.append(subprocess.Popen(command, stdout=quiet, stderr=quiet))
+            _wait_for(host, int(port))
+            yield address
+        finally:
+            for process in reversed(started):
+                process.terminate()
+            for process in started:
+                process.wait(30)
+
+
+def _wait_for(host: str, port: int) -> None:
+    for _ in range(300):
+        with socket.socket() as trying:
+            if trying.connect_ex((host, port)) == 0:
+                return
+        time.sleep(0.1)
+    raise SystemExit(f"no scheduler answered at {host}:{port} within 30 seconds")
+
+
+def stores(size: Size) -> dict[str, object]:
+    """Part (c)."""
+    records = trials(size.stored)
+    speeds: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as directory, postgres() as url:
+        for name, where in (("sqlite", str(Path(directory) / "store.db")), ("postgresql", url)):
+            with open_store(where) as store:
+                speeds[name] = size.stored / seconds(lambda store=store: fill(store, records))
+    print(f"\n(c) {size.stored:,} trials of 300 hits, in batches of 1,000")
+    print_table(("store", "trials/s"), [(name, f"{each:,.0f}") for name, each in speeds.items()])
+    return {f"{name}_per_second": round(each) for name, each in speeds.items()}
+
+
+def analysis(size: Size, million: bool) -> dict[str, object]:
+    """Part (d)."""
+    print("\n(d) roles of all targets, counted in memory: CPU seconds, and peak memory")
+    rows, counted = [], {}
+    for shape in (*size.counting, *([MILLION] if million else [])):
+        found = measured("counting", shape)
+        counted[_named(shape)] = found
+        rows.append(
+            (
+                *(f"{number:,}" for number in (*shape[:3], found["distinct"], found["hits"])),
+                f"{found['count_seconds']:.1f}",
+                f"{found['seconds']:.1f}",
+                f"{found['megabytes']:,}",
+            )
+        )
+    print_table(
+        ("tests", "features", "targets", "distinct", "hits", "counting", "with roles", "MB"), rows
+    )
+    print("\n    from an SQLite file, and what else is asked: CPU seconds, and peak memory")
+    rows, stored = [], {}
+    parts = ("read", "roles", "triage", "growth")
+    for shape in size.from_store:
+        found = measured("store", shape)
+        stored[_named(shape)] = found
+        rows.append(
+            (
+                *(f"{number:,}" for number in (*shape[:3], found["file_megabytes"])),
+                *(f"{found[f'{part}_seconds']:.1f}" for part in parts),
+                f"{found['megabytes_growth']:,}",
+            )
+        )
+    print_table(("tests", "features", "targets", "file MB", *parts, "MB"), rows)
+    return {"counting": counted, "from_store": stored}
+
+
+def measured(what: str, shape: tuple[int, int, int, int, float]) -> dict[str, float]:
+    words = [sys.executable, str(MEASURE), what, *map(str, shape)]
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def _named(shape: tuple[int, int, int, int, float]) -> str:
+    return "x".join(map(str, shape[:3])) + f" hits {shape[3]} likes {shape[4]:g}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a smaller run, under 20 seconds")
+    parser.add_argument("--million", action="store_true", help="with a million tests, in part (d)")
+    parser.add_argument("--only", choices="abcd", help="one part")
+    options = parser.parse_args()
+    size = QUICK if options.quick else FULL
+    parts = {
+        "a": lambda: workers(size),
+        "b": lambda: dask(size),
+        "c": lambda: stores(size),
+        "d": lambda: analysis(size, options.million),
+    }
+    figures: dict[str, object] = {}
+    for name, part in parts.items():
+        if options.only in (None, name):
+            figures |= part()
+    print_figures(figures)
+
+
+if __name__ == "__main__":
+    main()

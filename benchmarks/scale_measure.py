@@ -1,0 +1,106 @@
+"""One measurement of `benchmarks/scale.py`, in a process of its own: CPU seconds and peak memory.
+
+    python benchmarks/scale_measure.py counting TESTS FEATURES TARGETS HITS LIKES
+    python benchmarks/scale_measure.py store    TESTS FEATURES TARGETS HITS LIKES
+
+`counting` is counts, intervals, roles, exact p-values and their correction, of hits that are made
+in memory: those of 4,000 tests, over and over, so that a million can be counted in the time that it
+takes to count them. `store` is the same, and what else a person asks, of a real SQLite file.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import resource
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from harness import cpu_seconds
+from scale_data import Made
+
+from swarmtest import open_store
+from swarmtest.analysis.chances import chances
+from swarmtest.analysis.counting import _counted
+from swarmtest.analysis.growth import growth
+from swarmtest.analysis.hit_blocks import turned
+from swarmtest.analysis.study import Study
+from swarmtest.analysis.triage import triage
+from swarmtest.targets import Target
+
+_OVER_AND_OVER = 4_000
+
+
+def megabytes() -> int:
+    """The most that this process has had in memory so far.
+
+    Linux says it of the program; `getrusage` includes the process that it was forked from.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        (peak,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return round(int(peak.split()[1]) / 1024)
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def counting(made: Made) -> dict[str, float]:
+    some = Made(_OVER_AND_OVER, made.features, made.targets, made.hits, made.likes)
+    rows = list(itertools.islice(some.rows(), made.tests))
+    evidence = made.evidence()
+    count = len(made.starts) - 1
+    targets = tuple(Target("line", str(i)) for i in range(count))
+    before = megabytes()
+    start = cpu_seconds()
+
+    def blocks(part: slice) -> object:
+        assert part == slice(0, count), "there are no groups, so there is one pass"
+        return turned(itertools.islice(itertools.cycle(rows), made.tests), count)
+
+    table = _counted(evidence, chances(evidence), targets, blocks, count, 0.95)
+    counted = cpu_seconds() - start
+    table.rows.discoveries(0.05)
+    return {
+        "distinct": count,
+        "hits": int(table.hits.sum()),
+        "count_seconds": round(counted, 2),
+        "seconds": round(cpu_seconds() - start, 2),
+        "megabytes_before": before,
+        "megabytes": megabytes(),
+    }
+
+
+def store(made: Made) -> dict[str, float]:
+    figures: dict[str, float] = {}
+
+    def timed(name: str, run: Callable[[], object]) -> None:
+        start = cpu_seconds()
+        run()
+        figures[f"{name}_seconds"] = round(cpu_seconds() - start, 2)
+
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "made.db"
+        with open_store(str(path)) as opened:
+            timed("write", lambda: made.record_into(opened))
+        figures["file_megabytes"] = round(path.stat().st_size / 2**20)
+        with open_store(str(path)) as opened:
+            study: list[Study] = []
+            timed("read", lambda: study.append(Study(opened, [1])))
+            timed("roles", lambda: study[0].table("line").rows.discoveries(0.05))
+            timed("triage", lambda: triage(study[0]))
+            figures["megabytes"] = megabytes()
+            study.clear()
+            timed("growth", lambda: growth(opened, [1]))
+            figures["megabytes_growth"] = megabytes()
+    return figures
+
+
+def main() -> None:
+    what, *numbers, likes = sys.argv[1:]
+    made = Made(*map(int, numbers), likes=float(likes))
+    print(json.dumps({"counting": counting, "store": store}[what](made)))
+
+
+if __name__ == "__main__":
+    main()

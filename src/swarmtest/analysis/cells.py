@@ -1,0 +1,179 @@
+"""Features against targets: what was counted in each cell, and what follows for the cell alone.
+
+Targets that the same tests hit share a row. The counts of 500,000 rows x 300 features are 600 MB;
+everything that follows from them would be ten times that, so it is worked out for some rows at a
+time, and of the whole table only the roles are kept (a byte a cell), and the p-values of the
+triggers and suppressors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from swarmtest.analysis.bits import Bools
+from swarmtest.analysis.intervals import (
+    Floats,
+    adjusted_for,
+    binomial_p_value,
+    normal_quantile,
+    wilson_interval,
+)
+
+TRIGGER, SUPPRESSOR, IRRELEVANT = "trigger", "suppressor", "irrelevant"
+INSUFFICIENT, FIXED = "insufficient data", "no variation"
+ROLES = (IRRELEVANT, TRIGGER, SUPPRESSOR, INSUFFICIENT, FIXED)
+"""In the order of their codes in `RoleTable.codes`."""
+
+CELLS = 2_000_000
+"""Cells that are worked out at a time."""
+
+Codes = npt.NDArray[np.int8]
+
+
+class Cells(NamedTuple):
+    """Rows by features."""
+
+    informative: Floats
+    """Hits in which the feature was left to chance."""
+    containing: Floats
+    """Those of them that contain it."""
+    base: Floats
+    """The share that chance alone would give; NaN: the feature was never left to chance."""
+    alone: Bools
+    """Whether hits with a feature alone in its test are among those."""
+
+    def of(self, rows: Any) -> Cells:
+        """Some rows."""
+        return Cells(*(array[rows] for array in self))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        rows, features = self.base.shape
+        return rows, features
+
+    def interval(self, confidence: float) -> tuple[Floats, Floats]:
+        """Wilson's interval for each share."""
+        low, high = wilson_interval(self.containing, self.informative, confidence)
+        return np.asarray(low), np.asarray(high)
+
+    def codes(self, confidence: float) -> Codes:
+        """Each role as an index into `ROLES`."""
+        low, high = self.interval(confidence)
+        odds = np.maximum(self.base, 1 - self.base) / np.minimum(self.base, 1 - self.base)
+        enough = self.informative > normal_quantile(confidence) ** 2 * odds
+        codes = np.where(enough, 0, ROLES.index(INSUFFICIENT)).astype(np.int8)
+        codes[low > self.base] = ROLES.index(TRIGGER)
+        codes[high < self.base] = ROLES.index(SUPPRESSOR)
+        codes[np.isnan(self.base)] = ROLES.index(FIXED)
+        return codes
+
+
+class SomeCells(Protocol):
+    """Cells that are worked out when they are asked for."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+
+    def of(self, rows: Any) -> Cells:
+        """Some rows."""
+
+
+class Claims(NamedTuple):
+    """The triggers and suppressors of a table: the only cells that can be discoveries."""
+
+    place: npt.NDArray[np.int64]
+    """Numbers of the cells, row by row, ascending."""
+    p_value: Floats
+    """Exact and two-sided."""
+    adjusted: Floats
+    """After the correction for all comparisons of the table (Benjamini and Hochberg)."""
+
+
+@dataclass(frozen=True)
+class RoleRows:
+    """The rows of a table with their roles."""
+
+    cells: SomeCells
+    targets: npt.NDArray[np.int64]
+    """How many targets share each row: each of them is a comparison."""
+    confidence: float
+
+    def parts(self) -> Iterator[slice]:
+        """All rows, as many at a time as fit."""
+        rows, features = self.cells.shape
+        step = max(CELLS // max(features, 1), 1)
+        for start in range(0, rows, step):
+            yield slice(start, min(start + step, rows))
+
+    @cached_property
+    def codes(self) -> Codes:
+        """Each role as an index into `ROLES`."""
+        codes = np.empty(self.cells.shape, np.int8)
+        for part in self.parts():
+            codes[part] = self.cells.of(part).codes(self.confidence)
+        return codes
+
+    @cached_property
+    def claims(self) -> Claims:
+        """Exact p-values, which cost more than everything before them, of the claims only."""
+        features = self.cells.shape[1]
+        places, p_values = [np.empty(0, np.int64)], [np.empty(0)]
+        for part in self.parts():
+            codes = self.codes[part]
+            claimed = np.flatnonzero((codes == 1) | (codes == 2))
+            cells = self.cells.of(part)
+            counts = (cells.containing, cells.informative, cells.base)
+            p_values.append(_p_values(*(array.ravel()[claimed] for array in counts)))
+            places.append(claimed + part.start * features)
+        place, p_value = np.concatenate(places), np.concatenate(p_values)
+        below = p_value < 1
+        adjusted = np.ones(len(place))
+        adjusted[below] = adjusted_for(
+            p_value[below], self._comparisons(), self.targets[place[below] // max(features, 1)]
+        )
+        return Claims(place, p_value, adjusted)
+
+    def discoveries(self, rate: float) -> Codes:
+        """`codes` with only the roles that survive the correction; everything else is irrelevant.
+
+        `rate` is the share of false ones among them.
+        """
+        kept = self.claims.place[self.claims.adjusted <= rate]
+        found = np.zeros(self.codes.shape, np.int8)
+        found.ravel()[kept] = self.codes.ravel()[kept]
+        return found
+
+    def spread(self, claims: Floats) -> Floats:
+        """Values of the claims as rows by features; 1 for all else."""
+        whole = np.ones(self.codes.shape)
+        whole.ravel()[self.claims.place] = claims
+        return whole
+
+    def adjusted_of(self, row: int) -> Floats:
+        """The adjusted p-values of one row."""
+        features = self.cells.shape[1]
+        first, last = np.searchsorted(self.claims.place, [row * features, (row + 1) * features])
+        values = np.ones(features)
+        values[self.claims.place[first:last] - row * features] = self.claims.adjusted[first:last]
+        return values
+
+    def _comparisons(self) -> int:
+        """Cells with variation, of all targets."""
+        told = (self.codes != ROLES.index(FIXED)).sum(axis=1)
+        return int(told @ self.targets)
+
+
+def _p_values(containing: Floats, informative: Floats, base: Floats) -> Floats:
+    """Many cells have the same counts and are worked out once."""
+    counts = np.ascontiguousarray(np.stack([containing, informative, base], axis=1))
+    keys = counts.view(np.dtype((np.void, counts.itemsize * 3)))[:, 0]
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    return binomial_p_value(*counts[first].T)[place.ravel()]
