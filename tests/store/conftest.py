@@ -8,14 +8,34 @@ from pathlib import Path
 
 import pytest
 
+from postgres_server import Server, running_server
 from swarmtest.store import Store, open_store
 
-KINDS = ["sqlite"]
+KINDS = ["sqlite", "postgres"]
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A real PostgreSQL server."""
+    with running_server() as server:
+        yield server
 
 
 @pytest.fixture(params=KINDS)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The name of a store that is empty or not there yet."""
+    if request.param == "postgres":
+        server: Server = request.getfixturevalue("server")
+        return server.emptied_url()
+    return str(tmp_path / str(request.param) / "swarmtest.db")
+
+
+@pytest.fixture(params=KINDS)
+def new_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The name of a store that is not there yet."""
+    if request.param == "postgres":
+        server: Server = request.getfixturevalue("server")
+        return server.new_url()
     return str(tmp_path / str(request.param) / "swarmtest.db")
 
 

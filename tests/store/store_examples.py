@@ -49,6 +49,6 @@ def python(code: str, *arguments: str) -> subprocess.Popen[str]:
 
 def finish(process: subprocess.Popen[str]) -> str:
     """Let a process go on to its end, and give what it printed."""
-    printed, _ = process.communicate(timeout=30)
+    printed, _ = process.communicate(timeout=120)
     assert process.returncode == 0
     return printed

@@ -77,13 +77,6 @@ def test_a_name_that_makes_no_sense_is_refused(url: str) -> None:
     assert one_line(error, "swarmtest.db")
 
 
-def test_postgresql_is_announced_as_not_available_without_its_password() -> None:
-    with pytest.raises(UserError) as error:
-        open_store("postgresql://me:secret@host/db")
-    assert one_line(error, "PostgreSQL is not available in this version")
-    assert "secret" not in str(error.value)
-
-
 @pytest.mark.parametrize("options", [{"must_exist": True}, {"read_only": True}])
 def test_reading_does_not_make_a_store(tmp_path: Path, options: dict[str, bool]) -> None:
     with pytest.raises(UserError) as error:
@@ -386,6 +379,8 @@ def test_a_store_of_an_older_swarmtest_is_brought_up_to_date(
         assert store.campaign(1).outside is None
         assert store.sources(1) == []
         assert store.reductions(1) == []
+        assert store.workers(1) == []
+        assert (store.summary(1)["trials"], store.summary(1)["steps"]) == (2, 18)
 
 
 @pytest.fixture

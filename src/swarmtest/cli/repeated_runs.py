@@ -24,7 +24,7 @@ from swarmtest.errors import UserError
 from swarmtest.report.fitting import wrapped
 from swarmtest.report.quantities import json_text
 from swarmtest.report.terminal import command_text, plural
-from swarmtest.store import CampaignRecord, Store
+from swarmtest.store import CampaignRecord, Store, redacted
 from swarmtest.subjects.loading import SubjectReference
 
 DEFAULT_TESTS = 1000
@@ -225,7 +225,7 @@ def command_for_the_rest(words: Sequence[str], plan: Plan) -> str:
     more = [] if plan.options["go_on"] else ["--continue"]
     if plan.options["seed"] == "random":
         more += ["--seed", str(plan.seeds.start)]
-    return shlex.join(["swarmtest", *words, *more])
+    return shlex.join(["swarmtest", *map(redacted, words), *more])
 
 
 def command_again(campaigns: Sequence[int], store: str) -> str:

@@ -20,6 +20,7 @@ from swarmtest.cli.options import (
 from swarmtest.errors import UserError
 from swarmtest.report.quantities import json_text
 from swarmtest.report.suite import suite_data, suite_text
+from swarmtest.store import redacted
 from swarmtest.suites import SuiteRequest, make_suite, save_suite
 from swarmtest.suites.choosing import FAULTS, METHODS
 from swarmtest.suites.placing import check_place
@@ -164,5 +165,5 @@ def _command(campaign: int, store: str | None, options: dict[str, Any]) -> str:
     words += ["--method", options["method"]] if options["method"] != METHODS[0] else []
     words += ["--faults", options["faults"]] if options["faults"] != FAULTS[0] else []
     words += ["--no-reduce"] if options["no_reduce"] else []
-    words += ["--store", store] if store else []
+    words += ["--store", redacted(store)] if store else []
     return shlex.join(words)

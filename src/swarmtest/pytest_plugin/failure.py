@@ -22,7 +22,7 @@ from swarmtest.report.reduced import as_shown, reduction_line, replay_words, wit
 from swarmtest.report.roles import study_or_none, why_in_short
 from swarmtest.report.terminal import command_text, fault_configurations, fault_lines, plural
 from swarmtest.result import Fault, Verdict
-from swarmtest.store import FaultRecord, ReductionRecord, Store
+from swarmtest.store import FaultRecord, ReductionRecord, Store, is_postgres
 from swarmtest.subjects.subject import Subject
 
 _IN_FULL = 3
@@ -173,7 +173,7 @@ class Failure:
         if store.url == ":memory:":
             return "not kept: name a file with --swarm-store"
         root, here = self._config.rootpath, self._config.invocation_params.dir
-        inside = os.path.relpath(store.url, root)
+        inside = store.url if is_postgres(store.url) else os.path.relpath(store.url, root)
         place = store.url if inside.startswith(os.pardir) else inside
         command = command_text(replay_words(self._outcome.campaign, fault, small), place)
         command = f"{self._python_path()}{command}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 
@@ -10,9 +11,11 @@ from swarmtest.store.export import FORMATS, export_campaign
 from swarmtest.store.records import (
     CampaignRecord,
     FaultRecord,
+    ProgressPoint,
     ReductionRecord,
     TestRecord,
     TrialRecord,
+    WorkerRecord,
     pack_counts,
     pack_floats,
     unpack_counts,
@@ -21,21 +24,26 @@ from swarmtest.store.records import (
 from swarmtest.store.sqlite import SqliteStore
 from swarmtest.store.sqlite_file import MEMORY, no_store
 from swarmtest.store.store import Store
+from swarmtest.store.urls import is_postgres, redacted
 
 __all__ = [
     "DEFAULT_PATH",
     "FORMATS",
     "CampaignRecord",
     "FaultRecord",
+    "ProgressPoint",
     "ReductionRecord",
     "SqliteStore",
     "Store",
     "TestRecord",
     "TrialRecord",
+    "WorkerRecord",
     "export_campaign",
+    "is_postgres",
     "open_store",
     "pack_counts",
     "pack_floats",
+    "redacted",
     "unpack_counts",
     "unpack_floats",
 ]
@@ -51,10 +59,11 @@ def open_store(
     read_only: bool = False,
     timeout: float = 30.0,
 ) -> Store:
-    """The store that a person named: a path, ``sqlite:///path`` or nothing for the usual place.
+    """The store that a person named: a path, ``sqlite:///path`` or ``postgresql://...``.
 
-    `must_exist` refuses to make a new one; `read_only` does that too and never writes; `timeout`
-    is how many seconds to wait for another process that is writing.
+    Nothing is the usual place. `must_exist` refuses to make a new one; `read_only` does that too
+    and never writes; `timeout` is how many seconds to wait for another process that is writing, and
+    for a database that was lost to come back.
 
     >>> with open_store(":memory:") as store:
     ...     store.campaigns()
@@ -64,10 +73,24 @@ def open_store(
     ...
     swarmtest.errors.UserError: no store at nowhere.db: run `swarmtest run` first or pass --store
     """
-    path = _path(DEFAULT_PATH if url is None else os.fspath(url))
+    named = DEFAULT_PATH if url is None else os.fspath(url)
+    if is_postgres(named):
+        return _open_postgres(named, must_exist, read_only, timeout)
+    path = _path(named)
     if must_exist and path != MEMORY and not os.path.exists(path):
         raise UserError(no_store(path))
     return SqliteStore(path, read_only, timeout=timeout)
+
+
+def _open_postgres(url: str, must_exist: bool, read_only: bool, timeout: float) -> Store:
+    needs = f"store {redacted(url)}: PostgreSQL needs more: pip install 'swarmtest[postgres]'"
+    if importlib.util.find_spec("alembic") is None:
+        raise UserError(needs)
+    try:
+        from swarmtest.store.postgres import PostgresStore
+    except ImportError as error:  # psycopg, or the library under it
+        raise UserError(needs) from error
+    return PostgresStore(url, read_only, must_exist=must_exist, timeout=timeout)
 
 
 def _path(url: str) -> str:
@@ -76,13 +99,9 @@ def _path(url: str) -> str:
         if not url:
             raise UserError(f"--store is empty: name a file, like {DEFAULT_PATH}")
         return url
-    if scheme[1] in ("postgresql", "postgres"):
-        raise UserError(
-            f"store {scheme[0]}...: PostgreSQL is not available in this version of swarmtest: "
-            f"name a file, like {DEFAULT_PATH}"
-        )
     if scheme[1] != "sqlite" or not url.startswith("sqlite:///") or url == "sqlite:///":
         raise UserError(
-            f"a store is named by a path like {DEFAULT_PATH} or by sqlite:///PATH, not {url!r}"
+            f"a store is named by a path like {DEFAULT_PATH}, by sqlite:///PATH or by "
+            f"postgresql://USER@HOST/DATABASE, not {redacted(url)!r}"
         )
     return url.removeprefix("sqlite:///")

@@ -126,6 +126,39 @@ class ReductionRecord(NamedTuple):
     """What the smaller test had to keep."""
 
 
+class WorkerRecord(NamedTuple):
+    """What a worker of a campaign last said of itself.
+
+    >>> WorkerRecord("ant-17", host="ant", pid=17, started=5.0, last_seen=9.5, tests=40).state
+    'working'
+    """
+
+    name: str
+    """Its own within the campaign."""
+    host: str
+    pid: int
+    started: float
+    """Seconds since 1970."""
+    last_seen: float
+    """When it said this, seconds since 1970."""
+    tests: int = 0
+    """How many tests it has run so far."""
+    state: str = "working"
+    """``working``, ``idle``, ``done`` or ``lost``."""
+
+
+class ProgressPoint(NamedTuple):
+    """What a campaign had found by one of its trials: sums from its first trial to this one."""
+
+    trial: int
+    """The number of that trial."""
+    tests: int
+    failed: int
+    faults: int
+    """Distinct ones."""
+    cpu_ns: int
+
+
 class TestRecord(NamedTuple):
     """A test that was asked to be kept whole, as JSON."""
 

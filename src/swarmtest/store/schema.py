@@ -6,6 +6,7 @@ Version history (``PRAGMA user_version``):
 2. Coverage: targets have places in files; sources, campaign_sources; trials.missing;
    campaigns.outside.
 3. Reductions of faults' tests.
+4. Workers; totals of trials by blocks of a hundred.
 
 When the schema changes: add a line here, raise `VERSION`, and teach `sqlite_file` to bring an older
 file up to date. A file with a newer version than `VERSION` is refused, never guessed at.
@@ -13,7 +14,7 @@ file up to date. A file with a newer version than `VERSION` is refused, never gu
 
 from __future__ import annotations
 
-VERSION = 3
+VERSION = 4
 """The version of `SCHEMA`, kept in ``PRAGMA user_version``."""
 
 APPLICATION_ID = 0x5357524D
@@ -70,6 +71,48 @@ CREATE TABLE IF NOT EXISTS reductions (
     PRIMARY KEY (campaign, fault, criterion)
 );
 """
+
+WORKERS = """
+-- What the workers of campaigns last said of themselves.
+CREATE TABLE IF NOT EXISTS workers (
+    campaign  INTEGER NOT NULL,     -- campaigns.id
+    name      TEXT NOT NULL,        -- its own within the campaign
+    host      TEXT NOT NULL,
+    pid       INTEGER NOT NULL,
+    started   REAL NOT NULL,        -- seconds since 1970
+    last_seen REAL NOT NULL,        -- seconds since 1970
+    tests     INTEGER NOT NULL,     -- run so far
+    state     TEXT NOT NULL,        -- working, idle, done, lost
+    PRIMARY KEY (campaign, name)
+) WITHOUT ROWID;
+"""
+
+BLOCK = 100
+"""Trials per row of the table blocks."""
+
+BLOCKS = f"""
+-- Totals of trials, so that a page about a million of them need not read them.
+CREATE TABLE IF NOT EXISTS blocks (
+    campaign INTEGER NOT NULL,      -- campaigns.id
+    block    INTEGER NOT NULL,      -- trials.trial / {BLOCK}
+    trials   INTEGER NOT NULL,
+    passed   INTEGER NOT NULL,
+    failed   INTEGER NOT NULL,
+    invalid  INTEGER NOT NULL,
+    steps    INTEGER NOT NULL,
+    skipped  INTEGER NOT NULL,
+    cpu_ns   REAL NOT NULL,         -- REAL: sums of 63-bit numbers have more than 63 bits
+    wall_ns  REAL NOT NULL,
+    PRIMARY KEY (campaign, block)
+) WITHOUT ROWID;
+"""
+
+COUNT_BLOCKS = f"""
+INSERT OR REPLACE INTO blocks
+SELECT campaign, trial / {BLOCK}, count(*), sum(verdict = 0), sum(verdict = 1), sum(verdict = 2),
+       sum(steps), sum(skipped), total(cpu_ns), total(wall_ns)
+FROM trials"""
+"""Totals of the trials that a WHERE after this picks, GROUP BY campaign, trial / BLOCK."""
 
 SCHEMA = f"""
 BEGIN IMMEDIATE;
@@ -145,6 +188,8 @@ CREATE TABLE IF NOT EXISTS tests (
 
 {TARGETS}
 {REDUCTIONS}
+{WORKERS}
+{BLOCKS}
 
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {VERSION};
@@ -169,6 +214,14 @@ COMMIT;
 BEGIN IMMEDIATE;
 {REDUCTIONS}
 PRAGMA user_version = 3;
+COMMIT;
+""",
+    3: f"""
+BEGIN IMMEDIATE;
+{WORKERS}
+{BLOCKS}
+{COUNT_BLOCKS} GROUP BY campaign, trial / {BLOCK};
+PRAGMA user_version = 4;
 COMMIT;
 """,
 }

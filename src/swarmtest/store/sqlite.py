@@ -6,10 +6,7 @@ WAL mode, so readers never wait. Do not use a store in a process forked after it
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
 from os import fspath
 from pathlib import Path
 from typing import Any, Self
@@ -27,11 +24,31 @@ from swarmtest.store.batch import (
 from swarmtest.store.records import (
     CampaignRecord,
     FaultRecord,
+    ProgressPoint,
     ReductionRecord,
     TestRecord,
     TrialRecord,
+    WorkerRecord,
+)
+from swarmtest.store.rows import (
+    CAMPAIGN,
+    FAR,
+    OF_A_CAMPAIGN,
+    Span,
+    campaign_of,
+    campaign_values,
+    changed_values,
+    no_campaign,
+    no_trial,
 )
 from swarmtest.store.sqlite_file import SqliteFile
+from swarmtest.store.sqlite_progress import (
+    count_blocks,
+    progress_of,
+    totals,
+    upsert_worker,
+    workers_of,
+)
 from swarmtest.store.sqlite_targets import (
     FORGET_SOURCES,
     insert_sources,
@@ -42,28 +59,14 @@ from swarmtest.store.sqlite_targets import (
 )
 from swarmtest.targets import Source, Target
 
-_CAMPAIGN = ", ".join(field.name for field in fields(CampaignRecord))
 _TRIAL = ", ".join(TrialRecord._fields)
 _REDUCTION = ", ".join(ReductionRecord._fields)
-_CHUNK = 500
-"""Trials read at a time: large enough to be fast, small enough for hits of 100 KB each."""
-
 _FAULTS = """
 SELECT id, kind, signature, details, first_trial, trial, size, test,
        (SELECT count(*) FROM trials
         WHERE trials.campaign = faults.campaign AND trials.fault = faults.id)
 FROM faults WHERE campaign = ? ORDER BY first_trial, id
 """
-_TOTALS = {
-    "trials": "count(*)",
-    "passed": "sum(verdict = 0)",
-    "failed": "sum(verdict = 1)",
-    "invalid": "sum(verdict = 2)",
-    "steps": "sum(steps)",
-    "skipped": "sum(skipped)",
-    "cpu_ns": "sum(cpu_ns)",
-    "wall_ns": "sum(wall_ns)",
-}
 
 
 class SqliteStore:
@@ -84,21 +87,10 @@ class SqliteStore:
 
     def add_campaign(self, campaign: CampaignRecord) -> int:
         """Keep a new campaign and give it its number."""
-        values = (
-            storable(campaign.subject),
-            storable(campaign.strategy),
-            str(campaign.seed),
-            json.dumps(campaign.space),
-            json.dumps(campaign.options),
-            campaign.status,
-            campaign.created or time.time(),
-            campaign.wall_seconds,
-            campaign.cpu_seconds,
-            campaign.outside,
-        )
+        values = [storable(v) if isinstance(v, str) else v for v in campaign_values(campaign)]
         with self._file.transaction() as connection:
             cursor = connection.execute(
-                f"INSERT INTO campaigns ({_CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+                f"INSERT INTO campaigns ({CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
                 values,
             )
         assert cursor.lastrowid is not None
@@ -106,14 +98,10 @@ class SqliteStore:
 
     def update_campaign(self, campaign: int, **changes: Any) -> None:
         """Change `status`, `options`, `wall_seconds`, `cpu_seconds` or `outside` of a campaign."""
-        unknown = changes.keys() - {"status", "options", "wall_seconds", "cpu_seconds", "outside"}
-        if unknown:
-            raise TypeError(f"a campaign's {', '.join(sorted(unknown))} cannot change")
-        if "options" in changes:
-            changes["options"] = json.dumps(changes["options"])
+        values = changed_values(changes)
         with self._file.transaction() as connection:
             self._must_have(campaign)
-            for column, value in changes.items():
+            for column, value in values.items():
                 connection.execute(
                     f"UPDATE campaigns SET {column} = ? WHERE id = ?", (value, campaign)
                 )
@@ -121,19 +109,19 @@ class SqliteStore:
     def campaign(self, campaign: int) -> CampaignRecord:
         """One campaign; a number that is not there is a `UserError` that tells which are."""
         self._must_have(campaign)
-        found = self._file.rows(f"SELECT {_CAMPAIGN} FROM campaigns WHERE id = ?", campaign)
-        return _campaign(found[0])
+        found = self._file.rows(f"SELECT {CAMPAIGN} FROM campaigns WHERE id = ?", campaign)
+        return campaign_of(found[0])
 
     def campaigns(self) -> list[CampaignRecord]:
         """All campaigns, oldest first."""
-        rows = self._file.rows(f"SELECT {_CAMPAIGN} FROM campaigns ORDER BY id")
-        return list(map(_campaign, rows))
+        rows = self._file.rows(f"SELECT {CAMPAIGN} FROM campaigns ORDER BY id")
+        return list(map(campaign_of, rows))
 
     def delete_campaign(self, campaign: int) -> None:
         """Forget a campaign with all that belongs to it, and give the space back."""
         with self._file.transaction() as connection:
             self._must_have(campaign)
-            for table in ("trials", "faults", "tests", "reductions", "campaign_sources"):
+            for table in OF_A_CAMPAIGN:
                 connection.execute(f"DELETE FROM {table} WHERE campaign = ?", (campaign,))
             connection.execute("DELETE FROM campaigns WHERE id = ?", (campaign,))
             for statement in FORGET_SOURCES:
@@ -151,6 +139,7 @@ class SqliteStore:
         with self._file.transaction() as connection:
             self._must_have(campaign)
             insert_trials(connection, campaign, trials)
+            count_blocks(connection, campaign, trials)
             insert_faults(connection, campaign, faults)
             insert_tests(connection, campaign, tests)
 
@@ -174,15 +163,19 @@ class SqliteStore:
         campaign: int,
         *,
         after: int = -1,
+        before: int | None = None,
         verdict: int | None = None,
         fault: str | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
     ) -> Iterator[TrialRecord]:
-        """The trials with a number above `after`, in order of their numbers, streamed."""
+        """Trials in order of their numbers, streamed, all or those that are picked."""
         filters = {"campaign": campaign, "verdict": verdict, "fault": fault}
         wanted = {column: value for column, value in filters.items() if value is not None}
         where = " AND ".join(f"{column} = ?" for column in wanted)
         self._must_have(campaign)
-        chunks = self._chunks(f"SELECT {_TRIAL} FROM trials WHERE {where}", wanted.values(), after)
+        span = Span(after, FAR if before is None else before, newest_first, limit)
+        chunks = self._chunks(f"SELECT {_TRIAL} FROM trials WHERE {where}", wanted.values(), span)
         return (TrialRecord._make(row) for chunk in chunks for row in chunk)
 
     def trial(self, campaign: int, trial: int) -> TrialRecord:
@@ -197,16 +190,29 @@ class SqliteStore:
     def trial_numbers(self, campaign: int) -> Iterator[int]:
         """The numbers of all recorded trials, in order: what `resume` need not run again."""
         self._must_have(campaign)
-        chunks = self._chunks("SELECT trial FROM trials WHERE campaign = ?", (campaign,), -1)
+        chunks = self._chunks("SELECT trial FROM trials WHERE campaign = ?", (campaign,), Span())
         return (trial for chunk in chunks for (trial,) in chunk)
 
     def summary(self, campaign: int) -> dict[str, int]:
         """Totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
         self._must_have(campaign)
-        totals = self._file.rows(
-            f"SELECT {', '.join(_TOTALS.values())} FROM trials WHERE campaign = ?", campaign
-        )[0]
-        return {name: total or 0 for name, total in zip(_TOTALS, totals, strict=True)}
+        return totals(self._file, campaign)
+
+    def progress(self, campaign: int, buckets: int = 200) -> list[ProgressPoint]:
+        """What was found by about so many of its trials, evenly spread over their numbers."""
+        self._must_have(campaign)
+        return progress_of(self._file, campaign, buckets)
+
+    def note_worker(self, campaign: int, worker: WorkerRecord) -> None:
+        """Keep what a worker says of itself, in place of what it said before."""
+        with self._file.transaction() as connection:
+            self._must_have(campaign)
+            upsert_worker(connection, campaign, worker)
+
+    def workers(self, campaign: int) -> list[WorkerRecord]:
+        """The campaign's workers as they last spoke, by name."""
+        self._must_have(campaign)
+        return workers_of(self._file, campaign)
 
     def faults(self, campaign: int) -> list[FaultRecord]:
         """The campaign's faults, each with its count, in order of their first trial."""
@@ -237,6 +243,13 @@ class SqliteStore:
             for (found,) in self._file.rows(query, campaign, trial):
                 return str(found)
         return None
+
+    def tests(self, campaign: int) -> Iterator[TestRecord]:
+        """The tests that were asked to be kept whole, in order of their trials, streamed."""
+        self._must_have(campaign)
+        query = "SELECT trial, test FROM tests WHERE campaign = ?"
+        chunks = self._chunks(query, (campaign,), Span())
+        return (TestRecord._make(row) for chunk in chunks for row in chunk)
 
     def target_ids(self, targets: Sequence[Target]) -> list[int]:
         """The ids of targets, in their order; those not yet known get one."""
@@ -276,41 +289,28 @@ class SqliteStore:
         self.close()
 
     def _chunks(
-        self, query: str, values: Iterable[Any], after: int
+        self, query: str, values: Iterable[Any], span: Span
     ) -> Iterator[list[tuple[Any, ...]]]:
         # By chunks, not by an open cursor: a reader that pauses must not keep the log from being
         # folded back into the file.
-        while True:
+        while span.size > 0:
             chunk = self._file.rows(
-                f"{query} AND trial > ? ORDER BY trial LIMIT {_CHUNK}", *values, after
+                f"{query} AND trial > ? AND trial < ? {span.order}",
+                *values,
+                span.after,
+                span.before,
             )
             if not chunk:
                 return
             yield chunk
-            after = chunk[-1][0]
+            span = span.beyond(chunk[-1][0], len(chunk))
 
     def _must_have(self, campaign: int) -> None:
         if self._file.rows("SELECT 1 FROM campaigns WHERE id = ?", campaign):
             return
-        rows = self._file.rows("SELECT id FROM campaigns ORDER BY id DESC LIMIT 21")
-        known = [str(id) for (id,) in rows]
-        if not known:
-            raise UserError(
-                f"no campaign {campaign} in {self.url}: it has none yet; run `swarmtest run` first"
-            )
-        more = "..., " if len(known) > 20 else ""
-        raise UserError(
-            f"no campaign {campaign} in {self.url}: it has {more}{', '.join(known[19::-1])}"
-        )
+        latest = self._file.rows("SELECT id FROM campaigns ORDER BY id DESC LIMIT 21")
+        raise UserError(no_campaign(campaign, self.url, [id for (id,) in latest]))
 
     def _no_trial(self, campaign: int, trial: int) -> str:
         query = "SELECT count(*), min(trial), max(trial) FROM trials WHERE campaign = ?"
-        count, low, high = self._file.rows(query, campaign)[0]
-        there = f"it has {count}, numbered {low} to {high}" if count else "it has none yet"
-        return f"campaign {campaign} in {self.url} has no trial {trial}: {there}"
-
-
-def _campaign(row: tuple[Any, ...]) -> CampaignRecord:
-    record = CampaignRecord(*row)
-    space, options = json.loads(row[3]), json.loads(row[4])
-    return replace(record, seed=int(record.seed), space=space, options=options)
+        return no_trial(campaign, trial, self.url, self._file.rows(query, campaign)[0])

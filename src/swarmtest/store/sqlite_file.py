@@ -172,7 +172,7 @@ def _adopt(connection: sqlite3.Connection, path: str, read_only: bool, timeout: 
             _migrate_for_reading(path, timeout)
         return
     # Safe in WAL mode: a crash of the machine, not of a process, may cost the last commits.
-    connection.execute("PRAGMA synchronous = NORMAL")
+    _patiently(lambda: connection.execute("PRAGMA synchronous = NORMAL"), timeout)
     if empty:
         _create(connection, timeout)
     else:
@@ -250,9 +250,8 @@ def _marks(connection: sqlite3.Connection) -> tuple[int, int, int]:
 
 def _create(connection: sqlite3.Connection, timeout: float) -> None:
     # Both have to come before the first page is written, which switching to WAL does.
-    connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
-    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    _patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"), timeout)
+    for pragma in (f"page_size = {PAGE_SIZE}", "auto_vacuum = INCREMENTAL", "journal_mode = WAL"):
+        _patiently(functools.partial(connection.execute, f"PRAGMA {pragma}"), timeout)
     _patiently(lambda: connection.executescript(SCHEMA), timeout)
     try:
         version = importlib.metadata.version("swarmtest")

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from swarmtest.errors import UserError
 from swarmtest.store.batch import storable
+from swarmtest.store.rows import FAR
 from swarmtest.store.sqlite_file import SqliteFile
 from swarmtest.targets import Source, Target
 
@@ -20,6 +21,8 @@ FORGET_SOURCES = (
     "DELETE FROM targets WHERE source != '' AND source NOT IN (SELECT id FROM sources)",
 )
 """After campaigns are deleted: files that none watches any more, and what lies in them."""
+_AT_A_TIME = 900
+"""Ids in a query: SQLite took no more than 999 parameters once."""
 
 
 def insert_targets(connection: sqlite3.Connection, targets: Sequence[Target]) -> list[int]:
@@ -30,12 +33,18 @@ def insert_targets(connection: sqlite3.Connection, targets: Sequence[Target]) ->
     return [find(_FIND, (row[0], row[1], row[6])).fetchone()[0] for row in rows]
 
 
-def _row(target: Target) -> tuple[str, str, str, int, str, str, str, str]:
+def checked(target: Target) -> Target:
+    """The target, if it has a kind and a name."""
     if not target.kind or not target.name:
         raise UserError(
             "a target is written kind:name, like 'event:stack was full', "
             f"not {target.name or target.kind!r}"
         )
+    return target
+
+
+def _row(target: Target) -> tuple[str, str, str, int, str, str, str, str]:
+    checked(target)
     return (
         storable(target.kind),
         storable(target.name),
@@ -54,7 +63,11 @@ def targets_by_id(file: SqliteFile, ids: Iterable[int] | None) -> dict[int, Targ
     if ids is None:
         rows = file.rows(f"{query} ORDER BY id")
     else:
-        rows = [row for id in ids for row in file.rows(f"{query} WHERE id = ?", id)]
+        rows, wanted = [], sorted(id for id in ids if id <= FAR)
+        for start in range(0, len(wanted), _AT_A_TIME):
+            some = wanted[start : start + _AT_A_TIME]
+            marks = ", ".join("?" * len(some))
+            rows += file.rows(f"{query} WHERE id IN ({marks}) ORDER BY id", *some)
     return {row[0]: Target(*row[1:]) for row in rows}
 
 

@@ -1,4 +1,4 @@
-"""The interface of a store. SQLite implements it; so will PostgreSQL, without change here.
+"""The interface of a store, which SQLite and PostgreSQL implement.
 
 Contract:
 
@@ -8,6 +8,7 @@ Contract:
   whatever the order in which batches arrive.
 - A fault's reduction never replaces the test it was made from. Of several that keep the same, the
   smallest stays; of equally small ones, one of which nothing more can go.
+- A lost connection is made again, and what it was lost in is done again without counting twice.
 - Everything that is the user's to mend (locked, corrupt, newer schema, full disk, no such campaign)
   is a `swarmtest.errors.UserError` of one line.
 """
@@ -20,9 +21,11 @@ from typing import Any, Protocol, Self
 from swarmtest.store.records import (
     CampaignRecord,
     FaultRecord,
+    ProgressPoint,
     ReductionRecord,
     TestRecord,
     TrialRecord,
+    WorkerRecord,
 )
 from swarmtest.targets import Source, Target
 
@@ -37,7 +40,7 @@ class Store(Protocol):
     """
 
     url: str
-    """How a person would name this store on the command line."""
+    """How a person would name this store on the command line, without a password."""
 
     def add_campaign(self, campaign: CampaignRecord) -> int:
         """Keep a new campaign and give it its number."""
@@ -71,10 +74,18 @@ class Store(Protocol):
         campaign: int,
         *,
         after: int = -1,
+        before: int | None = None,
         verdict: int | None = None,
         fault: str | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
     ) -> Iterator[TrialRecord]:
-        """The trials with a number above `after`, in order of their numbers, streamed."""
+        """Trials in order of their numbers, streamed, all or those that are picked.
+
+        `after` and `before` leave out these numbers and what is below, or above. A page is
+        ``trials(campaign, limit=50)``, the next ``trials(campaign, after=last, limit=50)``; from
+        the end, ``newest_first=True`` with ``before=last``. Any page costs the same.
+        """
 
     def trial(self, campaign: int, trial: int) -> TrialRecord:
         """One trial; a `UserError` if it is not there."""
@@ -84,6 +95,15 @@ class Store(Protocol):
 
     def summary(self, campaign: int) -> dict[str, int]:
         """Totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
+
+    def progress(self, campaign: int, buckets: int = 200) -> list[ProgressPoint]:
+        """What was found by about so many of its trials, evenly spread over their numbers."""
+
+    def note_worker(self, campaign: int, worker: WorkerRecord) -> None:
+        """Keep what a worker says of itself, in place of what it said before."""
+
+    def workers(self, campaign: int) -> list[WorkerRecord]:
+        """The campaign's workers as they last spoke, by name."""
 
     def faults(self, campaign: int) -> list[FaultRecord]:
         """The campaign's faults, each with its count, in order of their first trial."""
@@ -96,6 +116,9 @@ class Store(Protocol):
 
     def test(self, campaign: int, trial: int) -> str | None:
         """The JSON of a test that is kept whole (asked for, or a fault's shortest), or None."""
+
+    def tests(self, campaign: int) -> Iterator[TestRecord]:
+        """The tests that were asked to be kept whole, in order of their trials, streamed."""
 
     def target_ids(self, targets: Sequence[Target]) -> list[int]:
         """The ids of targets, in their order; those not yet known get one."""

@@ -1,0 +1,150 @@
+"""How many trials per second go into both stores and out of them, and how long pages take.
+
+    python benchmarks/store_speed.py [--quick]
+
+Trials have 40 features, used counts, propensities and 300 hits each, and come in batches of 1,000,
+as a campaign records them. One in fifty fails. PostgreSQL is a server of its own, started for this
+with its usual settings (`pgserver`); its figures are of one connection over a local socket. Then
+what a page about a campaign asks: totals, 200 points of progress, the newest 50 trials. And
+`swarmtest copy` from SQLite to PostgreSQL, with both hashes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from harness import arguments, print_figures, print_table
+
+from swarmtest.space import Space
+from swarmtest.store import (
+    CampaignRecord,
+    FaultRecord,
+    Store,
+    TrialRecord,
+    open_store,
+    pack_counts,
+    pack_floats,
+)
+from swarmtest.store.copying import copy_campaign
+from swarmtest.targets import Target, pack_hits
+
+FEATURES, TARGETS, HITS, BATCH = 40, 5_000, 300, 1_000
+SPACE = Space([f"feature {i}" for i in range(FEATURES)]).to_json()
+
+
+def trials(count: int) -> list[TrialRecord]:
+    """Trials as a campaign with coverage makes them."""
+    rng = random.Random(1)
+    usual = [pack_hits(rng.sample(range(1, TARGETS), HITS)) for _ in range(50)]
+    chances = pack_floats([0.5])
+    return [
+        TrialRecord(
+            number,
+            rng.randbytes(6),
+            chances,
+            "coin",
+            rng.getrandbits(62),
+            int(number % 50 == 7),
+            f"fault {number % 5}" if number % 50 == 7 else None,
+            50,
+            0,
+            pack_counts([rng.randrange(9) for _ in range(FEATURES)]),
+            rng.choice(usual),
+            rng.randrange(10**6),
+            rng.randrange(10**6),
+        )
+        for number in range(count)
+    ]
+
+
+def fill(store: Store, records: list[TrialRecord]) -> int:
+    """Record them as a campaign does."""
+    store.target_ids([Target("event", str(i)) for i in range(TARGETS)])
+    number = store.add_campaign(CampaignRecord("bench", "coin", 1, SPACE))
+    for start in range(0, len(records), BATCH):
+        batch = records[start : start + BATCH]
+        failed = [t for t in batch if t.fault]
+        faults = [
+            FaultRecord(t.fault or "", "exit", "boom", "", t.trial, t.trial, 50, "[]")
+            for t in failed[:5]
+        ]
+        store.record(number, batch, faults)
+    return number
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def measured(store: Store, records: list[TrialRecord]) -> dict[str, float]:
+    """Seconds for everything that is measured on one store."""
+    numbers: list[int] = []
+    writing = seconds(lambda: numbers.append(fill(store, records)))
+    number = numbers[0]
+    again = seconds(lambda: fill_again(store, number, records))
+    reading = seconds(lambda: sum(1 for _ in store.trials(number)))
+    assert store.summary(number)["trials"] == len(records)
+    return {
+        "write_per_second": len(records) / writing,
+        "write_again_per_second": len(records) / again,
+        "read_per_second": len(records) / reading,
+        "summary_ms": 1e3 * seconds(lambda: store.summary(number)),
+        "progress_ms": 1e3 * seconds(lambda: store.progress(number)),
+        "newest_50_ms": 1e3
+        * seconds(lambda: list(store.trials(number, newest_first=True, limit=50))),
+    }
+
+
+def fill_again(store: Store, number: int, records: list[TrialRecord]) -> None:
+    """The same batches once more, as after a lost worker: nothing is to change."""
+    for start in range(0, len(records), BATCH):
+        store.record(number, records[start : start + BATCH])
+
+
+@contextlib.contextmanager
+def postgres() -> Iterator[str]:
+    """The URL of a store on a server of its own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pgserver
+    place = Path(tempfile.mkdtemp(prefix="pg"))
+    place.chmod(0o755)
+    server = pgserver.get_server(place / "data", cleanup_mode="stop")
+    try:
+        yield f"postgresql://postgres@/postgres?host={place / 'data'}"
+    finally:
+        server.cleanup()
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def main() -> None:
+    count = 10_000 if arguments(__doc__ or "").quick else 200_000
+    records = trials(count)
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        postgres() as url,
+        open_store(Path(directory) / "store.db") as lite,
+        open_store(url) as team,
+    ):
+        found = {"sqlite": measured(lite, records), "postgres": measured(team, records)}
+        copying = seconds(lambda: copy_campaign(lite, team, 1))
+    rows = [[name, *(f"{found[kind][name]:,.1f}" for kind in found)] for name in found["sqlite"]]
+    print_table(["", *found], rows)
+    print(f"\ncopy SQLite to PostgreSQL, with both hashes: {count / copying:,.0f} trials/s")
+    figures = {
+        f"{kind}_{name}": round(value, 1) for kind in found for name, value in found[kind].items()
+    }
+    print_figures({"trials": count, **figures, "copy_per_second": round(count / copying)})
+
+
+if __name__ == "__main__":
+    main()

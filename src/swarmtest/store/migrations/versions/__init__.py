@@ -1,0 +1,1 @@
+"""One module per version of the PostgreSQL schema; each brings the one before up to date."""

@@ -1,0 +1,159 @@
+"""Campaigns move between stores, there and back, and nothing is lost."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from store_examples import CAMPAIGN, fault, trial, trials
+
+from postgres_server import Server
+from swarmtest.errors import UserError
+from swarmtest.store import ReductionRecord, Store, TestRecord, WorkerRecord
+from swarmtest.store.content import campaign_hash
+from swarmtest.store.copying import copy_campaign
+from swarmtest.targets import Source, Target, pack_hits, unpack_hits
+
+Opener = Callable[..., Store]
+
+
+def fill(store: Store, size: int = 1500) -> int:
+    """A campaign with something of everything."""
+    record = dataclasses.replace(CAMPAIGN, status="finished", created=12.5, wall_seconds=1.5)
+    number = store.add_campaign(record)
+    source = Source("a.py", "x = 1\n\0\ud800", "/home/ann/a.py")
+    lines = [source.target("line", str(n), n) for n in range(1, 40)]
+    store.add_sources(number, [source])
+    ids = store.target_ids([*lines, Target("event", "full")])
+    shown = [
+        trial(
+            n,
+            verdict=int(n % 7 == 3),
+            fault="f" if n % 7 == 3 else None,
+            hits=pack_hits([ids[n % 40], ids[-1]]) if n % 5 else None,
+            used=b"\1" + bytes([n % 251]),
+            origin="coin\0\u2400",
+        )
+        for n in range(size)
+    ]
+    store.record(number, shown, [fault("f", 3, 20), fault("f", 10, 9)], [TestRecord(5, '["\0"]')])
+    store.add_reduction(number, ReductionRecord("f", 10, 9, 2, "[]", complete=True))
+    store.note_worker(number, WorkerRecord("ant-1", "ant", 1, 5.0, 9.5, 40, "done"))
+    store.update_campaign(number, outside=pack_hits(ids[:3]))
+    return number
+
+
+@pytest.fixture
+def crowded(store: Store) -> Store:
+    """A store in which ids are taken: others ran before."""
+    store.target_ids([Target("event", f"another {i}") for i in range(100)])
+    store.record(store.add_campaign(CAMPAIGN), trials(0, 10))
+    return store
+
+
+def test_a_campaign_comes_back_from_another_store_as_it_was(
+    crowded: Store, open_url: Opener, tmp_path: Path
+) -> None:
+    here, back = open_url(tmp_path / "here.db"), open_url(tmp_path / "back.db")
+    number = fill(here)
+    there = copy_campaign(here, crowded, number)
+    again = copy_campaign(crowded, back, there.number)
+    assert there.hash == again.hash == campaign_hash(back, again.number)
+    assert (there.trials, again.number) == (1500, 1)
+    assert dataclasses.replace(crowded.campaign(there.number), outside=None, id=0) == (
+        dataclasses.replace(here.campaign(number), outside=None, id=0)
+    )
+    for told in ("faults", "reductions", "workers", "sources", "summary", "progress"):
+        assert getattr(back, told)(1) == getattr(here, told)(number)
+    assert list(back.tests(1)) == list(here.tests(number))
+    for before, after in zip(here.trials(number), back.trials(1), strict=True):
+        assert after._replace(hits=None) == before._replace(hits=None)
+        assert _names(back, after.hits) == _names(here, before.hits)
+    assert _names(back, back.campaign(1).outside) == _names(here, here.campaign(number).outside)
+
+
+def _names(store: Store, hits: bytes | None) -> set[Target]:
+    return set(store.targets(unpack_hits(hits)).values()) if hits else set()
+
+
+def test_what_was_copied_before_is_not_copied_again(store: Store, open_url: Opener) -> None:
+    here = open_url(":memory:")
+    number = fill(here, 50)
+    first, second = copy_campaign(here, store, number), copy_campaign(here, store, number)
+    assert (first.was_there, second.was_there) == (False, True)
+    assert first.number == second.number
+    assert len(store.campaigns()) == 1
+
+
+def test_an_interrupted_copy_does_not_look_whole_and_can_be_finished(
+    store: Store, open_url: Opener
+) -> None:
+    here = open_url(":memory:")
+    number = fill(here, 3500)
+
+    def interrupt(trials: int) -> None:
+        if trials == 2000:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        copy_campaign(here, store, number, interrupt)
+    (unfinished,) = store.campaigns()
+    assert unfinished.status == "copying"
+    assert store.summary(unfinished.id)["trials"] == 2000
+    copied = copy_campaign(here, store, number)
+    assert (copied.number, copied.trials) == (unfinished.id, 3500)
+    assert store.campaign(copied.number).status == "finished"
+    assert campaign_hash(store, copied.number) == campaign_hash(here, number)
+
+
+def test_a_copy_that_grew_meanwhile_is_not_taken_for_the_same(
+    store: Store, open_url: Opener
+) -> None:
+    here = open_url(":memory:")
+    number = fill(here, 50)
+    before = copy_campaign(here, store, number)
+    here.record(number, [trial(50)])
+    after = copy_campaign(here, store, number)
+    assert after.number != before.number
+    assert (before.trials, after.trials) == (50, 51)
+
+
+CHANGES: list[Callable[[Store, int], None]] = [
+    lambda store, n: store.update_campaign(n, wall_seconds=9.0),
+    lambda store, n: store.update_campaign(n, outside=None),
+    lambda store, n: store.record(n, [trial(50)]),
+    lambda store, n: store.record(n, [], [fault("f", 10, 2)]),
+    lambda store, n: store.record(n, [], [], [TestRecord(6, "[]")]),
+    lambda store, n: store.add_hits(n, {0: store.target_ids([Target("event", "full")])}),
+    lambda store, n: store.add_sources(n, [Source("b.py", "y = 1\n")]),
+    lambda store, n: store.add_reduction(n, ReductionRecord("f", 10, 9, 1, "[]")),
+    lambda store, n: store.note_worker(n, WorkerRecord("bee-2", "bee", 2, 5.0, 9.5)),
+]
+
+
+def test_whatever_changes_changes_the_hash(open_url: Opener) -> None:
+    store = open_url(":memory:")
+    number = fill(store, 50)
+    hashes = [campaign_hash(store, number)]
+    for change in CHANGES:
+        change(store, number)
+        hashes.append(campaign_hash(store, number))
+    assert all(before != after for before, after in itertools.pairwise(hashes))
+
+
+def test_a_copy_that_is_not_equal_stays_unfinished(
+    server: Server, open_url: Opener, tmp_path: Path
+) -> None:
+    here = open_url(tmp_path / "here.db")
+    there = open_url(server.emptied_url())
+    number = fill(here, 50)
+
+    def spoil(trials: int) -> None:
+        server.execute("UPDATE shared.trials SET steps = steps + 1 WHERE trial = 17")
+
+    with pytest.raises(UserError, match=r"is not what campaign 1 in .* was when it was read"):
+        copy_campaign(here, there, number, spoil)
+    assert there.campaign(1).status == "copying"
