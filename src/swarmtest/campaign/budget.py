@@ -100,6 +100,10 @@ class Progress:
     wall_seconds: float = 0.0
     since_new: int = 0
     """Tests since the last new target or fault."""
+    workers: int = 0
+    """How many tests run at once."""
+    condition: str = ""
+    """What somebody who waits should know: no workers, no connection."""
 
     def reached(self, budget: Budget) -> str:
         """The limit that is reached, in words; empty if there is more to do."""

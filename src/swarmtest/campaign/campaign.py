@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
 import os
-import pickle
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -14,11 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from swarmtest.campaign.budget import Budget, Progress
+from swarmtest.campaign.engine import Engine
+from swarmtest.campaign.engines import LOCAL, EngineChoice, parse_engine
 from swarmtest.campaign.host import Setup
 from swarmtest.campaign.inline import InlineEngine
+from swarmtest.campaign.job_elsewhere import job_maker, travels
 from swarmtest.campaign.limits import Limits
 from swarmtest.campaign.local import LocalEngine
-from swarmtest.campaign.loop import Engine, Loop, Show
+from swarmtest.campaign.loop import Loop, Show
 from swarmtest.campaign.recorder import Recorder
 from swarmtest.campaign.subject_of_campaign import avoiding, placed, resolve, version_of
 from swarmtest.campaign.worker import Job, Worker
@@ -91,8 +92,17 @@ class Campaign:
         avoid: Sequence[Constraint] = (),
         watching: Coverage | None = None,
         on_progress: Show | None = None,
+        engine: str | EngineChoice = LOCAL,
     ) -> None:
-        """`watching` is installed in this process already, and saw the program being imported."""
+        """`watching` is installed in this process already, and saw the program being imported.
+
+        `engine`: where tests run, as ``--engine`` has it; `workers` are those of the local one.
+        """
+        self.engine = parse_engine(engine) if isinstance(engine, str) else engine
+        if workers is not None and not self.engine.is_local:
+            raise UserError(
+                f"--workers is for tests on this machine; {self.engine.text} has its own workers"
+            )
         if isinstance(coverage, str):
             coverage = CoverageOptions(parse_kinds(coverage))
         self.coverage = placed(coverage, subject) if coverage is not None else None
@@ -126,6 +136,7 @@ class Campaign:
         budget: Budget | None = None,
         workers: int | None = None,
         on_progress: Show | None = None,
+        engine: str | EngineChoice = LOCAL,
     ) -> Campaign:
         """A stored campaign that goes on where it stopped, with the same or another budget."""
         record = store.campaign(campaign)
@@ -146,6 +157,7 @@ class Campaign:
             keep_tests=options["keep_tests"],
             coverage=_stored_coverage(options),
             on_progress=on_progress,
+            engine=engine,
         )
         stored = record.space
         if resumed.subject.space.to_json() != stored:
@@ -200,7 +212,7 @@ class Campaign:
             wanted = getattr(self.strategy, "wants", None)
             recorder = Recorder(store, self._number, self.subject.space, wanted)
             show = self._on_progress
-            loop = Loop(self._job(), self.budget, self.workers, engine, recorder, show)
+            loop = Loop(self._job(), self.budget, engine, recorder, show)
             if resumed:
                 recorder.load()
                 loop.skip(store.trial_numbers(self._number))
@@ -226,7 +238,7 @@ class Campaign:
             reason,
             interrupted,
             recorder.unused(_UNUSED_AFTER),
-            [*recorder.notes, *getattr(self.strategy, "notes", ())],
+            [*recorder.notes, *engine.notes, *getattr(self.strategy, "notes", ())],
         )
 
     def _job(self) -> Job:
@@ -255,21 +267,44 @@ class Campaign:
         )
 
     def _engine(self) -> Engine:
+        if not self.engine.is_local:
+            return self._cluster_engine()
         if self.workers == 0:
             return InlineEngine(self._job())
         make_job: Callable[[], Job] = self._job
-        travels = _travels(self.strategy) and self._watching is None
-        reference = self._reference if travels else None
+        alone = self._watching is None and travels(self.strategy)
+        reference = self._reference if alone else None
         if reference is not None:
-            make_job = functools.partial(
-                _make_job, reference, self.strategy, self.seed, self.keep_tests
-            )
+            make_job = self._job_elsewhere(reference)
         memory = self.limits.memory_bytes(self.workers)
         setup = Setup(make_job, self.limits.seconds_of(self.subject), memory)
         if self._watching is not None:
             return LocalEngine(setup, self.workers, False, self._watching)
         coverage = self.coverage.to_plain() if self.coverage else None
         return LocalEngine(setup, self.workers, reference is not None, coverage)
+
+    def _job_elsewhere(self, reference: SubjectReference) -> Callable[[], Job]:
+        """The job for a process that has to find the subject itself."""
+        name, strategy = self.subject.name, self.strategy
+        return job_maker(reference, name, strategy, self.seed, self.keep_tests)
+
+    def _cluster_engine(self) -> Engine:
+        if self._reference is None or self._watching is not None or not travels(self.strategy):
+            raise UserError(
+                f"{self.subject.name} cannot go to {self.engine.text}: workers have to import it, "
+                "and its strategy, by name; put both into a module or a file of their own"
+            )
+        from swarmtest.campaign.cluster.embarking import cluster_engine
+
+        memory = self.limits.memory if isinstance(self.limits.memory, int) else None
+        return cluster_engine(
+            self.engine,
+            self._reference,
+            self._job_elsewhere,
+            self.limits.seconds_of(self.subject),
+            memory,
+            self.coverage.to_plain() if self.coverage else None,
+        )
 
 
 def _stored_strategy(record: CampaignRecord) -> str | Strategy:
@@ -284,15 +319,3 @@ def _stored_strategy(record: CampaignRecord) -> str | Strategy:
 def _stored_coverage(options: dict[str, Any]) -> CoverageOptions | None:
     told = options.get("coverage")
     return CoverageOptions.from_plain(told) if told else None
-
-
-def _travels(strategy: Strategy) -> bool:
-    try:
-        pickle.dumps(strategy)
-    except Exception:
-        return False
-    return type(strategy).__module__ != "__main__"
-
-
-def _make_job(reference: SubjectReference, strategy: Strategy, seed: int, keep: bool) -> Job:
-    return Job(reference.load(), strategy, seed, keep)

@@ -25,7 +25,7 @@ import signal
 import tempfile
 import time
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from swarmtest.campaign import wire
@@ -266,8 +266,15 @@ def main(fd: int) -> None:
         run_host(fd, *first[0])
 
 
-def run_host(fd: int, options: dict[str, Any] | Coverage | None, pickled: bytes | Setup) -> None:
+def run_host(
+    fd: int,
+    options: dict[str, Any] | Coverage | None,
+    pickled: bytes | Setup,
+    memory: int | None = None,
+) -> None:
     """Make the subject and serve; what goes wrong on the way is told to the campaign.
+
+    `memory`: what this machine can give, instead of what the setup says.
 
     Coverage begins before the setup is unpickled: that may import the user's modules. In a fork of
     a process that watches already, it goes on.
@@ -277,6 +284,8 @@ def run_host(fd: int, options: dict[str, Any] | Coverage | None, pickled: bytes 
         if isinstance(options, dict):
             coverage = Coverage(CoverageOptions.from_plain(options)).install()
         setup = pickle.loads(pickled) if isinstance(pickled, bytes) else pickled
+        if memory is not None:
+            setup = replace(setup, memory=memory)
         host = Host(fd, setup, coverage)
     except UserError as error:
         _complain(fd, str(error))

@@ -6,8 +6,10 @@ import time
 from collections import deque
 from typing import Any
 
+from swarmtest.campaign.engine import BatchShape
 from swarmtest.campaign.hits import NO_NEWS
 from swarmtest.campaign.worker import Batch, Job, Worker, restored
+from swarmtest.store import WorkerRecord
 
 
 class InlineEngine:
@@ -19,6 +21,10 @@ class InlineEngine:
         self._finished: list[Batch] = [self._worker.introduction()]
         self._cell = [0, 0, 0]
         self.deaf_to_interrupts = False
+        self.shape = BatchShape()
+        self.slots = 1
+        self.condition = ""
+        self.notes: tuple[str, ...] = ()
         self.rate = 0.0
 
     @property
@@ -30,6 +36,10 @@ class InlineEngine:
     def busy(self) -> bool:
         """Whether any batch is waiting."""
         return bool(self._batches or self._finished)
+
+    def workers(self) -> list[WorkerRecord]:
+        """Nobody but this process."""
+        return []
 
     def feed(self, trials: list[int], told: list[Any] | None) -> None:
         """Take a batch; it runs in `collect`."""

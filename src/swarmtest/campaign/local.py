@@ -8,21 +8,23 @@ from __future__ import annotations
 import contextlib
 import marshal
 import os
-import pickle
+import platform
 import selectors
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
 from swarmtest.campaign import wire
+from swarmtest.campaign.engine import BatchShape
 from swarmtest.campaign.host import Setup, run_host
+from swarmtest.campaign.spawning import Interpreter, end, spawn
 from swarmtest.errors import UserError
 from swarmtest.instrument.watch import Coverage
+from swarmtest.store import WorkerRecord
 
 _AHEAD = 2
 """Batches a worker holds: one running, one waiting, so that it never idles."""
@@ -30,7 +32,6 @@ _AHEAD = 2
 
 _DEATHS = 3
 """Times in a row a host may die without a result before the campaign gives up."""
-_START = "import sys; sys.path[:] = {path!r}; from swarmtest.campaign.host import main; main({fd})"
 
 
 @dataclass
@@ -53,6 +54,14 @@ class _Slot:
     pid: int
     process: subprocess.Popen[bytes] | None
     batches: deque[_Batch] = field(default_factory=deque)
+    started: float = field(default_factory=time.time)
+    tests: int = 0
+
+    def record(self, state: str) -> WorkerRecord:
+        """How it does, for whoever watches."""
+        host = platform.node()
+        name = f"{host}-{self.pid}"
+        return WorkerRecord(name, host, self.pid, self.started, time.time(), self.tests, state)
 
 
 class LocalEngine:
@@ -73,6 +82,10 @@ class LocalEngine:
         self._selector = selectors.DefaultSelector()
         self._slots: list[_Slot] = []
         self._deaths = 0
+        self._lost: list[WorkerRecord] = []
+        self.shape = BatchShape()
+        self.condition = ""
+        self.notes: tuple[str, ...] = ()
         self.deaf_to_interrupts = True
         self.rate = 0.0
         """Tests per second of one worker, lately."""
@@ -86,6 +99,11 @@ class LocalEngine:
             raise
 
     @property
+    def slots(self) -> int:
+        """How many tests run at once."""
+        return len(self._slots)
+
+    @property
     def hungry(self) -> int:
         """How many batches could be handed over now."""
         return sum(_AHEAD - len(slot.batches) for slot in self._slots)
@@ -94,6 +112,11 @@ class LocalEngine:
     def busy(self) -> bool:
         """Whether any batch is out."""
         return any(slot.batches for slot in self._slots)
+
+    def workers(self) -> list[WorkerRecord]:
+        """The hosts, and those that were killed."""
+        states = ((slot, "working" if slot.batches else "idle") for slot in self._slots)
+        return [*self._lost, *(slot.record(state) for slot, state in states)]
 
     def feed(self, trials: list[int], told: list[Any] | None) -> None:
         """Hand a batch to the worker that holds the fewest."""
@@ -109,6 +132,7 @@ class LocalEngine:
                     count, _ranks, packed = body
                     found.append(marshal.loads(packed))
                     slot.batches[0].done += count
+                    slot.tests += count
                     self._deaths = 0
                 elif kind == "error":
                     raise UserError(body)
@@ -144,6 +168,7 @@ class LocalEngine:
                 f"worker processes were killed {self._deaths} times in a row from outside "
                 "(out of memory?); what was finished is kept, and `swarmtest resume` goes on"
             )
+        self._lost.append(dead.record("lost"))
         self._selector.unregister(dead.socket)
         self._slots.remove(dead)
         dead.socket.close()
@@ -190,29 +215,9 @@ def _hand_over(slot: _Slot, trials: list[int], told: list[Any] | None) -> None:
 
 def _spawn(setup: Setup, coverage: dict[str, Any] | None) -> _Slot:
     """A fresh interpreter that imports the subject by its name."""
-    pickled = pickle.dumps(setup)
-    ours, theirs = socket.socketpair()
-    with theirs:
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                *_interpreter_flags(),
-                "-c",
-                _START.format(path=sys.path, fd=theirs.fileno()),
-            ],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    with contextlib.suppress(BrokenPipeError):  # one that died at once is noticed by its silence
-        wire.send(ours.fileno(), (coverage, pickled))
-    return _Slot(ours, wire.Frames(ours.fileno()), process.pid, process)
-
-
-def _interpreter_flags() -> list[str]:
-    """The options of this interpreter (``-O``, ``-X dev``, ``-W``): tests run under the same."""
-    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-    return flags
+    spawned = spawn(Interpreter.like_this_one(), setup, coverage)
+    line, process = spawned.line, spawned.process
+    return _Slot(line, wire.Frames(line.fileno()), process.pid, process)
 
 
 def _fork(setup: Setup, others: list[_Slot], coverage: dict[str, Any] | Coverage | None) -> _Slot:
@@ -234,17 +239,14 @@ def _fork(setup: Setup, others: list[_Slot], coverage: dict[str, Any] | Coverage
 
 
 def _wait(slot: _Slot, patience: float = 2.0) -> None:
+    if slot.process is not None:
+        end(slot.process, patience)
+        return
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
-        if slot.process is not None:
-            if slot.process.poll() is not None:
-                return
-        elif os.waitpid(slot.pid, os.WNOHANG)[0]:
+        if os.waitpid(slot.pid, os.WNOHANG)[0]:
             return
         time.sleep(0.005)
     with contextlib.suppress(ProcessLookupError):
         os.kill(slot.pid, signal.SIGKILL)
-    if slot.process is not None:
-        slot.process.wait()
-    else:
-        os.waitpid(slot.pid, 0)
+    os.waitpid(slot.pid, 0)

@@ -7,9 +7,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from swarmtest.campaign.budget import Budget, Progress
+from swarmtest.campaign.engine import Engine
 from swarmtest.campaign.recorder import Recorder
 from swarmtest.campaign.worker import Job, Worker, plain, tell
 from swarmtest.result import Result
@@ -17,57 +18,24 @@ from swarmtest.space import Proposal
 from swarmtest.store import FaultRecord, Store
 from swarmtest.strategies import LearningStrategy
 
-_BATCH_SECONDS = 0.2
-_LARGEST_BATCH = 5000
-_LARGEST_TOLD = 64
-"""Proposals in a batch: they must fit a socket's buffer, or both ends might wait for each other."""
 _PASSED_OVER = 10_000
 """Trials in a row with retired configurations after which nothing else is expected to come."""
 _FLUSH_SECONDS = 0.5
 _SHOW_SECONDS = 0.1
+_NOTE_SECONDS = 2.0
 
 Show: TypeAlias = Callable[[Progress, list[FaultRecord]], None]
 """Told a few times per second how a campaign goes, and at once of new faults."""
-
-
-class Engine(Protocol):
-    """Where trials run. Which worker runs what, and when, never changes a result."""
-
-    rate: float
-    """Tests per second of one worker, lately; 0 while unknown."""
-    deaf_to_interrupts: bool
-    """Whether tests run elsewhere, so that Ctrl-C can wait for a good moment here."""
-
-    @property
-    def hungry(self) -> int:
-        """How many batches could be handed over now."""
-
-    @property
-    def busy(self) -> bool:
-        """Whether any batch is out."""
-
-    def feed(self, trials: list[int], told: list[Any] | None) -> None:
-        """Hand over a batch; `told` are the proposals of a strategy that learns."""
-
-    def collect(self, timeout: float) -> list[Any]:
-        """The batches of rows that came back within `timeout` seconds; perhaps none."""
-
-    def stop(self) -> None:
-        """Finish the tests at hand and drop the rest."""
-
-    def close(self) -> None:
-        """End everything that the engine started."""
 
 
 class Loop:
     """Hands out trial numbers and takes in rows until the budget is reached."""
 
     def __init__(
-        self, job: Job, budget: Budget, workers: int, engine: Engine, recorder: Recorder, show: Show
+        self, job: Job, budget: Budget, engine: Engine, recorder: Recorder, show: Show
     ) -> None:
         self._strategy = job.strategy
         self._budget = budget
-        self._workers = workers
         self._engine = engine
         self._recorder = recorder
         self._show = show
@@ -94,7 +62,7 @@ class Loop:
     def until_done(self, wall_before: float) -> tuple[str, bool]:
         """Run; why it ended, and whether the user ended it."""
         start = time.monotonic() - wall_before
-        flushed = shown = time.monotonic()
+        flushed = shown = noted = time.monotonic()
         progress, budget = self._recorder.progress, self._budget
         progress.wall_seconds = wall_before
         reason = progress.reached(budget)
@@ -117,6 +85,10 @@ class Loop:
                     self._recorder.flush()
                     self._recorder.keep_times()
                     flushed = now
+                if now - noted > _NOTE_SECONDS:
+                    self._recorder.note_workers(self._engine.workers())
+                    noted = now
+                progress.workers, progress.condition = self._engine.slots, self._engine.condition
                 if new or now - shown > _SHOW_SECONDS:
                     self._show(progress, new)
                     shown = now
@@ -134,11 +106,13 @@ class Loop:
         try:
             if self._engine.busy:
                 self._engine.stop()
-                deadline = time.monotonic() + 0.8
+                deadline = time.monotonic() + self._engine.shape.grace
                 while self._engine.busy and time.monotonic() < deadline:
                     self._collect(0.05)
         finally:
             self._recorder.flush()
+        at_work = [one for one in self._engine.workers() if one.state != "lost"]
+        self._recorder.note_workers(one._replace(state="done") for one in at_work)
 
     def _feed(self) -> None:
         while self._engine.hungry > 0:
@@ -170,17 +144,18 @@ class Loop:
         return found
 
     def _batch_size(self) -> int:
-        """As many trials as take a fifth of a second, growing slowly, shared fairly at the end."""
+        """As many trials as the engine likes, growing slowly, shared fairly at the end."""
+        shape = self._engine.shape
         if self._engine.rate:
-            seconds = _BATCH_SECONDS / 4 if self._learns else _BATCH_SECONDS
+            seconds = shape.learning_seconds if self._learns else shape.seconds
             wanted = max(1, int(self._engine.rate * seconds))
-            largest = _LARGEST_TOLD if self._learns else _LARGEST_BATCH
+            largest = shape.largest_told if self._learns else shape.largest
             self._size = min(wanted, 4 * self._size, largest)
         tests = self._budget.tests
         if tests is None:
             return self._size
         left = tests - self._handed_out
-        share = -(-left // (2 * max(self._workers, 1)))
+        share = -(-left // (2 * max(self._engine.slots, 1)))
         return max(0, min(self._size, left, max(share, 1)))
 
     def _collect(self, timeout: float) -> list[FaultRecord]:

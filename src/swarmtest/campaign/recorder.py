@@ -11,7 +11,7 @@ from swarmtest.campaign.hits import Receiver
 from swarmtest.campaign.retirement import Retirement
 from swarmtest.result import Fault, Result, Verdict
 from swarmtest.space import Configuration, Space
-from swarmtest.store import FaultRecord, Store, TestRecord, TrialRecord
+from swarmtest.store import FaultRecord, Store, TestRecord, TrialRecord, WorkerRecord
 from swarmtest.store.records import unpack_counts
 from swarmtest.targets import unpack_hits
 
@@ -107,6 +107,11 @@ class Recorder:
             cpu_seconds=self.progress.cpu_seconds,
             **changes,
         )
+
+    def note_workers(self, workers: Iterable[WorkerRecord]) -> None:
+        """Keep how the workers do."""
+        for worker in workers:
+            self._store.note_worker(self._campaign, worker)
 
     def latest_results(self) -> Iterator[Result]:
         """The batch that was added last as results, for a strategy that learns."""

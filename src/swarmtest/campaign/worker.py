@@ -220,7 +220,8 @@ class Worker:
         """
         coverage = self.job.coverage
         if coverage is not None:
-            coverage.begin(getattr(self.job.subject, "harness", ""))
+            if not getattr(self.job.subject, "loads_late", False):
+                coverage.begin(getattr(self.job.subject, "harness", ""))
             self._sender.know(coverage.catalogue)
         return self.finished(Batch())
 

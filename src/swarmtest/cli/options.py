@@ -36,7 +36,8 @@ def store_option(command: Command) -> Command:
         "--store",
         metavar="FILE",
         envvar="SWARMTEST_STORE",
-        help="Where campaigns are kept.  [default: .swarmtest/swarmtest.db]",
+        help="Where campaigns are kept: a file, or postgresql://USER@HOST/DATABASE.  "
+        "[default: .swarmtest/swarmtest.db]",
     )(command)
 
 
@@ -176,6 +177,28 @@ def workers_option(command: Command) -> Command:
         metavar="N",
         help="Worker processes; 0 runs in this process, for debuggers.  [default: all cores]",
     )(command)
+
+
+def engine_options(command: Command) -> Command:
+    """Where tests run."""
+    options = [
+        click.option(
+            "--engine",
+            default="local",
+            envvar="SWARMTEST_ENGINE",
+            show_default=True,
+            metavar="ENGINE",
+            help="Where tests run: local, dask://HOST:PORT, slurm, pbs, kubernetes, or a .toml "
+            "file that says so.",
+        ),
+        click.option(
+            "--engine-option",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Of that engine, like jobs=4. May be repeated.",
+        ),
+    ]
+    return _with_all(options, command)
 
 
 def reduce_options(command: Command) -> Command:

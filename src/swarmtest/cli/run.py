@@ -9,12 +9,14 @@ import click
 
 from swarmtest.campaign import Budget, Campaign, Limits, Outcome
 from swarmtest.campaign.budget import parse_bytes
+from swarmtest.campaign.engines import parse_engine
 from swarmtest.campaign.fault_reductions import FaultReductions, reductions_of
 from swarmtest.campaign.handing_over import hand_over_faults
 from swarmtest.cli.avoid import avoid_option, avoiding_faults
 from swarmtest.cli.options import (
     budget_options,
     coverage_options,
+    engine_options,
     existing_store,
     latest_campaign,
     parse_budget,
@@ -30,6 +32,7 @@ from swarmtest.cli.options import (
     workers_option,
 )
 from swarmtest.cli.run_report import report_outcome
+from swarmtest.cli.search_again import resume_search
 from swarmtest.cli.small_tests import make_small
 from swarmtest.errors import UserError
 from swarmtest.report.progress import JsonLines, ProgressView, view_for
@@ -55,6 +58,7 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
     "--seed", default="0", show_default=True, help="Same seed, same tests; `random` for another."
 )
 @workers_option
+@engine_options
 @subject_options
 @click.option(
     "--memory",
@@ -98,6 +102,7 @@ def run(path: str, **options: Any) -> int:
             keep_tests=options["keep_tests"],
             coverage=parse_coverage(options),
             on_progress=view.update,
+            engine=parse_engine(options["engine"], options["engine_option"]),
         )
         return _run(campaign, store, view, options)
     finally:
@@ -108,6 +113,7 @@ def run(path: str, **options: Any) -> int:
 @click.argument("campaign", type=int, required=False)
 @budget_options
 @workers_option
+@engine_options
 @reduce_options
 @click.option(
     "--allow-unused", is_flag=True, help="Do not mind actions that never ran (exit status 2)."
@@ -124,11 +130,15 @@ def resume(campaign: int | None, **options: Any) -> int:
     number = latest_campaign(store, campaign)
     record = store.campaign(number)
     refuse_imported(record, "resumed")
+    if "search" in record.options:
+        return resume_search(store, record, options)
     known = Budget(**record.options["budget"])
     budget = parse_budget(options) or known
     view = _view(budget, options)
     try:
-        resumed = Campaign.resume(store, number, budget, options["workers"], view.update)
+        engine = parse_engine(options["engine"], options["engine_option"])
+        workers = options["workers"]
+        resumed = Campaign.resume(store, number, budget, workers, view.update, engine)
         return _run(resumed, store, view, options)
     finally:
         view.end()
@@ -152,7 +162,7 @@ def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str
         click.echo(
             f"{campaign.subject.name}: {plural(len(campaign.subject.space.features), 'feature')}, "
             f"strategy {strategy_text(campaign.strategy)}, seed {campaign.seed}, "
-            f"{plural(campaign.workers, 'worker') if campaign.workers else 'in this process'}, "
+            f"{_where(campaign)}, "
             f"until {campaign.budget.describe()}"
             + (f", coverage {','.join(campaign.coverage.kinds)}" if campaign.coverage else "")
         )
@@ -169,6 +179,12 @@ def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str
     if found and found.interrupted:
         return 130
     return _status(outcome, options, steps=campaign.subject.part == "step")
+
+
+def _where(campaign: Campaign) -> str:
+    if not campaign.engine.is_local:
+        return f"at {campaign.engine.text}"
+    return plural(campaign.workers, "worker") if campaign.workers else "in this process"
 
 
 def _reduced(

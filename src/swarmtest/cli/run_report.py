@@ -9,16 +9,20 @@ import click
 
 from swarmtest.campaign import Campaign, Outcome
 from swarmtest.campaign.fault_reductions import FaultReductions, reductions_of
+from swarmtest.cli.options import screen_width
 from swarmtest.instrument.tally import Tally
 from swarmtest.report.coverage import campaign_tally, coverage_lines
 from swarmtest.report.outcome import outcome_text
 from swarmtest.report.progress import JsonLines, ProgressView
+from swarmtest.report.races import races_text
 from swarmtest.report.reduced import reduction_data, reduction_notes, unfinished_notes, with_reasons
 from swarmtest.report.roles import study_or_none, why_in_short
 from swarmtest.report.terminal import command_text, fault_configurations
 from swarmtest.store import FaultRecord, ReductionRecord, Store
+from swarmtest.subjects.threads.subject import ThreadsSubject
 
 _NAMED = 8
+_WIDEST_RACE = 110
 _QUICKLY_STUDIED = 200_000
 """Tests that are studied within a second or two."""
 
@@ -40,12 +44,11 @@ def report_outcome(
     if isinstance(view, JsonLines):
         view.event("end", _end(store, outcome, tally, [*handed, *notes]))
         return
-    for note in [*outcome.notes, *_never_seen(campaign, outcome)]:
-        click.echo(f"note: {note}")
-    configurations = fault_configurations(store, outcome.campaign, outcome.faults)
-    reductions = reductions_of(store, outcome.campaign)
-    why = with_reasons(_why(store, outcome), found)
-    click.echo(outcome_text(outcome, campaign.subject, configurations, why, reductions))
+    if isinstance(campaign.subject, ThreadsSubject):
+        why_not = found.why if found else {}
+        click.echo(races_text(store, outcome, campaign.subject, why_not, race_width()))
+    else:
+        _print_outcome(campaign, store, outcome, found)
     if outcome.faults:
         command = command_text(f"roles {outcome.campaign}", outcome.store)
         click.echo(f"  why, with intervals: {command}")
@@ -57,8 +60,25 @@ def report_outcome(
         command = command_text(f"coverage {outcome.campaign}", outcome.store)
         click.echo("\n" + "\n".join(coverage_lines(tally, command)))
     if outcome.interrupted:
-        command = command_text(f"resume {outcome.campaign}", outcome.store)
+        words = f"resume {outcome.campaign}{campaign.engine.words}"
+        command = command_text(words, outcome.store)
         click.echo(f"\neverything so far is kept; go on with: {command}")
+
+
+def _print_outcome(
+    campaign: Campaign, store: Store, outcome: Outcome, found: FaultReductions | None
+) -> None:
+    for note in [*outcome.notes, *_never_seen(campaign, outcome)]:
+        click.echo(f"note: {note}")
+    configurations = fault_configurations(store, outcome.campaign, outcome.faults)
+    reductions = reductions_of(store, outcome.campaign)
+    why = with_reasons(_why(store, outcome), found)
+    click.echo(outcome_text(outcome, campaign.subject, configurations, why, reductions))
+
+
+def race_width() -> int:
+    """How wide a timeline may be."""
+    return min(screen_width() or _WIDEST_RACE, _WIDEST_RACE)
 
 
 def _end(store: Store, outcome: Outcome, tally: Tally, notes: list[str]) -> dict[str, Any]:

@@ -61,6 +61,7 @@ class PlainLines:
         self._out = out
         self._every = every
         self._reducing = False
+        self._troubled = False
         self._word = word
         self._shown = time.monotonic()
 
@@ -68,7 +69,9 @@ class PlainLines:
         """Print what is new."""
         for fault in new_faults:
             print(f"{self._word} {fault.id}: {fault.signature}", file=self._out, flush=True)
-        if time.monotonic() - self._shown >= self._every:
+        trouble = bool(progress.condition) and not self._troubled
+        self._troubled = bool(progress.condition)
+        if trouble or time.monotonic() - self._shown >= self._every:
             self._shown = time.monotonic()
             print(summary_line(progress, self._budget), file=self._out, flush=True)
 
@@ -171,12 +174,16 @@ def summary_line(progress: Progress, budget: Budget) -> str:
     """
     rate = progress.tests / progress.wall_seconds if progress.wall_seconds else 0.0
     words = [f"{progress.tests:,} tests", f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s"]
+    if progress.workers:
+        words.append(f"{progress.workers} worker{'s' * (progress.workers != 1)}")
     words.append(f"{progress.faults} fault{'s' * (progress.faults != 1)}")
     if progress.targets:
         words.append(f"{progress.targets} targets")
     left = seconds_left(progress, budget, rate)
     if left is not None:
         words.append(f"{left:,.0f} s left")
+    if progress.condition:
+        words.append(progress.condition)
     return ", ".join(words)
 
 

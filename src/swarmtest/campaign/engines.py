@@ -1,0 +1,126 @@
+"""Which engine runs a campaign, as a user names it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from swarmtest.campaign.budget import parse_seconds
+from swarmtest.errors import UserError, did_you_mean
+
+LOCAL = "local"
+QUEUES = ("slurm", "pbs", "kubernetes")
+_SCHEDULER_OPTIONS = ("connect", "patience", "tls-ca", "tls-cert", "tls-key")
+_ADDRESS = re.compile(r"(dask|tcp|tls)://(\[[0-9a-fA-F:.]+\]|[^\s:/@\[\]]+):([0-9]{1,5})/?")
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """Where tests run: on this machine, at a Dask scheduler, or in the jobs of a batch system.
+
+    >>> parse_engine("dask://ant:8786").address
+    'tcp://ant:8786'
+    """
+
+    kind: str = LOCAL
+    """``local``, ``dask``, or one of `QUEUES`."""
+    address: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    text: str = LOCAL
+    """How the user named it."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether tests run on this machine, in processes of the campaign's own."""
+        return self.kind == LOCAL
+
+    @property
+    def words(self) -> str:
+        """The options that name it again on a command line; empty for the local one.
+
+        >>> parse_engine("dask://ant:8786", ["patience=60s"]).words
+        ' --engine dask://ant:8786 --engine-option patience=60s'
+        """
+        if self.is_local:
+            return ""
+        given = [] if self.text.endswith(".toml") else self.options.items()
+        told = [f" --engine-option {shlex.quote(f'{name}={value}')}" for name, value in given]
+        return f" --engine {shlex.quote(self.text)}" + "".join(told)
+
+    def seconds(self, name: str, usual: float) -> float:
+        """An option that is a duration."""
+        value = self.options.get(name, usual)
+        return parse_seconds(value) if isinstance(value, str) else float(value)
+
+
+def parse_engine(text: str = LOCAL, options: Sequence[str] = ()) -> EngineChoice:
+    """The engine that ``--engine`` and ``--engine-option`` name.
+
+    >>> parse_engine("slurm", ["jobs=4", "memory=8GB"]).options
+    {'jobs': 4, 'memory': '8GB'}
+    """
+    given = dict(map(_option, options))
+    if text.endswith(".toml"):
+        kind, told = _read(Path(text))
+        return _checked(kind, told | given, text)
+    return _checked(text, given, text)
+
+
+def _checked(name: str, options: dict[str, Any], text: str) -> EngineChoice:
+    if name == LOCAL:
+        if options:
+            raise UserError(f"--engine-option {next(iter(options))}: the local engine has none")
+        return EngineChoice()
+    if name in QUEUES:
+        return EngineChoice(name, options=options, text=text)
+    if "://" not in name:
+        known = (LOCAL, *QUEUES)
+        raise UserError(
+            f"--engine {name}: choose {', '.join(known)}, dask://HOST:PORT, or a .toml file"
+            f"{did_you_mean(name, known)}"
+        )
+    found = _ADDRESS.fullmatch(name)
+    if not found or int(found[3]) > 65535:
+        raise UserError(
+            f"--engine {name}: write dask://HOST:PORT, like dask://127.0.0.1:8786 "
+            "(tls://HOST:PORT for an encrypted one)"
+        )
+    for option in options:
+        if option not in _SCHEDULER_OPTIONS:
+            raise UserError(
+                f"--engine-option {option}: a Dask scheduler has {', '.join(_SCHEDULER_OPTIONS)}"
+                f"{did_you_mean(option, _SCHEDULER_OPTIONS)}"
+            )
+    scheme = "tls" if found[1] == "tls" else "tcp"
+    return EngineChoice("dask", f"{scheme}://{found[2]}:{found[3]}", options, text)
+
+
+def _option(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise UserError(f"--engine-option {text}: write KEY=VALUE, like jobs=4")
+    try:
+        return name.strip(), tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return name.strip(), value.strip()
+
+
+def _read(path: Path) -> tuple[str, dict[str, Any]]:
+    """A file that names the engine and its options."""
+    try:
+        told = tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        raise UserError(f"--engine: no such file: {path}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"--engine: cannot read {path}: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path}: {error}") from None
+    kind = told.pop("engine", None)
+    if not isinstance(kind, str) or kind.endswith(".toml"):
+        raise UserError(f'{path}: say which engine: engine = "slurm", or "dask://HOST:PORT"')
+    return kind, told
