@@ -253,3 +253,24 @@ def test_a_race_of_a_real_package_is_found_before_its_fix_and_not_after() -> Non
     assert figures["found_in_old"]
     assert not figures["found_in_new"]
     assert figures["saved_test_fails"] == [figures["replays"], 0]
+
+
+def test_large_analyses_stay_small_and_both_stores_take_trials() -> None:
+    pytest.importorskip("pgserver", reason="needs pgserver: pip install pgserver")
+    figures = figures_of("scale.py")
+    assert figures["tests_per_second_2"] > 0
+    assert figures["sqlite_per_second"] > 100
+    assert figures["postgresql_per_second"] > 10
+    few, many = figures["counting"].values()
+    assert many["hits"] > 3 * few["hits"]
+    # Bools of 8,000 tests by 5,000 targets would be 38 MB, those of the columns 10.
+    assert many["megabytes"] - few["megabytes"] < 100
+
+
+def test_both_stores_take_thousands_of_trials_per_second() -> None:
+    """Goals for full runs are far above; a quick one on a busy machine has to come near."""
+    pytest.importorskip("pgserver", reason="needs a PostgreSQL server: pip install pgserver")
+    figures = figures_of("store_speed.py")
+    assert figures["sqlite_write_per_second"] > 2_000
+    assert figures["postgres_write_per_second"] > 1_000
+    assert figures["copy_per_second"] > 500
