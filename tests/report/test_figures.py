@@ -17,6 +17,7 @@ from swarmtest.analysis.discovery import discovery
 from swarmtest.analysis.roles import FeatureRole, FeatureShare
 from swarmtest.analysis.study import Study
 from swarmtest.errors import UserError
+from swarmtest.report.figure_svg import figure_svg
 from swarmtest.report.figures import (
     Curve,
     Curves,
@@ -27,7 +28,6 @@ from swarmtest.report.figures import (
     IntervalPlot,
     RoleShares,
 )
-from swarmtest.report.html import figure_svg
 from swarmtest.report.page import Page, make_page
 from swarmtest.report.paper_figures import require_matplotlib, write_figures
 from swarmtest.report.study_figures import configurations, discovery_curves, interval_plot
@@ -154,7 +154,7 @@ def test_configurations_are_those_of_the_tests(study: Study) -> None:
         for row in group.rows:
             campaign, trial = map(int, row.label.split("#"))
             at = (evidence.trial == trial) & (evidence.campaign == [1, 3].index(campaign))
-            assert evidence.weights[at][0].tolist() == pytest.approx(row.weights, abs=1e-4)
+            assert evidence.weights(at)[0].tolist() == pytest.approx(row.weights, abs=1e-4)
     assert "At most" in heat.caption
 
 

@@ -17,6 +17,10 @@ from swarmtest.report.printable import spans
 from swarmtest.report.terminal import table
 from swarmtest.store import CampaignRecord, Store
 from swarmtest.targets import Source, Target, unpack_hits
+from swarmtest.threads.coverage.coverage import KINDS as CONCURRENT
+
+ALL_KINDS = (*KINDS, *CONCURRENT)
+"""What lies in files: what tests execute, and what their threads do to each other there."""
 
 
 def campaign_tally(
@@ -28,7 +32,7 @@ def campaign_tally(
     were hit are targets too.
     """
     record = store.campaign(campaign)
-    tally = Tally(kinds=tuple((record.options.get("coverage") or {}).get("kinds", ["line"])))
+    tally = Tally(kinds=_kinds(record))
     watched = store.watched_targets(campaign)
     if not watched and not events:
         return tally
@@ -62,11 +66,20 @@ def campaign_tally(
     return tally
 
 
+def _kinds(record: CampaignRecord) -> tuple[str, ...]:
+    """The kinds that tests were asked for; those of a search say themselves what they watch."""
+    if "search" in record.options:
+        return tuple(KINDS)
+    return tuple((record.options.get("coverage") or {}).get("kinds", ["line"]))
+
+
 def _is_own(target: Target, kinds: Iterable[str], hit: bool) -> bool:
     """Whether a target is this campaign's: others may have watched the same files.
 
     They may have asked for other kinds, and have found other paths on their way.
     """
+    if target.kind in CONCURRENT:
+        return hit
     return target.kind in kinds and (hit or target.kind in WITH_PROBES)
 
 
@@ -78,11 +91,15 @@ def imported_from(record: CampaignRecord) -> str:
 def nothing_watched(record: CampaignRecord) -> str:
     """Why a campaign has no coverage."""
     asked = record.options.get("coverage")
-    if not asked:
+    if "search" in record.options:
         return (
-            f"campaign {record.id} collected no coverage: run it with `--coverage line` "
-            "(or branch, path, ...)"
+            f"campaign {record.id} is a search whose tests name no files; what they reached: "
+            f"`swarmtest coverage {record.id} --targets`"
         )
+    if not asked:
+        race = record.subject.startswith("race ")
+        kinds = "pair,sync,shared` (or line, ...)" if race else "line` (or branch, path, ...)"
+        return f"campaign {record.id} collected no coverage: run it with `--coverage {kinds}"
     cover = " ".join(f"--cover {name}" for name in asked.get("cover", ()))
     why = (
         f"the subject imported nothing that {cover} names"
@@ -103,17 +120,19 @@ def coverage_lines(tally: Tally, command: str) -> list[str]:
 
 def coverage_table(tally: Tally, width: int = 0) -> str:
     """A row per file: how much of each kind was reached, and the lines that were not."""
-    kinds = [kind for kind in KINDS if kind in tally.shares()]
+    kinds = [kind for kind in ALL_KINDS if kind in tally.shares()]
+    lines = any(kind in KINDS for kind in kinds)
     files = sorted({target.file for target in tally.catalogue.targets if target.file})
     rows = []
     for file in files:
         shares = tally.shares(file)
         cells = [_share(kind, *shares.get(kind, (0, 0))) for kind in kinds]
-        rows.append((file, *cells, spans(_missed_lines(tally, file))))
+        rows.append((file, *cells, *([spans(_missed_lines(tally, file))] if lines else [])))
     total = tally.shares()
     if len(rows) > 1:
-        rows.append(("all", *(_share(kind, *total[kind]) for kind in kinds), ""))
-    return table(("file", *kinds, "lines not reached"), rows, width=width)
+        rows.append(("all", *(_share(kind, *total[kind]) for kind in kinds), *[""] * lines))
+    head = ("file", *kinds, *["lines not reached"] * lines)
+    return table(head, rows, width=width)
 
 
 def _share(kind: str, hit: int, known: int) -> str:

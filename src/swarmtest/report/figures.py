@@ -147,6 +147,16 @@ class RoleShares:
 
 
 @dataclass(frozen=True)
+class Ahead:
+    """What would probably have been found after more effort, with its interval."""
+
+    effort: float
+    found: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Curve:
     """What one campaign had found, after which effort: a staircase."""
 
@@ -155,6 +165,8 @@ class Curve:
     effort: tuple[float, ...]
     found: tuple[int, ...]
     """From the first of these efforts on; the last point is the end of the campaign."""
+    ahead: Ahead | None = None
+    """Where it is going; pages of campaigns that run show it."""
 
 
 @dataclass(frozen=True)

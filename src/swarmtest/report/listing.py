@@ -64,10 +64,14 @@ class _File:
     outside: frozenset[int]
 
 
-def listings(study: Study, groups: RoleGroups) -> list[Listing]:
-    """All watched files, by path; `groups` knows the hits of lines, blocks and branches."""
+def listings(study: Study, groups: RoleGroups, disk: bool = True) -> list[Listing]:
+    """All watched files, by path; `groups` knows the hits of lines, blocks and branches.
+
+    `disk`: look whether they have changed since, on this machine.
+    """
     made = [
-        _listing(study, groups, file, f"f{number}") for number, file in enumerate(_files(study), 1)
+        _listing(study, groups, file, f"f{number}", disk)
+        for number, file in enumerate(_files(study), 1)
     ]
     chosen: set[str] = set()
     room = MOST_LINES
@@ -99,7 +103,7 @@ def _files(study: Study) -> list[_File]:
     return sorted(files.values(), key=lambda file: (file.source.path, file.campaigns))
 
 
-def _listing(study: Study, groups: RoleGroups, file: _File, id: str) -> Listing:
+def _listing(study: Study, groups: RoleGroups, file: _File, id: str, disk: bool) -> Listing:
     evidence = study.evidence
     numbers = [evidence.campaigns.index(campaign) for campaign in file.campaigns]
     tests = int((evidence.known & np.isin(evidence.campaign, numbers)).sum())
@@ -133,7 +137,7 @@ def _listing(study: Study, groups: RoleGroups, file: _File, id: str) -> Listing:
         shares,
         missed,
         places,
-        not is_as_it_was(file.source),
+        disk and not is_as_it_was(file.source),
     )
 
 

@@ -32,12 +32,12 @@ class Coverage:
     left_out: tuple[str, ...]
 
 
-def coverage_of(study: Study, tables: Mapping[str, RoleTable]) -> Coverage:
-    """What the tests of a study reached."""
+def coverage_of(study: Study, tables: Mapping[str, RoleTable], disk: bool = True) -> Coverage:
+    """What the tests of a study reached; `disk`: and which files have changed since."""
     groups = RoleGroups()
     for kind in WITH_PROBES & tables.keys():
         groups.add(tables[kind])
-    found = listings(study, groups)
+    found = listings(study, groups, disk)
     tests = int(study.evidence.known.sum())
     others = [
         target_table(kind, table, tests)

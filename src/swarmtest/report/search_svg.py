@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swarmtest.report.search import shoulders_of, signed
-from swarmtest.report.svg import element, line, text
+from swarmtest.report.svg import element, line, picture, text
 from swarmtest.search.collapsed import Collapsed
 
 _WIDTH, _HEIGHT = 820.0, 340.0
@@ -27,8 +27,11 @@ STYLE = (
 )
 
 
-def collapsed_svg(space: Collapsed, title: str) -> str:
-    """The figure 4 of the paper: all points along one line, the most important dimension first."""
+def collapsed_svg(space: Collapsed, title: str, alone: bool = True) -> str:
+    """The figure 4 of the paper: all points along one line, the most important dimension first.
+
+    `alone`: with colours of its own, for a file; else with those of the page around it.
+    """
     up = _Up([value for value in space.values if math.isfinite(value)])
     across = _Across(len(space.values))
     parts = [_bands(space, across), _frame(up, space.measure)]
@@ -38,18 +41,23 @@ def collapsed_svg(space: Collapsed, title: str) -> str:
         for at, value in enumerate(space.values)
         if math.isfinite(value)
     )
-    parts.append(element("path", d=path, fill="none", stroke=_COLOURS[0], stroke_width=1))
+    parts.append(_Look(0).drawn("path", d=path, fill="none", stroke_width=1))
     words = f"{len(space.values):,} points, ordered by {', then '.join(space.dimensions)}"
     parts.append(text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 10, words, anchor="middle"))
-    return _page(title, parts)
+    return _page(title, parts, alone=alone)
 
 
 def growth_svg(
-    curves: Sequence[tuple[str, Sequence[int]]], title: str, found: str, shoulders: int = 0
+    curves: Sequence[tuple[str, Sequence[int]]],
+    title: str,
+    found: str,
+    shoulders: int = 0,
+    alone: bool = True,
 ) -> str:
     """How many targets some points reached, run by run (the paper's figures 2, 3 and 5).
 
     `shoulders`: stretches of so many runs without anything new are marked on the first curve.
+    `alone`: as for `collapsed_svg`.
     """
     longest = max(len(counts) for _, counts in curves)
     up = _Up([0.0, *(float(counts[-1]) for _, counts in curves)])
@@ -57,28 +65,28 @@ def growth_svg(
     parts = [_shoulders(curves[0][1], shoulders, across)] if shoulders else []
     parts += [_frame(up, found), _run_axis(across, longest)]
     for number, (name, counts) in enumerate(curves):
-        colour, dash = _COLOURS[number % 6], _DASHES[number % 6]
         path = f"M{across.at(0):.1f},{up.at(0):.1f}" + "".join(
             f"V{up.at(count):.1f}H{across.at(at + 1):.1f}" for at, count in enumerate(counts)
         )
-        look = _Look(colour, dash or None)
+        look = _Look(number % len(_COLOURS))
         parts.append(look.drawn("path", d=path, fill="none", stroke_width=1.6))
         y = _HEIGHT + 6 + _LEGEND_ROW * number
         ends = {"x1": _LEFT, "x2": _LEFT + 34, "y1": y - 4, "y2": y - 4}
         parts.append(look.drawn("line", stroke_width=1.6, **ends))
         parts.append(text(_LEFT + 42, y, name, "tick"))
-    return _page(title, parts, _LEGEND_ROW * len(curves))
+    return _page(title, parts, _LEGEND_ROW * len(curves), alone)
 
 
 @dataclass(frozen=True)
 class _Look:
-    """How a curve is told from others: a colour and a dash."""
+    """How a curve is told from others: a colour and a dash; a page's own go before ours."""
 
-    colour: str
-    dash: str | None
+    style: int
 
     def drawn(self, tag: str, **attributes: object) -> str:
-        return element(tag, title="", stroke=self.colour, stroke_dasharray=self.dash, **attributes)
+        colour, dash = _COLOURS[self.style], _DASHES[self.style] or None
+        look = {"stroke": colour, "stroke_dasharray": dash, "cls": f"s{self.style}"}
+        return element(tag, title="", **look, **attributes)
 
 
 class _Up:
@@ -195,8 +203,10 @@ def _shoulders(counts: Sequence[int], least: int, across: _Across) -> str:
     return element("g", *marks)
 
 
-def _page(title: str, parts: Sequence[str], more: float = 0.0) -> str:
+def _page(title: str, parts: Sequence[str], more: float = 0.0, alone: bool = True) -> str:
     height = _HEIGHT + more
+    if not alone:
+        return picture(_WIDTH, height, title, *parts)
     back = element("rect", width=_WIDTH, height=height, fill="#fff")
     head = text(_LEFT, 22, title, "title")
     return element(

@@ -17,10 +17,14 @@ STYLES = len(SHAPES)
 
 def curves_svg(curves: Curves) -> str:
     """Staircases over an axis of tenfolds, with a legend under it."""
-    end = max([curves.start * 1.001, *(curve.effort[-1] for curve in curves.curves)])
+    aheads = [curve.ahead for curve in curves.curves if curve.ahead]
+    ends = [*(curve.effort[-1] for curve in curves.curves), *(ahead.effort for ahead in aheads)]
+    end = max([curves.start * 1.001, *ends])
     across = Scale(curves.start, end, _LEFT, _WIDTH - _RIGHT, tenfolds=True)
     most = max((curve.found[-1] for curve in curves.curves), default=1)
-    up = Scale(0, max(most, 1) * 1.05, _HEIGHT - _BOTTOM, _TOP)
+    # An interval may be very wide while little is known: it does not flatten the curve.
+    top = max([most, 1, *(min(ahead.high, 1.6 * most) for ahead in aheads)])
+    up = Scale(0, top * 1.05, _HEIGHT - _BOTTOM, _TOP)
     styles = {name: number % STYLES for number, name in enumerate(curves.strategies)}
     parts = [_axes(curves, across, up)]
     parts += [_drawn(curve, curves, across, up, styles[curve.strategy]) for curve in curves.curves]
@@ -62,7 +66,26 @@ def _drawn(curve: Curve, curves: Curves, across: Scale, up: Scale, style: int) -
     end = curve.effort[-1]
     effort = f"{end:,.0f} tests" if curves.unit == "tests" else duration(end)
     words = f"campaign {curve.campaign}, {curve.strategy}: {curve.found[-1]:,} in {effort}"
-    return element("g", element("path", d=path, cls=cls), *marks, title=words)
+    ahead = [_ahead(curve, across, up, points[-1])] if curve.ahead else []
+    return element("g", element("path", d=path, cls=cls), *ahead, *marks, title=words)
+
+
+def _ahead(curve: Curve, across: Scale, up: Scale, start: tuple[float, float]) -> str:
+    """A wedge to where it is going, as far as can be told."""
+    assert curve.ahead is not None
+    ahead, x = curve.ahead, across.at(curve.ahead.effort)
+    low, middle, high = (max(up.at(n), up.end) for n in (ahead.low, ahead.found, ahead.high))
+    at = f"{start[0]:.1f},{start[1]:.1f}"
+    wedge = f"M{at}L{x:.1f},{high:.1f}L{x:.1f},{low:.1f}z"
+    words = (
+        f"after {ahead.effort:,.0f} tests probably {ahead.found:,.1f} "
+        f"({ahead.low:,.1f} to {ahead.high:,.1f})"
+    )
+    parts = [
+        element("path", d=wedge, cls="wedge"),
+        element("path", d=f"M{at}L{x:.1f},{middle:.1f}", cls="ahead"),
+    ]
+    return element("g", *parts, title=words)
 
 
 def _spread(points: list[tuple[float, float]]) -> list[int]:

@@ -200,7 +200,8 @@ def campaign_lines(record: CampaignRecord, summary: dict[str, int]) -> list[str]
         f"{record.wall_seconds:.1f} s wall, {summary['cpu_ns'] / 1e9:.1f} s CPU in tests",
         f"  tests     {summary['trials']:,}: {summary['passed']:,} passed, "
         f"{summary['failed']:,} failed, {summary['invalid']:,} invalid",
-        f"  {part + 's':<8}  {summary['steps']:,} executed, {summary['skipped']:,} skipped",
+        f"  {plural(2, part)[2:]:<8}  {summary['steps']:,} executed, "
+        f"{summary['skipped']:,} skipped",
     ]
 
 

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
+  let data = null;
   const MANY_ROWS = 10;
   document.documentElement.classList.add("js");
 
@@ -41,8 +41,8 @@
     return box;
   }
 
-  for (const table of document.querySelectorAll("table.sortable")) {
-    if (table.tBodies[0].rows.length < 2) continue;
+  function makeSortable(table) {
+    if (table.tBodies[0].rows.length < 2) return;
     [...table.tHead.rows[0].cells].forEach((head, column) => {
       const button = make("button", { type: "button" }, head.textContent);
       button.addEventListener("click", () => sort(table, head, column));
@@ -136,7 +136,7 @@
     return choice;
   }
 
-  for (const table of document.querySelectorAll("table.source")) {
+  function makeClickable(table) {
     for (const row of table.tBodies[0].rows) {
       if (row.dataset.g !== undefined && data.groups[row.dataset.g][1].length) row.classList.add("told");
       if (row.id) row.querySelector("th a").setAttribute("aria-expanded", "false");
@@ -149,6 +149,18 @@
       toggle(row);
     });
   }
+
+  // For all of a page, and for a part that was put into it later
+
+  function enliven(part) {
+    const told = part.querySelector("#data");
+    if (told) data = JSON.parse(told.textContent);
+    part.querySelectorAll("table.sortable").forEach(makeSortable);
+    part.querySelectorAll("table.source").forEach(makeClickable);
+  }
+
+  enliven(document);
+  globalThis.swarmtest = { enliven };
 
   // What is closed is on paper, too, but for sources; older browsers need help with that
 

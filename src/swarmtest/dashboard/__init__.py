@@ -1,0 +1,1 @@
+"""A live web page of a store: what runs, what was found and why, and buttons for commands."""

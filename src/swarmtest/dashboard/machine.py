@@ -1,0 +1,224 @@
+"""What this machine is doing, and the processes of campaigns on it: read from ``/proc``."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROC = Path("/proc")
+_REMEMBERED = 150
+_LETTERS = 160
+"""Of a command line."""
+_PASSWORD = re.compile(r"(\w://[^\s:/@]*:)[^\s@]*@")
+"""In the address of a database, which a command line may have."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """The machine at one moment; shares are from 0 to 1."""
+
+    at: float
+    busy: float
+    """Of all cores, since the moment before."""
+    memory: float
+    load: float
+    """Processes that want a core, over the last minute."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process."""
+
+    pid: int
+    parent: int
+    name: str
+    state: str
+    cpu: float
+    """Cores, since the look before; over its life at the first."""
+    memory: int
+    """Bytes that only it, or it and others, have in memory."""
+    threads: int
+    seconds: float
+    """Since it began."""
+
+
+@dataclass(frozen=True)
+class _Times:
+    at: float
+    ticks: int
+
+
+class Machine:
+    """Remembers what was read before, for shares of time are differences."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._before: tuple[int, int] | None = None
+        self._history: deque[Load] = deque(maxlen=_REMEMBERED)
+        self._processes: dict[int, _Times] = {}
+        self._tick = os.sysconf("SC_CLK_TCK")
+        self._page = os.sysconf("SC_PAGE_SIZE")
+
+    def sample(self) -> None:
+        """Look at the whole machine."""
+        with self._lock:
+            words = _words(_PROC / "stat")[1:9]
+            if not words:
+                return  # no /proc: another operating system
+            times = [int(word) for word in words]
+            idle, total = times[3] + times[4], sum(times)
+            before, self._before = self._before, (idle, total)
+            if before is None or total == before[1]:
+                return
+            busy = 1 - (idle - before[0]) / (total - before[1])
+            self._history.append(Load(time.time(), busy, _memory_share(), os.getloadavg()[0]))
+
+    def history(self) -> list[Load]:
+        """Oldest first; empty where it cannot be told."""
+        return list(self._history)
+
+    def processes(self, roots: Iterable[int]) -> list[Process]:
+        """Some processes with all that they started, parents first."""
+        children: dict[int, list[int]] = {}
+        for pid in _pids():
+            fields = _stat(pid)
+            if fields:
+                children.setdefault(int(fields[1]), []).append(pid)
+        wanted = list(dict.fromkeys(roots))
+        found: list[Process] = []
+        while wanted:
+            pid = wanted.pop(0)
+            process = self._process(pid)
+            if process is not None and pid not in {one.pid for one in found}:
+                found.append(process)
+                wanted = [*children.get(pid, ()), *wanted]
+        with self._lock:
+            alive = {one.pid for one in found}
+            self._processes = {pid: t for pid, t in self._processes.items() if pid in alive}
+        return found
+
+    def _process(self, pid: int) -> Process | None:
+        fields = _stat(pid)
+        if not fields:
+            return None
+        now, ticks = time.time(), int(fields[11]) + int(fields[12])
+        seconds = max(now - _boot_time() - int(fields[19]) / self._tick, 0.001)
+        with self._lock:
+            before = self._processes.get(pid)
+            self._processes[pid] = _Times(now, ticks)
+        if before is not None and now - before.at > 0.2:
+            cpu = (ticks - before.ticks) / self._tick / (now - before.at)
+        else:
+            cpu = ticks / self._tick / seconds
+        return Process(
+            pid,
+            int(fields[1]),
+            _name(pid),
+            fields[0],
+            cpu,
+            int(fields[21]) * self._page,
+            int(fields[17]),
+            seconds,
+        )
+
+
+def is_swarmtest(pid: int) -> bool:
+    """Whether a process is one of ours, of this user: what a store says of a pid may be old."""
+    try:
+        mine = os.stat(_PROC / str(pid)).st_uid == os.getuid()
+        words = (_PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return mine and runs_swarmtest(words)
+
+
+def runs_swarmtest(words: Sequence[bytes]) -> bool:
+    """Whether a command line is ours; that ``swarmtest`` is somewhere in it is not enough.
+
+    >>> runs_swarmtest([b"python", b"-P", b"-m", b"swarmtest", b"run"])
+    True
+    >>> runs_swarmtest([b"psql", b"postgresql://me@host/swarmtest"])
+    False
+    """
+    if os.path.basename(words[0]) == b"swarmtest":
+        return True
+    for before, word in itertools.pairwise(words):
+        if before == b"-m":
+            return word == b"swarmtest"
+        if before == b"-c":
+            return b"from swarmtest." in word
+        if not word.startswith(b"-") and before not in (b"-X", b"-W"):
+            is_python = os.path.basename(words[0]).startswith(b"python")
+            return is_python and os.path.basename(word) == b"swarmtest"
+    return False
+
+
+def campaign_process(worker: int) -> int | None:
+    """The process that has started a worker, if both are ours."""
+    fields = _stat(worker)
+    if not fields or not is_swarmtest(worker):
+        return None
+    parent = int(fields[1])
+    return parent if is_swarmtest(parent) else None
+
+
+def disk_share(path: str) -> float | None:
+    """How full the disk of a file is; None if that cannot be told."""
+    try:
+        told = os.statvfs(os.path.dirname(os.path.abspath(path)))
+    except OSError:
+        return None
+    return 1 - told.f_bavail / told.f_blocks if told.f_blocks else None
+
+
+def _pids() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir(_PROC) if name.isdigit()]
+    except OSError:
+        return []
+
+
+def _stat(pid: int) -> list[str]:
+    """What comes after the name, which may contain anything: state, parent, ..."""
+    try:
+        return (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _name(pid: int) -> str:
+    try:
+        words = (_PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ")
+    except OSError:
+        return "?"
+    shown = _PASSWORD.sub(r"\1***@", words.decode("utf-8", "replace"))
+    return " ".join(shown.split())[:_LETTERS] or "?"
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()[0].split()
+    except (OSError, IndexError):
+        return []
+
+
+def _memory_share() -> float:
+    told = {}
+    for line in (_PROC / "meminfo").read_text().splitlines():
+        name, _, value = line.partition(":")
+        told[name] = int(value.split()[0])
+    return 1 - told["MemAvailable"] / told["MemTotal"]
+
+
+def _boot_time() -> float:
+    for line in (_PROC / "stat").read_text().splitlines():
+        if line.startswith("btime"):
+            return float(line.split()[1])
+    return 0.0
