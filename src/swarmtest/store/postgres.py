@@ -1,13 +1,9 @@
-"""A store in a PostgreSQL database, for teams: many writers and readers, on many machines.
-
-Reading goes by chunks of trial numbers and not by a cursor: nothing is held open in between, so a
-reader that pauses keeps no transaction alive, and a lost connection costs one chunk, read again.
-"""
+"""A store in a PostgreSQL database, for teams: many writers and readers, on many machines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from pyroaring import BitMap
 
@@ -20,7 +16,7 @@ from swarmtest.store.postgres_batch import (
 )
 from swarmtest.store.postgres_progress import progress_of, totals, upsert_worker, workers_of
 from swarmtest.store.postgres_schema import bring_up_to_date
-from swarmtest.store.postgres_server import Connection, PostgresServer, Row
+from swarmtest.store.postgres_server import Connection, PostgresServer
 from swarmtest.store.postgres_targets import (
     forget_sources,
     insert_sources,
@@ -29,7 +25,8 @@ from swarmtest.store.postgres_targets import (
     targets_by_id,
     targets_of_campaign,
 )
-from swarmtest.store.postgres_text import is_as_given, kept, told, told_row
+from swarmtest.store.postgres_text import is_as_given, kept, told_row
+from swarmtest.store.reading import Row, SqlReading
 from swarmtest.store.records import (
     CampaignRecord,
     FaultRecord,
@@ -41,29 +38,15 @@ from swarmtest.store.records import (
 )
 from swarmtest.store.rows import (
     CAMPAIGN,
-    FAR,
     OF_A_CAMPAIGN,
-    Span,
-    campaign_of,
     campaign_values,
     changed_values,
-    no_campaign,
-    no_trial,
 )
 from swarmtest.store.urls import PostgresAddress
 from swarmtest.targets import Source, Target
 
-_TRIAL = ", ".join(TrialRecord._fields)
-_REDUCTION = ", ".join(ReductionRecord._fields)
-_FAULTS = """
-SELECT id, kind, signature, details, first_trial, trial, size, test,
-       (SELECT count(*) FROM trials
-        WHERE trials.campaign = faults.campaign AND trials.fault = faults.id)
-FROM faults WHERE campaign = %s ORDER BY first_trial, id
-"""
 
-
-class PostgresStore:
+class PostgresStore(SqlReading):
     """Campaigns in a PostgreSQL schema; see `swarmtest.store.store.Store` for the contract."""
 
     def __init__(
@@ -104,17 +87,6 @@ class PostgresStore:
                 connection.execute(update, (clean, campaign))
 
         self._server.write(change)
-
-    def campaign(self, campaign: int) -> CampaignRecord:
-        """One campaign; a number that is not there is a `UserError` that tells which are."""
-        self._must_have(campaign)
-        found = self._server.rows(f"SELECT {CAMPAIGN} FROM campaigns WHERE id = %s", campaign)
-        return campaign_of(told_row(found[0]))
-
-    def campaigns(self) -> list[CampaignRecord]:
-        """All campaigns, oldest first."""
-        rows = self._server.rows(f"SELECT {CAMPAIGN} FROM campaigns ORDER BY id")
-        return [campaign_of(told_row(row)) for row in rows]
 
     def delete_campaign(self, campaign: int) -> None:
         """Forget a campaign with all that belongs to it; the server's vacuum reuses the space."""
@@ -165,41 +137,6 @@ class PostgresStore:
 
         self._server.write(add)
 
-    def trials(
-        self,
-        campaign: int,
-        *,
-        after: int = -1,
-        before: int | None = None,
-        verdict: int | None = None,
-        fault: str | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> Iterator[TrialRecord]:
-        """Trials in order of their numbers, streamed, all or those that are picked."""
-        filters = {"campaign": campaign, "verdict": verdict, "fault": kept(fault)}
-        wanted = {column: value for column, value in filters.items() if value is not None}
-        where = " AND ".join(f"{column} = %s" for column in wanted)
-        self._must_have(campaign)
-        span = Span(after, FAR if before is None else before, newest_first, limit)
-        rows = self._stream(f"SELECT {_TRIAL} FROM trials WHERE {where}", wanted.values(), span)
-        return map(_trial, rows)
-
-    def trial(self, campaign: int, trial: int) -> TrialRecord:
-        """One trial; a `UserError` if it is not there."""
-        query = f"SELECT {_TRIAL} FROM trials WHERE campaign = %s AND trial = %s"
-        self._must_have(campaign)
-        found = self._server.rows(query, campaign, trial)
-        if not found:
-            raise UserError(self._no_trial(campaign, trial))
-        return _trial(found[0])
-
-    def trial_numbers(self, campaign: int) -> Iterator[int]:
-        """The numbers of all recorded trials, in order: what `resume` need not run again."""
-        self._must_have(campaign)
-        rows = self._stream("SELECT trial FROM trials WHERE campaign = %s", (campaign,), Span())
-        return (trial for (trial,) in rows)
-
     def summary(self, campaign: int) -> dict[str, int]:
         """Totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
         self._must_have(campaign)
@@ -224,11 +161,6 @@ class PostgresStore:
         self._must_have(campaign)
         return workers_of(self._server, campaign)
 
-    def faults(self, campaign: int) -> list[FaultRecord]:
-        """The campaign's faults, each with its count, in order of their first trial."""
-        self._must_have(campaign)
-        return [FaultRecord._make(told_row(row)) for row in self._server.rows(_FAULTS, campaign)]
-
     def add_reduction(self, campaign: int, reduction: ReductionRecord) -> None:
         """Keep a fault's test made smaller, unless a better one is there."""
 
@@ -237,31 +169,6 @@ class PostgresStore:
             insert_reduction(connection, campaign, reduction)
 
         self._server.write(add)
-
-    def reductions(self, campaign: int) -> list[ReductionRecord]:
-        """The campaign's reductions, in order of their faults' ids."""
-        self._must_have(campaign)
-        rows = self._server.rows(
-            f"SELECT {_REDUCTION} FROM reductions WHERE campaign = %s ORDER BY fault, criterion",
-            campaign,
-        )
-        return [ReductionRecord._make(told_row(row)) for row in rows]
-
-    def test(self, campaign: int, trial: int) -> str | None:
-        """The JSON of a test that is kept whole (asked for, or a fault's shortest), or None."""
-        self._must_have(campaign)
-        place = "campaign = %s AND trial = %s AND test IS NOT NULL"
-        for table in ("tests", "faults"):
-            query = f"SELECT test FROM {table} WHERE {place}"
-            for (found,) in self._server.rows(query, campaign, trial):
-                return told(str(found))
-        return None
-
-    def tests(self, campaign: int) -> Iterator[TestRecord]:
-        """The tests that were asked to be kept whole, in order of their trials, streamed."""
-        self._must_have(campaign)
-        query = "SELECT trial, test FROM tests WHERE campaign = %s"
-        return (TestRecord(n, told(test)) for n, test in self._stream(query, (campaign,), Span()))
 
     def target_ids(self, targets: Sequence[Target]) -> list[int]:
         """The ids of targets, in their order; those not yet known get one."""
@@ -297,46 +204,23 @@ class PostgresStore:
         """Let go of the connection; the store is not used afterwards."""
         self._server.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def _stream(self, query: str, values: Iterable[Any], span: Span) -> Iterator[Row]:
-        while span.size > 0:
-            chunk = self._server.rows(
-                f"{query} AND trial > %s AND trial < %s {span.order}",
-                *values,
-                span.after,
-                span.before,
-            )
-            if not chunk:
-                return
-            yield from chunk
-            span = span.beyond(chunk[-1][0], len(chunk))
-
     def _hold(self, connection: Connection, campaign: int) -> None:
         """Keep a campaign from being deleted until the end of the transaction."""
         held = "SELECT 1 FROM campaigns WHERE id = %s FOR KEY SHARE"
         if not connection.execute(held, [campaign]).fetchone():
             self._refuse(campaign)
 
-    def _must_have(self, campaign: int) -> None:
-        if not self._server.rows("SELECT 1 FROM campaigns WHERE id = %s", campaign):
-            self._refuse(campaign)
+    def _rows(self, query: str, *values: Any) -> list[Row]:
+        return self._server.rows(query.replace("?", "%s"), *values)
 
-    def _refuse(self, campaign: int) -> None:
-        latest = self._server.rows("SELECT id FROM campaigns ORDER BY id DESC LIMIT 21")
-        raise UserError(no_campaign(campaign, self.url, [id for (id,) in latest]))
+    def _kept(self, text: str | None) -> str | None:
+        return kept(text)
 
-    def _no_trial(self, campaign: int, trial: int) -> str:
-        query = "SELECT count(*), min(trial), max(trial) FROM trials WHERE campaign = %s"
-        return no_trial(campaign, trial, self.url, self._server.rows(query, campaign)[0])
+    def _told(self, row: Row) -> Row:
+        return told_row(row)
 
-
-def _trial(row: Row) -> TrialRecord:
-    found = TrialRecord._make(row)
-    if all(map(is_as_given, (found.origin, found.fault, found.missing))):
-        return found
-    return TrialRecord._make(told_row(row))
+    def _trial(self, row: Row) -> TrialRecord:
+        found = TrialRecord._make(row)
+        if all(map(is_as_given, (found.origin, found.fault, found.missing))):
+            return found
+        return TrialRecord._make(told_row(row))

@@ -6,10 +6,10 @@ WAL mode, so readers never wait. Do not use a store in a process forked after it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import fspath
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from pyroaring import BitMap
 
@@ -21,6 +21,7 @@ from swarmtest.store.batch import (
     insert_trials,
     storable,
 )
+from swarmtest.store.reading import Row, SqlReading
 from swarmtest.store.records import (
     CampaignRecord,
     FaultRecord,
@@ -32,14 +33,9 @@ from swarmtest.store.records import (
 )
 from swarmtest.store.rows import (
     CAMPAIGN,
-    FAR,
     OF_A_CAMPAIGN,
-    Span,
-    campaign_of,
     campaign_values,
     changed_values,
-    no_campaign,
-    no_trial,
 )
 from swarmtest.store.sqlite_file import SqliteFile
 from swarmtest.store.sqlite_progress import (
@@ -59,17 +55,8 @@ from swarmtest.store.sqlite_targets import (
 )
 from swarmtest.targets import Source, Target
 
-_TRIAL = ", ".join(TrialRecord._fields)
-_REDUCTION = ", ".join(ReductionRecord._fields)
-_FAULTS = """
-SELECT id, kind, signature, details, first_trial, trial, size, test,
-       (SELECT count(*) FROM trials
-        WHERE trials.campaign = faults.campaign AND trials.fault = faults.id)
-FROM faults WHERE campaign = ? ORDER BY first_trial, id
-"""
 
-
-class SqliteStore:
+class SqliteStore(SqlReading):
     """Campaigns in an SQLite file; see `swarmtest.store.store.Store` for the contract.
 
     >>> store = SqliteStore(":memory:")
@@ -105,17 +92,6 @@ class SqliteStore:
                 connection.execute(
                     f"UPDATE campaigns SET {column} = ? WHERE id = ?", (value, campaign)
                 )
-
-    def campaign(self, campaign: int) -> CampaignRecord:
-        """One campaign; a number that is not there is a `UserError` that tells which are."""
-        self._must_have(campaign)
-        found = self._file.rows(f"SELECT {CAMPAIGN} FROM campaigns WHERE id = ?", campaign)
-        return campaign_of(found[0])
-
-    def campaigns(self) -> list[CampaignRecord]:
-        """All campaigns, oldest first."""
-        rows = self._file.rows(f"SELECT {CAMPAIGN} FROM campaigns ORDER BY id")
-        return list(map(campaign_of, rows))
 
     def delete_campaign(self, campaign: int) -> None:
         """Forget a campaign with all that belongs to it, and give the space back."""
@@ -158,41 +134,6 @@ class SqliteStore:
                 update = f"UPDATE trials SET hits = ? WHERE {place}"
                 connection.execute(update, (packed, campaign, trial))
 
-    def trials(
-        self,
-        campaign: int,
-        *,
-        after: int = -1,
-        before: int | None = None,
-        verdict: int | None = None,
-        fault: str | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> Iterator[TrialRecord]:
-        """Trials in order of their numbers, streamed, all or those that are picked."""
-        filters = {"campaign": campaign, "verdict": verdict, "fault": fault}
-        wanted = {column: value for column, value in filters.items() if value is not None}
-        where = " AND ".join(f"{column} = ?" for column in wanted)
-        self._must_have(campaign)
-        span = Span(after, FAR if before is None else before, newest_first, limit)
-        chunks = self._chunks(f"SELECT {_TRIAL} FROM trials WHERE {where}", wanted.values(), span)
-        return (TrialRecord._make(row) for chunk in chunks for row in chunk)
-
-    def trial(self, campaign: int, trial: int) -> TrialRecord:
-        """One trial; a `UserError` if it is not there."""
-        query = f"SELECT {_TRIAL} FROM trials WHERE campaign = ? AND trial = ?"
-        self._must_have(campaign)
-        found = self._file.rows(query, campaign, trial)
-        if not found:
-            raise UserError(self._no_trial(campaign, trial))
-        return TrialRecord._make(found[0])
-
-    def trial_numbers(self, campaign: int) -> Iterator[int]:
-        """The numbers of all recorded trials, in order: what `resume` need not run again."""
-        self._must_have(campaign)
-        chunks = self._chunks("SELECT trial FROM trials WHERE campaign = ?", (campaign,), Span())
-        return (trial for chunk in chunks for (trial,) in chunk)
-
     def summary(self, campaign: int) -> dict[str, int]:
         """Totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
         self._must_have(campaign)
@@ -214,42 +155,11 @@ class SqliteStore:
         self._must_have(campaign)
         return workers_of(self._file, campaign)
 
-    def faults(self, campaign: int) -> list[FaultRecord]:
-        """The campaign's faults, each with its count, in order of their first trial."""
-        self._must_have(campaign)
-        return list(map(FaultRecord._make, self._file.rows(_FAULTS, campaign)))
-
     def add_reduction(self, campaign: int, reduction: ReductionRecord) -> None:
         """Keep a fault's test made smaller, unless a better one is there."""
         with self._file.transaction() as connection:
             self._must_have(campaign)
             insert_reduction(connection, campaign, reduction)
-
-    def reductions(self, campaign: int) -> list[ReductionRecord]:
-        """The campaign's reductions, in order of their faults' ids."""
-        self._must_have(campaign)
-        rows = self._file.rows(
-            f"SELECT {_REDUCTION} FROM reductions WHERE campaign = ? ORDER BY fault, criterion",
-            campaign,
-        )
-        found = map(ReductionRecord._make, rows)
-        return [one._replace(complete=bool(one.complete)) for one in found]
-
-    def test(self, campaign: int, trial: int) -> str | None:
-        """The JSON of a test that is kept whole (asked for, or a fault's shortest), or None."""
-        self._must_have(campaign)
-        for table in ("tests", "faults"):
-            query = f"SELECT test FROM {table} WHERE campaign = ? AND trial = ? AND test NOT NULL"
-            for (found,) in self._file.rows(query, campaign, trial):
-                return str(found)
-        return None
-
-    def tests(self, campaign: int) -> Iterator[TestRecord]:
-        """The tests that were asked to be kept whole, in order of their trials, streamed."""
-        self._must_have(campaign)
-        query = "SELECT trial, test FROM tests WHERE campaign = ?"
-        chunks = self._chunks(query, (campaign,), Span())
-        return (TestRecord._make(row) for chunk in chunks for row in chunk)
 
     def target_ids(self, targets: Sequence[Target]) -> list[int]:
         """The ids of targets, in their order; those not yet known get one."""
@@ -282,35 +192,5 @@ class SqliteStore:
         """Let go of the file; the store is not used afterwards."""
         self._file.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def _chunks(
-        self, query: str, values: Iterable[Any], span: Span
-    ) -> Iterator[list[tuple[Any, ...]]]:
-        # By chunks, not by an open cursor: a reader that pauses must not keep the log from being
-        # folded back into the file.
-        while span.size > 0:
-            chunk = self._file.rows(
-                f"{query} AND trial > ? AND trial < ? {span.order}",
-                *values,
-                span.after,
-                span.before,
-            )
-            if not chunk:
-                return
-            yield chunk
-            span = span.beyond(chunk[-1][0], len(chunk))
-
-    def _must_have(self, campaign: int) -> None:
-        if self._file.rows("SELECT 1 FROM campaigns WHERE id = ?", campaign):
-            return
-        latest = self._file.rows("SELECT id FROM campaigns ORDER BY id DESC LIMIT 21")
-        raise UserError(no_campaign(campaign, self.url, [id for (id,) in latest]))
-
-    def _no_trial(self, campaign: int, trial: int) -> str:
-        query = "SELECT count(*), min(trial), max(trial) FROM trials WHERE campaign = ?"
-        return no_trial(campaign, trial, self.url, self._file.rows(query, campaign)[0])
+    def _rows(self, query: str, *values: Any) -> list[Row]:
+        return self._file.rows(query, *values)
