@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import importlib.metadata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import psycopg
 from psycopg import errors, sql
 
+import swarmtest
 from swarmtest.errors import UserError
 from swarmtest.store import postgres_errors as why
 from swarmtest.store.postgres_server import Connection, PostgresServer
@@ -94,10 +94,7 @@ def migrate(connect: Callable[[], Connection], schema: str, to: int = VERSION) -
 
 def _sign(connection: psycopg.Connection[Any]) -> None:
     """Note when, and by which swarmtest, the tables were made."""
-    try:
-        version = importlib.metadata.version("swarmtest")
-    except importlib.metadata.PackageNotFoundError:
-        version = "unknown"
+    version = swarmtest.__version__
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     connection.execute(
         "INSERT INTO meta VALUES ('created', %s), ('created_by', %s) ON CONFLICT DO NOTHING",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 import functools
-import importlib.metadata
 import os
 import shutil
 import sqlite3
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+import swarmtest
 from swarmtest.errors import UserError
 from swarmtest.store.schema import APPLICATION_ID, MIGRATIONS, PAGE_SIZE, SCHEMA, VERSION
 
@@ -253,10 +253,7 @@ def _create(connection: sqlite3.Connection, timeout: float) -> None:
     for pragma in (f"page_size = {PAGE_SIZE}", "auto_vacuum = INCREMENTAL", "journal_mode = WAL"):
         _patiently(functools.partial(connection.execute, f"PRAGMA {pragma}"), timeout)
     _patiently(lambda: connection.executescript(SCHEMA), timeout)
-    try:
-        version = importlib.metadata.version("swarmtest")
-    except importlib.metadata.PackageNotFoundError:
-        version = "unknown"
+    version = swarmtest.__version__
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     insert = "INSERT OR IGNORE INTO meta VALUES ('created', ?), ('created_by', ?)"
     values = (now, f"swarmtest {version}")
