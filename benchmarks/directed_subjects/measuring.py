@@ -129,7 +129,7 @@ class Subject:
         job = Job(tested, campaign.strategy, seed, coverage=watching)
         wanted = getattr(strategy, "wants", None)
         recorder = Recorder(store, number, tested.space, wanted)
-        Loop(job, campaign.budget, 0, InlineEngine(job), recorder, _silent).until_done(0)
+        Loop(job, campaign.budget, InlineEngine(job), recorder, _silent).until_done(0)
         if not self.cover:
             # The time of a fork server and of what it forked is known when it has ended.
             sys.modules["lua_programs"].lua.close()

@@ -131,7 +131,7 @@ def test_a_file_is_reduced_by_a_command(place, swarmtest):
 
 def test_a_reduction_goes_on_with_its_state(place, swarmtest):
     arguments = ["reduce", "1#0", "--keep", "coverage", "--state", "state.json", "--json"]
-    first = json.loads(swarmtest(*arguments, "--time", "0.1s", cwd=place).stdout)
+    first = json.loads(swarmtest(*arguments, "--time", "0.001s", cwd=place).stdout)
     assert not first["complete"]
     again = json.loads(swarmtest(*arguments, cwd=place).stdout)
     assert again["complete"]

@@ -70,7 +70,7 @@ class Door(Machine):
     @action
     def lock(self):
         if self.pushed > 5:
-            time.sleep(0.2)
+            time.sleep(0.5)
             raise ValueError("locked while open")
 
     @action

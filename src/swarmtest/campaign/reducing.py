@@ -126,7 +126,7 @@ def reduce_test(
     if not search.run(asker, budget, alone=alone):
         known.clear()
         search.run(asker, budget, alone=True)
-    smallest, fault = _told_again(subject, search.smallest, search.fault, seconds)
+    smallest, fault = search.told_again(seconds)
     return Reduced(
         smallest,
         fault,
@@ -275,7 +275,7 @@ class _Search:
         asker = make_asker(deadline=deadline, alone=alone, on_answer=note)
         try:
             self._look(asker)
-            believed = self.smallest == self.test or asker.confirms(self.smallest)
+            believed = self.smallest == self.test or self._is_confirmed(asker)
         finally:
             asker.close()
             self.runs = before + asker.runs
@@ -285,6 +285,21 @@ class _Search:
         elif seen is not None:
             self.fault = seen.fault
         return believed or self.interrupted
+
+    def _is_confirmed(self, asker: Asker) -> bool:
+        try:
+            return asker.confirms(self.smallest)
+        except KeyboardInterrupt:
+            self.complete, self.interrupted = False, True
+            return False
+
+    def told_again(self, seconds: float) -> tuple[Any, Fault | None]:
+        """The test as a new run tells it, unless the user wants no more."""
+        try:
+            return _told_again(self.subject, self.smallest, self.fault, seconds)
+        except KeyboardInterrupt:
+            self.interrupted = True
+            return self.smallest, self.fault
 
     def _forget(self) -> None:
         self.smallest, self.fault = self.test, self.original.result.fault

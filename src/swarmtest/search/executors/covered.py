@@ -16,7 +16,9 @@ class CoveredExecutor:
 
     The coverage has to be installed before the program is imported.
 
+    >>> import sys
     >>> from swarmtest import Coverage, CoverageOptions, FunctionExecutor, SearchSpace, Test
+    >>> _ = sys.modules.pop("colorsys", None)
     >>> with Coverage(CoverageOptions(("line",), cover=("colorsys",))) as coverage:
     ...     import colorsys
     ...     hue = FunctionExecutor(lambda: {"hue": colorsys.rgb_to_hsv(1, 0, 0)[0]}, "hue")
