@@ -34,8 +34,9 @@ compilers:
 browser:
 	@sh tools/browser.sh
 
+# Three workers on two cores: many tests wait for processes that they have started.
 unit: setup compilers browser
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal
 
 benchmarks: setup
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

@@ -47,7 +47,9 @@ PATIENCE = 60.0
 
 def environment(**more: str) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("SWARMTEST", "PYTEST"))}
-    return kept | {"PYTHONUNBUFFERED": "1", "COLUMNS": "100"} | more
+    # One worker, where a test does not ask for more: results are the same, and it starts sooner.
+    usual = {"PYTHONUNBUFFERED": "1", "COLUMNS": "100", "SWARMTEST_WORKERS": "1"}
+    return kept | usual | more
 
 
 def marked_processes(mark: str) -> list[int]:

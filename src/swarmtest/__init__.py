@@ -390,7 +390,9 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 def __getattr__(name: str) -> object:
     """A public name, imported when it is used: the pytest plugin is in every run of pytest."""
     if name == "__version__":
-        return _version()
+        from swarmtest.version import version
+
+        return version()
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found: object = getattr(_importlib.import_module(_HOME[name]), name)
@@ -399,13 +401,3 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return [*__all__, "__version__"]
-
-
-def _version() -> str:
-    """Looked up when it is asked for: that takes as long as half of numpy, in every worker."""
-    from importlib import metadata
-
-    try:
-        return metadata.version("swarmtest")
-    except metadata.PackageNotFoundError:  # a source tree that was never installed
-        return "0+unknown"

@@ -247,19 +247,24 @@ def test_a_strategy_that_learns_is_told_each_test_once_and_what_it_knew_is_kept(
 
 
 def test_ctrl_c_keeps_what_is_done_and_resume_completes_it(
-    cluster, here, plain, start, until, swarmtest, rows
+    tmp_path_factory, cluster, here, plain, start, until, swarmtest, rows
 ):
     store = here / "interrupted.db"
     arguments = [a for a in ARGUMENTS if a != "-q"]
-    process = start(*arguments, "--engine", cluster.engine, "--store", store.name, cwd=here)
-    until(lambda: count(store) >= 20, "20 tests")
-    sent = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    slow = DaskProcesses(tmp_path_factory.mktemp("slow"))
+    try:
+        slow.start_worker(NAP="40")
+        process = start(*arguments, "--engine", slow.engine, "--store", store.name, cwd=here)
+        until(lambda: count(store) >= 20, "20 tests")
+        sent = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    finally:
+        slow.end()
     assert time.monotonic() - sent < 10.0  # a second or two, on a machine with nothing else to do
     assert process.returncode == 130
     assert "Traceback" not in err
-    assert f"swarmtest resume 1 --engine {cluster.engine} --store interrupted.db" in out
+    assert f"swarmtest resume 1 --engine {slow.engine} --store interrupted.db" in out
     assert 20 <= count(store) < TESTS
     done = swarmtest(
         *("resume", "--engine", cluster.engine, "--store", store.name, "-q", "--no-reduce"),
@@ -303,6 +308,37 @@ def test_deaths_of_workers_scheduler_and_campaign_lose_and_double_nothing(
     swarmtest(*many, "-j", 1, "--store", "undisturbed.db", cwd=here)
     assert rows(store) == rows(here / "undisturbed.db")
     assert faults_of(store) == faults_of(here / "undisturbed.db")
+
+
+def test_tests_can_be_aimed_on_a_cluster(cluster, here, swarmtest):
+    words = ("focus", ARGUMENTS[1], "--target", "event:many numbers", "-n", 300)
+    words = (*words, "--baseline-tests", 300, "-q", "--no-reduce", "--store", "aimed.db")
+    done = swarmtest(*words, "--engine", cluster.engine, cwd=here)
+    assert done.returncode == 1, done.stderr
+    with open_store(str(here / "aimed.db")) as store:
+        baseline, directed = store.campaigns()
+        assert "adaptive" in directed.strategy
+        for campaign in (baseline, directed):
+            (worker,) = store.workers(campaign.id)
+            assert worker.name.startswith("tcp://")
+            assert worker.tests == 300
+
+
+def test_a_scheduler_that_stays_away_is_one_line(tmp_path_factory, here, start, until, refused):
+    processes = DaskProcesses(tmp_path_factory.mktemp("leaving"))
+    try:
+        patience = ("--engine-option", "patience=3s", "--store", "left.db")
+        words = ("run", ARGUMENTS[1], "--engine", processes.engine, *patience)
+        process = start(*words, cwd=here)
+        until((here / "left.db").exists, "the campaign has begun")
+        first = process.stdout.readline() + process.stdout.readline()
+        assert "no workers at" in first
+        processes.scheduler.kill()
+        told, errors = process.communicate(timeout=60)
+    finally:
+        processes.end()
+    done = subprocess.CompletedProcess((), process.returncode, told, errors)
+    refused(done, f"no connection to tcp://127.0.0.1:{processes.port} for ", "swarmtest resume")
 
 
 def test_the_scheduler_never_holds_more_than_a_few_batches(cluster, here, start, until):

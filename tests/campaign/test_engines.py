@@ -5,6 +5,7 @@ from __future__ import annotations
 import marshal
 import os
 import pickle
+import socket
 import stat
 import sys
 from importlib import metadata
@@ -40,6 +41,9 @@ STEADY = Path(__file__).with_name("steady.py")
         ("dask://ant:123456", (), ("dask://HOST:PORT",)),
         ("dask://user:secret@ant:1", (), ("dask://HOST:PORT",)),
         ("dask://ant:1", ("patiense=3s",), ("patiense", "did you mean 'patience'?")),
+        ("dask://ant:1", ("connect=soon",), ("--engine-option connect: 'soon'", "write 30s")),
+        ("dask://ant:1", ("patience=nan",), ("--engine-option patience: 'nan'", "write 30s")),
+        ("dask://ant:1", ("connect=[1]",), ("--engine-option connect: '[1]'", "write 30s")),
         ("local", ("jobs=3",), ("jobs", "the local engine has none")),
         ("slurm", ("jobs",), ("--engine-option jobs", "KEY=VALUE")),
         ("nowhere.toml", (), ("no such file: nowhere.toml",)),
@@ -73,6 +77,15 @@ def test_unreachable_schedulers_are_named_with_what_was_tried(tmp_path, swarmtes
     refused(done, "tls://127.0.0.1:1", "--engine-option tls-ca=FILE")
     done = swarmtest(*words, "--engine", "dask://127.0.0.1:1", "-j", 2, cwd=tmp_path)
     refused(done, "--workers", "dask://127.0.0.1:1")
+
+
+def test_something_else_that_listens_is_not_waited_for(tmp_path, swarmtest, refused):
+    (tmp_path / "steady.py").write_text(STEADY.read_text())
+    words = ("run", "steady.py::Steady", "-n", 5, "-q", "--engine-option", "connect=0.5s")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = f"127.0.0.1:{silent.getsockname()[1]}"
+        done = swarmtest(*words, "--engine", f"dask://{place}", cwd=tmp_path)
+    refused(done, f"no Dask scheduler answers at tcp://{place}", "something listens there")
 
 
 @pytest.mark.parametrize(

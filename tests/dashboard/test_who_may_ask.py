@@ -66,6 +66,7 @@ START = {"subject": "slow.py", "tests": "5", "workers": "1"}
         ({}, START),
         ({}, START | {"csrf": "guessed"}),
         ({"Origin": "http://evil.example"}, START),
+        ({"Origin": "http://["}, START),
         ({"Sec-Fetch-Site": "cross-site"}, START),
         ({"Sec-Fetch-Site": "same-site"}, START),
     ],
@@ -80,6 +81,15 @@ def test_what_is_posted_is_small_and_nothing_else_is_understood(client: httpx.Cl
     assert client.post("/start", content=b"x" * 100_000).status_code == 413
     assert client.put("/start").status_code == 405
     assert client.get("/start").status_code in (404, 405)
+
+
+def test_numbers_and_forms_beyond_reason_are_refused_in_one_line(client: httpx.Client) -> None:
+    for path in ("/campaigns/", "/campaigns/1/trials/", "/commands/"):
+        assert client.get(path + "9" * 5000).status_code == 414
+        assert client.get(path + "9" * 1000).status_code == 404
+    answer = client.post("/start", data={f"field{n}": "x" for n in range(1000)})
+    assert answer.status_code == 400
+    assert "at most 50 fields" in answer.text
 
 
 def test_a_read_only_dashboard_has_no_buttons_and_does_nothing(site: Path, serve) -> None:

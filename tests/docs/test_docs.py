@@ -47,6 +47,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delenv("SWARMTEST_STORE", raising=False)
+    monkeypatch.setenv("SWARMTEST_WORKERS", "1")  # what is shown is the same, and starts sooner
     before = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - before:

@@ -21,7 +21,7 @@ from weave_lab import (
     traced_lines,
 )
 
-EXAMPLES = int(os.environ.get("SWARMTEST_WEAVE_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("SWARMTEST_WEAVE_EXAMPLES", "30"))
 """Raise it for a long run."""
 QUICK = settings(
     max_examples=EXAMPLES,

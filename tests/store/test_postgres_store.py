@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -147,6 +149,43 @@ def test_a_server_that_stays_away_is_reported_with_what_was_tried(
     assert "times in" in said
     assert "`swarmtest resume` when the database is back" in said
     assert "\n" not in said
+
+
+def test_a_server_that_stays_away_is_waited_for_once(
+    restartable: Server, url: str, open_url: Opener
+) -> None:
+    """Who tidies up after the first error does not wait again, and goes on when it is back."""
+    store = open_url(url, timeout=1.0)
+    number = store.add_campaign(CAMPAIGN)
+    restartable.stop()
+    with pytest.raises(UserError) as first:
+        store.record(number, trials(0, 100))
+    began = time.monotonic()
+    with pytest.raises(UserError) as second:
+        store.record(number, trials(0, 100))
+    assert time.monotonic() - began < 0.9
+    assert str(second.value) == str(first.value)
+    restartable.start()
+    store.record(number, trials(0, 100))
+    assert list(store.trials(number)) == trials(0, 100)
+
+
+def test_who_does_not_wait_for_a_server_is_not_made_to_wait_again(
+    restartable: Server, url: str, open_url: Opener
+) -> None:
+    store = open_url(url, timeout=20.0)
+    number = store.add_campaign(CAMPAIGN)
+    restartable.stop()
+    me = threading.get_ident()
+    pressing = threading.Timer(0.3, signal.pthread_kill, (me, signal.SIGINT))
+    pressing.start()
+    with pytest.raises(KeyboardInterrupt):
+        store.record(number, trials(0, 100))
+    pressing.join()
+    began = time.monotonic()
+    with pytest.raises(UserError, match="the connection was lost"):
+        store.record(number, trials(0, 100))
+    assert time.monotonic() - began < 10
 
 
 def test_a_writer_that_holds_a_lock_too_long_is_reported(

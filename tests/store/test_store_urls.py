@@ -50,7 +50,13 @@ def _said_of(url: str) -> str:
         return str(error)
 
 
-@pytest.mark.parametrize("url", ["mysql://me:secret@host/db", "postgresql+asyncpg://me:secret@h/d"])
+@pytest.mark.parametrize("url", [
+    "mysql://me:secret@host/db",
+    "postgresql+asyncpg://me:secret@h/d",
+    "postgresql:/me:secret@host/db",
+    "postgres:me:secret@host/db",
+    "sqlite:/secret.db",
+])  # fmt: skip
 def test_a_store_of_another_kind_is_refused_without_its_password(url: str) -> None:
     with pytest.raises(UserError, match="a store is named by a path like") as error:
         open_store(url)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -22,6 +21,7 @@ from swarmtest.campaign.local import LocalEngine
 from swarmtest.campaign.loop import Loop, Show
 from swarmtest.campaign.recorder import Recorder
 from swarmtest.campaign.subject_of_campaign import avoiding, placed, resolve, version_of
+from swarmtest.campaign.usual_workers import usual_workers
 from swarmtest.campaign.worker import Job, Worker
 from swarmtest.errors import UserError
 from swarmtest.instrument.kinds import parse_kinds
@@ -119,7 +119,7 @@ class Campaign:
         self.strategy = parse_strategy(strategy) if isinstance(strategy, str) else strategy
         self.budget = Budget(tests=budget) if isinstance(budget, int) else budget
         self.seed = seed
-        self.workers = os.cpu_count() or 1 if workers is None else workers
+        self.workers = usual_workers() if workers is None else workers
         if self.workers < 0:
             raise UserError(f"workers is a number of processes, 0 for none, not {workers}")
         self.limits = limits or Limits()

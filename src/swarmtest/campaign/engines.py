@@ -55,7 +55,10 @@ class EngineChoice:
     def seconds(self, name: str, usual: float) -> float:
         """An option that is a duration."""
         value = self.options.get(name, usual)
-        return parse_seconds(value) if isinstance(value, str) else float(value)
+        try:
+            return parse_seconds(value if isinstance(value, str) else repr(value))
+        except UserError as error:
+            raise UserError(f"--engine-option {name}: {error}") from None
 
 
 def parse_engine(text: str = LOCAL, options: Sequence[str] = ()) -> EngineChoice:
@@ -93,11 +96,14 @@ def _checked(name: str, options: dict[str, Any], text: str) -> EngineChoice:
     for option in options:
         if option not in _SCHEDULER_OPTIONS:
             raise UserError(
-                f"--engine-option {option}: a Dask scheduler has {', '.join(_SCHEDULER_OPTIONS)}"
+                f"--engine-option {option}: a Dask scheduler has no such option"
                 f"{did_you_mean(option, _SCHEDULER_OPTIONS)}"
             )
     scheme = "tls" if found[1] == "tls" else "tcp"
-    return EngineChoice("dask", f"{scheme}://{found[2]}:{found[3]}", options, text)
+    choice = EngineChoice("dask", f"{scheme}://{found[2]}:{found[3]}", options, text)
+    for duration in ("connect", "patience"):
+        choice.seconds(duration, usual=1)
+    return choice
 
 
 def _option(text: str) -> tuple[str, Any]:

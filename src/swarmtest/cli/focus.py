@@ -12,12 +12,14 @@ from typing import Any
 import click
 
 from swarmtest.campaign import Budget, Limits, Progress
+from swarmtest.campaign.engines import parse_engine
 from swarmtest.campaign.loop import Show
 from swarmtest.cli.focus_options import output_options, target_options
 from swarmtest.cli.options import (
     budget_options,
     confidence_option,
     coverage_options,
+    engine_options,
     parse_budget,
     parse_coverage,
     parse_reduction_time,
@@ -75,6 +77,7 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
 @budget_options
 @click.option("--seed", default="0", show_default=True, help="The first seed that is not used yet.")
 @workers_option
+@engine_options
 @subject_options
 @coverage_options
 @click.option("--fresh", is_flag=True, help="Run a baseline even if there is data.")
@@ -140,6 +143,7 @@ def focus(path: str, **options: Any) -> int:
     """
     _check_shares(options)
     budget = parse_budget(options) or _DEFAULT_BUDGET
+    engine = parse_engine(options["engine"], options["engine_option"])
     _check_outputs(options)
     screen = _Screen(options)
     signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
@@ -156,6 +160,7 @@ def focus(path: str, **options: Any) -> int:
                 merge=options["merge"],
                 seed=parse_seed(options["seed"]),
                 workers=options["workers"],
+                engine=engine,
                 limits=Limits(options["timeout"]),
                 coverage=_coverage(options),
                 baseline=_baseline(options, budget),
@@ -179,7 +184,7 @@ def focus(path: str, **options: Any) -> int:
                 outcome, focused.campaigns, reference.load(), store, allowed, screen.still()
             )
         outcome = _with_commands(outcome, store.url)
-        resume = command_text(f"resume {outcome.campaign}", store.url)
+        resume = command_text(f"resume {outcome.campaign}{engine.words}", store.url)
     _tell(outcome, options)
     if outcome.interrupted and not options["as_json"]:
         click.echo(f"interrupted: everything is kept, `{resume}` goes on")

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from swarmtest.campaign.usual_workers import usual_workers
 from swarmtest.cli.options import existing_store, latest_campaign, store_option, workers_option
 from swarmtest.errors import UserError
 from swarmtest.focus.found import Found
@@ -100,7 +101,7 @@ def mutate(paths: tuple[str, ...], store: str | None, **options: Any) -> int:
         "lines": lines,
         "sample": options["sample"],
         "seed": options["seed"],
-        "workers": options["workers"] or os.cpu_count() or 1,
+        "workers": options["workers"] or usual_workers(),
         "first_kill": options["first_kill"],
         **({"mutants_per_fork": 1} if options["isolate"] else {}),
         "on_progress": show,

@@ -175,7 +175,8 @@ def workers_option(command: Command) -> Command:
         "--workers",
         type=int,
         metavar="N",
-        help="Worker processes; 0 runs in this process, for debuggers.  [default: all cores]",
+        help="Worker processes; 0 runs in this process, for debuggers.  "
+        "[default: SWARMTEST_WORKERS, or all cores]",
     )(command)
 
 

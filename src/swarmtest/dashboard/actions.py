@@ -37,6 +37,10 @@ ABOUT: dict[str, Make] = {
 """What can be done with a campaign, by the last word of the address."""
 
 
+_MOST_FIELDS = 50
+"""Of a form: ours have far fewer."""
+
+
 class Actions:
     """Only reached by a POST that the guard has let through."""
 
@@ -77,7 +81,11 @@ class Actions:
 
     async def _form(self, request: Request) -> Form:
         """What was posted, if our own page posted it."""
-        told = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=50)
+        body = (await request.body()).decode("utf-8", "replace")
+        try:
+            told = parse_qs(body, max_num_fields=_MOST_FIELDS)
+        except ValueError:
+            raise UserError(f"a form of at most {_MOST_FIELDS} fields is expected") from None
         form = {name: values[0] for name, values in told.items()}
         if not self._guard.is_from_us(form.get("csrf", "")):
             raise PermissionError("this form is not of this dashboard: load the page again")

@@ -26,6 +26,8 @@ from swarmtest.dashboard.settings import Settings, is_loopback
 COOKIE = "swarmtest_token"
 _MOST_BYTES = 64 << 10
 """Of what is posted: a form of ours is far smaller."""
+_LONGEST_PATH = 2000
+"""Of an address: Python reads no number of more than 4,300 digits."""
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -78,6 +80,8 @@ class Guard:
 
     def _answer(self, request: Request) -> Response | None:
         """What is answered here and now; None: the request may go on."""
+        if len(request.scope["path"]) > _LONGEST_PATH:
+            return _refusal(414, f"no address here has more than {_LONGEST_PATH:,} characters")
         if not self._is_our_name(request.headers):
             return _refusal(421, "this address is not one of this dashboard's names")
         if self._settings.token:
@@ -113,7 +117,7 @@ class Guard:
             return _refusal(413, f"a form of at most {_MOST_BYTES:,} bytes is expected")
         # Without a referrer, browsers say "null" for a form of the very same page.
         origin = headers.get("origin", "null")
-        foreign = origin != "null" and urlsplit(origin).netloc != headers.get("host")
+        foreign = origin != "null" and origin.partition("://")[2] != headers.get("host")
         if foreign or headers.get("sec-fetch-site", "same-origin") != "same-origin":
             return _refusal(403, "this came from another site")
         return None

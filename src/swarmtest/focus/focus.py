@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from swarmtest.campaign import Budget, Campaign, Limits, Outcome
+from swarmtest.campaign.engines import LOCAL, EngineChoice
 from swarmtest.campaign.loop import Show
 from swarmtest.campaign.subject_of_campaign import placed, resolve
 from swarmtest.focus.base import BaseCheck, BaseVerdict
@@ -79,6 +80,8 @@ class Focus:
     merge: str = ""
     seed: int = 0
     workers: int | None = None
+    engine: str | EngineChoice = LOCAL
+    """Where tests run, as `Campaign` has it."""
     limits: Limits = field(default_factory=Limits)
     coverage: CoverageOptions | None = None
     """What to watch; unless given, what the data's campaigns watched, or lines of the program."""
@@ -274,6 +277,7 @@ class Focus:
             coverage=self._coverage(history),
             watching=self.watching,
             on_progress=self.shown_by(budget) if self.shown_by else None,
+            engine=self.engine,
         )
 
     def _announce(self, campaign: Campaign, plan: FocusPlan, history: History) -> None:

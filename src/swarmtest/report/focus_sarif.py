@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +19,7 @@ from swarmtest.report.focus_rows import (
 )
 from swarmtest.report.printable import one_line, printable
 from swarmtest.report.terminal import fault_message, plural
+from swarmtest.version import version
 
 _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -70,7 +70,7 @@ def sarif(outcome: FocusOutcome, top: Path | None = None, here: Path | None = No
 def _driver() -> dict[str, Any]:
     return {
         "name": "swarmtest",
-        "semanticVersion": version("swarmtest"),
+        "semanticVersion": version(),
         "informationUri": _HOME,
         "rules": [
             {

@@ -7,7 +7,6 @@ import platform
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 
 from swarmtest.analysis.comparable import compare_campaigns
 from swarmtest.analysis.discovery import discovery
@@ -35,6 +34,7 @@ from swarmtest.report.study_figures import configurations, discovery_curves, rol
 from swarmtest.report.target_tables import targets_csv
 from swarmtest.report.terminal import command_text
 from swarmtest.store import CampaignRecord, Store
+from swarmtest.version import version
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def make_page(
 
 def _made() -> str:
     now = datetime.datetime.now().strftime("%Y-%m-%d %H:%M")
-    return f"{now}, swarmtest {version('swarmtest')}, Python {platform.python_version()}"
+    return f"{now}, swarmtest {version()}, Python {platform.python_version()}"
 
 
 def _no_variation(study: Study) -> str:

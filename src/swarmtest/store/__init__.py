@@ -94,14 +94,16 @@ def _open_postgres(url: str, must_exist: bool, read_only: bool, timeout: float) 
 
 
 def _path(url: str) -> str:
-    scheme = re.match(r"([a-z][a-z0-9+]*)://", url)
+    scheme = re.match(r"([a-z][a-z0-9+]*)://|(?:postgres(?:ql)?|sqlite):", url)
     if scheme is None:
         if not url:
             raise UserError(f"--store is empty: name a file, like {DEFAULT_PATH}")
         return url
     if scheme[1] != "sqlite" or not url.startswith("sqlite:///") or url == "sqlite:///":
+        # Where a slash is missing, nobody can tell what of it is a password.
+        shown = redacted(url) if "://" in url else f"{url.partition(':')[0]}:..."
         raise UserError(
             f"a store is named by a path like {DEFAULT_PATH}, by sqlite:///PATH or by "
-            f"postgresql://USER@HOST/DATABASE, not {redacted(url)!r}"
+            f"postgresql://USER@HOST/DATABASE, not {shown!r}"
         )
     return url.removeprefix("sqlite:///")

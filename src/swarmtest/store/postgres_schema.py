@@ -10,11 +10,11 @@ from typing import Any
 import psycopg
 from psycopg import errors, sql
 
-import swarmtest
 from swarmtest.errors import UserError
 from swarmtest.store import postgres_errors as why
 from swarmtest.store.postgres_server import Connection, PostgresServer
 from swarmtest.store.schema import VERSION
+from swarmtest.version import version as own_version
 
 _TABLES = """
 SELECT to_regclass('alembic_version') IS NOT NULL, has_schema_privilege(oid, 'USAGE')
@@ -94,9 +94,8 @@ def migrate(connect: Callable[[], Connection], schema: str, to: int = VERSION) -
 
 def _sign(connection: psycopg.Connection[Any]) -> None:
     """Note when, and by which swarmtest, the tables were made."""
-    version = swarmtest.__version__
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     connection.execute(
         "INSERT INTO meta VALUES ('created', %s), ('created_by', %s) ON CONFLICT DO NOTHING",
-        [now, f"swarmtest {version}"],
+        [now, f"swarmtest {own_version()}"],
     )

@@ -39,6 +39,8 @@ class PostgresServer:
         self._read_only = read_only
         self.timeout = timeout
         self._ended = False
+        self._given_up = ""
+        """What was said after waiting in vain: who tidies up then does not wait again."""
         self._connection = self._first_connection()
 
     def rows(self, query: str, *values: Any) -> list[Row]:
@@ -67,18 +69,30 @@ class PostgresServer:
                 if self._connection.closed:
                     tries += 1
                     self._connection = self._connect(self._read_only)
+                    self._given_up = ""
                 return work(self._connection)
             except psycopg.Error as error:
                 if not why.is_passing(error):
                     raise
+                if self._given_up:
+                    raise UserError(self._given_up) from error
                 waited = time.monotonic() - began
+                said = why.lost_for_good(error, self.shown, tries, waited)
                 if waited > self.timeout:
-                    said = why.lost_for_good(error, self.shown, tries, waited)
+                    self._given_up = said if self._connection.closed else ""
                     raise UserError(said) from error
-            if self._connection.broken:
-                self._connection.close()
-            time.sleep(nap)
+            self._nap(nap, said)
             nap = min(2 * nap, _LONGEST_NAP)
+
+    def _nap(self, seconds: float, said: str) -> None:
+        """Wait before the next try; who cannot wait (Ctrl-C) does not wait afterwards either."""
+        if self._connection.broken:
+            self._connection.close()
+        try:
+            time.sleep(seconds)
+        except KeyboardInterrupt:
+            self._given_up = said if self._connection.closed else ""
+            raise
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-import swarmtest
 from swarmtest.errors import UserError
 from swarmtest.store.schema import APPLICATION_ID, MIGRATIONS, PAGE_SIZE, SCHEMA, VERSION
+from swarmtest.version import version as own_version
 
 T = TypeVar("T")
 _NAP = 0.1
@@ -253,10 +253,9 @@ def _create(connection: sqlite3.Connection, timeout: float) -> None:
     for pragma in (f"page_size = {PAGE_SIZE}", "auto_vacuum = INCREMENTAL", "journal_mode = WAL"):
         _patiently(functools.partial(connection.execute, f"PRAGMA {pragma}"), timeout)
     _patiently(lambda: connection.executescript(SCHEMA), timeout)
-    version = swarmtest.__version__
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     insert = "INSERT OR IGNORE INTO meta VALUES ('created', ?), ('created_by', ?)"
-    values = (now, f"swarmtest {version}")
+    values = (now, f"swarmtest {own_version()}")
     _patiently(lambda: connection.execute(insert, values), timeout)
 
 

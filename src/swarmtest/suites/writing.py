@@ -12,7 +12,6 @@ import sysconfig
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from importlib import metadata
 from pathlib import Path
 
 from swarmtest.loading import split_reference
@@ -21,6 +20,7 @@ from swarmtest.suites.functions import Function, function_of, is_deadly
 from swarmtest.suites.naming import comment_of, counted, name_of
 from swarmtest.suites.placing import MARK, SuiteFile, data_directory
 from swarmtest.suites.suite import Suite, SuiteTest
+from swarmtest.version import version
 
 _INDENT = "    "
 
@@ -58,7 +58,7 @@ def _head(suite: Suite, command: str, swarmtest_needed: bool | None) -> list[str
     count = len(suite.tests)
     told = (
         f"{count} of the {suite.trials:,} tests of campaign {suite.campaign} "
-        f"({suite.subject.name}, seed {suite.seed}), by swarmtest {_version()}. "
+        f"({suite.subject.name}, seed {suite.seed}), by swarmtest {version()}. "
         f"They keep {', '.join(kept)}."
     )
     need = {None: "", True: _why_needed(suite), False: "They do not need swarmtest."}
@@ -84,13 +84,6 @@ def _why_needed(suite: Suite) -> str:
 def _harmless(text: str) -> str:
     """Text that neither ends a docstring nor escapes anything in it."""
     return text.replace("\\", "/").replace('"', "'")
-
-
-def _version() -> str:
-    try:
-        return metadata.version("swarmtest")
-    except metadata.PackageNotFoundError:  # a source tree that was never installed
-        return "of unknown version"
 
 
 def _imports(suite: Suite, functions: Sequence[Function], path: Path) -> list[str]:

@@ -86,10 +86,10 @@ class DaskEngine:
     @property
     def condition(self) -> str:
         """What somebody who waits should know; empty if all is well."""
+        seconds = time.monotonic() - self._without_since
         if self._link is None:
-            return f"no connection to {self._place.name}, trying again"
+            return f"no connection to {self._place.name} for {seconds:.0f} s"
         if not self._threads():
-            seconds = time.monotonic() - self._without_since
             return f"no workers at {self._place.name} for {seconds:.0f} s"
         return ""
 

@@ -190,6 +190,8 @@ def _in_short(error: BaseException) -> str:
 
 def _silence() -> None:
     """Dask's log would appear between our lines; we say ourselves what matters."""
+    import distributed  # noqa: F401 - it sets its loggers' levels when it is first imported
+
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] == "distributed":
             logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -54,12 +56,14 @@ class Scheduler:
 
         connect: Any = distributed.Client
         timeout = min(self.connect, 1.0) if self._met else self.connect
+        security = self._security()
+        _greet(self.address, security, timeout)
         found = connect(
             self.address,
             timeout=timeout,
             set_as_default=False,
             name="swarmtest",
-            security=self._security(),
+            security=security,
         )
         self._met = True
         return found
@@ -97,3 +101,29 @@ class Scheduler:
 
     def close(self) -> None:
         """The scheduler is not ours to end."""
+
+
+def _greet(address: str, security: Any, timeout: float) -> None:
+    """Shake hands, once: Dask's client would wait for ever for the hand of something else."""
+    from distributed.comm import core
+
+    connect: Any = core.connect
+    options = security.get_connection_args("client") if security else {}
+    problems: list[BaseException] = []
+
+    async def shake() -> None:
+        try:
+            # The connection has the timeout to itself, so that it can tell why there is none.
+            met = await asyncio.wait_for(connect(address, timeout, **options), timeout + 1)
+            met.abort()
+        except TimeoutError:
+            problems.append(OSError("something listens there that is no Dask scheduler"))
+        except Exception as error:
+            problems.append(error if isinstance(error, OSError) else OSError(str(error)))
+
+    # A thread, because the campaign's may run a loop already, as in a notebook.
+    shaking = threading.Thread(target=lambda: asyncio.run(shake()), daemon=True)
+    shaking.start()
+    shaking.join()
+    if problems:
+        raise problems[0]
