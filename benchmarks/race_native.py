@@ -129,7 +129,7 @@ def detections(directory: Path, quick: bool) -> dict[str, dict[str, Measured]]:
 def detectors(directory: Path, quick: bool) -> None:
     """What tools say that look at one run; each is run a few times."""
     tools: dict[str, list[str]] = {"ThreadSanitizer (gcc)": []}
-    if shutil.which("valgrind"):
+    if shutil.which("valgrind") and not quick:
         tools["helgrind"] = ["valgrind", "-q", "--tool=helgrind", "--error-exitcode=9"]
         tools["drd"] = ["valgrind", "-q", "--tool=drd", "--error-exitcode=9"]
     rows = []

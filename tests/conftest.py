@@ -64,6 +64,12 @@ def marked_processes(mark: str) -> list[int]:
     return found
 
 
+def pytest_configure() -> None:
+    """Let tests, and what they start, hear Ctrl-C even where a shell started us to ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def hear_interrupts() -> None:
     """Shells let what they start in the background ignore Ctrl-C, and all that it starts, too."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)

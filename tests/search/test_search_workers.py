@@ -3,7 +3,6 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -78,15 +77,6 @@ def test_a_test_that_ends_its_process_has_failed_and_the_search_goes_on():
     assert [fault.count for fault in outcome.faults] == [1]
 
 
-@pytest.fixture
-def heard_interrupts() -> Iterator[None]:
-    """Shells let what they start in the background ignore Ctrl-C."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("heard_interrupts")
 def test_what_was_under_way_at_ctrl_c_is_run_when_the_search_goes_on(tmp_path: Path):
     begun = tmp_path / "begun"
 

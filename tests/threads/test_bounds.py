@@ -246,12 +246,9 @@ def test_an_interrupt_of_the_user_ends_the_run_and_goes_on(load: Load) -> None:
             thread.start()
             thread.join()
     """)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            controlled_run(program.test, RandomWalk(1))
-    finally:
-        signal.signal(signal.SIGINT, before)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with pytest.raises(KeyboardInterrupt):
+        controlled_run(program.test, RandomWalk(1))
     assert threading.active_count() == 1
 
 
