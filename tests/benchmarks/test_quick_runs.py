@@ -167,7 +167,7 @@ def test_verdicts_on_mutants_are_those_of_a_process_for_each() -> None:
 
 def test_reduction_takes_fewer_calls_than_any_other_reducer() -> None:
     """The seeds are fixed, and time decides nothing here."""
-    figures = figures_of("reduction.py", "--no-questions", "--rows", "needed")
+    figures = figures_of("reduction.py", "--no-questions")
     assert figures["calls_vs_ddmin"] < 0.5
     assert figures["calls_vs_best_peer"] < 1
     assert figures["size_vs_best_peer"] < 1.05  # goal: 1, of more than 5 seeds
