@@ -18,6 +18,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 import coverage
+from line_tables import compile_program
 
 from swarmtest.instrument import live
 from swarmtest.instrument.arcs import arc_of
@@ -85,7 +86,7 @@ class Plain:
     def __init__(self, text: str, directory: Path) -> None:
         self.file = directory / f"program_{next(_numbers)}.py"
         self.file.write_text(text)
-        self.code = compile(text, str(self.file), "exec", dont_inherit=True)
+        self.code = compile_program(text, str(self.file))
         self._one_liners = _definitions_in_one_line(text)
         self.namespace: dict[str, Any] = {"__name__": self.file.stem}
         self.known = Reached(frozenset(), frozenset())
