@@ -40,7 +40,10 @@ def recipe() -> list[str]:
         raise CannotBuild("no C compiler on the PATH: install gcc or clang, or name one in CC")
     include = sysconfig.get_paths()["include"]
     if not os.path.exists(os.path.join(include, "Python.h")):
-        raise CannotBuild(f"no Python.h in {include}: install Python's header files")
+        raise CannotBuild(
+            f"no Python.h in {include}: install Python's header files, "
+            "on Debian and Ubuntu with apt-get install python3-dev"
+        )
     return [*words, *_FLAGS, f"-I{include}", str(SOURCE)]
 
 
