@@ -13,12 +13,13 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tomllib
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
+
+from unpacking import unpack_tar
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 INDEX = "https://pypi.org/simple"
@@ -342,8 +343,7 @@ def _unpack(sdist: Path, root: Path) -> None:
     """The one directory of an sdist, as `root`."""
     unpacked = root.with_suffix(".unpacking")
     shutil.rmtree(unpacked, ignore_errors=True)
-    with tarfile.open(sdist) as archive:
-        archive.extractall(unpacked, filter="data")
+    unpack_tar(sdist, unpacked)
     (directory,) = unpacked.iterdir()
     directory.rename(root)
     unpacked.rmdir()
