@@ -1,23 +1,29 @@
 # Two commands, each enough on its own on a fresh machine with Python 3.11 or newer:
 #   make demo   runs swarmtest on its example and shows what it finds
 #   make test   runs every check and every test
-# `make setup` is what both do first: a virtual environment in .venv with everything in it.
+# What they need is installed into .venv first: for the demo only what swarmtest itself needs.
+# `make setup` installs everything; PYTHON=/path/to/python chooses the interpreter.
+#   make fresh  runs `make test` on a bare Debian: see COMMAND=--help
 
 VENV ?= .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup compilers browser demo test lint unit benchmarks clean
+.PHONY: help setup compilers browser demo test lint unit fresh benchmarks clean
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | head -5
+	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: pyproject.toml tools/setup.sh
+$(VENV)/.installed: pyproject.toml tools/setup.sh
 	@VENV=$(VENV) sh tools/setup.sh
 	@touch $@
 
-demo: setup
+$(VENV)/.ready: $(VENV)/.installed
+	@VENV=$(VENV) sh tools/setup.sh dev
+	@touch $@
+
+demo: $(VENV)/.installed
 	@PATH="$(abspath $(BIN)):$$PATH" sh tools/demo.sh
 
 test: lint unit
@@ -28,8 +34,8 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-compilers:
-	@sh tools/compilers.sh
+compilers: setup
+	@VENV=$(VENV) sh tools/compilers.sh
 
 browser:
 	@sh tools/browser.sh
@@ -37,6 +43,10 @@ browser:
 # Three workers on two cores: many tests wait for processes that they have started.
 unit: setup compilers browser
 	$(BIN)/python -m pytest -q -n 3 --dist worksteal
+
+# Variables that are given to make are in the script's environment.
+fresh:
+	@bash tools/fresh-machine.sh $(COMMAND)
 
 benchmarks: setup
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

@@ -1,31 +1,50 @@
 #!/bin/sh
-# Makes $VENV with swarmtest (editable) and everything its tests need. Runs from `make`.
+# Install swarmtest (editable) and the packages it needs into $VENV, which is created if it is not
+# there; `sh tools/setup.sh dev` also installs what checks and tests need. Runs from `make`.
+#
+# PYTHON names the interpreter. Without it, the first of the usual names that is new enough is used.
 set -eu
 
+fits() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+version() { "$1" -c 'import platform; print(platform.python_version())' 2>/dev/null; }
+
 python=""
-for candidate in "${PYTHON:-}" python3 python3.13 python3.12 python3.11 python; do
-    [ -n "$candidate" ] || continue
-    if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11 python}; do
+    if fits "$candidate"; then
         python=$candidate
         break
     fi
 done
 if [ -z "$python" ]; then
-    echo "swarmtest needs Python 3.11 or newer; set PYTHON=/path/to/python" >&2
+    tried=${PYTHON:-python3}
+    there=$(version "$tried") && there="$tried is $there" || there="there is no $tried"
+    echo "swarmtest needs Python 3.11 or newer, and $there: set PYTHON=/path/to/python" >&2
     exit 2
 fi
 
-make_venv() { rm -rf "$VENV" && "$python" -m venv "$VENV"; }
-if ! make_venv >/dev/null 2>&1; then
+# An environment stays when more is installed, unless another Python was asked for.
+is_ready() {
+    "$VENV/bin/python" -m pip --version >/dev/null 2>&1 && fits "$VENV/bin/python" &&
+        { [ -z "${PYTHON:-}" ] || [ "$(version "$VENV/bin/python")" = "$(version "$python")" ]; }
+}
+make_venv() { rm -rf "$VENV" && "$python" -m venv "$VENV" >/dev/null 2>&1; }
+if ! is_ready && ! make_venv; then
     # Debian ships Python without venv; as root the missing package can be installed here.
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        apt-get update -qq && apt-get install -y -qq python3-venv
-        make_venv
-    else
-        echo "this Python cannot make a virtual environment: install python3-venv" >&2
+        echo "installing python3-venv"
+        { apt-get update -qq && apt-get install -y -qq python3-venv; } >/dev/null
+    fi
+    if ! make_venv; then
+        echo "$python cannot make a virtual environment: apt-get install python3-venv" >&2
         exit 2
     fi
 fi
 
-echo "installing swarmtest and its test dependencies into $VENV"
-"$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+if [ "${1:-}" = dev ]; then
+    echo "installing what checks and tests need into $VENV (some 700 MB, once)"
+    package='.[dev]'
+else
+    echo "installing swarmtest and the packages it needs into $VENV (some 25 MB, once)"
+    package=.
+fi
+"$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$package"
