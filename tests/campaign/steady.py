@@ -1,4 +1,7 @@
-"""A well-behaved program with two bugs; tests take as many milliseconds as NAP says."""
+"""A well-behaved program with two bugs.
+
+Tests take as many milliseconds as NAP says, until the file that HURRY names is there.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import time
 from swarmtest import Choice, Machine, Pool, action, consumes, integers, invariant
 
 NAP = float(os.environ.get("NAP", "0")) / 1000
+HURRY = os.environ.get("HURRY", "")
 LOG = os.environ.get("LOG")
 
 
@@ -22,7 +26,7 @@ class Steady(Machine):
         if LOG:
             with open(LOG, "a") as log:
                 log.write("started\n")
-        if NAP:
+        if NAP and not os.path.exists(HURRY):
             time.sleep(NAP)
 
     @action(value=integers(0, 9))
@@ -68,10 +72,34 @@ class Hangs(Machine):
         time.sleep(1000)
 
 
+class CrashesThenHangs(Machine):
+    """The first test crashes; when it is run again, to find out its steps, it hangs."""
+
+    def start(self):
+        with open(LOG, "a") as log:
+            log.write("started\n")
+            self.is_first = log.tell() == len("started\n")
+
+    @action
+    def wait(self):
+        if self.is_first:
+            os.abort()
+        time.sleep(1000)
+
+    @action
+    def wait_more(self):
+        self.wait()
+
+
 class Sleeps(Machine):
     """Every test takes a quarter of a second."""
 
     steps = 1
+
+    def start(self):
+        if LOG:
+            with open(LOG, "a") as log:
+                log.write("started\n")
 
     @action
     def nap(self):

@@ -17,6 +17,8 @@ from swarmtest.store import open_store
 STEADY = Path(__file__).with_name("steady.py")
 TESTS = 300
 ARGUMENTS = ("run", STEADY.name + "::Steady", "-n", TESTS, "--seed", 11, "-q")
+SLOWLY = {"NAP": "40"}
+"""With two workers all tests take six seconds at least: time to do something midway."""
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +50,11 @@ def count(store):
             return opened.summary(1)["trials"] if opened.campaigns() else 0
     except Exception:
         return 0
+
+
+def started(log):
+    """How many tests have begun."""
+    return log.read_text().count("\n") if log.exists() else 0
 
 
 def test_the_example_finds_both_bugs(plain, here):
@@ -84,37 +91,32 @@ def test_the_hash_seed_of_python_changes_nothing(plain, here, swarmtest, rows):
 
 @pytest.fixture(scope="module")
 def interrupted(here, start, until):
-    """A campaign that got Ctrl-C midway: the process, how long it took to end, what it said."""
+    """A campaign that got Ctrl-C midway: the process, what it said, and how many tests it kept."""
     store = here / "interrupted.db"
     arguments = [a for a in ARGUMENTS if a != "-q"]
-    process = start(*arguments, "-j", 2, "--store", store.name, cwd=here, NAP="10")
+    process = start(*arguments, "-j", 2, "--store", store.name, cwd=here, **SLOWLY)
     until(lambda: count(store) >= 20, "20 tests")
-    sent = time.monotonic()
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
-    took = time.monotonic() - sent
-    return process, took, out, err, count(store)
-
-
-def test_ctrl_c_ends_within_a_second(interrupted):
-    assert interrupted[1] < 1.0
+    out, err = process.communicate(timeout=60)
+    return process, out, err, count(store)
 
 
 def test_ctrl_c_ends_with_status_130_and_no_traceback(interrupted):
-    process, _, _, err, _ = interrupted
+    process, _, err, _ = interrupted
     assert process.returncode == 130
     assert "Traceback" not in err
 
 
 def test_ctrl_c_prints_the_command_to_resume(interrupted):
-    assert "swarmtest resume 1 --store interrupted.db" in interrupted[2]
+    assert "swarmtest resume 1 --store interrupted.db" in interrupted[1]
 
 
 def test_ctrl_c_keeps_every_test_that_it_counted(interrupted):
-    said = re.search(r"interrupted: ([\d,]+) tests", interrupted[2])
-    assert said, interrupted[2]
-    assert int(said[1].replace(",", "")) == interrupted[4]
-    assert 20 <= interrupted[4] < TESTS
+    _, out, _, kept = interrupted
+    said = re.search(r"interrupted: ([\d,]+) tests", out)
+    assert said, out
+    assert int(said[1].replace(",", "")) == kept
+    assert 20 <= kept < TESTS
 
 
 def test_resume_after_ctrl_c_gives_what_an_uninterrupted_run_gives(
@@ -132,12 +134,12 @@ def test_an_impatient_second_ctrl_c_loses_nothing_either(
     here, plain, start, until, swarmtest, rows
 ):
     store = here / "twice.db"
-    process = start(*ARGUMENTS, "-j", 2, "--store", store.name, cwd=here, NAP="10")
+    process = start(*ARGUMENTS, "-j", 2, "--store", store.name, cwd=here, **SLOWLY)
     until(lambda: count(store) >= 20, "20 tests")
     process.send_signal(signal.SIGINT)
     time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in err, err
     done = swarmtest("resume", "--store", store.name, "-j", 2, "-q", cwd=here)
@@ -145,57 +147,55 @@ def test_an_impatient_second_ctrl_c_loses_nothing_either(
     assert rows(store) == plain
 
 
-def test_ctrl_c_while_a_test_hangs_ends_within_a_second(here, start, until):
-    log = here / "hang.log"
-    process = start(
-        *("run", "steady.py::Hangs", "-n", 10, "-j", 1, "--store", "hang.db", "--timeout", "30s"),
-        cwd=here,
-        LOG=str(log),
-    )
-    until(log.exists, "the first test")
-    time.sleep(0.2)
-    sent = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
-    assert time.monotonic() - sent < 1.0
-    assert process.returncode == 130
+@pytest.fixture
+def hanging(here, start, until):
+    """Start a campaign whose test has an hour, and hangs when it has begun so many times."""
+
+    def begin(runs, name):
+        log = here / f"{name}{runs}.log"
+        machine = "Hangs" if runs == 1 else "CrashesThenHangs"
+        process = start(
+            *("run", f"steady.py::{machine}", "-n", 10, "-j", 1, "--store", f"{name}{runs}.db"),
+            *("--timeout", "1h"),
+            cwd=here,
+            LOG=str(log),
+        )
+        until(lambda: started(log) >= runs, "the hanging test")
+        return process, log
+
+    return begin
 
 
-def test_ctrl_c_while_a_hanging_test_is_run_again_ends_within_a_second(here, start, until):
-    log = here / "again.log"
-    process = start(
-        *("run", "steady.py::Hangs", "-n", 10, "-j", 1, "--store", "again.db", "--timeout", "4s"),
-        cwd=here,
-        LOG=str(log),
-    )
-    until(lambda: log.exists() and log.read_text().count("\n") >= 2, "the second run")
-    time.sleep(0.2)
-    sent = time.monotonic()
+@pytest.mark.parametrize("runs", [1, 2])
+def test_ctrl_c_does_not_wait_for_a_test_that_hangs(runs, hanging):
+    """Both while a test hangs for the first time, and while its steps are found out."""
+    process, log = hanging(runs, "hang")
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
-    assert time.monotonic() - sent < 1.0
+    process.communicate(timeout=60)
     assert process.returncode == 130
+    assert started(log) == runs
 
 
 def test_ctrl_c_without_workers_keeps_the_tests_that_are_done(here, start, until):
-    store = here / "inline.db"
+    store, log = here / "inline.db", here / "inline.log"
     process = start(
-        *("run", "steady.py::Sleeps", "-n", 100, "-j", 0, "--store", store.name, "-q"), cwd=here
+        *("run", "steady.py::Sleeps", "-n", 1000, "-j", 0, "--store", store.name, "-q"),
+        cwd=here,
+        LOG=str(log),
     )
-    until(store.exists, "the store")
-    time.sleep(1.6)
+    until(lambda: started(log) >= 4, "three tests")
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     assert process.returncode == 130
-    assert count(store) >= 2
+    assert started(log) - 1 <= count(store) <= started(log)
 
 
 def test_sigterm_stops_like_ctrl_c(here, start, until):
     store = here / "term.db"
-    process = start(*ARGUMENTS, "-j", 1, "--store", store.name, cwd=here, NAP="10")
+    process = start(*ARGUMENTS, "-j", 1, "--store", store.name, cwd=here, **SLOWLY)
     until(lambda: count(store) >= 5, "5 tests")
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "resume" in out
     assert "Traceback" not in err
@@ -218,10 +218,14 @@ def test_killing_a_worker_process_loses_and_doubles_nothing(
     victim, here, plain, start, until, family, rows
 ):
     store = here / f"kill-{victim}.db"
-    process = start(*ARGUMENTS, "-j", 2, "--store", store.name, cwd=here, NAP="10")
+    hurry = here / f"kill-{victim}.hurry"
+    process = start(
+        *(*ARGUMENTS, "-j", 2, "--store", store.name), cwd=here, HURRY=str(hurry), **SLOWLY
+    )
     until(lambda: count(store) >= 10, "10 tests")
     hosts, children = until(lambda: hosts_and_children(process, family), "two workers")
     os.kill((hosts if victim == "host" else children)[0], signal.SIGKILL)
+    hurry.touch()
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1, err
     found = rows(store)
@@ -231,18 +235,18 @@ def test_killing_a_worker_process_loses_and_doubles_nothing(
         assert len(died) <= 1
         found = [plain[row["trial"]] if row["trial"] in died else row for row in found]
     assert found == plain
-    until(lambda: not family(process), "no process is left", 10)
+    until(lambda: not family(process), "no process is left")
 
 
 def test_killing_the_whole_campaign_leaves_no_process_and_resume_completes_it(
     here, plain, start, until, family, swarmtest, rows
 ):
     store = here / "killed.db"
-    process = start(*ARGUMENTS, "-j", 2, "--store", store.name, cwd=here, NAP="10")
+    process = start(*ARGUMENTS, "-j", 2, "--store", store.name, cwd=here, **SLOWLY)
     until(lambda: count(store) >= 20, "20 tests")
     process.kill()
     process.wait()
-    until(lambda: not family(process), "no process is left", 10)
+    until(lambda: not family(process), "no process is left")
     kept = count(store)
     assert 20 <= kept < TESTS
     done = swarmtest("resume", "--store", store.name, "-j", 2, "-q", cwd=here)
@@ -250,21 +254,13 @@ def test_killing_the_whole_campaign_leaves_no_process_and_resume_completes_it(
     assert rows(store) == plain
 
 
-@pytest.mark.parametrize("run", [1, 2])
-def test_a_killed_campaign_whose_test_hangs_leaves_no_process(run, here, start, until, family):
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_killed_campaign_whose_test_hangs_leaves_no_process(runs, hanging, until, family):
     """Both while a test hangs for the first time, and while its steps are found out."""
-    log = here / f"orphan{run}.log"
-    timeout = "60s" if run == 1 else "3s"
-    process = start(
-        *("run", "steady.py::Hangs", "-n", 10, "-j", 1, "--store", f"orphan{run}.db"),
-        *("--timeout", timeout),
-        cwd=here,
-        LOG=str(log),
-    )
-    until(lambda: log.exists() and log.read_text().count("\n") >= run, "the hanging test")
+    process, _ = hanging(runs, "orphan")
     process.kill()
     process.wait()
-    until(lambda: not family(process), "no process is left", 2)
+    until(lambda: not family(process), "no process is left")
 
 
 def test_resuming_a_finished_campaign_adds_nothing(here, plain, swarmtest, rows):

@@ -27,7 +27,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from swarmtest.campaign.child import Death, prepare_child
+from swarmtest.campaign.child import Death, end_with_stack, has_ended, prepare_child
 from swarmtest.errors import UserError
 from swarmtest.result import Fault
 
@@ -81,13 +81,11 @@ class Process(Generic[Answer]):
     @property
     def has_ended(self) -> bool:
         """Whether it has; it waits to be buried."""
-        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        return has_ended(self.pid)
 
-    def tell_where_it_is(self) -> None:
-        """Have a process that takes too long write down what it is doing."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGUSR2)
-            time.sleep(0.05)
+    def end_with_stack(self) -> None:
+        """Have a process that takes too long write down what it is doing, and end."""
+        end_with_stack(self.pid)
 
     def bury(self, *, killed: bool) -> tuple[int, int, str]:
         """End it with all that it started: its status, CPU time in ns, and its last words."""
@@ -148,7 +146,7 @@ class Asked(Generic[Answer]):
                 pass
             self._answered() if self._is_whole() else self._died(timed_out=False)
         elif time.monotonic() > self._deadline:
-            self._process.tell_where_it_is()
+            self._process.end_with_stack()
             self._died(timed_out=True)
 
     def end(self) -> None:

@@ -28,6 +28,8 @@ from swarmtest.faults import python_stack_of_dump
 from swarmtest.result import Fault
 
 _PR_SET_PDEATHSIG = 1
+_STACK_SECONDS = 1.0
+"""How long a process that hangs may take to write its stack, on a machine that is busy."""
 
 
 @dataclass(frozen=True)
@@ -130,9 +132,7 @@ class Child:
         if not self._timed_out and self._death is None:
             self._timed_out = True
             self.overdue = self._cell[TRIAL]
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGUSR2)
-                time.sleep(0.05)
+            end_with_stack(self.pid)
         self.kill()
 
     def death(self) -> Death | None:
@@ -236,12 +236,29 @@ def prepare_child(stderr: int, memory: int, *, quiet: bool = True) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.breakpointhook = _no_debugger
     faulthandler.enable(file=stderr, all_threads=False)
-    faulthandler.register(signal.SIGUSR2, file=stderr, all_threads=False)
+    # With `chain` it ends after that, which `end_with_stack` waits for.
+    signal.signal(signal.SIGUSR2, signal.SIG_DFL)
+    faulthandler.register(signal.SIGUSR2, file=stderr, all_threads=False, chain=True)
     if memory:
         limit_memory(memory)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # What the host made is never garbage: keep the collector from touching (and so copying) it.
     gc.freeze()
+
+
+def end_with_stack(pid: int) -> None:
+    """Have a prepared child write its stack and end; return when it has, or cannot."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGUSR2)
+        os.kill(pid, signal.SIGCONT)  # one that was stopped would not hear it
+    deadline = time.monotonic() + _STACK_SECONDS
+    while time.monotonic() < deadline and not has_ended(pid):
+        time.sleep(0.002)
+
+
+def has_ended(pid: int) -> bool:
+    """Return whether a child of this process has ended; its status can still be read."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def limit_memory(memory: int) -> None:
