@@ -1,5 +1,6 @@
 """What `import swarmtest` offers: everything documented with an example, nothing heavy loaded."""
 
+import ast
 import doctest
 import importlib
 import inspect
@@ -7,6 +8,7 @@ import json
 import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,9 +42,30 @@ def test_every_example_in_a_docstring_is_true(name, tmp_path, monkeypatch):
 
 
 def test_all_names_everything_that_is_public():
-    found = set(dir(swarmtest)) - {"__version__"}
-    assert found == set(swarmtest.__all__) == set(swarmtest._HOME)
+    assert dir(swarmtest) == sorted([*swarmtest.__all__, "__version__"])
     assert len(swarmtest.__all__) == len(set(swarmtest.__all__))
+
+
+def test_the_one_list_of_public_names_is_read_as_python_reads_it():
+    listed = ast.parse(Path(swarmtest.__file__).with_suffix(".pyi").read_text()).body
+    imports = [node for node in listed if isinstance(node, ast.ImportFrom)]
+    assert [alias.name for node in imports for alias in node.names] == [
+        alias.asname for node in imports for alias in node.names
+    ]
+    assert {(node.module, alias.name) for node in imports for alias in node.names} == {
+        (module, name) for name, module in swarmtest._read_exports().items()
+    }
+
+
+def test_a_star_import_takes_every_public_name():
+    taken = {}
+    exec("from swarmtest import *", taken)
+    assert set(swarmtest.__all__) <= set(taken)
+
+
+def test_a_name_that_is_not_public_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'Machin'"):
+        swarmtest.Machin  # noqa: B018
 
 
 def test_the_rooms_that_users_meet_name_everything_that_is_public_too():

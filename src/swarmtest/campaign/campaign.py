@@ -25,7 +25,8 @@ from swarmtest.campaign.usual_workers import usual_workers
 from swarmtest.campaign.worker import Job, Worker
 from swarmtest.errors import UserError
 from swarmtest.instrument.kinds import parse_kinds
-from swarmtest.instrument.watch import Coverage, CoverageOptions
+from swarmtest.instrument.options import CoverageOptions
+from swarmtest.instrument.watch import Coverage
 from swarmtest.loading import refuse_during_import
 from swarmtest.space import Constraint
 from swarmtest.store import CampaignRecord, FaultRecord, Store, open_store

@@ -10,12 +10,18 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, cast
 
 from swarmtest.campaign.isolated import run_isolated
 from swarmtest.campaign.limits import Limits
+from swarmtest.campaign.reduced_faults import (
+    FaultReductions,
+    Reducing,
+    ReductionTime,
+    reductions_of,
+)
 from swarmtest.campaign.reducing import reduce_test
 from swarmtest.campaign.within_memory import WithinMemory
 from swarmtest.errors import UserError
@@ -25,70 +31,10 @@ from swarmtest.subjects.subject import Subject
 
 FLAKY_AFTER = 3
 """Runs that do not show a fault again before it is called flaky."""
-SAME_FAULT = "fault"
-"""The criterion of these reductions: `ReductionRecord.criterion`."""
-_LEAST_TIME, _MOST_TIME = 20.0, 60.0
 _FEWEST_RUNS = 3
 """What has to fit into a fault's time for it to be worth a try."""
 _LOOKED_AT = 200
 """Tests that passed, of which the slowest tells how long one takes that does not hang."""
-
-
-@dataclass(frozen=True)
-class ReductionTime:
-    """How long reducing the faults of a campaign may take, in seconds of wall time.
-
-    >>> ReductionTime().within(campaign_seconds=2.0)
-    20.0
-    """
-
-    total: float | None = None
-    """For all faults; None: as long as the campaign took, but 20 seconds at least and 60 at
-    most."""
-    each: float | None = None
-    """For one fault; None: 20 seconds, or all that is left for it if `total` is given."""
-
-    def within(self, campaign_seconds: float) -> float:
-        """The time for all faults of a campaign that took so long."""
-        return (
-            min(max(campaign_seconds, _LEAST_TIME), _MOST_TIME)
-            if self.total is None
-            else self.total
-        )
-
-    def share(self, left: float, faults: int) -> float:
-        """The time for one fault, when so much is left for so many: what one saves, others get."""
-        fair = left / max(faults, 1)
-        most = self.each if self.each is not None else (_LEAST_TIME if self.total is None else left)
-        return min(max(fair, 1.0), most, left)
-
-
-@dataclass(frozen=True)
-class FaultReductions:
-    """What came of reducing the faults of a campaign."""
-
-    campaign: int
-    reductions: dict[str, ReductionRecord]
-    """By fault, those of earlier times included."""
-    untried: tuple[str, ...] = ()
-    """Faults that keep the test they had, for want of time."""
-    why: dict[str, str] = field(default_factory=dict)
-    """Why faults could not be reduced: a line each."""
-    interrupted: bool = False
-    """Whether the user ended it."""
-
-
-@dataclass(frozen=True)
-class Reducing:
-    """How it goes."""
-
-    fault: str
-    number: int
-    """Which of the faults it is, from 1."""
-    faults: int
-    runs: int
-    size: int
-    """The parts that are left of its test."""
 
 
 def reduce_faults(
@@ -123,11 +69,6 @@ def reduce_faults(
     return _Session(subject, store, campaign, allowed or ReductionTime(), on_run, on_fault).run(
         faults
     )
-
-
-def reductions_of(store: Store, campaign: int) -> dict[str, ReductionRecord]:
-    """What is left of the tests of a campaign's faults, by fault."""
-    return {one.fault: one for one in store.reductions(campaign) if one.criterion == SAME_FAULT}
 
 
 class _Session:

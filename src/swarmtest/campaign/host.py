@@ -44,7 +44,8 @@ from swarmtest.campaign.worker import (
     restored,
 )
 from swarmtest.errors import UserError
-from swarmtest.instrument.watch import Coverage, CoverageOptions
+from swarmtest.instrument.options import CoverageOptions
+from swarmtest.instrument.watch import Coverage
 from swarmtest.seeds import seed_of_test
 from swarmtest.space import Proposal
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from swarmtest.errors import UserError
-from swarmtest.instrument.watch import CoverageOptions
+from swarmtest.instrument.options import CoverageOptions
 from swarmtest.loading import split_reference
 from swarmtest.space import Constraint
 from swarmtest.subjects.loading import SubjectReference

@@ -5,59 +5,181 @@ from __future__ import annotations
 import importlib
 import io
 import sys
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from swarmtest.errors import UserError
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+
+class Entry(NamedTuple):
+    """What the list of commands says about a command before its module is imported."""
+
+    place: str
+    """``MODULE:NAME`` in this package."""
+    help: str
+    """The first sentence of its help text."""
+
+
 COMMANDS = {
-    "init": "init:init",
-    "check": "check:check",
-    "features": "features:features",
-    "plan": "plan:plan",
-    "run": "run:run",
-    "focus": "focus:focus",
-    "resume": "run:resume",
-    "list": "browse:list_campaigns",
-    "show": "browse:show",
-    "faults": "browse:faults",
-    "roles": "roles:roles",
-    "triage": "triage:triage",
-    "coverage": "coverage:coverage",
-    "growth": "growth:growth",
-    "compare": "compare:compare",
-    "report": "report:report",
-    "dashboard": "dashboard:dashboard",
-    "replay": "replay:replay",
-    "reduce": "reduce:reduce",
-    "mutate": "mutate:mutate",
-    "suite": "suite:suite",
-    "search": "search:search",
-    "race": "race:race",
-    "export": "keep:export",
-    "import-coverage": "coverage:import_coverage",
-    "copy": "copy:copy",
-    "delete": "keep:delete",
-    "strategies": "strategies:strategies",
-    "cc": "cc:cc",
+    "init": Entry(
+        "init:init",
+        "Write a commented TOML file that tests a program with a generator of tests.",
+    ),
+    "check": Entry(
+        "check:check",
+        "Say what is wrong with a subject before any test is run.",
+    ),
+    "features": Entry(
+        "features:features",
+        "The features of a subject, and which of them mean others.",
+    ),
+    "plan": Entry(
+        "plan:plan",
+        "How many tests until certain features meet in one, and how likely do they within N?",
+    ),
+    "run": Entry(
+        "run:run",
+        "Test a machine: generate random tests from a swarm of configurations, and run them.",
+    ),
+    "focus": Entry(
+        "focus:focus",
+        "Test where you point: new random tests that hit chosen code much more often.",
+    ),
+    "resume": Entry(
+        "run:resume",
+        "Go on with a campaign that was interrupted, or give a finished one a larger budget.",
+    ),
+    "list": Entry(
+        "list:list_campaigns",
+        "List the campaigns of a store.",
+    ),
+    "show": Entry(
+        "show:show",
+        "Show a campaign: totals, features and faults.",
+    ),
+    "faults": Entry(
+        "faults:faults",
+        "Show the faults of a campaign, each with its smallest test and how to replay it.",
+    ),
+    "roles": Entry(
+        "roles:roles",
+        "Which features make a fault, a line or an event more likely, and which less.",
+    ),
+    "triage": Entry(
+        "triage:triage",
+        "Order the faults, and tell which may be one bug, or two.",
+    ),
+    "coverage": Entry(
+        "coverage:coverage",
+        "What a campaign's tests reached: lines, branches, paths; what threads did to each other.",
+    ),
+    "growth": Entry(
+        "growth:growth",
+        "Are tests still finding new things: stop, go on, or change the configuration?",
+    ),
+    "compare": Entry(
+        "compare:compare",
+        "Compare strategies: what each finds with equal tests and equal CPU time, and how soon.",
+    ),
+    "report": Entry(
+        "report:report",
+        "Write a report: faults, their triggers and suppressors, discovery, coverage, comparisons.",
+    ),
+    "dashboard": Entry(
+        "dashboard:dashboard",
+        "Watch campaigns live in a browser: progress, faults, roles, source, and what is left.",
+    ),
+    "replay": Entry(
+        "replay:replay",
+        "Run one test again and print it as code.",
+    ),
+    "reduce": Entry(
+        "reduce:reduce",
+        "Make a test smaller while it keeps what it is to keep, and print it.",
+    ),
+    "mutate": Entry(
+        "mutate:mutate",
+        "Change the program in small ways, and see whether its tests notice.",
+    ),
+    "suite": Entry(
+        "suite:suite",
+        "Make a small suite of a campaign's tests: few, short, and it keeps what all of them "
+        "reached.",
+    ),
+    "search": Entry(
+        "search:search",
+        "Search a space of test settings: which threads, which noise, which options find most.",
+    ),
+    "race": Entry(
+        "race:race",
+        "Find races, deadlocks and lost wake-ups; replay, shrink and explain them.",
+    ),
+    "export": Entry(
+        "keep:export",
+        "Export a campaign, one row per test: CSV, JSON lines or Parquet.",
+    ),
+    "import-coverage": Entry(
+        "coverage:import_coverage",
+        "Take coverage that another tool measured into the store, as a campaign.",
+    ),
+    "copy": Entry(
+        "copy:copy",
+        "Copy campaigns from one store to another: files, or postgresql://USER@HOST/DATABASE.",
+    ),
+    "delete": Entry(
+        "keep:delete",
+        "Delete campaigns with all their trials, faults and tests.",
+    ),
+    "strategies": Entry(
+        "strategies:strategies",
+        "List the strategies, with their parameters and what they are for.",
+    ),
+    "cc": Entry(
+        "cc:cc",
+        "Compile C or C++ with coverage for swarmtest.",
+    ),
 }
-"""Where each command is, in the order in which help lists them; loaded when it is asked for."""
+"""The commands, in the order in which help lists them."""
 
 
 class Commands(click.Group):
-    """Loads a command's module only when it runs: `swarmtest list` needs no templates."""
+    """Import a command's module only when the command runs or shows its own help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order of a user's day."""
+        """Return the names, in the order of a user's day."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name; None if there is none."""
+        """Return the command of this name; None if there is none."""
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
+        module, _, name = COMMANDS[cmd_name].place.partition(":")
         command: click.Command = getattr(importlib.import_module(f"swarmtest.cli.{module}"), name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands from the table, without importing any of them."""
+        limit = formatter.width - 6 - max(map(len, COMMANDS))
+        rows = [(name, _short_help(name, limit)) for name in COMMANDS]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the name of a command from the table, and options as click does."""
+        from click.shell_completion import CompletionItem
+
+        names = [name for name in COMMANDS if name.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(CompletionItem(name, help=_short_help(name)) for name in names), *options]
+
+
+def _short_help(name: str, limit: int = 45) -> str:
+    """Return a command's help, cut as click cuts it."""
+    return click.Command(name, help=COMMANDS[name].help).get_short_help_str(limit)
 
 
 @click.group(

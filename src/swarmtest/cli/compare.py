@@ -14,15 +14,17 @@ from swarmtest.analysis.intervals import normal_quantile
 from swarmtest.cli.options import (
     campaign_numbers,
     confidence_option,
-    coverage_options,
     existing_store,
     screen_width,
     store_option,
+)
+from swarmtest.cli.repeated_runs import DEFAULT_TESTS, Speaker, plan_runs, run_all
+from swarmtest.cli.run_options import (
+    coverage_options,
     subject_options,
     view_options,
     workers_option,
 )
-from swarmtest.cli.repeated_runs import DEFAULT_TESTS, Speaker, plan_runs, run_all
 from swarmtest.errors import UserError
 from swarmtest.report.comparison import comparison_text
 from swarmtest.report.quantities import json_text

@@ -15,9 +15,9 @@ from swarmtest.campaign import Budget, Limits, Progress
 from swarmtest.campaign.engines import parse_engine
 from swarmtest.campaign.loop import Show
 from swarmtest.cli.focus_options import output_options, target_options
-from swarmtest.cli.options import (
+from swarmtest.cli.options import confidence_option, screen_width, store_option
+from swarmtest.cli.run_options import (
     budget_options,
-    confidence_option,
     coverage_options,
     engine_options,
     parse_budget,
@@ -26,8 +26,6 @@ from swarmtest.cli.options import (
     parse_seed,
     parse_subject,
     reduce_options,
-    screen_width,
-    store_option,
     subject_options,
     view_options,
     workers_option,
@@ -39,8 +37,8 @@ from swarmtest.focus.focus import Focus
 from swarmtest.focus.found import NothingToAimAt
 from swarmtest.focus.outcome import FocusOutcome
 from swarmtest.focus.request import FocusRequest
+from swarmtest.instrument.options import CoverageOptions
 from swarmtest.instrument.scope import project_root
-from swarmtest.instrument.watch import CoverageOptions
 from swarmtest.report.focus_annotations import github_annotations
 from swarmtest.report.focus_data import focus_json
 from swarmtest.report.focus_junit import junit_xml

@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from swarmtest.campaign.usual_workers import usual_workers
-from swarmtest.cli.options import existing_store, latest_campaign, store_option, workers_option
+from swarmtest.cli.options import existing_store, latest_campaign, store_option
+from swarmtest.cli.run_options import workers_option
 from swarmtest.errors import UserError
 from swarmtest.focus.found import Found
 from swarmtest.focus.wanted import from_diff, from_lines

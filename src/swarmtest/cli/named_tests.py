@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from swarmtest.campaign.fault_reductions import reductions_of
 from swarmtest.campaign.isolated import run_isolated
 from swarmtest.campaign.kept import test_content
 from swarmtest.campaign.limits import Limits
+from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.cli.options import existing_store, refuse_imported
 from swarmtest.errors import UserError
 from swarmtest.result import Result, Verdict

@@ -10,15 +10,15 @@ from typing import Any
 import click
 
 from swarmtest.campaign import Budget, Campaign, Outcome
-from swarmtest.campaign.fault_reductions import reductions_of
+from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.cli.named_tests import named_test
-from swarmtest.cli.options import (
+from swarmtest.cli.options import store_option
+from swarmtest.cli.run_options import (
     budget_options,
     parse_budget,
     parse_reduction_time,
     parse_seed,
     reduce_options,
-    store_option,
     timeout_option,
     view_options,
     workers_option,
@@ -26,7 +26,7 @@ from swarmtest.cli.options import (
 from swarmtest.cli.run_report import race_width, report_outcome
 from swarmtest.cli.small_tests import make_small
 from swarmtest.errors import UserError
-from swarmtest.instrument.watch import CoverageOptions
+from swarmtest.instrument.options import CoverageOptions
 from swarmtest.report.progress import JsonLines, ProgressView, view_for
 from swarmtest.report.quantities import json_text
 from swarmtest.report.races import after_data, after_text

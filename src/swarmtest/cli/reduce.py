@@ -18,10 +18,12 @@ from swarmtest.campaign.reduction_quality import Quality, quality_of
 from swarmtest.campaign.subject_of_campaign import placed
 from swarmtest.cli.kept_options import Wish, Wishes, parse_runs, parse_wish
 from swarmtest.cli.named_tests import NamedTest, named_test, save_test, seconds_of
-from swarmtest.cli.options import store_option, timeout_option, workers_option
+from swarmtest.cli.options import store_option
+from swarmtest.cli.run_options import timeout_option, workers_option
 from swarmtest.errors import UserError
 from swarmtest.instrument.kinds import parse_kinds
-from swarmtest.instrument.watch import Coverage, CoverageOptions
+from swarmtest.instrument.options import CoverageOptions
+from swarmtest.instrument.watch import Coverage
 from swarmtest.mutation.chosen import drawn_killing
 from swarmtest.report.quantities import json_text
 from swarmtest.report.terminal import plural

@@ -13,13 +13,8 @@ import click
 from swarmtest.campaign import Budget, Campaign, Limits, Outcome
 from swarmtest.campaign.kept_runs import kept_run
 from swarmtest.cli.compared_strategies import compared_strategies
-from swarmtest.cli.options import (
-    parse_budget,
-    parse_coverage,
-    parse_seed,
-    parse_subject,
-    screen_width,
-)
+from swarmtest.cli.options import screen_width
+from swarmtest.cli.run_options import parse_budget, parse_coverage, parse_seed, parse_subject
 from swarmtest.errors import UserError
 from swarmtest.report.fitting import wrapped
 from swarmtest.report.quantities import json_text

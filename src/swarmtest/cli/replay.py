@@ -9,7 +9,8 @@ import click
 
 from swarmtest.campaign.isolated import run_isolated
 from swarmtest.cli.named_tests import named_test, save_test, seconds_of
-from swarmtest.cli.options import store_option, timeout_option
+from swarmtest.cli.options import store_option
+from swarmtest.cli.run_options import timeout_option
 from swarmtest.cli.search_again import replay_trial, searched_trial
 from swarmtest.errors import UserError
 from swarmtest.report.terminal import plural

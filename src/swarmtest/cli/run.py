@@ -10,23 +10,20 @@ import click
 from swarmtest.campaign import Budget, Campaign, Limits, Outcome
 from swarmtest.campaign.budget import parse_bytes
 from swarmtest.campaign.engines import parse_engine
-from swarmtest.campaign.fault_reductions import FaultReductions, reductions_of
 from swarmtest.campaign.handing_over import hand_over_faults
+from swarmtest.campaign.reduced_faults import FaultReductions, reductions_of
 from swarmtest.cli.avoid import avoid_option, avoiding_faults
-from swarmtest.cli.options import (
+from swarmtest.cli.options import existing_store, latest_campaign, refuse_imported, store_option
+from swarmtest.cli.run_options import (
     budget_options,
     coverage_options,
     engine_options,
-    existing_store,
-    latest_campaign,
     parse_budget,
     parse_coverage,
     parse_reduction_time,
     parse_seed,
     parse_subject,
     reduce_options,
-    refuse_imported,
-    store_option,
     subject_options,
     view_options,
     workers_option,

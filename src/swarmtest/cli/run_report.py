@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from swarmtest.campaign import Campaign, Outcome
-from swarmtest.campaign.fault_reductions import FaultReductions, reductions_of
+from swarmtest.campaign.reduced_faults import FaultReductions, reductions_of
 from swarmtest.cli.options import screen_width
 from swarmtest.instrument.tally import Tally
 from swarmtest.report.coverage import campaign_tally, coverage_lines

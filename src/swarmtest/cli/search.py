@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from swarmtest.cli.options import existing_store, latest_campaign, parse_seed, store_option
+from swarmtest.cli.options import existing_store, latest_campaign, store_option
+from swarmtest.cli.run_options import parse_seed
 from swarmtest.cli.search_options import (
     campaign_argument,
     engine_option,

@@ -10,7 +10,8 @@ import click
 
 from swarmtest.campaign import Budget
 from swarmtest.campaign.isolated import run_isolated
-from swarmtest.cli.options import existing_store, parse_budget
+from swarmtest.cli.options import existing_store
+from swarmtest.cli.run_options import parse_budget
 from swarmtest.cli.search import run_searches
 from swarmtest.errors import UserError
 from swarmtest.report.search import point_text, signed

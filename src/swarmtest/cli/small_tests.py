@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from swarmtest.campaign.fault_reductions import FaultReductions, ReductionTime, reduce_faults
+from swarmtest.campaign.fault_reductions import reduce_faults
+from swarmtest.campaign.reduced_faults import FaultReductions, ReductionTime
 from swarmtest.focus.outcome import FocusOutcome
 from swarmtest.report.progress import ProgressView
 from swarmtest.report.reduced import reduction_notes

@@ -34,8 +34,9 @@ from swarmtest.focus.plan import FocusPlan
 from swarmtest.focus.planning import HOT, Planner
 from swarmtest.focus.request import FocusRequest
 from swarmtest.focus.sight import Sight, is_imported
+from swarmtest.instrument.options import CoverageOptions
 from swarmtest.instrument.scope import shown_path
-from swarmtest.instrument.watch import Coverage, CoverageOptions
+from swarmtest.instrument.watch import Coverage
 from swarmtest.store import FaultRecord, Store
 from swarmtest.strategies import Strategy, parse_strategy
 from swarmtest.strategies.directed.controlled import Controlled

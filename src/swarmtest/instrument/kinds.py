@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from swarmtest.errors import UserError, did_you_mean
 
 KINDS = {
@@ -23,6 +25,9 @@ WITH_PROBES = frozenset({"line", "block", "branch"})
 
 DEFAULT_KINDS = ("line",)
 
+CONCURRENT_KINDS = ("shared", "pair", "sync")
+"""What threads do to each other: see `swarmtest.threads.coverage`."""
+
 
 def parse_kinds(text: str) -> tuple[str, ...]:
     """The kinds in a comma-separated list, in the order of `KINDS`.
@@ -37,3 +42,8 @@ def parse_kinds(text: str) -> tuple[str, ...]:
     if not names:
         raise UserError(f"--coverage needs a kind: {', '.join(KINDS)}")
     return tuple(kind for kind in KINDS if kind in names)
+
+
+def monitoring_is_possible(kinds: tuple[str, ...]) -> bool:
+    """Return whether this Python's `sys.monitoring` can report what is asked for."""
+    return hasattr(sys, "monitoring") and kinds == ("line",)

@@ -29,11 +29,6 @@ _TOOL_IDS = (2, 5, 0)
 """1, 3 and 4 are in use by coverage.py, Hypothesis and HypoFuzz."""
 
 
-def monitoring_is_possible(kinds: tuple[str, ...]) -> bool:
-    """Whether this Python can report what is asked for."""
-    return hasattr(sys, "monitoring") and kinds == ("line",)
-
-
 class MonitoredFile:
     """One file whose lines the interpreter reports."""
 

@@ -10,9 +10,10 @@ import json
 import uuid
 
 from swarmtest.instrument.kinds import parse_kinds
+from swarmtest.instrument.options import CoverageOptions
 from swarmtest.instrument.scope import project_root
 from swarmtest.instrument.tally import Tally
-from swarmtest.instrument.watch import Coverage, CoverageOptions
+from swarmtest.instrument.watch import Coverage
 
 
 class SuiteCoverage:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import array
 import sys
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from typing import Any
@@ -27,67 +26,15 @@ from swarmtest.instrument.hook import (
     is_extension,
     is_test_module,
 )
-from swarmtest.instrument.kinds import DEFAULT_KINDS, WITH_PROBES, parse_kinds
-from swarmtest.instrument.monitoring import Monitor, MonitoredFile, monitoring_is_possible
-from swarmtest.instrument.scope import Scope, parse_scope
+from swarmtest.instrument.kinds import WITH_PROBES, monitoring_is_possible, parse_kinds
+from swarmtest.instrument.monitoring import Monitor, MonitoredFile
+from swarmtest.instrument.options import CoverageOptions
 from swarmtest.instrument.woven import WovenFile, Written
 from swarmtest.targets import Catalogue, Hits, Source
 
-PROBES = ("auto", "ast", "monitoring")
 _OUR_OWN = ("numpy", "pyroaring", "click", "rich")
 _REMEMBERED = 20_000
 """Distinct sets of hits that are remembered before we start anew."""
-
-
-@dataclass(frozen=True)
-class CoverageOptions:
-    """What to watch. Plain data, because every worker process needs it.
-
-    >>> CoverageOptions(kinds=("line", "branch"), cover=("shop",)).probes
-    'auto'
-    """
-
-    kinds: tuple[str, ...] = DEFAULT_KINDS
-    cover: tuple[str, ...] = ()
-    """Modules and paths; empty: the code beside the subject."""
-    probes: str = "auto"
-    """``ast`` weaves probes into source, ``monitoring`` asks the interpreter (`sys.monitoring`);
-    ``auto`` weaves where there is source, and asks where there is none."""
-    beside: str = ""
-    """The directory of the subject, when it was named by its file."""
-    package: str = ""
-    """The package of the subject, when it was named by its module."""
-
-    def check(self, names: bool = True) -> None:
-        """Say at once what cannot be done; `names`: also that there is no such module to watch."""
-        if self.probes not in PROBES:
-            raise UserError(f"--probes {self.probes}: choose from {', '.join(PROBES)}")
-        if self.probes == "monitoring" and not monitoring_is_possible(self.kinds):
-            raise UserError(
-                "--probes monitoring needs Python 3.12 or newer and sees lines only: "
-                "use --probes ast, or --coverage line"
-            )
-        parse_scope(self.cover, self.beside, self.package, check_names=names)
-
-    def scope(self) -> Scope:
-        """The modules that are watched."""
-        return parse_scope(self.cover, self.beside, self.package)
-
-    def to_plain(self) -> dict[str, Any]:
-        """For JSON and `from_plain`."""
-        return {
-            "kinds": list(self.kinds),
-            "cover": list(self.cover),
-            "probes": self.probes,
-            "beside": self.beside,
-            "package": self.package,
-        }
-
-    @classmethod
-    def from_plain(cls, data: dict[str, Any]) -> CoverageOptions:
-        """What `to_plain` told."""
-        kinds, cover = tuple(data["kinds"]), tuple(data["cover"])
-        return cls(kinds, cover, data["probes"], data["beside"], data["package"])
 
 
 class Coverage:

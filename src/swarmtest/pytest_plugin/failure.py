@@ -14,7 +14,8 @@ import pytest
 
 import swarmtest
 from swarmtest.campaign import Outcome
-from swarmtest.campaign.fault_reductions import FaultReductions, ReductionTime, reduce_faults
+from swarmtest.campaign.fault_reductions import reduce_faults
+from swarmtest.campaign.reduced_faults import FaultReductions, ReductionTime
 from swarmtest.pytest_plugin.forking import forking, silence
 from swarmtest.pytest_plugin.options import Plan, settings_of
 from swarmtest.report.printable import kind_and_signature, one_line

@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 
 from swarmtest.errors import UserError, did_you_mean
-from swarmtest.instrument.kinds import KINDS, WITH_PROBES
+from swarmtest.instrument.kinds import CONCURRENT_KINDS, KINDS, WITH_PROBES
 from swarmtest.instrument.tally import Tally
 from swarmtest.instrument.versions import is_as_it_was, place_of
 from swarmtest.report.printable import spans
 from swarmtest.report.terminal import table
 from swarmtest.store import CampaignRecord, Store
 from swarmtest.targets import Source, Target, unpack_hits
-from swarmtest.threads.coverage.coverage import KINDS as CONCURRENT
 
-ALL_KINDS = (*KINDS, *CONCURRENT)
+ALL_KINDS = (*KINDS, *CONCURRENT_KINDS)
 """What lies in files: what tests execute, and what their threads do to each other there."""
 
 
@@ -48,7 +47,7 @@ def campaign_tally(
                 counts = np.pad(counts, (0, int(ids[-1]) + 1 - len(counts)))
             counts[ids] += 1
             if named_tests:
-                own_name = trial.origin if imported_from(record) else ""
+                own_name = trial.origin if record.imported_from else ""
                 tests[own_name or f"trial {trial.trial}"] = ids
     outside = set(unpack_hits(record.outside)) if record.outside else set()
     hit = {*np.flatnonzero(counts).tolist(), *outside}
@@ -78,14 +77,9 @@ def _is_own(target: Target, kinds: Iterable[str], hit: bool) -> bool:
 
     They may have asked for other kinds, and have found other paths on their way.
     """
-    if target.kind in CONCURRENT:
+    if target.kind in CONCURRENT_KINDS:
         return hit
     return target.kind in kinds and (hit or target.kind in WITH_PROBES)
-
-
-def imported_from(record: CampaignRecord) -> str:
-    """The file of another tool that a campaign was read from; empty for our own."""
-    return str((record.options.get("coverage") or {}).get("from", ""))
 
 
 def nothing_watched(record: CampaignRecord) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from swarmtest.analysis.study import Study
-from swarmtest.campaign.fault_reductions import reductions_of
+from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.errors import UserError
 from swarmtest.report.figures import IntervalPlot
 from swarmtest.report.page_tables import Table, amount_table, role_table

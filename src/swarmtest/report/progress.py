@@ -8,7 +8,7 @@ import time
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from swarmtest.campaign.budget import Budget, Progress
-from swarmtest.campaign.fault_reductions import Reducing
+from swarmtest.campaign.reduced_faults import Reducing
 from swarmtest.report.reduced import reducing_line, reduction_data
 from swarmtest.store import FaultRecord, ReductionRecord
 

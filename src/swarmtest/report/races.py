@@ -9,7 +9,7 @@ from typing import Any
 
 from swarmtest.analysis.intervals import beta_cdf
 from swarmtest.campaign import Outcome
-from swarmtest.campaign.fault_reductions import reductions_of
+from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.report.printable import kind_and_signature, one_line
 from swarmtest.report.reduced import replay_words
 from swarmtest.report.roles import study_or_none, why_in_short

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from swarmtest.campaign.fault_reductions import FaultReductions, Reducing
+from swarmtest.campaign.reduced_faults import FaultReductions, Reducing
 from swarmtest.report.printable import one_line
 from swarmtest.report.terminal import command_text, plural
 from swarmtest.store import FaultRecord, ReductionRecord

@@ -9,7 +9,8 @@ from typing import Any
 from swarmtest.campaign.budget import parse_seconds
 from swarmtest.errors import UserError
 from swarmtest.instrument.kinds import parse_kinds
-from swarmtest.instrument.watch import Coverage, CoverageOptions
+from swarmtest.instrument.options import CoverageOptions
+from swarmtest.instrument.watch import Coverage
 from swarmtest.loading import load_object, split_reference
 from swarmtest.search.checkers import (
     AfterRuns,

@@ -39,6 +39,11 @@ class CampaignRecord:
         return [str(one["text"]).removeprefix("avoid ") for one in told]
 
     @property
+    def imported_from(self) -> str:
+        """The file of another tool that it was read from; empty for our own campaigns."""
+        return str((self.options.get("coverage") or {}).get("from", ""))
+
+    @property
     def label(self) -> str:
         """Its strategy, as people tell it apart: avoiding faults makes it another."""
         return f"{self.strategy} (avoiding)" if self.avoids else self.strategy

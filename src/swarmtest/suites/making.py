@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from swarmtest.campaign.subject_of_campaign import placed
 from swarmtest.errors import UserError
-from swarmtest.instrument.watch import Coverage, CoverageOptions
+from swarmtest.instrument.options import CoverageOptions
+from swarmtest.instrument.watch import Coverage
 from swarmtest.store import CampaignRecord, FaultRecord, Store
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.subject import Subject

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swarmtest.errors import UserError, did_you_mean
-from swarmtest.instrument.kinds import KINDS as CODE_KINDS
+from swarmtest.instrument.kinds import CONCURRENT_KINDS, KINDS
+from swarmtest.instrument.options import CoverageOptions
 from swarmtest.instrument.scope import Scope, parse_scope
-from swarmtest.instrument.watch import CoverageOptions
 from swarmtest.loading import split_reference
-from swarmtest.threads.coverage.coverage import KINDS
 
 REFERENCE = "race "
 """How the text of a reference begins that names a program with threads."""
@@ -149,8 +148,10 @@ def parse_kinds(text: str) -> tuple[str, ...]:
     """
     kinds = tuple(word.strip() for word in text.split(","))
     for kind in kinds:
-        if kind not in KINDS:
-            raise UserError(f"--coverage {text}: no kind {kind!r}{did_you_mean(kind, KINDS)}")
+        if kind not in CONCURRENT_KINDS:
+            raise UserError(
+                f"--coverage {text}: no kind {kind!r}{did_you_mean(kind, CONCURRENT_KINDS)}"
+            )
     return kinds
 
 
@@ -161,13 +162,13 @@ def split_kinds(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     (('line',), ('pair', 'sync'))
     """
     kinds = [word.strip() for word in text.split(",") if word.strip()]
-    known = (*CODE_KINDS, *KINDS)
+    known = (*KINDS, *CONCURRENT_KINDS)
     for kind in kinds:
         if kind not in known:
             raise UserError(f"--coverage {text}: no kind {kind!r}{did_you_mean(kind, known)}")
     if not kinds:
         raise UserError(f"--coverage needs a kind: {', '.join(known)}")
-    return tuple(k for k in CODE_KINDS if k in kinds), tuple(k for k in kinds if k in KINDS)
+    return tuple(k for k in KINDS if k in kinds), tuple(k for k in kinds if k in CONCURRENT_KINDS)
 
 
 def _seconds(text: str) -> float:

@@ -7,6 +7,7 @@ from types import FrameType
 from typing import Any
 
 from swarmtest.errors import UserError, did_you_mean
+from swarmtest.instrument.kinds import CONCURRENT_KINDS
 from swarmtest.targets import Catalogue, Hits
 from swarmtest.threads.coverage.naming import FIRST_PLACE, Naming
 from swarmtest.threads.coverage.pairs import Pairs, new_pairs
@@ -14,8 +15,6 @@ from swarmtest.threads.coverage.places import Places
 from swarmtest.threads.coverage.synchronisation import Synchronisation
 from swarmtest.threads.raw import get_ident
 from swarmtest.threads.sharing import Sharing
-
-KINDS = ("shared", "pair", "sync")
 
 
 def _nothing(site: int, obj: Any = None) -> Any:
@@ -38,12 +37,12 @@ class ConcurrencyCoverage:
     []
     """
 
-    def __init__(self, kinds: Iterable[str] = KINDS) -> None:
+    def __init__(self, kinds: Iterable[str] = CONCURRENT_KINDS) -> None:
         self.kinds = tuple(kinds)
         for kind in self.kinds:
-            if kind not in KINDS:
+            if kind not in CONCURRENT_KINDS:
                 raise UserError(
-                    f"concurrency coverage: no kind {kind!r}{did_you_mean(kind, KINDS)}"
+                    f"concurrency coverage: no kind {kind!r}{did_you_mean(kind, CONCURRENT_KINDS)}"
                 )
         self.catalogue = Catalogue()
         self._places = Places()
