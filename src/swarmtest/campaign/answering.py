@@ -27,7 +27,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from swarmtest.campaign.child import Death, end_with_stack, has_ended, prepare_child
+from swarmtest.campaign.child import Death, end_with_stack, prepare_child
 from swarmtest.errors import UserError
 from swarmtest.result import Fault
 
@@ -81,11 +81,11 @@ class Process(Generic[Answer]):
     @property
     def has_ended(self) -> bool:
         """Whether it has; it waits to be buried."""
-        return has_ended(self.pid)
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def end_with_stack(self) -> None:
         """Have a process that takes too long write down what it is doing, and end."""
-        end_with_stack(self.pid)
+        end_with_stack(self.pid, lambda: self.has_ended)
 
     def bury(self, *, killed: bool) -> tuple[int, int, str]:
         """End it with all that it started: its status, CPU time in ns, and its last words."""

@@ -132,7 +132,7 @@ class Child:
         if not self._timed_out and self._death is None:
             self._timed_out = True
             self.overdue = self._cell[TRIAL]
-            end_with_stack(self.pid)
+            end_with_stack(self.pid, lambda: self.death() is not None)
         self.kill()
 
     def death(self) -> Death | None:
@@ -246,19 +246,14 @@ def prepare_child(stderr: int, memory: int, *, quiet: bool = True) -> None:
     gc.freeze()
 
 
-def end_with_stack(pid: int) -> None:
+def end_with_stack(pid: int, has_ended: Callable[[], bool]) -> None:
     """Have a prepared child write its stack and end; return when it has, or cannot."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGUSR2)
         os.kill(pid, signal.SIGCONT)  # one that was stopped would not hear it
     deadline = time.monotonic() + _STACK_SECONDS
-    while time.monotonic() < deadline and not has_ended(pid):
+    while time.monotonic() < deadline and not has_ended():
         time.sleep(0.002)
-
-
-def has_ended(pid: int) -> bool:
-    """Return whether a child of this process has ended; its status can still be read."""
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def limit_memory(memory: int) -> None:
