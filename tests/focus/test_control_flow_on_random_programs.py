@@ -18,8 +18,9 @@ from swarmtest.focus.control_flow import flows_of
 from swarmtest.focus.dominators import Dominance, dominators_by_function
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "instrument"))
+from line_tables import compile_program
 from random_programs import inputs, programs
-from weave_lab import Woven, ends_of_finally, reached_by, traced_lines
+from weave_lab import Woven, reached_by, traced_lines
 
 EXAMPLES = int(os.environ.get("SWARMTEST_FLOW_EXAMPLES", "60"))
 """Raise it for a long run."""
@@ -39,33 +40,24 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("programs")
 
 
-def _unsure(text: str) -> set[int]:
-    """Python 3.11 traces the last line of a `finally` when an exception leaves it earlier."""
-    ends = ends_of_finally(text) if sys.version_info < (3, 12) else set()
-    return {flows_of(text).starts.get(line, line) for line in ends}
-
-
 def _dominators(text: str) -> dict[str, dict[int, set[int]]]:
     """For each function and line of it what dominates the line."""
-    unsure = _unsure(text)
     found = {}
     for graph in flows_of(text).graphs:
         dominance = Dominance(graph.lines, graph.successors)
         found[f"{graph.function}:{graph.defined_at}"] = {
-            line: set(dominance.chain(line)) - unsure for line in dominance.lines
+            line: set(dominance.chain(line)) for line in dominance.lines
         }
     return found
 
 
 def _calls(text: str, givens: list[list[int]]) -> Iterator[tuple[str, list[int]]]:
     """Each call's function and the lines that it executed, in order."""
-    code = compile(text, "<random program>", "exec", dont_inherit=True)
+    code = compile_program(text, "<random program>")
     namespace: dict[str, Any] = {"__name__": "random_program"}
     exec(code, namespace)
-    unsure = _unsure(text)
     for one in givens:
-        for function, lines in traced_lines(text, code, lambda one=one: namespace["run"](one)):
-            yield function, [line for line in lines if line not in unsure]
+        yield from traced_lines(text, code, lambda one=one: namespace["run"](one))
 
 
 @QUICK

@@ -1,8 +1,9 @@
-"""Compile a program with the line numbers that Python 3.11.4 and newer give it.
+"""Compile a program with the line numbers of the statements that are executed.
 
-Before 3.11.4 the jump behind a ``case`` block has the line of the last statement in that block, and
-so has the code behind the last ``except*`` clause (CPython issues 103971 and 101517). A trace, and
-coverage.py with it, then tells a line that was not executed::
+Python 3.11 gives some code of its own the line of a statement that may not have run. A trace, and
+coverage.py with it, then tells a line that was not executed. That is so for the code which an
+exception runs when it leaves a ``finally`` suite, and before 3.11.4 also for the jump behind a
+``case`` block and for the code behind the last ``except*`` clause (CPython issues 103971, 101517)::
 
     match x:
         case 0:
@@ -27,14 +28,14 @@ _LONG_FORM, _NO_LOCATION = 14, 15
 
 
 def compile_program(text: str, filename: str) -> CodeType:
-    """Compile a module; its lines are those that are executed, on every Python."""
-    if sys.version_info >= (3, 11, 4):
+    """Compile a module; a trace of it tells lines that are executed, on every Python."""
+    if sys.version_info >= (3, 12):
         return compile(text, filename, "exec", dont_inherit=True)
     return compile_without_stray_lines(text, filename)
 
 
 def compile_without_stray_lines(text: str, filename: str) -> CodeType:
-    """Compile a module; the code behind a suite of ``case`` or ``except*`` has no line at all.
+    """Compile a module; the code behind the suites of `_suites_with_code_behind` has no line.
 
     A ``pass`` at the end of each such suite, on a line beyond the text, gives its line to that
     code. All locations beyond the text are then removed.
@@ -42,15 +43,19 @@ def compile_without_stray_lines(text: str, filename: str) -> CodeType:
     tree = ast.parse(text, filename)
     beyond = text.count("\n") + 2
     for node in ast.walk(tree):
-        suites: list[ast.match_case] | list[ast.ExceptHandler] = []
-        if isinstance(node, ast.Match):
-            suites = node.cases
-        elif isinstance(node, ast.TryStar):
-            suites = node.handlers
-        for suite in suites:
-            end = ast.Pass(lineno=beyond, col_offset=0, end_lineno=beyond, end_col_offset=0)
-            suite.body.append(end)
+        for suite in _suites_with_code_behind(node):
+            suite.append(ast.Pass(lineno=beyond, col_offset=0, end_lineno=beyond, end_col_offset=0))
     return _without_lines_from(compile(tree, filename, "exec", dont_inherit=True), beyond)
+
+
+def _suites_with_code_behind(node: ast.AST) -> list[list[ast.stmt]]:
+    """The suites below a statement whose last line Python 3.11 gives to code of its own."""
+    if isinstance(node, ast.Match):
+        return [case.body for case in node.cases]
+    if isinstance(node, ast.Try | ast.TryStar):
+        clauses = node.handlers if isinstance(node, ast.TryStar) else []
+        return [*(clause.body for clause in clauses), *filter(None, [node.finalbody])]
+    return []
 
 
 def _without_lines_from(code: CodeType, beyond: int) -> CodeType:

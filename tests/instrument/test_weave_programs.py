@@ -23,18 +23,6 @@ EXCEPTIONS_THAT_LOOK_LIKE_BRANCHES = {
     ),
 }
 """coverage.py takes an exception that leaves a function for the way out of the decision."""
-TRACED_ONLY_BY_3_11 = {
-    "an exception in a handler and in finally": (
-        "run(0) lines: only with probes [], only without [11]"
-    )
-}
-"""Python 3.11 traces the last line of a `finally` suite that an exception left before."""
-
-
-def expected(name: str) -> str | None:
-    if sys.version_info < (3, 12) and name in TRACED_ONLY_BY_3_11:
-        return TRACED_ONLY_BY_3_11[name]
-    return EXCEPTIONS_THAT_LOOK_LIKE_BRANCHES.get(name)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -42,7 +30,7 @@ def expected(name: str) -> str | None:
 def test_a_program_is_seen_as_coverage_py_sees_it(name: str, tmp_path: Path) -> None:
     text, inputs = PROGRAMS[name]
     found = differences(text, inputs, tmp_path)
-    known = expected(name)
+    known = EXCEPTIONS_THAT_LOOK_LIKE_BRANCHES.get(name)
     assert [one for one in found if known is None or not one.endswith(known)] == []
     assert bool(found) == (known is not None)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from weave_lab import (
     Paths,
     Plain,
     Woven,
-    ends_of_finally,
     lines_of_finally,
     raising_lines,
     reached_by,
@@ -69,10 +67,7 @@ def test_lines_are_those_that_the_interpreter_traces(
         calls = traced_lines(text, plain.code, lambda one=one: plain.namespace["run"](one))
         expected = {line for _, lines in calls for line in lines} & woven.known.lines
         found = reached_by(woven.call(one)[1]).lines
-        # Python 3.11 traces the last line of a `finally` when an exception leaves it earlier.
-        unsure = ends_of_finally(text) if sys.version_info < (3, 12) else set()
-        assert found - unsure == expected - unsure
-        assert found <= expected
+        assert found == expected
 
 
 @QUICK

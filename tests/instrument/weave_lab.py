@@ -271,12 +271,6 @@ def traced_lines(text: str, code: CodeType, run: Callable[[], Any]) -> list[tupl
     return calls
 
 
-def ends_of_finally(text: str) -> set[int]:
-    """The last lines of all `finally` suites."""
-    tries = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Try | ast.TryStar)]
-    return {node.finalbody[-1].end_lineno or 0 for node in tries if node.finalbody}
-
-
 def lines_of_finally(text: str) -> set[int]:
     """All lines of all `finally` suites."""
     tries = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Try | ast.TryStar)]
