@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from swarmtest.faults import normalised
+from swarmtest.messages.mangled_names import function_name
 from swarmtest.messages.stack_frames import plain_name, telling_frames, with_frames
 
 _GCC_PLACE = re.compile(r"internal compiler error: in (?P<function>[^\n]+?), at (?P<file>\S+?):\d+")
@@ -27,6 +28,10 @@ _CLANG_FRAME = re.compile(
     r"^ ?#\d+ 0x[0-9a-f]+ (?!\()(?P<name>[^\n]+?)(?: \(?/[^\n]*| [\w.+-]+:\d+:\d+[^\n]*)?$",
     re.MULTILINE,
 )
+_CLANG_FRAME_WITHOUT_SYMBOLS = re.compile(
+    r"^[^\n(]+\((?P<symbol>[\w.$]+)\+0x[0-9a-f]+\)\[0x[0-9a-f]+\]$", re.MULTILINE
+)
+"""As LLVM prints a stack where it finds no llvm-symbolizer."""
 _HEADERS = (".h", ".hpp", ".inc", ".def")
 
 _TCC = re.compile(r"^(?:[^\n:]+:\d+|tcc): error: (?P<what>[^\n]+)", re.MULTILINE)
@@ -62,7 +67,7 @@ def clang(output: str) -> str | None:
     >>> clang("clang: /src/Value.h:104: bool llvm::f(int): Assertion `Val > 0' failed.")
     "Assertion `Val > 0' failed in llvm::f (Value.h)"
     """
-    frames = telling_frames(frame["name"] for frame in _CLANG_FRAME.finditer(output))
+    frames = telling_frames(_clang_frames(output))
     if found := _ASSERTION.search(output):
         text = assertion_text(found)
         # An assertion in a header is shared by all who include it: its callers tell bugs apart.
@@ -75,6 +80,14 @@ def clang(output: str) -> str | None:
         at = f" at {_base(found['file'])}" if found["file"] else ""
         return with_frames(f"UNREACHABLE executed{at}", frames[:1])
     return with_frames("crash", frames) if _STACK.search(output) else None
+
+
+def _clang_frames(output: str) -> list[str]:
+    names = [frame["name"] for frame in _CLANG_FRAME.finditer(output)]
+    if names:
+        return names
+    symbols = [frame["symbol"] for frame in _CLANG_FRAME_WITHOUT_SYMBOLS.finditer(output)]
+    return [name for name in map(function_name, symbols) if name]
 
 
 def tcc(output: str) -> str | None:
