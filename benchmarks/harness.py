@@ -1,13 +1,18 @@
-"""What the benchmark scripts share: arguments, CPU clocks, tables, the JSON line."""
+"""What the benchmark scripts share: arguments, progress, CPU clocks, tables, the JSON line."""
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import resource
+import shutil
 import statistics
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
 
 
 def arguments(doc: str) -> argparse.Namespace:
@@ -15,6 +20,31 @@ def arguments(doc: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("--quick", action="store_true", help="a smaller run, under a minute")
     return parser.parse_args()
+
+
+def progress(message: str) -> None:
+    """Say on standard error what is done, or what begins now."""
+    print(f"  {message}", file=sys.stderr, flush=True)
+
+
+def cannot_measure(reason: str) -> NoReturn:
+    """End a benchmark that lacks something, with one line that says how to get it."""
+    print(f"{Path(sys.argv[0]).name} cannot measure here: {reason}", file=sys.stderr)
+    sys.exit(2)
+
+
+def require_modules(install: Mapping[str, str]) -> None:
+    """End the benchmark unless it can import modules; the values say what pip installs."""
+    missing = [name for module, name in install.items() if not importlib.util.find_spec(module)]
+    if missing:
+        cannot_measure(f"pip install {' '.join(missing)}")
+
+
+def require_programs(install: Mapping[str, str]) -> None:
+    """End the benchmark unless programs are on the path; the values are packages of Debian."""
+    missing = [package for name, package in install.items() if not shutil.which(name)]
+    if missing:
+        cannot_measure(f"apt-get install {' '.join(dict.fromkeys(missing))}")
 
 
 def cpu_seconds() -> float:
