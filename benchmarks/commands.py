@@ -23,7 +23,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from harness import arguments, cpu_seconds, median_ratio, print_figures, print_table
+from harness import (
+    arguments,
+    cpu_seconds,
+    median_ratio,
+    print_figures,
+    print_table,
+    progress,
+)
 
 from swarmtest import Campaign
 from swarmtest.subjects.loading import SubjectReference
@@ -96,12 +103,14 @@ def measured(run: Callable[[int, Path], None], tests: int) -> tuple[float, float
 
 def main() -> None:
     quick = arguments(__doc__).quick
-    tests, rounds = (300, 3) if quick else (2_000, 7)
-    starts = [measured(campaign, 1) for _ in range(3)]
+    tests, rounds = (150, 2) if quick else (2_000, 7)
+    progress("the start of a campaign")
+    starts = [measured(campaign, 1) for _ in range(2 if quick else 3)]
     start_cpu, start_wall = (statistics.median(column) for column in zip(*starts, strict=True))
     loops = {"bare loop": bare, "bare loop, tuned": tuned}
     seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in (*loops, _OURS)}
-    for _ in range(rounds):
+    for number in range(1, rounds + 1):
+        progress(f"round {number} of {rounds}: bare loops, a campaign")
         for name, loop in loops.items():
             seconds[name].append(measured(loop, tests))
         cpu, wall = measured(campaign, tests)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from math import comb
 
 import numpy as np
+from harness import progress
 from numpy.typing import NDArray
 
 from swarmtest.strategies.covering.arrays import covering_array
@@ -152,6 +153,7 @@ def main() -> None:
     beside: dict[str, dict[str, Outcome]] = {name: {} for name in peers}
     for cell in cells(given.quick):
         features, t = cell
+        progress(f"{features} features, t = {t}")
         best, nist = PUBLISHED[cell]
         ours[cell] = measure(covering_array, features, t)
         mark = "~" if ours[cell].sampled else ""
@@ -162,7 +164,7 @@ def main() -> None:
         print(line.rstrip(), flush=True)
     print("~ checked on a random sample; - not run (a peer would take too long)")
     if absent:
-        why = "left out" if given.no_peers else "not installed"
+        why = "left out" if given.no_peers else f"not installed: pip install {' '.join(absent)}"
         print(f"not compared: {', '.join(absent)} ({why})")
     print(json.dumps(figures(given.quick, ours, beside, absent)))
 

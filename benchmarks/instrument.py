@@ -53,7 +53,14 @@ from coverage_peers import (
     monitoring_lines,
     slipcover_sets,
 )
-from harness import median_ratio, print_figures, print_table, timed
+from harness import (
+    median_ratio,
+    print_figures,
+    print_table,
+    progress,
+    require_modules,
+    timed,
+)
 
 from swarmtest.instrument.tally import arc_of
 from swarmtest.instrument.watch import Coverage, CoverageOptions
@@ -61,8 +68,6 @@ from swarmtest.targets import Hits
 
 HERE = Path(__file__).parent
 OPERATIONS = (20, 100, 1000)
-COMPARED_STEPS = 6000
-"""Operations of the tests whose hits are compared."""
 GOALS = {"swarmtest line": 1.4, "swarmtest branch": 1.8, "swarmtest path": 2.5}
 """Slow-downs for tests of 100 operations."""
 GOAL_OPERATIONS = 100
@@ -84,10 +89,12 @@ class Size:
     """Modules that are imported to time it."""
     modules: int
     """Modules of the large program."""
+    compared: int
+    """Operations of the tests whose hits are compared."""
 
 
-FULL = Size(turns=31, steps=4000, copies=20, modules=200)
-QUICK = Size(turns=5, steps=2000, copies=5, modules=20)
+FULL = Size(turns=31, steps=4000, copies=20, modules=200, compared=6000)
+QUICK = Size(turns=3, steps=1000, copies=3, modules=20, compared=2000)
 
 
 # Tests
@@ -265,9 +272,11 @@ def measure(size: Size) -> Measured:
     arcs = branch_arcs(HERE / f"{TREE}.py")
     bare = Runner(None, arcs)
     runners = {one.name: Runner(one, arcs) for one in TECHNIQUES if not one.missing}
-    differing = count_differing(runners)
+    progress(f"what {len(runners)} techniques tell of the same tests")
+    differing = count_differing(runners, size.compared)
     measured = Measured({name: {} for name in runners}, {}, differing)
     for operations in OPERATIONS:
+        progress(f"slow-downs, {operations} operations a test")
         measure_tests(bare, runners, operations, size, measured)
     for runner in (bare, *runners.values()):
         runner.close()
@@ -282,7 +291,7 @@ def measure_tests(
     without: dict[str, list[float]] = {name: [] for name in runners}
     tests = size.steps // operations
     for turn in range(size.turns + 1):
-        seeds = range(COMPARED_STEPS + turn * tests, COMPARED_STEPS + (turn + 1) * tests)
+        seeds = range(size.compared + turn * tests, size.compared + (turn + 1) * tests)
         for name, runner in runners.items():
             without[name].append(bare.seconds(operations, seeds))
             with_it[name].append(runner.seconds(operations, seeds))
@@ -292,11 +301,11 @@ def measure_tests(
     measured.bare[operations] = statistics.median(spent) / tests
 
 
-def count_differing(runners: dict[str, Runner]) -> dict[str, int]:
+def count_differing(runners: dict[str, Runner], steps: int) -> dict[str, int]:
     """Compare what the techniques tell of the same tests with what coverage.py tells."""
     differing = {one.name: 0 for one in TECHNIQUES if one.tells and one.name in runners}
     for operations in OPERATIONS:
-        seeds = range(COMPARED_STEPS // operations)
+        seeds = range(steps // operations)
         known = {kind: runners[name].hits(operations, seeds) for kind, name in REFERENCES.items()}
         for one in TECHNIQUES:
             if one.name in differing:
@@ -428,19 +437,13 @@ def native_figures(quick: bool) -> dict[str, Any]:
     """Run the benchmark of native programs, and answer its figures."""
     script = HERE / "native_coverage.py"
     command = [sys.executable, str(script), *(["--quick"] if quick else [])]
-    print(f"\nnative programs ({script.name})\n", flush=True)
-    if not script.exists():
-        print("not measured: there is no such script")
-        return {"native_vs_gcov": None}
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        sys.exit(done.returncode)
     table, _, last = done.stdout.strip().rpartition("\n")
-    try:
-        figures = json.loads(last)
-    except ValueError:
-        print(f"{done.stdout}{done.stderr}\nnot measured: the script ended with {done.returncode}")
-        return {"native_vs_gcov": None}
-    print(table)
-    return {"native_vs_gcov": None, **figures}
+    print(f"\nnative programs ({script.name})\n\n{table}")
+    figures: dict[str, Any] = json.loads(last)
+    return figures
 
 
 def main() -> None:
@@ -448,9 +451,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a smaller run, about 25 seconds")
     parser.add_argument("--python-only", action="store_true", help="leave native programs out")
     given = parser.parse_args()
+    require_modules({"coverage": "coverage", "slipcover": "slipcover"})
     size = QUICK if given.quick else FULL
     measured = measure(size)
     print_slowdowns(measured)
+    progress("what imports, `reset` and `take` cost")
     fixed = print_import_costs(size) | print_fixed_costs(size)
     native = {} if given.python_only else native_figures(given.quick)
     at_goal = {name: ratios[GOAL_OPERATIONS] for name, ratios in measured.ratios.items()}

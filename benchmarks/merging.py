@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import cpu_seconds, print_figures, print_table
+from harness import cpu_seconds, print_figures, print_table, progress
 
 from swarmtest import Campaign, open_store
 from swarmtest.analysis.roles import ROLES, SUPPRESSOR, TRIGGER
@@ -290,6 +290,7 @@ def measured(kind: str, instances: Sequence[Sequence[Aim]], effort: Effort, z3: 
 
 
 def rows(effort: Effort, z3: Any) -> list[Row]:
+    progress(f"an undirected campaign of {effort.campaign_tests:,} tests")
     real = real_aims(effort.campaign_tests)
     found = []
     for kind in ("a real program", "as in the papers", "dense"):
@@ -306,7 +307,7 @@ def rows(effort: Effort, z3: Any) -> list[Row]:
                     make = dense_aims if kind == "dense" else papers_aims
                     instances.append(make(count, seed))
             found.append(measured(kind, instances, effort, z3))
-            print(f"  {kind}, {count} targets: done", flush=True)
+            progress(f"{kind}, {count} targets: done")
     return found
 
 

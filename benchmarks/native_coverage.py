@@ -2,20 +2,21 @@
 
     python benchmarks/native_coverage.py [--quick] [--work DIR]
 
-The programs are duktape, an interpreter of JavaScript (100,000 lines), and in a full run also tcc,
-a compiler (50,000 lines, of which fewer are built in), from Debian's source packages; a test runs
-a small random JavaScript program, or compiles a small C program that csmith made. All ways give
+The programs are duktape, an interpreter of JavaScript (100,000 lines), and tcc, a compiler (50,000
+lines, of which fewer are built in), from Debian's source packages; a test runs a small random
+JavaScript program, or compiles a small C program that csmith made. A quick run measures a generated
+program of 6,000 lines instead, which takes less time to build. All ways give
 the same: the set of lines that each test reached, as `Hits`. gcov is at its best: one call of it
 for all objects, only those whose sources matter, JSON through a pipe, in a directory of its own.
 What it costs grows with the program; what the fast path costs grows with the test.
 
 Ways are measured in turns. Ratios are of CPU time, all processes counted, because on a shared
 machine the wall clock varies by half; tests per second are by the wall clock, one test at a time.
-`native_vs_gcov` is each at its best on duktape: the fast path (gcc) with its fork server, a thing
-that gcov has not; `new_process_vs_gcov` is the fast path without it. A *disagreement* is a line
-that the fast path names and gcov counts as not executed, in the same test; lines that gcov does not
-list at all (closing braces) cannot be compared. Compilers move and merge code when they optimise,
-so a few lines do disagree.
+`native_vs_gcov` is each at its best on the first program: the fast path (gcc) with its fork server,
+a thing that gcov has not; `new_process_vs_gcov` is the fast path without it. A *disagreement* is a
+line that the fast path names and gcov counts as not executed, in the same test; lines that gcov
+does not list at all (closing braces) cannot be compared. Compilers move and merge code when they
+optimise, so a few lines do disagree.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import cpu_seconds, print_figures, print_table
+from harness import cpu_seconds, print_figures, print_table, progress, require_programs
 from native_subjects import Subject, find_subjects
 
 from swarmtest.instrument.native import Program
@@ -170,7 +171,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a smaller run, about a minute")
     parser.add_argument("--work", type=Path, default=cache_directory("benchmarks"), metavar="DIR")
     options = parser.parse_args()
+    require_programs({"gcc": "gcc", "gcov": "gcc", "addr2line": "binutils"})
     options.work.mkdir(parents=True, exist_ok=True)
+    progress("the programs' sources, and tests for them")
     subjects = find_subjects(
         options.work.resolve(), 20 if options.quick else 100, quick=options.quick
     )
@@ -191,8 +194,11 @@ def main() -> None:
 def figures_of(subject: Subject, ways: Sequence[Way], *, quick: bool) -> dict[str, object]:
     """Measure one program and print what came of it."""
     os.chdir(subject.directory)
+    progress(f"{subject.name}: builds")
     programs = build_all(subject, sorted({way.build for way in ways}))
+    progress(f"{subject.name}: all ways in turns")
     costs = measure(subject, programs, ways, turns=4 if quick else 25)
+    progress(f"{subject.name}: the lines that each way names")
     tests = subject.tests[: 6 if quick else 40]
     compared = {
         way.name: compare_lines(subject, programs, way, tests)

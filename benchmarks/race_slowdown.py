@@ -22,6 +22,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+from harness import progress
+
 from swarmtest.instrument.scope import Scope
 from swarmtest.threads import (
     ConcurrencyCoverage,
@@ -132,7 +134,10 @@ def main() -> None:
     size, rounds = (2, 3) if quick else (10, 9)
     print(f"pair coverage: {accelerator_status().partition(':')[0]}")
     print("CPU time as a multiple of the bare program's:\n")
-    table = {name: ratios_of(name, size, rounds) for name in NAMES}
+    table = {}
+    for name in NAMES:
+        progress(f"{name}, {rounds} rounds")
+        table[name] = ratios_of(name, size, rounds)
     print(f"{'':24}" + "".join(f"{name:>12}" for name in table) + f"{'mean':>8}")
     means: dict[str, float] = {}
     for label in next(iter(table.values())):

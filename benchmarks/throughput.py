@@ -22,7 +22,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness import arguments, median_ratio, print_figures, print_table, timed
+from harness import (
+    arguments,
+    median_ratio,
+    print_figures,
+    print_table,
+    progress,
+    require_modules,
+    timed,
+)
 from machines import StackProgram
 
 from swarmtest import Campaign
@@ -127,8 +135,12 @@ def hypothesis_steps_per_second(examples: int) -> float:
 
 def main() -> None:
     quick = arguments(__doc__).quick
-    tests, rounds, examples = (20_000, 3, 30) if quick else (100_000, 7, 300)
-    start_up = statistics.median(timed(lambda: campaign(1, "coin")) for _ in range(3))
+    require_modules({"hypothesis": "hypothesis"})
+    tests, rounds, examples = (6_000, 2, 12) if quick else (100_000, 7, 300)
+    progress("the start of a campaign")
+    start_up = statistics.median(
+        timed(lambda: campaign(1, "coin")) for _ in range(2 if quick else 3)
+    )
     writer_start = timed(lambda: campaign(1, "coin"), time.process_time)
     writer: list[float] = []
     names = ("bare, randrange", "bare, tuned", "bare, batched")
@@ -136,7 +148,8 @@ def main() -> None:
     strategies = ("coin", "layered")
     seconds: dict[str, list[float]] = {name: [] for name in (*names, *strategies)}
     hypothesis = []
-    for _ in range(rounds):
+    for number in range(1, rounds + 1):
+        progress(f"round {number} of {rounds}: bare loops, campaigns, Hypothesis")
         for name, loop in zip(names, loops, strict=True):
             seconds[name].append(timed(lambda loop=loop: loop(tests)))
         for strategy in strategies:
@@ -147,7 +160,8 @@ def main() -> None:
         hypothesis.append(hypothesis_steps_per_second(examples))
 
     walls: dict[int, list[float]] = {1: [], 2: []}
-    for _ in range(2 if quick else 2 * rounds):
+    for _ in range(1 if quick else 2 * rounds):
+        progress("one worker and two")
         for workers in walls:
             walls[workers].append(campaign(tests, "coin", workers))
 
