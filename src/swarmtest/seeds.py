@@ -12,6 +12,9 @@ Invariants:
 The generator is SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
 OOPSLA 2014) used as a keyed hash: name and trial are mixed into a 64-bit key, and the finaliser
 turns the key into a uniform number. It needs no state, so a trial costs no seeding.
+
+Many keys are mixed by numpy, which is imported when that is first needed: a command that draws
+little should not pay for the import.
 """
 
 from __future__ import annotations
@@ -20,9 +23,11 @@ import functools
 import hashlib
 import random
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 _MASK = 0xFFFF_FFFF_FFFF_FFFF
 _GOLDEN = 0x9E37_79B9_7F4A_7C15
@@ -30,7 +35,7 @@ _MIX_1 = 0xBF58_476D_1CE4_E5B9
 _MIX_2 = 0x94D0_49BB_1331_11EB
 _TO_UNIT = 2.0**-53
 
-_FEW = 12
+FEW = 12
 """Up to this many keys a Python loop beats numpy's fixed cost per call (measured: 12 to 16)."""
 
 
@@ -118,9 +123,9 @@ class Stream(random.Random):
     def named_each(self, keys: Sequence[int], attempt: int = 0) -> list[float]:
         """`named` for many names at once, given their keys (`key_of`)."""
         base = self.key + attempt * _GOLDEN & _MASK
-        if len(keys) <= _FEW:
+        if len(keys) <= FEW:
             return [(mixed(base ^ key) >> 11) * _TO_UNIT for key in keys]
-        uniform: list[float] = _uniforms(_as_array(tuple(keys)) ^ np.uint64(base)).tolist()
+        uniform: list[float] = _uniforms(_as_array(tuple(keys)) ^ base).tolist()
         return uniform
 
     def split(self, name: str) -> Stream:
@@ -183,7 +188,7 @@ def named_of_trials(
     >>> float(named_of_trials(1, [0, 5], [key_of("push")])[1, 0]) == Stream(1, 5).named("push")
     True
     """
-    trial_keys = _trial_keys(campaign_seed, trials) + np.uint64(attempt * _GOLDEN & _MASK)
+    trial_keys = _trial_keys(campaign_seed, trials) + (attempt * _GOLDEN & _MASK)
     return _uniforms(trial_keys[:, None] ^ _as_array(tuple(keys))[None, :])
 
 
@@ -193,28 +198,32 @@ def seeds_of_tests(campaign_seed: int, trials: Sequence[int]) -> list[int]:
     >>> seeds_of_tests(7, [3, 4]) == [seed_of_test(7, 3), seed_of_test(7, 4)]
     True
     """
-    seeds = _finished(_trial_keys(campaign_seed, trials) ^ np.uint64(_GOLDEN)) >> np.uint64(1)
-    found: list[int] = seeds.tolist()
-    return found
+    if len(trials) <= FEW:
+        return [seed_of_test(campaign_seed, trial) for trial in trials]
+    seeds: list[int] = (_finished(_trial_keys(campaign_seed, trials) ^ _GOLDEN) >> 1).tolist()
+    return seeds
 
 
-def _trial_keys(campaign_seed: int, trials: npt.ArrayLike) -> npt.NDArray[np.uint64]:
-    start = np.uint64(mixed(campaign_seed & _MASK))
-    steps = (np.asarray(trials, dtype=np.uint64) + np.uint64(1)) * np.uint64(_GOLDEN)
-    return _finished(start + steps)
+def _trial_keys(campaign_seed: int, trials: npt.ArrayLike) -> npt.NDArray[Any]:
+    import numpy as np
+
+    steps = (np.asarray(trials, dtype=np.uint64) + 1) * _GOLDEN
+    return _finished(steps + mixed(campaign_seed & _MASK))
 
 
 @functools.lru_cache(maxsize=256)
-def _as_array(keys: tuple[int, ...]) -> npt.NDArray[np.uint64]:
+def _as_array(keys: tuple[int, ...]) -> npt.NDArray[Any]:
+    import numpy as np
+
     return np.array(keys, dtype=np.uint64)
 
 
-def _finished(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(_MIX_1)
-    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(_MIX_2)
-    keys ^= keys >> np.uint64(31)
+def _finished(keys: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    keys = (keys ^ (keys >> 30)) * _MIX_1
+    keys = (keys ^ (keys >> 27)) * _MIX_2
+    keys ^= keys >> 31
     return keys
 
 
-def _uniforms(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
-    return (_finished(keys) >> np.uint64(11)).astype(np.float64) * _TO_UNIT
+def _uniforms(keys: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    return (_finished(keys) >> 11).astype("float64") * _TO_UNIT

@@ -12,13 +12,13 @@ again after an edit.
 
 from __future__ import annotations
 
+import array
 import hashlib
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
-import numpy as np
 from pyroaring import BitMap
 
 
@@ -138,16 +138,16 @@ class Hits(NamedTuple):
 
     catalogue: Catalogue
     numbers: bytes
-    """Ascending, four bytes each (little-endian)."""
+    """Ascending, each once, four bytes each: numpy's ``<u4``, `array`'s ``I``."""
 
     @classmethod
     def of(cls, catalogue: Catalogue, numbers: Iterable[int]) -> Hits:
         """Hits from numbers in any order."""
-        return cls(catalogue, np.unique(np.fromiter(numbers, "<u4")).tobytes())
+        return cls(catalogue, array.array("I", sorted(set(numbers))).tobytes())
 
     def targets(self) -> list[Target]:
         """The targets that were hit."""
-        return [self.catalogue.targets[i] for i in np.frombuffer(self.numbers, "<u4")]
+        return [self.catalogue.targets[i] for i in array.array("I", self.numbers)]
 
     def moving(self, known: Container[str] = ()) -> MovingHits:
         """The same for another process, which knows the sources with these ids."""

@@ -21,7 +21,7 @@ from swarmtest.analysis.roles import Cells, RoleTable
 from swarmtest.analysis.study import Study
 from swarmtest.seeds import trial_key
 from swarmtest.space import Proposal
-from swarmtest.space.configuration import unpack_weights
+from swarmtest.space.packed_weights import unpack_weights
 from swarmtest.store import CampaignRecord, Store, TrialRecord, pack_counts, pack_floats
 from swarmtest.targets import Target, pack_hits
 

@@ -1,31 +1,153 @@
-"""A small run of every benchmark: it works, prints its figures, and the robust goals hold."""
+"""A small run of every benchmark: it works, shows progress, and prints its figures.
+
+How fast something is belongs to the benchmarks. These tests assert what holds on any machine, at
+any load: counts, verdicts and results that follow from seeds.
+"""
 
 from __future__ import annotations
 
 import json
-import shutil
+import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+LONGEST = 1800
+"""Seconds after which a quick run hangs: generous, because the machine may be busy."""
+CANNOT = re.compile(r"^\S+ cannot measure here: (.*)$", re.MULTILINE)
+KEYS: dict[str, tuple[str, ...]] = {
+    "chaos.py": ("lost", "duplicated"),
+    "commands.py": ("vs_bare_cpu", "vs_tuned_cpu"),
+    "compilers.py": (
+        *("lines_only_swarm", "lines_only_default", "faults_only_swarm", "faults_only_default"),
+        *("masked_swarm", "masked_default"),
+    ),
+    "covering.py": ("worst_vs_best_known", "worst_vs_nist", "rows_23_5"),
+    "detection.py": ("layered_worst_ratio", "odds_coin_one_in"),
+    "directed.py": ("api_ratio", "c_ratio", "adaptive_vs_best"),
+    "directed_faults.py": ("best", "best_mean_improvement"),
+    "grammars.py": ("vs_grammarinator", "vs_hypothesis"),
+    "hypothesis_swarm.py": ("vs_hypothesis_tests", "vs_hypothesis_cpu"),
+    "instrument.py": ("line_slowdown", "branch_slowdown", "path_slowdown", "native_vs_gcov"),
+    "known_bugs.py": ("found", "mean_precision", "mean_recall", "gone_after_fix"),
+    "merging.py": ("exact_100_seconds", "exact_400_seconds", "proven_share_100"),
+    "mutation.py": ("vs_best_peer", "differing_verdicts"),
+    "mutation_native.py": ("vs_one_by_one", "differing_verdicts"),
+    "mutation_schemata.py": ("schemata_vs_swap", "differing"),
+    "mutation_truth.py": ("agreement", "differing"),
+    "native_coverage.py": ("native_vs_gcov", "new_process_vs_gcov"),
+    "packages.py": ("verdict_changes", "unexplained_line_differences"),
+    "race.py": ("vs_best_peer_min", "default_vs_best_peer_min", "infeasible_reports"),
+    "race_after_noise.py": ("mean_runs", "around_vs_anywhere"),
+    "race_native.py": ("vs_best_bare_min", "slow_down"),
+    "race_real.py": ("found_in_old", "found_in_new"),
+    "race_slowdown.py": ("pair_slowdown",),
+    "reduction.py": ("calls_vs_ddmin", "calls_vs_best_peer", "size_vs_best_peer"),
+    "reduction_study.py": ("red-black tree (Python)",),
+    "roles.py": ("vs_statsmodels", "seconds_100k_64_20k", "wrong_role_rate"),
+    "scale.py": (
+        *("two_workers", "dask_overhead_us", "sqlite_per_second", "postgresql_per_second"),
+        "counting",
+    ),
+    "search.py": ("random_vs_best_min", "hill_wins", "replay_vs_live"),
+    "startup.py": ("help_cpu_s", "list_cpu_s", "run_cpu_s", "import_cpu_s", "own_modules_list"),
+    "store_speed.py": ("sqlite_write_per_second", "postgres_write_per_second", "copy_per_second"),
+    "suites.py": ("time_vs_greedy", "kept_vs_random"),
+    "throughput.py": ("vs_bare", "vs_hypothesis", "two_workers"),
+}
+"""What each benchmark prints, also with ``--quick``: what issues name, and what the docs show."""
 
 
-def figures_of(name: str, *options: str) -> dict[str, Any]:
+def figures_of(name: str, *options: str, without: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Run a benchmark, check its form, and give its figures.
+
+    `without`: keys of the table that the options leave out.
+    """
     done = subprocess.run(
         [sys.executable, str(BENCHMARKS / name), "--quick", *options],
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=LONGEST,
     )
+    if done.returncode == 2 and (reason := CANNOT.search(done.stderr)):
+        pytest.skip(reason[1])
     assert done.returncode == 0, done.stderr
+    assert re.search(r"^  \S", done.stderr, re.MULTILINE), "progress is shown on standard error"
     *table, last = done.stdout.strip().splitlines()
     assert len(table) > 3, "a benchmark prints a table that a person can read"
     figures: dict[str, Any] = json.loads(last)
+    missing = [key for key in KEYS[name] if figures.get(key) is None and key not in without]
+    assert not missing, f"{name} --quick does not measure {missing}"
     return figures
+
+
+def scripts() -> set[str]:
+    """The benchmarks: scripts that know ``--quick``."""
+    found = {path.name: path.read_text() for path in BENCHMARKS.glob("*.py")}
+    return {
+        name
+        for name, text in found.items()
+        if '__name__ == "__main__"' in text and ('"--quick"' in text or "arguments(__doc__" in text)
+    }
+
+
+def test_every_benchmark_is_in_the_table_of_keys() -> None:
+    assert scripts() == KEYS.keys()
+
+
+def test_chaos_loses_nothing_and_counts_nothing_twice() -> None:
+    figures = figures_of("chaos.py")
+    assert figures["trials"] > 0
+    assert [figures[key] for key in ("lost", "duplicated", "different")] == [0, 0, 0]
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks into /proc")
+def test_chaos_that_is_killed_leaves_no_process_behind() -> None:
+    begun = subprocess.Popen(
+        [sys.executable, str(BENCHMARKS / "chaos.py"), "--quick"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert begun.stderr is not None
+    with begun.stderr:
+        said = []
+        for line in begun.stderr:
+            said.append(line)
+            if "are stored" in line or "cannot measure here" in line:
+                break
+    if "cannot measure here" in said[-1]:
+        begun.wait()
+        pytest.skip(said[-1])
+    assert "are stored" in said[-1], said
+    mark = f"SWARMTEST_CHAOS={begun.pid}".encode()
+    assert len(marked(mark)) >= 4, "a scheduler, a nanny, a worker and a campaign are running"
+    begun.send_signal(signal.SIGKILL)
+    begun.wait()
+    deadline = time.monotonic() + 120
+    while (left := marked(mark)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not left
+
+
+def marked(mark: bytes) -> list[str]:
+    """The commands of the processes with this in their environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+        except OSError:  # it has ended, or is not ours
+            continue
+    return found
 
 
 def test_detection_finds_the_papers_odds_for_a_swarm() -> None:
@@ -37,32 +159,23 @@ def test_detection_finds_the_papers_odds_for_a_swarm() -> None:
     medians = figures["medians"]
     assert medians["64 opens without a close"]["default"] is None
     assert medians["64 opens without a close"]["layered"] < 100
+    assert figures["layered_found_everywhere"]
 
 
-def test_throughput_is_at_least_half_of_a_bare_loop_and_a_hundred_times_hypothesis() -> None:
+def test_throughput_is_measured_beside_bare_loops_and_hypothesis() -> None:
     figures = figures_of("throughput.py")
-    assert figures["vs_bare"] >= 0.5
-    assert figures["vs_hypothesis"] >= 100
-    assert figures["two_workers"] > 0
+    assert min(figures[key] for key in KEYS["throughput.py"]) > 0
 
 
-def test_coverage_costs_tens_of_percents_and_sees_what_coverage_py_sees() -> None:
-    """The goals are for full runs; a quick one, with everything new, has to come near them."""
-    figures = figures_of("instrument.py", "--python-only")
+def test_coverage_sees_what_coverage_py_sees() -> None:
+    figures = figures_of("instrument.py", "--python-only", without=("native_vs_gcov",))
     assert figures["differing_sets"] == 0
-    assert figures["line_slowdown"] < 2.5
-    if sys.version_info < (3, 12):  # since then, peers on sys.monitoring come near in long tests
-        assert figures["best_peer_line"] > 2.5
-    assert figures["branch_slowdown"] < 2.5
-    assert figures["path_slowdown"] < 5
 
 
-def test_native_coverage_is_an_order_of_magnitude_faster_than_gcov() -> None:
-    for tool in ("gcc", "gcov", "addr2line"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"needs {tool}: apt-get install gcc binutils")
+def test_native_coverage_names_lines_that_gcov_names() -> None:
     figures = figures_of("native_coverage.py")
-    assert figures["native_vs_gcov"] >= 10
+    assert figures["comparable"] > 100
+    assert figures["disagreements"] < 0.1 * figures["comparable"]
 
 
 def test_suites_of_packages_end_the_same_and_reach_the_same_under_swarmtest() -> None:
@@ -81,23 +194,24 @@ def test_covering_arrays_are_covering_and_small() -> None:
     assert figures["rows_23_5"] <= 136
 
 
-def test_roles_are_counted_fast_and_wrong_ones_are_rare() -> None:
+def test_roles_agree_with_statsmodels_and_wrong_ones_are_rare() -> None:
     figures = figures_of("roles.py")
     assert figures["same_results"]
-    assert figures["vs_statsmodels"] >= 10
-    # About 4,000 cells, of which the correction lets far fewer than one in twenty through.
+    assert figures["seconds_100k_64_20k"] > 0
+    # Some 1,700 cells, of which the correction lets far fewer than one in twenty through.
     assert figures["wrong_role_rate"] < 0.02
     assert figures["wrong_role_rate_raw"] < 0.1
     assert figures["found_rate_trigger_coin_1000"] > 0.5
 
 
+def test_triggers_agree_with_changelogs() -> None:
+    figures = figures_of("known_bugs.py")
+    assert figures["found"] == figures["gone_after_fix"] == figures["bugs"] >= 2
+    assert figures["mean_precision"] > 0.5
+
+
 def test_compilers_are_compared_at_equal_cpu_time() -> None:
-    for tool in ("csmith", "gcc", "clang", "dpkg-source"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"needs {tool}: apt-get install csmith gcc clang dpkg-dev")
-    figures = figures_of("compilers.py", "--repeats", "2", "--cpu-seconds", "1")
-    if not figures.get("measured", True):
-        pytest.skip("needs tcc built from Debian's source: sh tools/tcc.sh")
+    figures = figures_of("compilers.py")
     # A run ends with the test that uses up its time, and a test takes some 2 seconds, at most 60.
     assert min(figures["cpu_seconds"]) >= 2
     assert figures["tests_swarm"] >= 2
@@ -106,42 +220,43 @@ def test_compilers_are_compared_at_equal_cpu_time() -> None:
     assert 0 <= figures["masked_swarm"] <= 1
 
 
-def test_a_campaign_over_commands_costs_little_more_than_calling_them() -> None:
-    figures = figures_of("commands.py")
-    assert figures["vs_bare_cpu"] > 0.5
+def test_a_campaign_over_commands_is_measured_beside_calling_them() -> None:
+    assert figures_of("commands.py")["vs_bare_cpu"] > 0
 
 
-def test_grammars_are_grown_faster_than_by_their_peers() -> None:
+def test_features_of_a_grammar_can_appear_when_they_are_on() -> None:
     figures = figures_of("grammars.py")
-    assert figures["vs_grammarinator"] > 1
-    assert figures["vs_hypothesis"] > 10
     # What is on can appear: of some 4,000 features that are on, none is without effect.
     assert figures["without_effect"]["constrained_0.5"] < 0.01
     assert figures["without_effect"]["free_0.5"] > 0.3
 
 
-def test_state_machines_of_hypothesis_run_faster_and_need_fewer_tests() -> None:
+def test_state_machines_of_hypothesis_need_fewer_tests() -> None:
     figures = figures_of("hypothesis_swarm.py")
-    assert figures["vs_hypothesis_cpu"] > 2
-    assert figures["vs_hypothesis_steps_per_second"] > 2
     medians = figures["medians"]
     assert medians["32 files open at once"]["default"] is None
     assert medians["32 files open at once"]["layered"] < 50
 
 
 def test_directed_tests_hit_their_targets_more_often_than_undirected_ones() -> None:
-    pytest.importorskip("pyfakefs", reason="needs pyfakefs: pip install pyfakefs")
     figures = figures_of("directed.py")
     # The tests are the same in every run: the seeds are fixed, and time decides nothing here.
     assert figures["api_ratio"] > 2
+    assert figures["c_ratio"] > 1
     assert figures["adaptive_vs_best"] > 0
-    assert set(figures["subjects"]["api"]["size_1"]) >= {"adaptive", "portfolio", "default"}
+    for subject in ("api", "c"):
+        assert figures["subjects"][subject]["size_1"].keys() >= {"adaptive", "portfolio", "default"}
 
 
-def test_merging_is_exact_and_quick() -> None:
+def test_directed_tests_are_compared_on_real_faults() -> None:
+    figures = figures_of("directed_faults.py")
+    assert figures["faults"] == 1
+    assert figures["best_mean_improvement"] > 0
+
+
+def test_merging_is_exact() -> None:
     figures = figures_of("merging.py", "--no-z3")
     assert figures["proven_share_100"] == 1
-    assert figures["exact_100_seconds"] < 0.5  # goal: 0.1, on a machine of one's own
     assert figures["random_excess_400"] > 0
 
 
@@ -149,14 +264,13 @@ def test_mutants_are_switched_in_the_running_program() -> None:
     figures = figures_of("mutation.py")
     assert figures["differing_verdicts"] == 0
     assert figures["score"] > 0.9
-    assert figures["mutants_per_second"] > 15
+    assert figures["vs_best_peer"] > 0
 
 
 def test_swapped_code_and_schemata_give_the_same_verdicts() -> None:
     figures = figures_of("mutation_schemata.py")
     assert figures["differing"] == 0
     assert figures["runs"] > 1000
-    assert figures["swap_slowdown"] < figures["schemata_slowdown"]
 
 
 def test_verdicts_on_mutants_are_those_of_a_process_for_each() -> None:
@@ -183,22 +297,17 @@ def test_what_reduced_tests_keep_is_more_than_chance_keeps() -> None:
         assert found["above_random"][rate] > 5 * found["below_random"][rate]
 
 
-def test_a_suite_keeps_everything_in_a_fraction_of_the_time() -> None:
+def test_a_suite_keeps_everything_in_fewer_steps() -> None:
     figures = figures_of("suites.py")
     assert figures["kept"] == figures["targets"]
     assert figures["proven"]
-    assert figures["time_vs_greedy"] < 0.8
-    assert figures["kept_vs_random"] > 1
+    assert figures["steps_of_campaign"] < 0.5
 
 
 def test_mutants_of_c_in_one_program_tell_what_a_program_for_each_tells() -> None:
-    pytest.importorskip("tree_sitter_c", reason="needs pip install 'swarmtest[mutants-c]'")
-    if shutil.which("gcc") is None:
-        pytest.skip("needs gcc: apt-get install gcc")
     figures = figures_of("mutation_native.py")
     assert figures["differing_verdicts"] == 0
     assert figures["score"] > 0.5
-    assert figures["vs_one_by_one"] > 1
 
 
 def test_a_few_settings_of_noise_reach_what_many_random_ones_do() -> None:
@@ -212,27 +321,19 @@ def test_a_few_settings_of_noise_reach_what_many_random_ones_do() -> None:
     assert crawler["sequence_anew_vs_random"] > 1.2  # seen: 1.6 to 1.9
     # Of 20 runs each: without noise none failed, at the best setting 17 and more.
     assert crawler["best_setting"] > crawler["without_noise"]
-    assert figures["replay_vs_live"] > 10
 
 
 def test_noise_finds_native_races_that_bare_runs_hardly_show() -> None:
-    if not shutil.which("gcc") or not shutil.which("addr2line"):
-        pytest.skip("needs gcc and addr2line: install gcc and binutils")
     figures = figures_of("race_native.py")
     # Sleeps show the two in 9 of 10 runs; 8 runs miss one in 10**8 times.
     assert figures["per_cpu_second"]["counter"]["sleep"] > 0
     assert figures["per_cpu_second"]["airlines"]["sleep"] > 0
-    assert figures["slow_down"]["locks and work, preloaded"] < 3
-    assert figures["slow_down"]["accesses, our runtime"] < 15
 
 
-def test_pair_coverage_slows_threads_down_by_tens_of_percents() -> None:
-    """The mean of three programs, of which one does little but take locks."""
+def test_pair_coverage_is_measured_with_the_accelerator_and_without() -> None:
     figures = figures_of("race_slowdown.py")
-    if not figures["accelerated"]:
-        pytest.skip("needs a C compiler and Python.h: apt-get install gcc python3-dev")
-    assert figures["pair_slowdown"] < 2.2  # goal: 1.5, of a full run
-    assert figures["slowdowns"]["pairs, in Python"] > figures["pair_slowdown"]
+    assert figures["slowdowns"]["pairs, in Python"] > 0
+    assert figures["pair_slowdown"] > 0
 
 
 def test_races_are_found_replayed_and_none_is_impossible() -> None:
@@ -241,36 +342,35 @@ def test_races_are_found_replayed_and_none_is_impossible() -> None:
     assert figures["infeasible_reports"] == 0
     done, of = figures["replays"]
     assert done == of
-    # A few dozen times as many per CPU second; how many exactly depends on the machine.
-    assert figures["default_vs_best_peer_min"] > 3
+    assert figures["vs_best_peer_min"] > 0
     assert all(after <= before for before, after in figures["switches"].values())
+
+
+def test_runs_that_failed_under_noise_are_shown_by_controlled_runs() -> None:
+    figures = figures_of("race_after_noise.py")
+    assert all(runs >= 1 for ways in figures["mean_runs"].values() for runs in ways.values())
 
 
 def test_a_race_of_a_real_package_is_found_before_its_fix_and_not_after() -> None:
     figures = figures_of("race_real.py")
-    if not figures["measured"]:
-        pytest.skip("needs a package index: redis 4.5.4 and 4.5.5 could not be fetched")
     assert figures["found_in_old"]
     assert not figures["found_in_new"]
     assert figures["saved_test_fails"] == [figures["replays"], 0]
 
 
 def test_large_analyses_stay_small_and_both_stores_take_trials() -> None:
-    pytest.importorskip("pgserver", reason="needs pgserver: pip install pgserver")
     figures = figures_of("scale.py")
-    assert figures["tests_per_second_2"] > 0
-    assert figures["sqlite_per_second"] > 100
-    assert figures["postgresql_per_second"] > 10
     few, many = figures["counting"].values()
     assert many["hits"] > 3 * few["hits"]
     # Bools of 8,000 tests by 5,000 targets would be 38 MB, those of the columns 10.
     assert many["megabytes"] - few["megabytes"] < 100
 
 
-def test_both_stores_take_thousands_of_trials_per_second() -> None:
-    """Goals for full runs are far above; a quick one on a busy machine has to come near."""
-    pytest.importorskip("pgserver", reason="needs a PostgreSQL server: pip install pgserver")
+def test_both_stores_are_measured() -> None:
     figures = figures_of("store_speed.py")
-    assert figures["sqlite_write_per_second"] > 2_000
-    assert figures["postgres_write_per_second"] > 1_000
-    assert figures["copy_per_second"] > 500
+    assert min(figures[key] for key in KEYS["store_speed.py"]) > 0
+
+
+def test_commands_start_with_few_modules() -> None:
+    figures = figures_of("startup.py")
+    assert figures["own_modules_list"] <= 60

@@ -15,7 +15,7 @@ from pyroaring import BitMap
 from swarmtest.analysis.bits import Bits
 from swarmtest.analysis.likeness import Likeness
 from swarmtest.result import Verdict
-from swarmtest.space.configuration import unpack_weights
+from swarmtest.space.packed_weights import unpack_weights
 from swarmtest.store.records import TrialRecord
 
 Uses = npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]

@@ -3,6 +3,8 @@
 A process numbers its targets as it meets them, so another process cannot read its numbers. On the
 wire, a target is its 64-bit key, and a set of hits the keys in it; what a key means is told once
 per process, before the first set that contains it. Sets repeat, so each is translated once.
+
+numpy is imported with the first hit: tests of many campaigns hit nothing.
 """
 
 from __future__ import annotations
@@ -10,16 +12,19 @@ from __future__ import annotations
 import array
 import os
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from swarmtest.errors import UserError
-from swarmtest.instrument.watch import Coverage
-from swarmtest.store import Store
 from swarmtest.targets import Catalogue, Hits, Source, Target
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from swarmtest.instrument.watch import Coverage
+    from swarmtest.store import Store
 
 _REMEMBERED = 20_000
 """Distinct sets that either side remembers before it starts anew."""
@@ -59,6 +64,8 @@ class Sender:
         return known
 
     def _translate(self, hits: Hits) -> bytes:
+        import numpy as np
+
         keys = self._key_array(hits.catalogue)
         if len(self._sets) >= _REMEMBERED:
             self._sets.clear()
@@ -68,6 +75,8 @@ class Sender:
 
     def _key_array(self, catalogue: Catalogue) -> NDArray[np.uint64]:
         """The keys of all its targets, by number."""
+        import numpy as np
+
         known = self._keys.get(id(catalogue))
         if known is None:
             known = np.zeros(0, "<u8")
@@ -112,8 +121,8 @@ class Receiver:
         self._campaign = campaign
         self._wanted = wanted
         self._ids: dict[int, int] = {}
-        self._sorted_keys = np.zeros(0, "<u8")
-        self._sorted_ids = np.zeros(0, "<u4")
+        self._sorted_keys: NDArray[np.uint64]
+        self._sorted_ids: NDArray[np.uint32]
         self._sets: dict[bytes, BitMap] = {}
         self.targets: dict[int, Target] = {}
         """What is known of targets, by the store's ids."""
@@ -173,6 +182,8 @@ class Receiver:
         return ""
 
     def _sort(self) -> None:
+        import numpy as np
+
         keys = np.fromiter(self._ids.keys(), "<u8", len(self._ids))
         ids = np.fromiter(self._ids.values(), "<u4", len(self._ids))
         order = np.argsort(keys)
@@ -182,6 +193,8 @@ class Receiver:
         """The store's ids of a set."""
         known = self._sets.get(keys)
         if known is None:
+            import numpy as np
+
             places = np.searchsorted(self._sorted_keys, np.frombuffer(keys, "<u8"))
             numbers = array.array("I", self._sorted_ids[places].tobytes())
             if len(self._sets) >= _REMEMBERED:

@@ -20,17 +20,16 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
 from swarmtest.errors import UserError
 
 if TYPE_CHECKING:
     from swarmtest.space.dimensions import Scalar
     from swarmtest.space.space import Space
 
-_FULL = 65535
-_WEIGHTS, _SETTINGS, _RENORMALISED = 1, 2, 4
+FULL = 65535
+"""The step that means a weight of 1."""
+WEIGHTS, _SETTINGS, _RENORMALISED = 1, 2, 4
+"""Bits of the first byte of `Configuration.to_bytes`: what the rest consists of."""
 RENORMALISED = "*renormalised"
 """The key under which JSON says so; no dimension's name starts with a star."""
 
@@ -90,7 +89,7 @@ class Configuration:
         """The weight of each feature, in the space's order."""
         if self._steps is None:
             return tuple(float(self.bits >> i & 1) for i in range(len(self.space.features)))
-        return tuple(step / _FULL for step in self._steps)
+        return tuple(step / FULL for step in self._steps)
 
     @property
     def fractional(self) -> bool:
@@ -109,7 +108,7 @@ class Configuration:
             return self._settings[self.space.setting_number(name)]
         if self._steps is None:
             return float(self.bits >> number & 1)
-        return self._steps[number] / _FULL
+        return self._steps[number] / FULL
 
     def __contains__(self, name: str) -> bool:
         """A feature is in a configuration when its weight is above 0; a setting always is.
@@ -170,7 +169,7 @@ class Configuration:
 
     def _to_bytes(self) -> bytes:
         count = len(self.space.features)
-        kind = _WEIGHTS * (self._steps is not None) | _SETTINGS * bool(self._settings)
+        kind = WEIGHTS * (self._steps is not None) | _SETTINGS * bool(self._settings)
         kind |= _RENORMALISED * self.renormalised
         if self._steps is None:
             body = self.bits.to_bytes((count + 7) // 8, "little")
@@ -191,36 +190,15 @@ class Configuration:
         """
         count = len(space.features)
         kind, steps = data[0], None
-        size = 2 * count if kind & _WEIGHTS else (count + 7) // 8
+        size = 2 * count if kind & WEIGHTS else (count + 7) // 8
         body, rest = data[1 : 1 + size], data[1 + size :]
-        if kind & _WEIGHTS:
+        if kind & WEIGHTS:
             steps = struct.unpack(f"<{count}H", body)
             bits = sum(1 << number for number, step in enumerate(steps) if step)
         else:
             bits = int.from_bytes(body, "little")
         settings = tuple(json.loads(rest)) if kind & _SETTINGS else ()
         return cls(space, bits, steps, settings, bool(kind & _RENORMALISED))
-
-
-def unpack_weights(packed: Sequence[bytes], count: int) -> npt.NDArray[np.float32]:
-    """The weights of many configurations over `count` features, a row each, from `to_bytes`.
-
-    >>> from swarmtest import Space
-    >>> unpack_weights([Space(["push", "pop"]).configuration(["pop"]).to_bytes()], 2).tolist()
-    [[0.0, 1.0]]
-    """
-    weights = np.empty((len(packed), count), np.float32)
-    fractional = np.array([data[0] & _WEIGHTS for data in packed], bool)
-    sizes = {False: (count + 7) // 8, True: 2 * count}
-    for kind, size in sizes.items():
-        rows = np.flatnonzero(fractional == kind)
-        joined = b"".join([packed[row][1 : 1 + size] for row in rows.tolist()])
-        bodies = np.frombuffer(joined, np.uint8).reshape(len(rows), size)
-        if kind:
-            weights[rows] = bodies.view("<u2") / np.float32(_FULL)
-        else:
-            weights[rows] = np.unpackbits(bodies, axis=1, count=count, bitorder="little")
-    return weights
 
 
 def weighted(
@@ -242,13 +220,13 @@ def weighted(
             raise UserError(_not_a_weight(space.feature_names[len(steps)], weight))
         if weight == 1.0:
             bits |= bit
-            steps.append(_FULL)
+            steps.append(FULL)
         elif weight == 0.0:
             steps.append(0)
         elif 0.0 < weight < 1.0:
             bits |= bit
-            step = round(weight * _FULL) or 1
-            fractional = fractional or step != _FULL
+            step = round(weight * FULL) or 1
+            fractional = fractional or step != FULL
             steps.append(step)
         else:
             raise UserError(_not_a_weight(space.feature_names[len(steps)], weight))

@@ -21,10 +21,8 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from swarmtest.errors import UserError
-from swarmtest.seeds import Stream, key_of, named_of_trials
+from swarmtest.seeds import FEW, Stream, key_of, named_of_trials
 from swarmtest.space.configuration import Configuration, weighted
 from swarmtest.space.deduction import Deduction, Known
 from swarmtest.space.dimensions import Scalar
@@ -172,9 +170,11 @@ def toss_many(
     keys = _plan(space).keys
     if space.clauses or space.settings or not 0 < len(keys) <= 63:
         return None
-    places = 1 << np.arange(len(rates), dtype=np.int64)
+    if len(trials) <= FEW:
+        return [toss(space, rates, Stream(campaign_seed, trial)) for trial in trials]
+    places = [1 << i for i in range(len(rates))]
     draws = named_of_trials(campaign_seed, trials, keys)
-    masks: list[int] = ((draws < np.array(rates)) @ places).tolist()
+    masks: list[int] = ((draws < rates) @ places).tolist()
     empty = [at for at, mask in enumerate(masks) if not mask]
     if empty:
         again = named_of_trials(campaign_seed, [trials[at] for at in empty], keys, attempt=1)

@@ -8,9 +8,7 @@ coin for each test, or always included or excluded.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from swarmtest.errors import UserError
 from swarmtest.seeds import Stream
@@ -18,6 +16,10 @@ from swarmtest.space import Configuration, Proposal, Space, toss
 from swarmtest.space.constraints import Clause
 from swarmtest.space.sampling import draw_settings
 from swarmtest.strategies.strategy import register
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 _FILLS = ("coin", "include", "exclude")
 
@@ -51,7 +53,9 @@ class Covering:
     def prepare(self, space: Space) -> None:
         """Construct the array; done once per campaign."""
         # Constructions are imported here: every worker process knows this strategy, few use it.
-        from swarmtest.strategies.covering.arrays import covering_array
+        import numpy as np
+
+        from swarmtest.strategies.covering.arrays import covering_array, without_empty_row
         from swarmtest.strategies.covering.open_entries import with_open_entries
 
         self._space = space
@@ -66,7 +70,7 @@ class Covering:
         except ValueError as error:
             raise UserError(f"strategy 'covering': {error}") from None
         bound = frozenset(abs(literal) - 1 for clause in clauses[:-1] for literal in clause)
-        rows = rows if clauses else _without_empty_row(rows)
+        rows = rows if clauses else without_empty_row(rows)
         self.rows = with_open_entries(rows, min(self.t, count), bound)
         fill = {"coin": 0.5, "include": 1.0, "exclude": 0.0}[self.fill]
         self._shares = tuple(np.where(self.rows < 0, fill, self.rows).mean(axis=0).tolist())
@@ -91,24 +95,9 @@ class Covering:
 
     def _any_open(self, number: int, rng: Stream) -> int:
         """A row that came out empty gets one of its open features: a test has at least one."""
-        return 1 << int(rng.choice(np.flatnonzero(self.rows[number] < 0).tolist()))
-
-
-def _without_empty_row(rows: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
-    """The same array with columns flipped so that no row asks for a test without any feature.
-
-    Swapping on and off in a column leaves an array covering, so a pattern that no row matches,
-    used as a mask, moves the empty row away at no cost. If every pattern is in the array
-    (no more features than t), the empty row itself goes: what it asks for cannot be run.
-    """
-    count = rows.shape[1]
-    for number in range(min(1 << count, 4 * len(rows) + 1)):
-        mask = np.array([number >> i & 1 for i in range(count)], dtype=np.int8)
-        if not ((rows == mask) | (rows < 0)).all(axis=1).any():
-            flipped: npt.NDArray[np.int8] = np.where(rows < 0, rows, rows ^ mask).astype(np.int8)
-            return flipped
-    kept: npt.NDArray[np.int8] = rows[(rows != 0).any(axis=1)]
-    return kept
+        return 1 << rng.choice(
+            [i for i, entry in enumerate(self.rows[number].tolist()) if entry < 0]
+        )
 
 
 def literals(clause: Clause) -> tuple[int, ...]:

@@ -128,3 +128,20 @@ def _doubled(half: int, features: int) -> _Candidate:
 
 def _first_columns(build: Callable[[], Array], features: int) -> Array:
     return build()[:, :features].copy()
+
+
+def without_empty_row(rows: NDArray[np.int8]) -> NDArray[np.int8]:
+    """The same array with columns flipped so that no row asks for a test without any feature.
+
+    Swapping on and off in a column leaves an array covering, so a pattern that no row matches,
+    used as a mask, moves the empty row away at no cost. If every pattern is in the array
+    (no more features than t), the empty row itself goes: what it asks for cannot be run.
+    """
+    count = rows.shape[1]
+    for number in range(min(1 << count, 4 * len(rows) + 1)):
+        mask = np.array([number >> i & 1 for i in range(count)], dtype=np.int8)
+        if not ((rows == mask) | (rows < 0)).all(axis=1).any():
+            flipped: NDArray[np.int8] = np.where(rows < 0, rows, rows ^ mask).astype(np.int8)
+            return flipped
+    kept: NDArray[np.int8] = rows[(rows != 0).any(axis=1)]
+    return kept

@@ -1,0 +1,96 @@
+"""What commands import: counts of modules, which hold on any machine; seconds are a benchmark's."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import swarmtest.cli
+from swarmtest.store import CampaignRecord, open_store
+
+HEAVY = {"numpy", "jinja2", "rich", "hypothesis", "starlette", "matplotlib", "pyarrow"}
+COMMAND = """
+import json, sys
+from swarmtest.cli import main
+sys.argv = ["swarmtest", *{words!r}]
+try:
+    main()
+finally:
+    print("\\n" + json.dumps(sorted(sys.modules)))
+"""
+
+
+def modules_after(program, cwd):
+    child = subprocess.run(
+        [sys.executable, "-c", program], cwd=cwd, capture_output=True, text=True, check=True
+    )
+    return set(json.loads(child.stdout.splitlines()[-1]))
+
+
+def modules_of(words, cwd):
+    return modules_after(COMMAND.format(words=words), cwd)
+
+
+def own(modules):
+    return {name for name in modules if name.partition(".")[0] == "swarmtest"}
+
+
+def commands_in(modules):
+    """The modules of commands, and what only they share."""
+    return {name for name in modules if name.startswith("swarmtest.cli.")}
+
+
+def packages(modules):
+    return {name.partition(".")[0] for name in modules}
+
+
+@pytest.fixture
+def store(tmp_path):
+    with open_store(tmp_path / ".swarmtest" / "swarmtest.db") as store:
+        store.add_campaign(CampaignRecord("stack.py", "coin", 7, {"dimensions": []}))
+    return tmp_path
+
+
+def test_list_imports_few_modules_and_nothing_that_runs_or_analyses_tests(store):
+    loaded = modules_of(["list"], store)
+    assert len(own(loaded)) <= 60
+    assert not packages(loaded) & HEAVY
+    rooms = {".".join(name.split(".")[:2]) for name in own(loaded)}
+    unneeded = "analysis campaign focus instrument mutation race search strategies suites threads"
+    assert not rooms & {f"swarmtest.{room}" for room in unneeded.split()}
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"]])
+def test_help_imports_no_command(words, tmp_path):
+    loaded = modules_of(words, tmp_path)
+    assert not commands_in(loaded)
+    assert not packages(loaded) & HEAVY
+
+
+def test_the_list_of_commands_is_completed_without_importing_any(tmp_path):
+    program = """
+import json, sys
+from swarmtest.cli import group
+from click.shell_completion import BashComplete
+completion = BashComplete(group, {}, "swarmtest", "_SWARMTEST_COMPLETE")
+names = [item.value for item in completion.get_completions([], "re")]
+assert names == ["resume", "report", "replay", "reduce"], names
+print(json.dumps(sorted(sys.modules)))
+"""
+    assert not commands_in(modules_after(program, tmp_path))
+
+
+@pytest.mark.parametrize("name", swarmtest.cli.COMMANDS)
+def test_the_list_of_commands_says_what_each_says_of_itself(name):
+    command = swarmtest.cli.group.get_command(None, name)
+    assert command.get_short_help_str(1000) == swarmtest.cli.COMMANDS[name].help
+
+
+@pytest.mark.parametrize("program", ["swarmtest", "swarmtest.pytest_plugin"])
+def test_importing_the_package_or_its_plugin_loads_hardly_anything(program, tmp_path):
+    loaded = modules_after(
+        f"import {program}, json, sys; print(json.dumps(sorted(sys.modules)))", tmp_path
+    )
+    assert len(own(loaded)) <= 10
+    assert not packages(loaded) & (HEAVY | {"click"})
