@@ -7,5 +7,13 @@ from swarmtest.messages.recognisers import (
     recognise,
     recogniser_named,
 )
+from swarmtest.messages.telling_lines import telling_line
 
-__all__ = ["RECOGNISERS", "Recognised", "Recogniser", "recognise", "recogniser_named"]
+__all__ = [
+    "RECOGNISERS",
+    "Recognised",
+    "Recogniser",
+    "recognise",
+    "recogniser_named",
+    "telling_line",
+]

@@ -6,6 +6,7 @@ import pytest
 
 from swarmtest import Feature, Space
 from swarmtest.subjects.command.checking import fullest
+from swarmtest.subjects.command.packages import remedy_for
 
 GENERATOR = """
 import sys
@@ -161,3 +162,107 @@ def test_a_covered_program_has_to_be_built_for_it(steps):
 def test_features_that_exclude_each_other_are_not_tried_together():
     space = Space([Feature("a"), Feature("b", excludes=["a"]), Feature("c", requires=["b"])])
     assert fullest(space).included == ("a",)
+
+
+COMPILER = """#!/bin/sh
+cat >&2 <<END
+test.c:10:10: fatal error: csmith.h: No such file or directory
+   10 | #include "csmith.h"
+compilation terminated.
+END
+exit 1
+"""
+TWO_FEATURES = """
+[generate]
+command = ["sh", "-c", "echo {seed} {features}"]
+[features]
+a = "-a"
+b = "-b"
+"""
+COMPILED = """
+[[steps]]
+name = "cc"
+run = "{here}/cc.sh {test}"
+on_exit = "invalid"
+[[steps]]
+name = "never"
+run = "./a.out"
+needs = ["cc"]
+"""
+REJECTED = (
+    "none of 8 tests was valid: step cc: exit status 1: test.c:10:10: fatal error: csmith.h: "
+    "No such file or directory (apt-get install libcsmith-dev)"
+)
+
+
+def test_a_step_that_rejects_every_test_is_named_with_the_line_that_tells_most(subject):
+    made = subject(TWO_FEATURES + COMPILED, cc_sh=COMPILER)
+    assert made.check() == []
+    assert [line.partition(": ")[2] for line in made.check(thorough=True)] == [REJECTED]
+
+
+def test_the_commands_say_why_no_test_can_be_valid(subject, swarmtest, refused, tmp_path):
+    subject(TWO_FEATURES + COMPILED, cc_sh=COMPILER)
+    checked = swarmtest("check", "subject.toml", cwd=tmp_path)
+    assert refused(checked) == f"swarmtest: subject.toml: {REJECTED}"
+    quick = swarmtest("check", "--quick", "subject.toml", cwd=tmp_path)
+    assert "2 features: nothing wrong so far; no test was run" in quick.stdout
+    line = "fatal error: csmith.h: No such file or directory (apt-get install libcsmith-dev)"
+    run = swarmtest("run", "subject.toml", "--tests", 3, cwd=tmp_path)
+    assert line in run.stdout + run.stderr
+    assert line in swarmtest("show", cwd=tmp_path).stdout
+
+
+def test_one_valid_test_is_enough(subject):
+    """With all features on every test is rejected: a swarm leaves some out, and goes on."""
+    made = subject(
+        """
+        [generate]
+        command = ["sh", "-c", "echo {seed} {features}"]
+        [features]
+        a = "-a"
+        b = "-b"
+        c = "-c"
+        [[steps]]
+        run = ["sh", "-c", "! grep -q 'a -b -c' {test}"]
+        on_exit = "invalid"
+        """
+    )
+    assert made.check(thorough=True) == []
+
+
+def test_tests_that_fail_are_no_problem_unless_something_is_missing(subject):
+    fails = TWO_FEATURES + "[[steps]]\nname = 'sut'\nrun = ['sh', '-c', '%s']"
+    assert subject(fails % "echo error: wrong sum >&2; exit 1").check(thorough=True) == []
+    # No package is known to have it, so it may be what is tested.
+    assert subject(fails % "frobnicate-not-here").check(thorough=True) == []
+    missing = "echo /usr/bin/ld: cannot find -lz >&2; exit 1"
+    (problem,) = subject(fails % missing).check(thorough=True)
+    assert problem.endswith(
+        "none of 8 tests was valid: step sut: exit status 1: "
+        "/usr/bin/ld: cannot find -lz (apt-get install zlib1g-dev)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("t.c:1:10: fatal error: csmith.h: No such file or directory", "libcsmith-dev"),
+        ("t.c:1:10: fatal error: 'csmith.h' file not found", "libcsmith-dev"),
+        ("t.c:1: error: include file 'csmith.h' not found", "libcsmith-dev"),
+        ("mod.c:1:10: fatal error: Python.h: No such file or directory", "python3-dev"),
+        ("bash: line 1: clang-15: command not found", "clang-15"),
+        ("env: ‘gcc’: No such file or directory", "gcc"),
+        ("/usr/bin/ld: cannot find -lgmp: No such file or directory", "libgmp-dev"),
+    ],
+)
+def test_what_to_install_is_known_for_some_missing_things(line, remedy):
+    assert remedy_for(line) == f"apt-get install {remedy}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["cat: a.txt: No such file or directory", "t.c:1:1: error: 'x' undeclared", "value not found"],
+)
+def test_what_a_program_does_not_find_is_not_always_a_package(line):
+    assert remedy_for(line) == ""

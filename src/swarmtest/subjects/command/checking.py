@@ -1,20 +1,24 @@
-"""What can be known to be wrong with a command subject before any test is run."""
+"""What can be known to be wrong with a command subject before a campaign is run."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swarmtest.errors import UserError
+from swarmtest.messages import telling_line
+from swarmtest.result import Result, Verdict
+from swarmtest.seeds import Stream
 from swarmtest.space import Configuration, Space
 from swarmtest.space.constraints import solve
 from swarmtest.subjects.command.covering import detected, program_of
 from swarmtest.subjects.command.generating import words_of
-from swarmtest.subjects.command.packages import how_to_install
+from swarmtest.subjects.command.packages import how_to_install, remedy_for
 from swarmtest.subjects.command.specification import Call, Specification
 from swarmtest.subjects.command.words import filled, placeholders
 
@@ -24,11 +28,15 @@ if TYPE_CHECKING:
 _SEEDS = (1, 2)
 """A form is rejected when it is for each of these: one failure may be that test's own."""
 
+_TRIES = 8
+"""Tests of which one has to be valid: with all features, then with some of them."""
+
 
 def problems_of(subject: CommandSubject, thorough: bool) -> list[str]:
     """Each problem in one line: commands that are missing, a generator that makes nothing.
 
-    `thorough`: can every feature be chosen? It is tried off too, and the same seed twice.
+    `thorough`: can every feature be chosen? It is tried off too, and the same seed twice. Then
+    tests are run, until one gets through all steps.
     """
     spec = subject.spec
     problems = [f"{spec.path}: {problem}" for problem in _command_problems(spec)]
@@ -36,6 +44,8 @@ def problems_of(subject: CommandSubject, thorough: bool) -> list[str]:
         return problems
     problems = list(_space_problems(subject.space)) if thorough else []
     problems += _generator_problems(subject, thorough)
+    if thorough and not problems:
+        problems += _step_problems(subject)
     return [f"{spec.path}: {problem}" for problem in problems]
 
 
@@ -66,6 +76,40 @@ def _generator_problems(subject: CommandSubject, thorough: bool) -> list[str]:
             "again; does all that it draws come from {seed}?"
         ]
     return rejected
+
+
+def _step_problems(subject: CommandSubject) -> list[str]:
+    """Why no test can be valid; nothing if one of a few is."""
+    reasons: Counter[str] = Counter()
+    for number in range(_TRIES):
+        why = _why_useless(subject.execute(_tried(subject.space, number), number + 1))
+        if not why:
+            return []
+        reasons[why] += 1
+    return [f"none of {_TRIES} tests was valid: {reasons.most_common(1)[0][0]}"]
+
+
+def _tried(space: Space, number: int) -> Configuration:
+    """All features in the first two tests, then each with even odds."""
+    if number < len(_SEEDS):
+        return fullest(space)
+    stream = Stream(0, number)
+    wanted = sum((stream.named(name) < 0.5) << i for i, name in enumerate(space.feature_names))
+    bits = _filled_up(space, 0, 0, wanted)
+    assert bits is not None, "a space whose constraints clash is refused when it is made"
+    return Configuration(space, bits, None, space.default_settings)
+
+
+def _why_useless(result: Result) -> str:
+    """Why a test says nothing about the program: it is invalid, or a step lacks something."""
+    if result.verdict == Verdict.INVALID:
+        return result.missing
+    if result.fault is None or result.fault.kind != "exit":
+        return ""
+    step, _command, output = result.fault.details.split("\n", 2)
+    line = telling_line(output)
+    remedy = remedy_for(line)
+    return f"{step}: {line} ({remedy})" if remedy else ""
 
 
 def _command_problems(spec: Specification) -> Iterator[str]:
@@ -159,9 +203,9 @@ def _rejected(subject: CommandSubject, accepted: int) -> Iterator[str]:
     for number, name in enumerate(space.feature_names):
         bit = 1 << number
         if accepted & bit:
-            how, bits = "off", _filled_up(space, 0, bit | everything & ~accepted, on=True)
+            how, bits = "off", _filled_up(space, 0, bit | everything & ~accepted, everything)
         else:
-            how, bits = "alone", _filled_up(space, bit, 0, on=False)
+            how, bits = "alone", _filled_up(space, bit, 0, 0)
         why = _why_never(subject, bits) if bits is not None else ""
         if why:
             form = _form(subject, number, float(how == "alone"))
@@ -192,13 +236,13 @@ def fullest(space: Space) -> Configuration:
     >>> print(fullest(Space([Feature("a"), Feature("b", excludes=["a"]), Feature("c")])))
     a -b c
     """
-    bits = _filled_up(space, 0, 0, on=True)
+    bits = _filled_up(space, 0, 0, (1 << len(space.features)) - 1)
     assert bits is not None, "a space whose constraints clash is refused when it is made"
     return Configuration(space, bits, None, space.default_settings)
 
 
-def _filled_up(space: Space, true: int, false: int, *, on: bool) -> int | None:
-    """A configuration with these features on and off, and the others as far as possible `on`."""
+def _filled_up(space: Space, true: int, false: int, wanted: int) -> int | None:
+    """A configuration with these features on and off, the others as `wanted` where possible."""
     clauses = [space.never_empty, *space.clauses]
     if solve(clauses, true, false) is None:
         return None
@@ -206,7 +250,7 @@ def _filled_up(space: Space, true: int, false: int, *, on: bool) -> int | None:
         bit = 1 << number
         if (true | false) & bit:
             continue
-        wanted = (true | bit, false) if on else (true, false | bit)
-        other = (true, false | bit) if on else (true | bit, false)
-        true, false = wanted if solve(clauses, *wanted) is not None else other
+        on, off = (true | bit, false), (true, false | bit)
+        first, second = (on, off) if wanted & bit else (off, on)
+        true, false = first if solve(clauses, *first) is not None else second
     return true

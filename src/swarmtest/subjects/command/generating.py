@@ -13,7 +13,7 @@ from swarmtest.instrument.native.process import OUTPUT_LIMIT, Ended
 from swarmtest.space import Configuration
 from swarmtest.subjects.command.calling import Caller, CannotStart
 from swarmtest.subjects.command.marked_source import SourceLines
-from swarmtest.subjects.command.outcomes import how_it_ended, last_line
+from swarmtest.subjects.command.outcomes import how_it_ended, said_by
 from swarmtest.subjects.command.scratch import Scratch, empty
 from swarmtest.subjects.command.specification import Call, FeatureForm, Specification
 from swarmtest.subjects.command.words import Values, filled, placeholders
@@ -92,11 +92,11 @@ class CommandGenerator:
         return ""
 
     def _says(self, ended: Ended) -> str:
-        """The generator's own last words; several printed lines are the beginning of a test."""
-        said = last_line(ended.stderr)
+        """The generator's own words; several printed lines are the beginning of a test."""
+        said = said_by(ended.stderr)
         if not said and not (self._prints and ended.stdout.count(b"\n") > 1):
-            said = last_line(ended.stdout)
-        return f": {said}" if said else ""
+            said = said_by(ended.stdout)
+        return said
 
     def _values(
         self, configuration: Configuration, seed: int, directory: Path

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from swarmtest.errors import UserError
 from swarmtest.faults import message_of, normalised
-from swarmtest.messages import recognise
-from swarmtest.subjects.command.outcomes import Outcome, last_line, signal_name
+from swarmtest.messages import recognise, telling_line
+from swarmtest.subjects.command.outcomes import Outcome, said_by, signal_name
 from swarmtest.subjects.command.specification import Oracle, Pattern, Specification, Step
 
 Check = Callable[[Mapping[str, Outcome], str], object]
@@ -29,7 +29,6 @@ Check = Callable[[Mapping[str, Outcome], str], object]
 
 _NUMBERED = re.compile(r"\b([A-Za-z_]\w*?)\d+\b")
 _TEMPORARY = re.compile(r"((?:/var|\B)/tmp)/[\w.+-]+")
-_ERROR = re.compile(r"\b(error|fatal)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -70,9 +69,8 @@ class Judge:
         meaning = self._meaning(outcome)
         if meaning != "invalid":
             return PASSED
-        said = last_line(outcome.stderr)
-        why = f"step {outcome.name}: {outcome.how}{f': {said}' if said else ''}"
-        return Judgement(invalid=why)
+        said = said_by(outcome.stderr, outcome.stdout)
+        return Judgement(invalid=f"step {outcome.name}: {outcome.how}{said}")
 
     def _meaning(self, outcome: Outcome) -> str:
         """What the way in which a step ended means; empty when all was well."""
@@ -169,8 +167,7 @@ def telling(outcome: Outcome) -> str:
     >>> telling(Outcome("cc", 1, stderr=b"ld: /tmp/ccQ3xb.o: undefined reference"))
     'ld: /tmp/…: undefined reference'
     """
-    lines = [line for line in outcome.stderr.decode(errors="replace").splitlines() if line.strip()]
-    line = next((line for line in lines if _ERROR.search(line)), lines[-1] if lines else "")
+    line = telling_line(outcome.stderr.decode(errors="replace"))
     return normalised(_NUMBERED.sub(r"\1#", _TEMPORARY.sub(r"\1/…", line)))
 
 

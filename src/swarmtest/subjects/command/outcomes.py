@@ -7,6 +7,8 @@ import signal
 from dataclasses import dataclass
 
 from swarmtest.instrument.native.process import Ended
+from swarmtest.messages import telling_line
+from swarmtest.subjects.command.packages import remedy_for
 
 _LONGEST_LINE = 200
 
@@ -72,11 +74,16 @@ def how_it_ended(ended: Ended) -> str:
     return f"exit status {os.WEXITSTATUS(ended.status)}"
 
 
-def last_line(output: bytes) -> str:
-    """The last line that is not blank, shortened.
+def said_by(stderr: bytes, stdout: bytes = b"") -> str:
+    """What a process said about its failure, as the tail of a message, and what would help.
 
-    >>> last_line(b"one\\ntwo\\n\\n")
-    'two'
+    >>> said_by(b"t.c:1:10: fatal error: csmith.h: No such file or directory\\nterminated.\\n")
+    ': t.c:1:10: fatal error: csmith.h: No such file or directory (apt-get install libcsmith-dev)'
+    >>> said_by(b"")
+    ''
     """
-    lines = [line for line in output.decode(errors="replace").splitlines() if line.strip()]
-    return lines[-1].strip()[:_LONGEST_LINE] if lines else ""
+    line = telling_line(stderr.decode(errors="replace"), stdout.decode(errors="replace"))
+    if not line:
+        return ""
+    remedy = remedy_for(line)
+    return f": {line[:_LONGEST_LINE]}{f' ({remedy})' if remedy else ''}"

@@ -1,4 +1,4 @@
-"""Which Debian package has a command that is not installed."""
+"""Which Debian package has what is missing: a command, a header, a library."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PACKAGES = {
     "clang": "clang",
     "clang++": "clang",
     "creduce": "creduce",
-    "csmith": "csmith",
+    "csmith": "csmith libcsmith-dev",
     "cvise": "cvise",
     "duk": "duktape",
     "emacs": "emacs-nox",
@@ -49,6 +49,31 @@ _PACKAGES = {
     "z3": "z3",
     "cvc5": "cvc5",
 }
+_HEADERS = {
+    "assert.h": "libc6-dev",
+    "csmith.h": "libcsmith-dev",
+    "gmp.h": "libgmp-dev",
+    "iostream": "g++",
+    "limits.h": "libc6-dev",
+    "Python.h": "python3-dev",
+    "stdint.h": "libc6-dev",
+    "stdio.h": "libc6-dev",
+    "stdlib.h": "libc6-dev",
+    "string.h": "libc6-dev",
+    "zlib.h": "zlib1g-dev",
+}
+_LIBRARIES = {"gmp": "libgmp-dev", "m": "libc6-dev", "stdc++": "g++", "z": "zlib1g-dev"}
+
+_NO_HEADER = re.compile(
+    r"error: (?:include file )?'?(?P<name>[\w./+-]+)'?"
+    r"(?:: No such file or directory| file not found| not found)"
+)
+_NO_LIBRARY = re.compile(r"cannot find -l(?P<name>[\w.+-]+)")
+_NO_COMMAND = re.compile(
+    r"(?:^|: )(?P<name>[\w.+-]+): (?:command )?not found$"
+    r"|^env: .(?P<quoted>[\w.+-]+).: No such file or directory$"
+)
+_NO_MODULE = re.compile(r"No module named '(?P<name>\w+)")
 _VERSIONED = re.compile(r"(gcc|g\+\+|clang|gfortran|clang\+\+)-(\d+)")
 
 
@@ -56,7 +81,7 @@ def how_to_install(command: str) -> str:
     """The tail of a message about a command that is not installed.
 
     >>> how_to_install("csmith")
-    ': apt-get install csmith'
+    ': apt-get install csmith libcsmith-dev'
     >>> how_to_install("/opt/mine/frobnicate")
     ''
     """
@@ -69,3 +94,23 @@ def how_to_install(command: str) -> str:
         return f": apt-get install {package}"
     near = difflib.get_close_matches(name, _PACKAGES, n=1, cutoff=0.8)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def remedy_for(line: str) -> str:
+    """What would help, if a line of output says that something is missing; else nothing.
+
+    >>> remedy_for("sh: 1: csmith: not found")
+    'apt-get install csmith libcsmith-dev'
+    >>> remedy_for("/usr/bin/ld: cannot find -lz: No such file or directory")
+    'apt-get install zlib1g-dev'
+    """
+    if found := _NO_COMMAND.search(line):
+        return how_to_install(found["name"] or found["quoted"]).lstrip(":; ")
+    if found := _NO_MODULE.search(line):
+        return f"pip install {found['name']}, if that is its package"
+    package = ""
+    if found := _NO_HEADER.search(line):
+        package = _HEADERS.get(Path(found["name"]).name, "")
+    elif found := _NO_LIBRARY.search(line):
+        package = _LIBRARIES.get(found["name"], "")
+    return f"apt-get install {package}" if package else ""
