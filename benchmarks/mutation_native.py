@@ -31,7 +31,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import arguments, cpu_seconds, print_figures, print_table
+from harness import (
+    arguments,
+    cpu_seconds,
+    print_figures,
+    print_table,
+    progress,
+    require_modules,
+    require_programs,
+)
 from mutation_peers import PEERS, Peer, _call, _cpu
 
 from swarmtest.mutation import Mutant
@@ -156,8 +164,7 @@ def apart(tests: dict[str, Any], operators: str) -> tuple[Measured, set[tuple[st
 def universalmutator(texts: list[str]) -> Measured:
     """Its mutants, by its own driver, with a script that builds and tests."""
     (peer,) = (one for one in PEERS if one.name == "universalmutator")
-    if not peer.installed:
-        peer.install()
+    peer.install()
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         (place / "tests").mkdir()
@@ -197,6 +204,8 @@ def _analysed(peer: Peer, place: Path) -> Measured:
 def main() -> None:
     """Measure, and print a table and the figures."""
     quick = arguments(__doc__).quick
+    require_modules({"tree_sitter_c": "'swarmtest[mutants-c]'"})
+    require_programs({"gcc": "gcc"})
     texts = test_texts(4 if quick else 20)
     operators = "negate,logical,bitwise" if quick else ""
     tests = {
@@ -207,13 +216,17 @@ def main() -> None:
         }
         for number, text in enumerate(texts)
     }
+    progress("one program for all mutants")
     one, one_kills = together(tests, operators)
+    progress("a program for each mutant")
     each, each_kills = apart(tests, operators)
+    progress("one program for all mutants, up to the first kill")
     first, _ = together(tests, operators, first_kill=True)
     measured = [one, each, first]
     if quick:
         print("universalmutator is not run: it takes minutes\n")
     else:
+        progress("universalmutator")
         measured.append(universalmutator(texts))
     print_table(
         ("", "mutants", "equivalent", "CPU s", "mutants per CPU s"),

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from harness import arguments, print_figures, print_table
+from harness import arguments, print_figures, print_table, progress
 
 from swarmtest.mutation import Mutant, mutants_of
 from swarmtest.mutation.compiling import module_code, replacement
@@ -74,8 +74,10 @@ def measured(every: int) -> Ways:
     live.tick()
     live.steps.count()
     after = _best(tests)
+    progress(f"{len(mutants)} mutants with swapped code")
     swap, swapped = _timed(_swapping(live, mutants, pairs, tests, budgets))
     live.restore()
+    progress(f"{len(mutants)} mutants behind a selector")
     schemata, selected = _timed(_selecting(woven, steps, pairs, woven_tests, budgets))
     woven.__dict__[SELECTOR] = -1
     steps.count()

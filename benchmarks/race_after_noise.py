@@ -1,20 +1,23 @@
 """After a failure under noise: how many controlled runs until one shows the same fault.
 
-``python benchmarks/race_after_noise.py [FAILURES]``: for each subject, so many runs that failed
-under noise (30), and how many controlled runs each needed, with what was seen of it and without.
+    python benchmarks/race_after_noise.py [--quick] [FAILURES]
+
+For each subject, so many runs that failed under noise (30), and how many controlled runs each
+needed, with what was seen of it and without. `mean_runs` has the means, `around_vs_anywhere` their
+ratios. The last line is one JSON object.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
-import sys
 from dataclasses import replace
 from typing import Any
 
+from harness import print_figures, print_table, progress
 from race_peers_runner import SUBJECTS
 
 from swarmtest.errors import UserError
-from swarmtest.report.terminal import table
 from swarmtest.seeds import Stream
 from swarmtest.space import Proposal
 from swarmtest.strategies import parse_strategy
@@ -27,6 +30,9 @@ from swarmtest.subjects.threads.target import Target
 
 NAMES = ("airlines", "ab_ba", "lost_wake_up", "ftp_server", "web_crawler")
 FAILURES = 30
+QUICK_NAMES = ("airlines", "ab_ba")
+QUICK_FAILURES = 3
+WAYS = ("anywhere", "around what was seen")
 
 
 class Counting(Racer):
@@ -66,23 +72,46 @@ def runs_of(racer: Counting, test: RaceTest) -> int:
     try:
         replayable(racer, test)
     except UserError as error:
-        print(f"{test.subject}: {error}")
+        progress(f"{test.subject}: {error}")
     return racer.runs
 
 
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="two subjects, few failures")
+    parser.add_argument("failures", nargs="?", type=int, help="of each subject")
+    return parser.parse_args()
+
+
 def main() -> None:
-    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else FAILURES
-    rows = []
-    for name in NAMES:
+    """Find failures, look for them again, print."""
+    options = parsed()
+    wanted = options.failures or (QUICK_FAILURES if options.quick else FAILURES)
+    rows, means = [], {}
+    for name in QUICK_NAMES if options.quick else NAMES:
+        progress(f"{name}: {wanted} runs that fail under noise")
         tests = failures(name, wanted)
         racer = Counting(Target.of(f"{SUBJECTS / name}.py::program"))
-        for way in ("anywhere", "around what was seen"):
-            seen = way != "anywhere"
+        for way in WAYS:
+            progress(f"{name}: controlled runs, {way}")
+            seen = way != WAYS[0]
             counts = [runs_of(racer, one if seen else replace(one, seen=())) for one in tests]
-            mean = f"{statistics.mean(counts):.1f}"
-            rows.append((name, way, mean, f"{statistics.median(counts):g}", f"{max(counts)}"))
+            mean = means[name, way] = statistics.mean(counts)
+            rows.append((name, way, f"{mean:.1f}", f"{statistics.median(counts):g}", max(counts)))
         racer.close()
-    print(table(("subject", "controlled runs", "mean", "median", "most"), rows, right="  rrr"))
+    print_table(("subject", "controlled runs", "mean", "median", "most"), rows)
+    names = dict.fromkeys(name for name, _ in means)
+    print_figures(
+        {
+            "failures": wanted,
+            "mean_runs": {
+                name: {way: round(means[name, way], 2) for way in WAYS} for name in names
+            },
+            "around_vs_anywhere": {
+                name: round(means[name, WAYS[1]] / means[name, WAYS[0]], 3) for name in names
+            },
+        }
+    )
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ Walls of seconds are medians of runs in turns, because other work on the machine
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import socket
 import statistics
@@ -29,13 +28,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import print_figures, print_table
+from harness import print_figures, print_table, progress, require_modules
 from store_speed import fill, postgres, seconds, trials
 from throughput import SUBJECT, campaign
 
 from swarmtest import Campaign, open_store
 
 MEASURE = Path(__file__).parent / "scale_measure.py"
+PATIENCE = 300.0
+"""Seconds to wait for Dask to start or to end, on a machine that may be busy."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,6 @@ def workers(size: Size) -> dict[str, object]:
 
 def dask(size: Size) -> dict[str, object]:
     """Part (b)."""
-    if importlib.util.find_spec("distributed") is None:
-        print("\n(b) not measured: needs Dask (pip install 'swarmtest[dask]')")
-        return {}
     walls: dict[str, list[float]] = {"local": [], "dask": []}
     with cluster() as address:
         on_cluster(address, 10)
@@ -141,16 +139,17 @@ def cluster() -> Iterator[str]:
             for process in reversed(started):
                 process.terminate()
             for process in started:
-                process.wait(30)
+                process.wait(PATIENCE)
 
 
 def _wait_for(host: str, port: int) -> None:
-    for _ in range(300):
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
         with socket.socket() as trying:
             if trying.connect_ex((host, port)) == 0:
                 return
         time.sleep(0.1)
-    raise SystemExit(f"no scheduler answered at {host}:{port} within 30 seconds")
+    raise SystemExit(f"no scheduler answered at {host}:{port} within {PATIENCE:.0f} seconds")
 
 
 def stores(size: Size) -> dict[str, object]:
@@ -202,6 +201,7 @@ def analysis(size: Size, million: bool) -> dict[str, object]:
 
 
 def measured(what: str, shape: tuple[int, int, int, int, float]) -> dict[str, float]:
+    progress(f"part (d), {what}: {_named(shape)}")
     words = [sys.executable, str(MEASURE), what, *map(str, shape)]
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout)
@@ -225,9 +225,17 @@ def main() -> None:
         "c": lambda: stores(size),
         "d": lambda: analysis(size, options.million),
     }
+    require_modules(
+        {
+            "distributed": "'swarmtest[dask]'",
+            "pgserver": "pgserver",
+            "psycopg": "'swarmtest[postgres]'",
+        }
+    )
     figures: dict[str, object] = {}
     for name, part in parts.items():
         if options.only in (None, name):
+            progress(f"part ({name})")
             figures |= part()
     print_figures(figures)
 

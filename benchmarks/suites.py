@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import arguments, print_figures, print_table
+from harness import arguments, print_figures, print_table, progress
 
 from swarmtest import open_store
 from swarmtest.suites.table import Table, read_table
@@ -72,6 +72,7 @@ class Row:
 
 def swarmtest(place: Path, *words: str) -> str:
     """What a command prints, in a process of its own: coverage begins before the import."""
+    progress(" ".join(("swarmtest", *words)))
     program = [sys.executable, "-P", "-c", "from swarmtest.cli import main; main()"]
     done = subprocess.run([*program, *words], cwd=place, capture_output=True, text=True)
     if done.returncode not in (0, 1):
@@ -113,14 +114,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         shutil.copy(Path(__file__).with_name("red_black.py"), place)
-        (place / "tree_swarm.py").write_text(MACHINE.replace("STEPS", "40" if quick else "100"))
-        tests = "100" if quick else "1000"
+        (place / "tree_swarm.py").write_text(MACHINE.replace("STEPS", "25" if quick else "100"))
+        tests = "60" if quick else "1000"
         kinds = "line,branch" if quick else "line,branch,path"
         watched = ["--coverage", kinds, "--cover", "red_black.py"]
         swarmtest(place, "run", "tree_swarm.py", "--tests", tests, *watched, "-q")
         if not quick:
             swarmtest(place, "mutate", "--sample", "40", "--tests", "100")
-        patience = ("--reduce-time", "4s") if quick else ()
+        patience = ("--reduce-time", "1s") if quick else ()
         ours, told = suite(place, "ours: exact, reduced", *patience)
         fewer = ("--keep", "95", "--keep-parts", "90", *patience)
         less, _ = suite(place, "ours, 95% by tests, 90% of parts", *fewer)
