@@ -9,6 +9,9 @@ stands what one would write with statsmodels: a loop over all cells, measured on
 and scaled to all, and its best vectorised use. The columns of hits are made up in memory; the way
 from a store is timed with fewer tests, because writing billions of hits takes longer than this.
 
+`seconds_100k_64_20k` are CPU seconds of the first of these. A smaller run scales what it measured,
+in proportion to tests, features and targets, and says so (`scaled_from`).
+
 Part two plants triggers, suppressors and pairs in a simulated subject and asks how often each is
 found, and how often a role is claimed for a feature that has none, as the number of tests grows.
 """
@@ -26,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from harness import cpu_seconds, print_figures, print_table
+from harness import cpu_seconds, print_figures, print_table, progress, require_modules
 from known_truth_picture import draw
 
 from swarmtest import Space, Stream, open_store, parse_strategy
@@ -42,7 +45,7 @@ from swarmtest.analysis.roles import RoleTable
 from swarmtest.analysis.study import Study
 from swarmtest.seeds import trial_key
 from swarmtest.space import Proposal
-from swarmtest.space.configuration import unpack_weights
+from swarmtest.space.packed_weights import unpack_weights
 from swarmtest.store import CampaignRecord, Store, TrialRecord, pack_floats
 from swarmtest.targets import Target, pack_hits
 
@@ -64,9 +67,18 @@ class Size:
     steps: tuple[int, ...]
     """Numbers of tests in part two."""
 
+    @property
+    def work(self) -> int:
+        """What is counted: each feature of each test, for each target."""
+        return self.tests * self.features * self.targets
+
+    @property
+    def shown(self) -> str:
+        return f"{self.tests:,} x {self.features} x {self.targets:,}"
+
 
 FULL = Size(100_000, 64, 20_000, 4_000, 20_000, 500, 20, (100, 300, 1000, 3000, 10_000, 30_000))
-QUICK = Size(20_000, 64, 1_000, 200, 1_000, 100, 3, (100, 300, 1000))
+QUICK = Size(12_800, 64, 4_000, 800, 500, 50, 2, (300, 1000))
 
 
 # Proposals and stores, as campaigns make them.
@@ -224,10 +236,12 @@ def from_store(size: Size) -> tuple[float, float]:
 
 
 def speed(size: Size) -> dict[str, object]:
+    progress(f"speed: {size.shown} tests, features and targets are made up")
     coin, layered = evidence_of("coin", size), evidence_of("layered", size)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     columns = columns_of_hits(size.targets, size.tests, 2)
     few = columns[np.random.default_rng(4).integers(0, size.distinct, size.targets)]
+    progress("speed: numba compiles")
     warm_up = cpu_seconds()
     counting_bits._WORTH_COMPILING, usual = 0, counting_bits._WORTH_COMPILING
     some = slice(0, 6400)
@@ -235,6 +249,7 @@ def speed(size: Size) -> dict[str, object]:
     kernels._WORTH_COMPILING, usually = 0, kernels._WORTH_COMPILING
     table_of(layered, columns[:2])
     warm_up = cpu_seconds() - warm_up
+    progress("speed: with numba, and with numpy alone")
     distinct, numba_seconds = table_of(coin, columns)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     _, merged_seconds = table_of(coin, few)
@@ -254,6 +269,7 @@ def speed(size: Size) -> dict[str, object]:
             (distinct.codes, plain.codes),
         )
     )
+    progress("speed: statsmodels, and the way from a store")
     loop, confint, difference = loop_over_cells(coin, columns, distinct, size.cells)
     cells = size.targets * size.features
     vectorised, agrees = all_at_once(coin, columns, distinct)
@@ -283,7 +299,8 @@ def speed(size: Size) -> dict[str, object]:
     )
     return {
         "seconds": round(numba_seconds, 2),
-        "seconds_100k_64_20k": round(numba_seconds, 2) if size == FULL else None,
+        "seconds_100k_64_20k": round(numba_seconds * FULL.work / size.work, 2),
+        "scaled_from": "" if size == FULL else size.shown,
         "seconds_numpy": round(numpy_seconds, 2),
         "seconds_merged": round(merged_seconds, 2),
         "seconds_numpy_merged": round(numpy_merged, 2),
@@ -390,6 +407,7 @@ def known_truth(size: Size) -> tuple[Curves, dict[str, object]]:
     curves: Curves = {}
     with ProcessPoolExecutor(2) as pool:
         for strategy in STRATEGIES:
+            progress(f"known truth: {strategy}")
             runs = list(pool.map(partial(judged, strategy, size.steps), range(size.seeds)))
             curves[NAMES.get(strategy, strategy)] = {
                 measure: [
@@ -441,6 +459,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a smaller run, under a minute")
     parser.add_argument("--picture", type=Path, help="draw part two into this SVG file")
     options = parser.parse_args()
+    require_modules({"numba": "'swarmtest[fast]'", "statsmodels": "statsmodels"})
     size = QUICK if options.quick else FULL
     figures = speed(size)
     curves, more = known_truth(size)
