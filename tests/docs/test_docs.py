@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from debian_packages import CSMITH, need
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -22,7 +23,10 @@ VARYING = re.compile(
 )
 """Times, rates and cores depend on the machine; everything else is the same everywhere."""
 
-PROGRESS = re.compile(r"reducing fault \d+ of \d+: .*\n")
+PROGRESS = re.compile(
+    r"^(reducing fault \d+ of \d+: .*|[\d,]+ tests, [\d.,]+/s, .*)\n", re.MULTILINE
+)
+"""What a command says only while it takes long."""
 """Printed every ten seconds, which only a slow machine takes for what is shown."""
 
 PROGRAMS = {
@@ -36,9 +40,9 @@ NEEDS = {
     "mutation.md": ("gcc",),
     "native.md": ("gcc", "addr2line"),
     "native_races.md": ("gcc", "addr2line"),
-    "compilers.md": ("gcc", "csmith"),
+    "compilers.md": CSMITH,
 }
-"""Debian programs without which a page cannot be tried."""
+"""Programs and headers without which a page cannot be tried."""
 
 
 @pytest.fixture
@@ -57,9 +61,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_a_page_shows_is_what_happens(page: Path, workplace: Path) -> None:
-    for program in NEEDS.get(page.name, ()):
-        if shutil.which(program) is None:
-            pytest.skip(f"needs {program}: apt-get install gcc binutils csmith")
+    need(*NEEDS.get(page.name, ()))
     names: dict[str, object] = {"__name__": "__docs__"}
     for language, body in BLOCK.findall(page.read_text()):
         file = FILE.match(body)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from debian_packages import CSMITH, need
 from swarmtest import Budget, Campaign, Stream, Study, Verdict, load_command_subject, open_store
 from swarmtest import parse_strategy as strategy_named
 from swarmtest.seeds import seed_of_test, trial_key
 from swarmtest.subjects.command import CommandSubject
+from swarmtest.subjects.command.template_files import template_text
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "csmith" / "csmith.toml"
@@ -24,9 +27,7 @@ PACKED = b"\n#pragma pack(push)"
 @pytest.fixture(scope="module")
 def subject() -> CommandSubject:
     """The example, with tcc built if it is not yet."""
-    for tool in ("csmith", "gcc", "clang", "make", "dpkg-source"):
-        if not shutil.which(tool):
-            pytest.skip(f"needs {tool}: apt-get install csmith gcc clang make dpkg-dev")
+    need(*CSMITH, "clang", "make", "dpkg-source")
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     built = subprocess.run(
         ["sh", str(ROOT / "tools" / "tcc.sh")], env=environment, capture_output=True, text=True
@@ -121,3 +122,19 @@ def test_a_campaign_covers_tcc_and_keeps_what_it_found(
     # Parsing csmith.h alone takes tcc through some 2,900 of its lines.
     assert len(lines) > 2_500
     assert any("tccpp.c:" in line.name for line in lines)
+
+
+def test_check_says_which_header_gcc_does_not_find_and_what_has_it(
+    tmp_path: Path, swarmtest: Callable[..., Any], refused: Callable[..., str]
+) -> None:
+    """csmith is there, its headers are not: as with half of the packages."""
+    need(*CSMITH)
+    text = template_text("csmith-gcc")
+    assert "apt-get install csmith libcsmith-dev gcc libc6-dev" in text
+    hidden = text.replace("-I/usr/include/csmith", f"-I{tmp_path}")
+    (tmp_path / "csmith-gcc.toml").write_text(hidden)
+    line = "fatal error: csmith.h: No such file or directory (apt-get install libcsmith-dev)"
+    checked = swarmtest("check", "csmith-gcc.toml", cwd=tmp_path)
+    refused(checked, "none of 8 tests was valid: step gcc -O0: exit status 1: test.c:", line)
+    run = swarmtest("run", "csmith-gcc.toml", "--tests", 2, cwd=tmp_path)
+    assert line in run.stdout + run.stderr
