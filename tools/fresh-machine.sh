@@ -119,7 +119,7 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-echo "fresh-machine: $suite, ${python:-Debian\'s Python}, ${FRESH_USER:-root}: $*"
+echo "fresh-machine: Debian $suite, ${python:-its own Python}, user ${FRESH_USER:-root}: $*"
 mkdir "$root"
 chmod 755 "$run" # mktemp makes it private
 cp -a --reflink=auto "$base/." "$root/"

@@ -26,7 +26,6 @@ VARYING = re.compile(
 PROGRESS = re.compile(
     r"^(reducing fault \d+ of \d+: .*|[\d,]+ tests, [\d.,]+/s, .*)\n", re.MULTILINE
 )
-"""What a command says only while it takes long."""
 """Printed every ten seconds, which only a slow machine takes for what is shown."""
 
 PROGRAMS = {
