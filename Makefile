@@ -7,6 +7,8 @@
 
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Without bytecode every process that is started compiles again what it imports.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help setup compilers browser demo test lint unit fresh benchmarks clean
 

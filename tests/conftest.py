@@ -39,6 +39,11 @@ for name in (
 ):
     os.environ.pop(name, None)
 
+# Where this is set, every process that a test starts compiles again what it imports, and pytest
+# rewrites Hypothesis again in each of its runs: a second of CPU time for every pytest in a test.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # -P: as for the installed program, the current directory is not on the path.
 SWARMTEST = [sys.executable, "-P", "-c", "from swarmtest.cli import main; main()"]
 PATIENCE = 60.0
