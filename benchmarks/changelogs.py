@@ -49,7 +49,7 @@ BUGS = [
         "[IndexedSetMachine.slice]",
         {"slicing": ("slice",), "removals": REMOVALS},
         {"pop_last": NO_GAP},
-        quick_tests=6_000,
+        quick_tests=3_000,
     ),
     Bug(
         "IndexedSet: index",
@@ -131,6 +131,5 @@ BUGS = [
         "tlru_cache_machine.py",
         "[TLRUCacheMachine.knows_what_is_live]",
         {"expired": ("put_expired",), "overwrites": ("put", "update", "setdefault")},
-        quick_tests=10_000,
     ),
 ]

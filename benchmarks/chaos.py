@@ -1,7 +1,12 @@
 """Campaigns among the dying: everything is killed, and nothing may be lost or counted twice.
 
+    python benchmarks/chaos.py [--quick]
+
 Real Dask schedulers and workers, real SQLite and PostgreSQL stores. Each part ends with a
 comparison of every trial with an undisturbed run of the same seed: all fields but the times.
+`lost` and `duplicated` count trials over all parts. `--quick` runs two of the parts, with fewer
+trials on one cluster of one worker, and kills each kind of process once. Nothing stays behind when
+this script is killed itself (`chaos_guard.py`). The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -12,14 +17,21 @@ import random
 import resource
 import shutil
 import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from chaos_guard import guarded
 from chaos_processes import SWARMTEST, CampaignProcess, Database, Keeper, wait_for
-from harness import arguments, print_figures, print_table
+from harness import (
+    arguments,
+    print_figures,
+    print_table,
+    progress,
+    require_modules,
+    require_programs,
+)
 
 from swarmtest.errors import UserError
 from swarmtest.store import open_store
@@ -92,6 +104,8 @@ time_t time(time_t *t) {
     return now.tv_sec;
 }
 """
+NAP = 2.0
+"""Milliseconds that an ordinary worker sleeps in each test, so that there is time to kill it."""
 _QUIETLY = ("-q", "--no-reduce", "-j", "2")
 Trials = list[tuple[object, ...]]
 
@@ -148,11 +162,14 @@ class Chaos:
         self.place = place
         self.tests = tests
         self.quick = quick
+        self.pause = 0.2 if quick else 1.0
+        """The longest time, in seconds, from a batch of trials to the next kill."""
         self.subject = place / "subject"  # a directory of its own, because all of it travels
         self.subject.mkdir()
         (self.subject / "steady.py").write_text(SUBJECT)
         self._undisturbed: dict[int, Trials] = {}
         self._campaigns: list[CampaignProcess] = []
+        self._shared: Keeper | None = None
 
     def words(self, seed: int = 5) -> list[str]:
         """The campaign."""
@@ -174,14 +191,24 @@ class Chaos:
 
     @contextlib.contextmanager
     def cluster(self, name: str, *naps: float) -> Iterator[Keeper]:
-        """A cluster with a worker for each nap: milliseconds that it sleeps in each test."""
-        directory = self.place / name
-        directory.mkdir()
-        keeper = Keeper(directory, [{"NAP": str(nap)} for nap in naps])
+        """A cluster with a worker for each nap: milliseconds that it sleeps in each test.
+
+        A quick run has one cluster of one worker for all parts.
+        """
+        if self.quick:
+            self._shared = self._shared or self._keeper("cluster", [NAP])
+            yield self._shared
+            return
+        keeper = self._keeper(name, naps)
         try:
             yield keeper
         finally:
             keeper.close()
+
+    def _keeper(self, name: str, naps: Sequence[float]) -> Keeper:
+        directory = self.place / name
+        directory.mkdir()
+        return Keeper(directory, [{"NAP": str(nap)} for nap in naps])
 
     def campaign(self, store: str, keeper: Keeper, seed: int = 5, **env: str) -> CampaignProcess:
         """A campaign that has begun."""
@@ -190,9 +217,11 @@ class Chaos:
         return begun
 
     def close(self) -> None:
-        """End the campaigns that still run."""
+        """End the campaigns that still run, and the cluster of a quick run."""
         for campaign in self._campaigns:
             campaign.kill()
+        if self._shared is not None:
+            self._shared.close()
 
     def store(self, name: str) -> str:
         """A file for a store."""
@@ -208,6 +237,7 @@ def until_done(campaign: CampaignProcess, part: Part) -> int:
             return int(last["progress"]["tests"])
         if campaign.starts > 12:
             raise SystemExit(f"chaos: {part.name}: it gives up again and again: {campaign.said[0]}")
+        progress(f"{part.name}: the campaign gave up, and is resumed")
         campaign.start_again()
 
 
@@ -222,23 +252,25 @@ def storm(chaos: Chaos, part: Part, store: str, database: Database | None, kills
     victims = ["worker", "nanny", "scheduler", "campaign"] + ["database"] * (database is not None)
     order = [v for _ in range(-(-kills // len(victims))) for v in rng.sample(victims, len(victims))]
     deaths: dict[str, int] = {}
-    with chaos.cluster(part.name.replace(" ", "-"), 2, 2) as keeper:
+    with chaos.cluster(part.name.replace(" ", "-"), NAP, NAP) as keeper:
         campaign = chaos.campaign(store, keeper)
         for victim in order[:kills]:
             before = stored(store)
             wait_for(functools.partial(more_is_done, campaign, store, before), "more is done")
-            time.sleep(rng.random())
+            time.sleep(rng.random() * chaos.pause)
             if not campaign.running and campaign.end():
                 raise SystemExit(f"chaos: {part.name}: done before all were killed: more tests")
+            progress(f"{part.name}: {stored(store):,} of {chaos.tests:,} trials are stored")
             if victim == "campaign":
                 found = campaign.kill()
             elif victim == "database" and database is not None:
                 found = database.kill()
                 database.start()
             else:
-                which = rng.randrange(2)
+                which = rng.randrange(keeper.workers)
                 found = wait_for(functools.partial(keeper.kill, victim, which), f"a {victim}")
             deaths[victim] = deaths.get(victim, 0) + found
+            progress(f"{part.name}: killed the {victim}")
             if not campaign.running:
                 campaign.start_again()
         counted = until_done(campaign, part)
@@ -248,18 +280,18 @@ def storm(chaos: Chaos, part: Part, store: str, database: Database | None, kills
 
 def storm_on_sqlite(chaos: Chaos, part: Part) -> None:
     """Workers, nannies, scheduler and campaign die."""
-    storm(chaos, part, chaos.store("storm"), None, 4 if chaos.quick else 12)
+    storm(chaos, part, chaos.store("storm"), None, 12)
 
 
 def storm_on_postgresql(chaos: Chaos, part: Part) -> None:
     """Those, and the database."""
-    place = Path(tempfile.mkdtemp(prefix="chaos-pg"))
+    place = chaos.place / "pg"
+    place.mkdir()
     database = Database(place)
     try:
         storm(chaos, part, database.url("storm"), database, 5 if chaos.quick else 15)
     finally:
         database.close()
-        shutil.rmtree(place, ignore_errors=True)
 
 
 def disk_full(chaos: Chaos, part: Part) -> None:
@@ -313,7 +345,7 @@ def clock_jumps(chaos: Chaos, part: Part) -> None:
     compiler = shutil.which("cc") or "gcc"
     made = [compiler, "-shared", "-fPIC", "-O1", "-o", str(shim), str(source), "-ldl"]
     subprocess.run(made, check=True)
-    with chaos.cluster("clock", 2, 2) as keeper:
+    with chaos.cluster("clock", NAP, NAP) as keeper:
         campaign = chaos.campaign(chaos.store("clock"), keeper, LD_PRELOAD=str(shim))
         counted = until_done(campaign, part)
     part.killed = "clock +1 h, -1 h every 0.7 s"
@@ -336,7 +368,7 @@ def two_campaigns(chaos: Chaos, part: Part) -> None:
 
 def slow_worker(chaos: Chaos, part: Part) -> None:
     """One of two workers takes 100 times as long for a test."""
-    with chaos.cluster("slow", 2, 200) as keeper:
+    with chaos.cluster("slow", NAP, 100 * NAP) as keeper:
         store = chaos.store("slow")
         campaign = chaos.campaign(store, keeper)
         counted = until_done(campaign, part)
@@ -354,19 +386,25 @@ PARTS = {
     "two campaigns": two_campaigns,
     "slow worker": slow_worker,
 }
+QUICK_PARTS = ("storm on PostgreSQL", "disk full")
+"""All kinds of processes are killed in the first; the second has its store in SQLite."""
 
 
 def main() -> None:
     """Run the parts and print what they came to."""
-    options = arguments(__doc__ or "")
+    quick = arguments(__doc__ or "").quick
+    require_modules({"distributed": "'swarmtest[dask]'", "pgserver": "pgserver"})
+    require_programs({"cc": "gcc"})
     parts = []
-    with tempfile.TemporaryDirectory(prefix="chaos") as place:
-        chaos = Chaos(Path(place).resolve(), 3000 if options.quick else 12_000, options.quick)
+    with guarded() as place:
+        chaos = Chaos(place, 1000 if quick else 12_000, quick)
         try:
-            for name, run in PARTS.items():
+            names = QUICK_PARTS if quick else tuple(PARTS)
+            for number, name in enumerate(names, 1):
+                progress(f"part {number} of {len(names)}: {name}")
                 part = Part(name)
                 start = time.monotonic()
-                run(chaos, part)
+                PARTS[name](chaos, part)
                 part.seconds = time.monotonic() - start
                 parts.append(part)
         finally:

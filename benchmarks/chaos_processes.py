@@ -20,8 +20,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness import progress
+
 SWARMTEST = [sys.executable, "-P", "-c", "from swarmtest.cli import main; main()"]
-_PATIENCE = 120.0
+_PATIENCE = 600.0
+"""Seconds: enough on a busy machine, too."""
+_SAY_EVERY = 10.0
 
 
 def wait_for(condition: Callable[[], Any], what: str, seconds: float = _PATIENCE) -> Any:
@@ -73,6 +77,11 @@ class Keeper:
     def engine(self) -> str:
         """How a campaign names it."""
         return f"dask://127.0.0.1:{self._port}"
+
+    @property
+    def workers(self) -> int:
+        """How many workers it has."""
+        return len(self._workers)
 
     def kill(self, victim: str, which: int = 0) -> bool:
         """Kill ``scheduler``, ``nanny`` or ``worker``; whether there was one."""
@@ -215,12 +224,24 @@ class CampaignProcess:
 
     def end(self) -> dict[str, Any]:
         """The last event once it has ended; empty if it gave up."""
-        out, err = self._process.communicate(timeout=10 * _PATIENCE)
+        out, err = self._output()
         if self._process.returncode not in (0, 1):
             self.said.append(err.strip())
             return {}
         last: dict[str, Any] = json.loads(out.splitlines()[-1])
         return last
+
+    def _output(self) -> tuple[str, str]:
+        """What it printed up to its end; says at times that it still runs."""
+        begun = time.monotonic()
+        while True:
+            try:
+                return self._process.communicate(timeout=_SAY_EVERY)
+            except subprocess.TimeoutExpired:
+                seconds = time.monotonic() - begun
+                if seconds > 2 * _PATIENCE:
+                    raise
+                progress(f"the campaign runs, {seconds:.0f} s so far")
 
     def _started(self, words: Sequence[str]) -> subprocess.Popen[str]:
         self.starts += 1

@@ -13,7 +13,6 @@ have shown: the share of tests that end there is `masked`.
 from __future__ import annotations
 
 import argparse
-import shutil
 import statistics
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import print_figures, print_table
+from harness import cannot_measure, print_figures, print_table, progress, require_programs
 
 from swarmtest import Budget, Campaign, Outcome, Store, Study, open_store
 from swarmtest.analysis.bootstrap import bootstrap_interval, difference_of_means
@@ -77,11 +76,8 @@ class Side:
         return self.faults[MASKING] / max(self.tests - self.invalid, 1)
 
 
-def why_not() -> str:
-    """What keeps this from being measured; empty when nothing does."""
-    missing = [package for tool, package in TOOLS.items() if not shutil.which(tool)]
-    if missing:
-        return f"apt-get install {' '.join(missing)}"
+def tcc_missing() -> str:
+    """Why there is no tcc to test; empty when there is one, or it could be built."""
     path = {"PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"}
     built = subprocess.run(
         ["sh", str(ROOT / "tools" / "tcc.sh")], env=path, capture_output=True, text=True
@@ -99,10 +95,9 @@ def measured(store: Store, repeats: int, cpu_seconds: float) -> dict[str, Side]:
             reached = Study(store, [outcome.campaign]).targets.values()
             sides[name].outcomes.append(outcome)
             sides[name].lines.append({t.name for t in reached if t.kind == "line"})
-            print(
+            progress(
                 f"run {seed + 1} of {repeats}, {name}: {outcome.progress.tests} tests, "
-                f"{len(outcome.faults)} faults, {len(sides[name].lines[-1])} lines of tcc",
-                flush=True,
+                f"{len(outcome.faults)} faults, {len(sides[name].lines[-1])} lines of tcc"
             )
     return sides
 
@@ -237,16 +232,15 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a smaller run, about a minute")
     parser.add_argument("--repeats", type=int, help="runs of each side [6; quick: 2]")
-    parser.add_argument("--cpu-seconds", type=float, help="of one run [180; quick: 20]")
+    parser.add_argument("--cpu-seconds", type=float, help="of one run [180; quick: 1]")
     options = parser.parse_args(words)
-    reason = why_not()
-    if reason:
-        print(f"NOT MEASURED: {reason}")
-        print_figures({"measured": False})
-        return
+    require_programs(TOOLS)
+    progress("tcc is built, unless that was done before")
+    if reason := tcc_missing():
+        cannot_measure(reason)
     run(
         options.repeats or (2 if options.quick else 6),
-        options.cpu_seconds or (20 if options.quick else 180),
+        options.cpu_seconds or (1 if options.quick else 180),
     )
 
 

@@ -20,7 +20,15 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from harness import arguments, cpu_seconds, print_figures, print_table, timed
+from harness import (
+    arguments,
+    cpu_seconds,
+    print_figures,
+    print_table,
+    progress,
+    require_modules,
+    timed,
+)
 
 from swarmtest.seeds import Stream
 from swarmtest.space import Space, rates_for, toss
@@ -132,6 +140,7 @@ def speeds(quick: bool) -> dict[str, dict[str, float]]:
     rows = []
     with tempfile.TemporaryDirectory() as place:
         for name in LARK:
+            progress(f"speed: {name}")
             makers = {
                 "swarmtest": ours(name),
                 "grammarinator": grammarinators(name, Path(place)),
@@ -198,6 +207,7 @@ def swarms(quick: bool) -> dict[str, float]:
     found: dict[str, list[tuple[int, int]]] = {"default": [], "coin": [], "layered": []}
     for seed in range(seeds):
         for strategy, results in found.items():
+            progress(f"what swarms reach: {strategy}, seed {seed}")
             results.append(reached(strategy, seconds, seed))
     rows = [
         (
@@ -214,6 +224,7 @@ def swarms(quick: bool) -> dict[str, float]:
 
 def without_effect(quick: bool) -> dict[str, float]:
     """Of the features that coin tosses turn on in SQL, the share that cannot appear."""
+    progress("features without effect")
     generator = load_grammar(EXAMPLES / "sql.lark")
     free = Space(generator.features)
     tied = Space(generator.features, generator.constraints)
@@ -235,6 +246,13 @@ def main() -> None:
     """All three."""
     warnings.simplefilter("ignore")
     options = arguments(__doc__)
+    require_modules(
+        {
+            "lark": "'swarmtest[grammar]'",
+            "grammarinator": "'swarmtest[antlr]'",
+            "hypothesis": "hypothesis",
+        }
+    )
     rates = speeds(options.quick)
     print()
     pairs = swarms(options.quick)

@@ -24,7 +24,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import rule_machines
-from harness import arguments, print_figures, print_table
+from harness import arguments, print_figures, print_table, progress, require_modules
 
 from swarmtest import Stream, parse_strategy
 from swarmtest.seeds import seed_of_test, trial_key
@@ -174,10 +174,12 @@ def gain(found: dict[str, dict[str, list[Found]]], strategy: str, what: int) -> 
 
 def main() -> None:
     size = QUICK if arguments(__doc__).quick else FULL
+    require_modules({"hypothesis": "'swarmtest[hypothesis]'"})
     engines = (*STRATEGIES, THEIRS)
     found: dict[str, dict[str, list[Found]]] = {}
     with ProcessPoolExecutor(2) as pool:
         for row in ROWS:
+            progress(f"tests to the first failure: {row}")
             of = found[row] = {}
             for strategy in STRATEGIES:
                 run = partial(ours, row, strategy, cap=size.cap)
@@ -192,6 +194,7 @@ def main() -> None:
         rows = [(row, *(cell(of[e])[what] for e in engines)) for row, of in found.items()]
         print_table((name, *engines), rows)
         print()
+    progress("steps per second")
     rates = {
         row: [steps_per_second(row, e, size.rate_tests) for e in ("coin", THEIRS)]
         for row in ("pops:pushes at least 5:1", "32 files open at once")

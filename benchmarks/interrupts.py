@@ -5,7 +5,7 @@
 Seconds of wall time from the signal to the end of the process, in the worst of some rounds: while
 tests run, while a test hangs that may take an hour, while a test that crashed is run again to find
 its steps (and hangs then), and while a store is locked. The goal is a second, on a machine with
-nothing else to do. `--quick` makes two rounds. The last line is one JSON object.
+nothing else to do. `--quick` makes one round. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ CASES = {
 
 def main() -> None:
     """Measure each case and print the figures."""
-    rounds = 2 if arguments(__doc__ or "").quick else 10
+    rounds = 1 if arguments(__doc__ or "").quick else 10
     rows: list[tuple[object, ...]] = []
     figures: dict[str, object] = {}
     for case, words in CASES.items():

@@ -30,7 +30,7 @@ from pathlib import Path
 from statistics import mean
 
 from changelogs import BUGS, Bug
-from harness import cpu_seconds, print_figures, print_table
+from harness import cannot_measure, cpu_seconds, print_figures, print_table, progress
 
 from swarmtest import open_store
 from swarmtest.analysis.roles import SUPPRESSOR, TRIGGER, FeatureRole
@@ -135,25 +135,30 @@ def install(package: str, release: str, work: Path) -> Path:
     """A directory with one release of a package and nothing else."""
     directory = work / f"{package}-{release}"
     if not directory.is_dir():
-        print(f"getting {package} {release}", file=sys.stderr, flush=True)
+        progress(f"getting {package} {release}")
         work.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=work) as temporary:
             unpacked = Path(temporary) / "library"
             options = ["-qq", "--no-deps", "--target", str(unpacked)]
             command = [sys.executable, "-m", "pip", "install", *options, f"{package}=={release}"]
-            subprocess.run(command, check=True)
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                last = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
+                cannot_measure(f"{package} {release} could not be installed: {last}")
             unpacked.rename(directory)
     return directory
 
 
 def campaign(bug: Bug, release: str, plan: Plan) -> list[Fault]:
     """The faults that a campaign finds in a release."""
+    progress(f"{bug.package} {release}, {bug.title}: {plan.tests:,} tests")
     library = install(bug.package, release, plan.work)
     with tempfile.TemporaryDirectory() as temporary:
         file = Path(temporary) / "store.db"
         path = os.pathsep.join(map(str, (library, HERE.parent / "src")))
         command = [sys.executable, "-m", "swarmtest", "run", str(HERE / "known_bugs" / bug.machine)]
         command += ["--strategy", "coin", "--seed", str(plan.seed), "--tests", str(plan.tests)]
+        command += ["--no-reduce"]
         ended = subprocess.run(
             [*command, "--store", str(file)],
             env=os.environ | {"PYTHONPATH": path, "PYTHONHASHSEED": "0"},
@@ -175,7 +180,6 @@ def faults(file: str) -> Iterator[Fault]:
 
 
 def examine(bug: Bug, plan: Plan) -> Finding:
-    print(f"{bug.package} {bug.broken} …", file=sys.stderr, flush=True)
     shown, beside = parted(bug, campaign(bug, bug.broken, plan))
     still: dict[str, int] = {}
     others: list[Fault] = []
@@ -266,7 +270,7 @@ def figures(findings: list[Finding]) -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="three bugs, fewer tests")
+    parser.add_argument("--quick", action="store_true", help="two bugs, fewer tests")
     parser.add_argument("--only", help="only the bugs with this in their package or title")
     parser.add_argument("--work", type=Path, default=DEFAULT_WORK, help="the working directory")
     parser.add_argument("--tests", type=int, help="the number of tests of each campaign")

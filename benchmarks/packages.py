@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness import print_figures, print_table, timed
+from harness import print_figures, print_table, progress, timed
 from package_rules import EXPLAINED, Branch, Difference, Explanation
 from pypi_suites import RECORDER, SUITES, Checkout, Suite, prepare
 
@@ -218,11 +218,11 @@ def verdict_changes(*runs: Run) -> list[str]:
 
 def study(at: Checkout, against: str, show: bool) -> Row:
     """All runs of one suite, compared; or why they cannot be."""
-    print(f"{at.suite.requirement} …", file=sys.stderr, flush=True)
+    progress(at.suite.requirement)
     try:
         return compare(at, against, show)
     except Failure as failure:
-        print(f"{at.suite.requirement}: {failure}", file=sys.stderr, flush=True)
+        progress(f"{at.suite.requirement}: {failure}")
         return Row(at.suite.requirement, failure=str(failure))
 
 
@@ -296,7 +296,8 @@ def main() -> None:
     suites = [suite for suite in SUITES if suite.quick or not options.quick]
     if options.only:
         suites = [suite for suite in SUITES if suite.name in options.only]
-    checkouts = prepare(suites, options.work.expanduser().resolve())
+    quick = options.quick and not options.only
+    checkouts = prepare(suites, options.work.expanduser().resolve(), quick)
     rows = [study(at, options.against, options.show) for at in checkouts]
     report(rows, options.against)
     sys.exit(any(row.failure for row in rows))

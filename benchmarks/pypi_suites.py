@@ -16,9 +16,11 @@ import sys
 import tomllib
 import urllib.parse
 import urllib.request
+import venv
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import progress
 from unpacking import unpack_tar
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -282,12 +284,15 @@ class Checkout:
         }
 
 
-def prepare(suites: list[Suite], work: Path) -> list[Checkout]:
-    """The suites unpacked under a directory, with one venv for all that they need."""
+def prepare(suites: list[Suite], work: Path, quick: bool = False) -> list[Checkout]:
+    """The suites unpacked under a directory, with one venv for all that they need.
+
+    A quick run has a venv of its own, with no more than its suites need.
+    """
     (work / PLUGINS).mkdir(parents=True, exist_ok=True)
     # Not from here: the other scripts beside it would be importable by the suites.
     shutil.copy(Path(__file__).with_name(f"{RECORDER}.py"), work / PLUGINS)
-    python = _venv(work / "venv")
+    python = _venv(work / "venv-quick", suites) if quick else _venv(work / "venv", SUITES)
     checkouts = []
     for suite in suites:
         output = work / suite.stem
@@ -299,17 +304,19 @@ def prepare(suites: list[Suite], work: Path) -> list[Checkout]:
     return checkouts
 
 
-def _venv(directory: Path) -> Path:
+def _venv(directory: Path, suites: list[Suite]) -> Path:
     """A venv with the tools, what swarmtest needs, and what any of the suites needs."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    wanted = {*TOOLS, *project["dependencies"], *(r for suite in SUITES for r in suite.requires)}
+    wanted = {*TOOLS, *project["dependencies"], *(r for suite in suites for r in suite.requires)}
     stamp = directory / "swarmtest-requirements.txt"
     contents = "\n".join([f"Python {sys.version}", *sorted(wanted)])
     python = directory / "bin" / "python"
     if not (stamp.is_file() and stamp.read_text() == contents):
-        print(f"making {directory}", file=sys.stderr)
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(directory)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "-qq", *sorted(wanted)], check=True)
+        progress(f"making {directory}")
+        venv.create(directory, clear=True)
+        # Our own pip installs into it: it needs none, and compiles only what it imports.
+        pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-compile"]
+        subprocess.run([*pip, "-qq", *sorted(wanted)], check=True)
         stamp.write_text(contents)
     return python
 
@@ -329,7 +336,7 @@ def _sdist(suite: Suite, directory: Path) -> Path:
             break
     else:
         raise LookupError(f"no sdist of {suite.requirement} on {INDEX}")
-    print(f"getting {file}", file=sys.stderr)
+    progress(f"getting {file}")
     with urllib.request.urlopen(url._replace(fragment="").geturl()) as answer:
         contents = answer.read()
     if url.fragment != f"sha256={hashlib.sha256(contents).hexdigest()}":

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import race_feasible
-from harness import print_figures, print_table
+from harness import print_figures, print_table, progress
 from race_peers import BARE, FRONTRUN, INTERLEAVE, Measured, measure, run_script
 from race_ways import WAYS, few, loaded
 
@@ -34,7 +34,8 @@ from swarmtest.threads import RandomWalk, controlled_run, minimised_schedule, re
 
 SUBJECTS = ("airlines", "web_crawler", "ftp_server", "ab_ba", "lost_wake_up")
 OURS = Path(__file__).with_name("race_ways.py")
-QUICK_WAYS = ("noise mixed", "control walk of few shared", "control pos all", "default")
+QUICK_SUBJECTS = ("web_crawler", "lost_wake_up")
+QUICK_WAYS = ("noise mixed", "control walk of few shared", "default")
 QUICK_PEERS = (*BARE, "frontrun random", "interleave random lines")
 REPLAYS = 10
 MOST_SEEDS = 5_000
@@ -60,7 +61,8 @@ def detections(
     jobs = [(name, "others", tool) for name in subjects for tool in tools]
     jobs += [(name, "ours", way) for name in subjects for way in ways]
     random.Random(0).shuffle(jobs)
-    for name, whose, way in jobs:
+    for number, (name, whose, way) in enumerate(jobs, 1):
+        progress(f"{number} of {len(jobs)}: {name}, {way}")
         told = (
             measure(way, name, seconds)
             if whose == "others"
@@ -105,7 +107,7 @@ def show(tables: dict[str, Table], head: str) -> None:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few ways, half a second each")
+    parser.add_argument("--quick", action="store_true", help="two programs, few ways, little time")
     parser.add_argument("--no-peers", action="store_true", help="no tools that must be installed")
     parser.add_argument("--seconds", type=float, help="CPU seconds for each way and subject")
     parser.add_argument("--subject", action="append", choices=SUBJECTS)
@@ -115,8 +117,8 @@ def parsed() -> argparse.Namespace:
 def main() -> None:
     """Measure, print."""
     options = parsed()
-    seconds = options.seconds or (0.4 if options.quick else 5.0)
-    subjects = options.subject or list(SUBJECTS)
+    seconds = options.seconds or (0.3 if options.quick else 5.0)
+    subjects = options.subject or list(QUICK_SUBJECTS if options.quick else SUBJECTS)
     ways = list(QUICK_WAYS if options.quick else WAYS)
     tools = list(QUICK_PEERS if options.quick else (*BARE, *FRONTRUN, *INTERLEAVE))
     if options.no_peers:
@@ -125,7 +127,10 @@ def main() -> None:
     show(tables, "found per run, per CPU second")
 
     print()
-    small = {name: made_small(name) for name in subjects}
+    small = {}
+    for name in subjects:
+        progress(f"{name}: a failing schedule is made small and replayed")
+        small[name] = made_small(name)
     rows = [
         [name, one.before, one.after, f"{one.replays}/{2 * REPLAYS}", one.happens]
         for name, one in small.items()
@@ -133,6 +138,7 @@ def main() -> None:
     print_table(["schedule", "switches", "made small", "replays", "feasible under the GIL"], rows)
 
     print()
+    progress("programs that are correct under the GIL")
     correct = race_feasible.reports(20 if options.quick else 400)
     rows = [[name, *counts] for name, counts in correct.items()]
     print_table(["correct under the GIL", "feasible faults", "other faults", "runs of each"], rows)

@@ -21,7 +21,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from harness import arguments, cpu_seconds, median_ratio, print_figures, print_table
+from harness import (
+    arguments,
+    cpu_seconds,
+    median_ratio,
+    print_figures,
+    print_table,
+    progress,
+    require_programs,
+)
 
 from swarmtest.instrument.native.process import Command
 from swarmtest.instrument.native_threads import KINDS, NativeThreads, NoiseSettings
@@ -107,6 +115,7 @@ def detections(directory: Path, quick: bool) -> dict[str, dict[str, Measured]]:
     runs = 8 if quick else 60
     table: dict[str, dict[str, Measured]] = {}
     for name, flags in SUBJECTS.items():
+        progress(f"detections: {name}")
         plain = build(name, directory, output=f"{name}_bare")
         threads = NativeThreads([build(name, directory, *flags)], seconds=20)
         ways: dict[str, Once] = {"bare": bare(plain)}
@@ -118,7 +127,7 @@ def detections(directory: Path, quick: bool) -> dict[str, dict[str, Measured]]:
         best = searched(threads, *((2, 5) if quick else (8, 8)))
         ways["searched"] = noisy(threads, best)
         table[name] = {way: measured(once, runs) for way, once in ways.items()}
-        print(f"searched for {name}: {best}", flush=True)
+        print(f"searched for {name}: {best}")
     print()
     head = ["found per run, per CPU second", *table]
     rows = [[way, *(table[name][way].shown for name in table)] for way in table["airlines"]]
@@ -134,6 +143,7 @@ def detectors(directory: Path, quick: bool) -> None:
         tools["drd"] = ["valgrind", "-q", "--tool=drd", "--error-exitcode=9"]
     rows = []
     for tool, words in tools.items():
+        progress(f"detectors: {tool}")
         row: list[object] = [tool]
         for name in SUBJECTS:
             output = f"{name}_{'tsan' if not words else 'bare'}"
@@ -175,6 +185,7 @@ def slow_downs(directory: Path, quick: bool) -> dict[str, float]:
     }
     rows, figures = [], {}
     for name, (plain, threads, other) in cases.items():
+        progress(f"slow-down: {name}")
         bare_times, times = [], []
         for _ in range(rounds):
             bare_times.append(cpu_of(plain))
@@ -210,6 +221,7 @@ def against_bare(ways: dict[str, Measured]) -> float:
 def main() -> None:
     """Build, measure, print."""
     quick = arguments(__doc__ or "").quick
+    require_programs({"gcc": "gcc", "addr2line": "binutils"})
     with tempfile.TemporaryDirectory() as made:
         directory = Path(made)
         table = detections(directory, quick)

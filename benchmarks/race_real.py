@@ -20,12 +20,20 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from harness import arguments, cpu_seconds, print_figures, print_table
+from harness import (
+    arguments,
+    cannot_measure,
+    cpu_seconds,
+    print_figures,
+    print_table,
+    progress,
+)
 
 from swarmtest import open_store
 
 OLD, NEW = "4.5.4", "4.5.5"
 STORE, SAVED = "races.db", "test_race.py"
+ENDED = (0, 1)  # the exit status of a campaign that ran to its end
 SIGNATURE = "[AbstractConnection.disconnect]"
 """Where the race that was fixed showed: in the method itself, not in what it calls."""
 TEST = """\
@@ -59,8 +67,8 @@ print(len(errors))
 """
 
 
-def fetched(version: str, place: Path) -> Path | None:
-    """A directory with a release of redis in it, and the test; None if no index can be reached."""
+def fetched(version: str, place: Path) -> Path:
+    """A directory with a release of redis in it, and the test."""
     directory = place / version
     directory.mkdir()
     words = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:"]
@@ -70,8 +78,7 @@ def fetched(version: str, place: Path) -> Path | None:
     wheels = list(directory.glob("*.whl"))
     if done.returncode or not wheels:
         last = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
-        print(f"redis {version} could not be fetched from a package index: {last}")
-        return None
+        cannot_measure(f"redis {version} could not be fetched from a package index: {last}")
     with zipfile.ZipFile(wheels[0]) as wheel:
         wheel.extractall(directory)
     (directory / "two.py").write_text(TEST)
@@ -117,19 +124,21 @@ def main() -> None:
     options = arguments(__doc__ or "")
     tests, replays = (100, 1) if options.quick else (1_000, 10)
     with tempfile.TemporaryDirectory() as made:
-        places = [fetched(version, Path(made)) for version in (OLD, NEW)]
-        old, new = places
-        if old is None or new is None:
-            print_figures({"measured": False})
-            return
+        progress("both releases are fetched")
+        old, new = (fetched(version, Path(made)) for version in (OLD, NEW))
         rows, shown, plain, failing = [], [], [], []
         for version, place in zip((OLD, NEW), (old, new), strict=True):
+            progress(f"redis {version}: plain runs")
             plain.append(plain_failures(place, tests))
+            progress(f"redis {version}: swarmtest race")
             done, cpu = raced(place, tests)
-            shown.append(is_shown(place / STORE))
             print(f"redis {version}\n\n{done.stdout}{done.stderr}")
+            if done.returncode not in ENDED:
+                sys.exit(f"swarmtest race failed on redis {version}:\n{done.stderr}")
+            shown.append(is_shown(place / STORE))
             if place is new:
                 shutil.copy(old / SAVED, new)
+            progress(f"redis {version}: the saved test")
             failing.append(failures(place, replays))
             row = [version, plain[-1], shown[-1], f"{failing[-1]}/{replays}", f"{cpu:.1f}"]
             rows.append(row)
@@ -137,7 +146,6 @@ def main() -> None:
         print_table(head, rows)
     print_figures(
         {
-            "measured": True,
             "found_in_old": shown[0],
             "found_in_new": shown[1],
             "plain_failures": plain,

@@ -23,7 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "reduction_subjects"))
 
-from harness import print_figures, print_table
+from harness import print_figures, print_table, progress
 from native_subjects import Unavailable
 from questions import COVERAGE, MUTANTS, Study
 
@@ -58,6 +58,7 @@ def studies(work: Path, quick: bool, tests: int, subject: str, workers: int) -> 
     if subject in ("", "red-black"):
         from red_black_calls import RedBlackCalls
 
+        progress(f"RQ1 to RQ4: {tests} tests of a red-black tree")
         yield Study(RedBlackCalls(), range(tests)).run(workers)
     if subject in ("", "gzip"):
         from gzip_bytes import GzipBytes, built_gzip
@@ -67,6 +68,7 @@ def studies(work: Path, quick: bool, tests: int, subject: str, workers: int) -> 
         except Unavailable as problem:
             print(f"gzip is left out: {problem}")
             return
+        progress(f"RQ1 to RQ4: {tests} tests of gzip")
         with gzip:
             yield Study(gzip, range(tests)).run(workers)
 

@@ -19,7 +19,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from harness import print_figures
+from harness import print_figures, progress
 from race_ways import loaded
 from search_spaces import NONE, PROGRAMS, Program, Settings, explored
 from search_tables import Effort, Tables, replayed_per_second
@@ -37,10 +37,11 @@ QUICK = Effort(
     Settings(
         (0, 100, 1000), 3, strengths=(3,), heuristics=(NONE, "halt_one_thread", "shared_only")
     ),
-    30,
+    12,
     grown(12),
     20,
 )
+QUICK_PROGRAMS = ("web_crawler",)
 
 
 def recorded(text: str) -> Exploration:
@@ -59,7 +60,9 @@ def made(name: str, tables: Tables, store: Store) -> tuple[Exploration, dict[str
     """A program's whole space, and all that is told of it."""
     with loaded(name) as subject:
         program = Program(subject)
+        progress(f"{name}: all settings")
         exploration = explored(program.space(tables.effort.settings), store)
+        progress(f"{name}: a few settings, many runs; then searches of what is recorded")
         tables.grow(explored(program.space(tables.effort.grown), store))
         return exploration, tables.study(exploration) | tables.run_again(program, exploration)
 
@@ -84,7 +87,7 @@ def summary(found: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a smaller run, under a minute")
+    parser.add_argument("--quick", action="store_true", help="one program, fewer settings")
     parser.add_argument("--store", default=":memory:", metavar="FILE", help="keep explorations")
     parser.add_argument("--exploration", action="append", metavar="STORE:CAMPAIGN")
     parser.add_argument("--program", action="append", choices=PROGRAMS, help="only this one")
@@ -100,7 +103,7 @@ def main() -> None:
             found[exploration.name] = tables.study(exploration)
         if not found:
             with open_store(options.store) as store:
-                for name in options.program or PROGRAMS:
+                for name in options.program or (QUICK_PROGRAMS if options.quick else PROGRAMS):
                     exploration, found[name] = made(name, tables, store)
     except UserError as error:
         parser.error(str(error))

@@ -1,13 +1,14 @@
 """CPU seconds that commands take to start, beside pytest and Optuna.
 
 User and system time of a command and of all processes that it starts, from `wait4`. Commands take
-turns, after a round that is not counted (it compiles modules and makes the store). The figures are
+turns, after a round that is not counted. The figures are
 the least of all rounds: what else the machine does can only add to them.
 
 - ``swarmtest list`` reads a store with one campaign; ``swarmtest run`` runs ten tests of
   ``examples/stack.py``, finds its fault and reduces it.
 - ``pytest`` runs ten tests that do nothing; its plugins are those that are installed, ours too.
 - The bare interpreter (``python -c pass``) is part of every other figure.
+- Modules are compiled once, in the round that is not counted, as pip does when it installs.
 """
 
 from __future__ import annotations
@@ -133,6 +134,8 @@ def measure(commands: Sequence[Command], rounds: int, directory: str) -> list[li
 def run(words: Sequence[str], directory: str) -> str:
     """Run a command; return what it prints."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SWARMTEST_")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment["PYTHONPYCACHEPREFIX"] = str(Path(directory, "bytecode"))
     done = subprocess.run(
         words, cwd=directory, env=environment, capture_output=True, text=True, timeout=300
     )

@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from harness import arguments, print_figures, print_table
+from harness import arguments, print_figures, print_table, progress, require_modules
 
 from swarmtest.space import Space
 from swarmtest.store import (
@@ -128,6 +128,8 @@ def postgres() -> Iterator[str]:
 
 def main() -> None:
     count = 10_000 if arguments(__doc__ or "").quick else 200_000
+    require_modules({"pgserver": "pgserver", "psycopg": "'swarmtest[postgres]'"})
+    progress(f"{count:,} trials are made up")
     records = trials(count)
     with (
         tempfile.TemporaryDirectory() as directory,
@@ -135,7 +137,11 @@ def main() -> None:
         open_store(Path(directory) / "store.db") as lite,
         open_store(url) as team,
     ):
-        found = {"sqlite": measured(lite, records), "postgres": measured(team, records)}
+        found = {}
+        for name, store in (("sqlite", lite), ("postgres", team)):
+            progress(f"{name}: writing and reading")
+            found[name] = measured(store, records)
+        progress("copying SQLite to PostgreSQL")
         copying = seconds(lambda: copy_campaign(lite, team, 1))
     rows = [[name, *(f"{found[kind][name]:,.1f}" for kind in found)] for name in found["sqlite"]]
     print_table(["", *found], rows)
