@@ -35,8 +35,10 @@ _MIX_1 = 0xBF58_476D_1CE4_E5B9
 _MIX_2 = 0x94D0_49BB_1331_11EB
 _TO_UNIT = 2.0**-53
 
-FEW = 12
+_FEW_KEYS = 12
 """Up to this many keys a Python loop beats numpy's fixed cost per call (measured: 12 to 16)."""
+FEW = 7
+"""Trials for which numpy is not worth its import: below the batches of all but tiny campaigns."""
 
 
 @functools.lru_cache(maxsize=65536)
@@ -123,7 +125,7 @@ class Stream(random.Random):
     def named_each(self, keys: Sequence[int], attempt: int = 0) -> list[float]:
         """`named` for many names at once, given their keys (`key_of`)."""
         base = self.key + attempt * _GOLDEN & _MASK
-        if len(keys) <= FEW:
+        if len(keys) <= _FEW_KEYS:
             return [(mixed(base ^ key) >> 11) * _TO_UNIT for key in keys]
         uniform: list[float] = _uniforms(_as_array(tuple(keys)) ^ base).tolist()
         return uniform

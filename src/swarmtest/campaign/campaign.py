@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import copy
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from swarmtest.campaign.budget import Budget, Progress
 from swarmtest.campaign.engine import Engine
@@ -26,7 +27,6 @@ from swarmtest.campaign.worker import Job, Worker
 from swarmtest.errors import UserError
 from swarmtest.instrument.kinds import parse_kinds
 from swarmtest.instrument.options import CoverageOptions
-from swarmtest.instrument.watch import Coverage
 from swarmtest.loading import refuse_during_import
 from swarmtest.space import Constraint
 from swarmtest.store import CampaignRecord, FaultRecord, Store, open_store
@@ -35,6 +35,11 @@ from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.machine import Machine
 from swarmtest.subjects.subject import Subject, usual_strategy
 
+if TYPE_CHECKING:
+    from swarmtest.instrument.watch import Coverage
+
+_FORKED_UP_TO = 16
+"""Tests of a campaign whose workers are forked: no time to start interpreters."""
 _REHEARSED = 64
 """Proposals that are looked at for weights that the subject cannot honour."""
 _UNUSED_AFTER = 100
@@ -114,7 +119,7 @@ class Campaign:
         if watching is not None:
             self.coverage = watching.options
         elif self.coverage is not None and workers == 0:
-            self._watching = self._installed = Coverage(self.coverage).install()
+            self._watching = self._installed = _installed(self.coverage)
         self._reference, self.subject = avoiding(resolve(subject), tuple(avoid))
         strategy = strategy or usual_strategy(self.subject)
         self.strategy = parse_strategy(strategy) if isinstance(strategy, str) else strategy
@@ -274,7 +279,7 @@ class Campaign:
             return InlineEngine(self._job())
         make_job: Callable[[], Job] = self._job
         alone = self._watching is None and travels(self.strategy)
-        reference = self._reference if alone else None
+        reference = self._reference if alone and not self._is_tiny() else None
         if reference is not None:
             make_job = self._job_elsewhere(reference)
         memory = self.limits.memory_bytes(self.workers)
@@ -283,6 +288,18 @@ class Campaign:
             return LocalEngine(setup, self.workers, False, self._watching)
         coverage = self.coverage.to_plain() if self.coverage else None
         return LocalEngine(setup, self.workers, reference is not None, coverage)
+
+    def _is_tiny(self) -> bool:
+        """Return whether starting interpreters would take longer than the tests most likely do.
+
+        Then workers are forked from this process, which has the subject already. Coverage needs a
+        process that has not imported it yet, a limit of memory one that holds little, and a fork
+        one without other threads.
+        """
+        tests = self.budget.tests
+        few = tests is not None and tests <= _FORKED_UP_TO
+        plain = self.coverage is None and self.limits.memory == "auto"
+        return few and plain and threading.active_count() == 1
 
     def _job_elsewhere(self, reference: SubjectReference) -> Callable[[], Job]:
         """The job for a process that has to find the subject itself."""
@@ -306,6 +323,13 @@ class Campaign:
             memory,
             self.coverage.to_plain() if self.coverage else None,
         )
+
+
+def _installed(options: CoverageOptions) -> Coverage:
+    """Watch what is imported from now on."""
+    from swarmtest.instrument.watch import Coverage
+
+    return Coverage(options).install()
 
 
 def _stored_strategy(record: CampaignRecord) -> str | Strategy:

@@ -12,7 +12,6 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from swarmtest.campaign.reducing import reduce_test
 from swarmtest.errors import UserError
 from swarmtest.result import Fault
 from swarmtest.store import FaultRecord, ReductionRecord
@@ -42,6 +41,8 @@ def _line(subject: Any, record: FaultRecord, reduction: ReductionRecord | None) 
     least = reduction is not None and reduction.complete
     if not handed.saved and not least and fault.kind in ("exception", "invariant"):
         # A shorter test may fit where this one does not.
+        from swarmtest.campaign.reducing import reduce_test
+
         try:
             reduced = reduce_test(subject, test, fault.id, budget=_REDUCTION_SECONDS)
         except UserError:

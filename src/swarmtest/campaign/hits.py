@@ -4,7 +4,7 @@ A process numbers its targets as it meets them, so another process cannot read i
 wire, a target is its 64-bit key, and a set of hits the keys in it; what a key means is told once
 per process, before the first set that contains it. Sets repeat, so each is translated once.
 
-numpy is imported with the first hit: tests of many campaigns hit nothing.
+A worker needs no numpy for that: a process that is forked for one test would import it again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Sender:
     def __init__(self) -> None:
         self._events = Catalogue()
         self._catalogues: list[Catalogue] = []
-        self._keys: dict[int, NDArray[np.uint64]] = {}
+        self._keys: dict[int, array.array[int]] = {}
         self._named: dict[tuple[str, ...], bytes] = {}
         self._told_sources: set[str] = set()
         self._told_notes = 0
@@ -64,27 +64,21 @@ class Sender:
         return known
 
     def _translate(self, hits: Hits) -> bytes:
-        import numpy as np
-
         keys = self._key_array(hits.catalogue)
         if len(self._sets) >= _REMEMBERED:
             self._sets.clear()
-        told: bytes = keys[np.frombuffer(hits.numbers, "<u4")].tobytes()
+        told = array.array("Q", map(keys.__getitem__, array.array("I", hits.numbers))).tobytes()
         self._sets[id(hits.catalogue), hits.numbers] = told
         return told
 
-    def _key_array(self, catalogue: Catalogue) -> NDArray[np.uint64]:
+    def _key_array(self, catalogue: Catalogue) -> array.array[int]:
         """The keys of all its targets, by number."""
-        import numpy as np
-
         known = self._keys.get(id(catalogue))
         if known is None:
-            known = np.zeros(0, "<u8")
+            known = self._keys[id(catalogue)] = array.array("Q")
             self._catalogues.append(catalogue)  # also keeps it alive, and so its id its own
         if len(known) < len(catalogue.targets):
-            new = [target.key for target in catalogue.targets[len(known) :]]
-            known = np.concatenate([known, np.array(new, "<u8")])
-        self._keys[id(catalogue)] = known
+            known.extend([target.key for target in catalogue.targets[len(known) :]])
         return known
 
     def know(self, catalogue: Catalogue) -> None:

@@ -26,7 +26,7 @@ import tempfile
 import time
 import traceback
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from swarmtest.campaign import wire
 from swarmtest.campaign.child import Child, Death
@@ -44,10 +44,11 @@ from swarmtest.campaign.worker import (
     restored,
 )
 from swarmtest.errors import UserError
-from swarmtest.instrument.options import CoverageOptions
-from swarmtest.instrument.watch import Coverage
-from swarmtest.seeds import seed_of_test
+from swarmtest.seeds import FEW, seed_of_test
 from swarmtest.space import Proposal
+
+if TYPE_CHECKING:
+    from swarmtest.instrument.watch import Coverage
 
 _LONGEST_DUMP = 20_000
 _IDLE_DEATHS = 3
@@ -118,6 +119,8 @@ class Host:
 
     def _run_batch(self, trials: list[int], told: list[Any] | None) -> None:
         left = list(trials)
+        if len(trials) > FEW:
+            import numpy  # noqa: F401  (a child would need it, and every later child again)
         given = restored(self._job.subject.space, told) if told is not None else ()
         proposals = dict(zip(trials, given, strict=False))
         careful = False
@@ -281,9 +284,7 @@ def run_host(
     a process that watches already, it goes on.
     """
     try:
-        coverage = options if isinstance(options, Coverage) else None
-        if isinstance(options, dict):
-            coverage = Coverage(CoverageOptions.from_plain(options)).install()
+        coverage = _installed(options) if isinstance(options, dict) else options
         setup = pickle.loads(pickled) if isinstance(pickled, bytes) else pickled
         if memory is not None:
             setup = replace(setup, memory=memory)
@@ -296,6 +297,14 @@ def run_host(
         return
     with contextlib.suppress(BrokenPipeError):
         host.serve()
+
+
+def _installed(options: dict[str, Any]) -> Coverage:
+    """Watch what is imported from now on."""
+    from swarmtest.instrument.options import CoverageOptions
+    from swarmtest.instrument.watch import Coverage
+
+    return Coverage(CoverageOptions.from_plain(options)).install()
 
 
 def _complain(fd: int, text: str) -> None:

@@ -7,23 +7,24 @@ the first that survives is the answer.
 
 from __future__ import annotations
 
+import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Protocol
 
 from swarmtest.campaign.hits import Sender
 from swarmtest.errors import UserError
-from swarmtest.instrument.watch import Coverage
-from swarmtest.mutation.mutant import Mutant
 from swarmtest.reduction import ShellCommand
 from swarmtest.result import Fault, Result, Verdict
 from swarmtest.subjects.subject import Subject
 from swarmtest.targets import Target
 
-Keys = npt.NDArray[np.uint64]
+if TYPE_CHECKING:
+    from swarmtest.instrument.watch import Coverage
+    from swarmtest.mutation.mutant import Mutant
+
+Keys = frozenset[int]
+"""`Target.key` of each target that a test hit."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class Watch:
         told = [self._sender.keys(hits) for hits in covered]
         if result.hits:
             told.append(self._sender.keys_of_names(result.hits))
-        keys = np.unique(np.frombuffer(b"".join(told), "<u8"))
+        keys = frozenset(array.array("Q", b"".join(told)))
         return result._replace(covered=()), keys
 
     def targets(self, test: Any) -> list[Target]:
@@ -145,7 +146,7 @@ class Kept:
         self._watch = watch
         self._keep = keep
         self._ends = ends
-        self._wanted = np.array(sorted(wanted), "<u8")
+        self._wanted = frozenset(wanted)
         self.needed = needed
         """How many of the wanted targets are enough."""
         self._kills = kills
@@ -165,7 +166,7 @@ class Kept:
 
     def _run(self, test: Any) -> Seen:
         result, keys = self._watch.run(test)
-        kept = int(np.isin(self._wanted, keys, assume_unique=True).sum()) if self.needed else 0
+        kept = len(self._wanted & keys) if self.needed else 0
         return Seen(result.verdict, result.fault, kept)
 
     def holds(self, seen: Seen) -> bool:

@@ -16,15 +16,17 @@ import subprocess
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from swarmtest.campaign import wire
 from swarmtest.campaign.engine import BatchShape
 from swarmtest.campaign.host import Setup, run_host
 from swarmtest.campaign.spawning import Interpreter, end, spawn
 from swarmtest.errors import UserError
-from swarmtest.instrument.watch import Coverage
 from swarmtest.store import WorkerRecord
+
+if TYPE_CHECKING:
+    from swarmtest.instrument.watch import Coverage
 
 _AHEAD = 2
 """Batches a worker holds: one running, one waiting, so that it never idles."""
@@ -152,7 +154,7 @@ class LocalEngine:
 
     def _start(self) -> _Slot:
         coverage = self._coverage
-        if self._importable and not isinstance(coverage, Coverage):
+        if self._importable and (coverage is None or isinstance(coverage, dict)):
             slot = _spawn(self._setup, coverage)
         else:
             slot = _fork(self._setup, self._slots, coverage)
@@ -231,6 +233,7 @@ def _fork(setup: Setup, others: list[_Slot], coverage: dict[str, Any] | Coverage
             for slot in others:
                 slot.socket.close()
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the campaign may have its own way
             run_host(theirs.fileno(), coverage, setup)
         finally:
             os._exit(0)

@@ -13,19 +13,18 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from swarmtest.campaign.asking import Answers, Asker, TimeIsUp, seen_in
 from swarmtest.campaign.isolated import IsolatedRun, run_isolated, wait_for_any
 from swarmtest.campaign.kept import Keep, Kept, Keys, Kills, Seen, Watch
 from swarmtest.errors import UserError
-from swarmtest.instrument.watch import Coverage
-from swarmtest.mutation.killing import kills_of
 from swarmtest.reduction import size_reduction_rate
 from swarmtest.result import Fault, Result, Verdict
 from swarmtest.subjects.subject import Subject
+
+if TYPE_CHECKING:
+    from swarmtest.instrument.watch import Coverage
 
 _LONGER = 20.0
 """A candidate may take so many times as long as the original; one that hangs costs no more."""
@@ -106,7 +105,10 @@ def reduce_test(
         raise UserError(f"{subject.name} does not know the parts of its tests (no `reduced`)")
     begun = time.monotonic()
     watch = Watch(subject, coverage)
-    kills = kills or (kills_of(subject, keep.mutants, seconds) if keep.mutants else None)
+    if kills is None and keep.mutants:
+        from swarmtest.mutation.killing import kills_of
+
+        kills = kills_of(subject, keep.mutants, seconds)
     original = _original(watch, subject, test, keep, seconds)
     kept = _kept(watch, subject, original, keep, kills, seconds)
     known: Answers = {} if answers is None else answers
@@ -147,7 +149,7 @@ def hits_of(
     If it ends its process, what it hits is not known, and said to be nothing.
     """
     original = _observed(Watch(subject, coverage), test, seconds)
-    return original.result, frozenset(original.keys.tolist())
+    return original.result, original.keys
 
 
 @dataclass(frozen=True)
@@ -167,14 +169,14 @@ def _observed(watch: Watch, test: Any, seconds: float) -> _Original:
     took = time.monotonic() - begun
     outcome = run.outcome()
     if isinstance(outcome, Fault):
-        return _Original(Result(Verdict.FAILED, outcome), np.zeros(0, "<u8"), took)
+        return _Original(Result(Verdict.FAILED, outcome), frozenset(), took)
     return _Original(*outcome, took)
 
 
 def _original(watch: Watch, subject: Subject, test: Any, keep: Keep, seconds: float) -> _Original:
     """What the test does before it is reduced."""
     if keep.is_command_alone:
-        return _Original(Result(Verdict.PASSED), np.zeros(0, "<u8"), seconds)
+        return _Original(Result(Verdict.PASSED), frozenset(), seconds)
     for _ in range(keep.runs[1]):
         original = _observed(watch, test, seconds)
         if original.result.verdict == Verdict.INVALID:
@@ -200,8 +202,8 @@ def _kept(
 ) -> Kept:
     wanted, share = keep.targets, keep.share
     if keep.coverage is not None:
-        wanted, share = wanted | frozenset(original.keys.tolist()), keep.coverage
-    if keep.needs_coverage and not len(original.keys):
+        wanted, share = wanted | original.keys, keep.coverage
+    if keep.needs_coverage and not original.keys:
         why = original.result.missing or "nothing that it reaches is watched"
         raise UserError(f"the test hits no target, so there is no coverage to keep: {why}")
     # 0.07 * 100 is more than 7 in floating point: nobody means eight of them.

@@ -14,18 +14,20 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from swarmtest.campaign.hits import NO_NEWS, News, Sender
 from swarmtest.errors import UserError
 from swarmtest.faults import message_of
-from swarmtest.instrument.watch import Coverage
 from swarmtest.result import Fault, Result
 from swarmtest.seeds import Stream, seeds_of_tests, trial_key
 from swarmtest.space import Configuration, Proposal
 from swarmtest.store.records import pack_counts, pack_floats
 from swarmtest.strategies import LearningStrategy, Strategy, strategy_text
 from swarmtest.subjects.subject import Subject
+
+if TYPE_CHECKING:
+    from swarmtest.instrument.watch import Coverage
 
 TRIAL, STARTED, STOP, TELLING, PIPE_GONE = range(5)
 """Places in the cell of shared memory: the trial at hand, when it began (ns), "stop now", whether

@@ -16,18 +16,7 @@ from swarmtest.store import Store
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.targets import Target
 
-KNOWN = "known"
-
-
-def avoid_option(command: click.decorators.FC) -> click.decorators.FC:
-    """``--avoid``."""
-    return click.option(
-        "--avoid",
-        multiple=True,
-        metavar="FAULT",
-        help="Keep the features that trigger a fault of an earlier campaign out of the "
-        "configurations, so that others get found; `known`: all faults. May be repeated.",
-    )(command)
+_KNOWN = "known"
 
 
 def avoiding_faults(
@@ -36,9 +25,9 @@ def avoiding_faults(
     """The same subject with known faults kept out of its configurations."""
     subject = reference.load()
     study = _study(store, subject.name, subject.space)
-    named = [_fault(study, text) for text in asked if text != KNOWN]
+    named = [_fault(study, text) for text in asked if text != _KNOWN]
     found = dict(avoiding(study, named))
-    if KNOWN in asked:
+    if _KNOWN in asked:
         triaged = triage(study).faults
         found |= {one.fault: one.combination for one in triaged if one.combination is not None}
         if not found:
@@ -82,7 +71,7 @@ def _fault(study: Study, text: str) -> Target:
     if len(found) == 1:
         return found[0]
     known = did_you_mean(id, [fault.name for fault in study.faults])
-    raise UserError(f"--avoid takes a fault's id or {KNOWN!r}, and {text!r} is none{known}")
+    raise UserError(f"--avoid takes a fault's id or {_KNOWN!r}, and {text!r} is none{known}")
 
 
 def _said(fault: Target, shared: CommonFeatures) -> str:

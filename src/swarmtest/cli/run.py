@@ -12,9 +12,9 @@ from swarmtest.campaign.budget import parse_bytes
 from swarmtest.campaign.engines import parse_engine
 from swarmtest.campaign.handing_over import hand_over_faults
 from swarmtest.campaign.reduced_faults import FaultReductions, reductions_of
-from swarmtest.cli.avoid import avoid_option, avoiding_faults
 from swarmtest.cli.options import existing_store, latest_campaign, refuse_imported, store_option
 from swarmtest.cli.run_options import (
+    avoid_option,
     budget_options,
     coverage_options,
     engine_options,
@@ -29,8 +29,6 @@ from swarmtest.cli.run_options import (
     workers_option,
 )
 from swarmtest.cli.run_report import report_outcome
-from swarmtest.cli.search_again import resume_search
-from swarmtest.cli.small_tests import make_small
 from swarmtest.errors import UserError
 from swarmtest.report.progress import JsonLines, ProgressView, view_for
 from swarmtest.report.terminal import command_text, plural
@@ -84,6 +82,8 @@ def run(path: str, **options: Any) -> int:
     parse_reduction_time(options)
     store = open_store(options["store"])
     if options["avoid"]:
+        from swarmtest.cli.avoid import avoiding_faults
+
         quiet = options["quiet"] or options["as_json"]
         reference = avoiding_faults(reference, store, options["avoid"], quiet)
     view = _view(budget, options)
@@ -128,6 +128,8 @@ def resume(campaign: int | None, **options: Any) -> int:
     record = store.campaign(number)
     refuse_imported(record, "resumed")
     if "search" in record.options:
+        from swarmtest.cli.search_again import resume_search
+
         return resume_search(store, record, options)
     known = Budget(**record.options["budget"])
     budget = parse_budget(options) or known
@@ -195,6 +197,8 @@ def _reduced(
     allowed = parse_reduction_time(options)
     if allowed is None or outcome.interrupted or not outcome.faults:
         return None
+    from swarmtest.cli.small_tests import make_small
+
     return make_small(campaign.subject, store, outcome.campaign, allowed, view)
 
 

@@ -146,6 +146,17 @@ def engine_options(command: Command) -> Command:
     return _with_all(options, command)
 
 
+def avoid_option(command: Command) -> Command:
+    """``--avoid``."""
+    return click.option(
+        "--avoid",
+        multiple=True,
+        metavar="FAULT",
+        help="Keep the features that trigger a fault of an earlier campaign out of the "
+        "configurations, so that others get found; `known`: all faults. May be repeated.",
+    )(command)
+
+
 def reduce_options(command: Command) -> Command:
     """Whether and how long the tests of faults are made small at the end."""
     options = [

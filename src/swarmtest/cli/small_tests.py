@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from swarmtest.campaign.fault_reductions import reduce_faults
 from swarmtest.campaign.reduced_faults import FaultReductions, ReductionTime
-from swarmtest.focus.outcome import FocusOutcome
 from swarmtest.report.progress import ProgressView
 from swarmtest.report.reduced import reduction_notes
 from swarmtest.report.terminal import test_code
 from swarmtest.store import Store
 from swarmtest.subjects.subject import Subject
+
+if TYPE_CHECKING:
+    from swarmtest.focus.outcome import FocusOutcome
 
 
 def make_small(

@@ -14,14 +14,16 @@ import heapq
 import itertools
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from swarmtest.errors import UserError
 from swarmtest.reduction.criteria import Repeated
 from swarmtest.reduction.plan import Plan
 from swarmtest.reduction.walks import Indices
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
 
 Part = TypeVar("Part")
 
@@ -186,6 +188,8 @@ class Reducer(Generic[Part]):
         self, executor: Executor, key: bytes, candidate: Indices, left: float | None
     ) -> None:
         """Have this question answered, and as many of those to come as there are workers."""
+        from concurrent.futures import wait  # few reductions have an executor
+
         for ahead_key, ahead in itertools.chain([(key, candidate)], self._ahead()):
             if len(self._running) >= self._probes and ahead_key != key:
                 break

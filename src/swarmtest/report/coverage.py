@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from swarmtest.errors import UserError, did_you_mean
 from swarmtest.instrument.kinds import CONCURRENT_KINDS, KINDS, WITH_PROBES
 from swarmtest.instrument.tally import Tally
@@ -35,6 +33,8 @@ def campaign_tally(
     watched = store.watched_targets(campaign)
     if not watched and not events:
         return tally
+    import numpy as np  # most campaigns watch nothing
+
     tally.places = {one.path: one.place for one in store.sources(campaign) if one.place}
     counts = np.zeros(max(watched, default=0) + 1, np.int64)
     tests: dict[str, Any] = {}
