@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from swarmtest.store import open_store, unpack_counts
 from swarmtest.targets import unpack_hits
@@ -44,9 +45,13 @@ for name in (
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Without this an example that takes more than 0.2 s fails, and examples that are made slowly, too.
+settings.register_profile("any load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any load")
+
 # -P: as for the installed program, the current directory is not on the path.
 SWARMTEST = [sys.executable, "-P", "-c", "from swarmtest.cli import main; main()"]
-PATIENCE = 60.0
+PATIENCE = 180.0
 """Seconds after which a command that should have ended counts as hanging."""
 
 

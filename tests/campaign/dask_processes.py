@@ -42,7 +42,7 @@ class DaskProcesses:
             *("scheduler", "--host", "127.0.0.1", "--port", self.port),
             *("--no-dashboard", "--dashboard-address", "127.0.0.1:0"),
         )
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not answers(self.port) and time.monotonic() < deadline:
             time.sleep(0.05)
         return self.scheduler

@@ -56,7 +56,7 @@ def forks_and_child_returns():
 def fork_and_linger():
     """Like multiprocessing: a grandchild is alive, with all our files open, when we die."""
     if os.fork() == 0:
-        time.sleep(20)
+        time.sleep(1000)
         os._exit(0)
     ctypes.string_at(0)
 
@@ -81,7 +81,7 @@ def noisy():
 
 def with_threads():
     for _ in range(3):
-        threading.Thread(target=time.sleep, args=(5,)).start()
+        threading.Thread(target=time.sleep, args=(1000,)).start()
     raise RuntimeError("threads are left")
 
 
@@ -99,7 +99,7 @@ def in_a_forked_process():
 
 
 def subprocess_left():
-    subprocess.Popen(["sleep", "25"])
+    subprocess.Popen(["sleep", "1000"])
     raise RuntimeError("a process is left")
 
 

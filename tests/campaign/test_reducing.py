@@ -114,7 +114,7 @@ def counted(machine, tmp_path, count=40):
     machine.pids = str(tmp_path / "pids")
     subject = MachineSubject(machine)
     names = ["look", "up", "look", "look"] * (count // 4)
-    result = run_isolated(lambda: subject.replay(steps_of(*names)), seconds=10)
+    result = run_isolated(lambda: subject.replay(steps_of(*names)), seconds=60)
     open(machine.pids, "w").close()
     reduced = reduce_test(subject, steps_of(*names), result.fault.id, workers=1)
     processes = (tmp_path / "pids").read_text().split()

@@ -285,7 +285,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_show_it(place, start, until, 
 
     until(lambda: begun() >= 3, "the third run")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in err
     assert re.search(r"interrupted: \d of 10 runs are done, and kept", out)

@@ -124,7 +124,7 @@ def serve(start: Start) -> Iterator[Callable[..., Served]]:
     for server in servers:
         server.send_signal(signal.SIGINT)
     for server in servers:
-        out, err = server.communicate(timeout=30)
+        out, err = server.communicate(timeout=60)
         assert (server.returncode, err) == (0, ""), (out, err)
 
 

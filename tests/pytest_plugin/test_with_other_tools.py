@@ -148,7 +148,7 @@ def test_ctrl_c_ends_pytest_and_what_was_tested_is_kept(pytester, write, store, 
     try:
         until(lambda: trials(store) > 0, "the first tests")
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=60)
     finally:
         process.kill()
         process.communicate()

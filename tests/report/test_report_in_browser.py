@@ -48,7 +48,7 @@ class Browser:
         self.requests()
         self.driver.get(file.as_uri())
         # On a busy machine `get` may come back before the page is there, to its last section.
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not self._is_there(file.as_uri()):
             assert time.monotonic() < deadline, f"{file} does not load"
             time.sleep(0.05)

@@ -179,7 +179,7 @@ with open_store(":memory:") as store:
 
 
 def test_parquet_without_pyarrow_tells_what_to_install() -> None:
-    printed, _ = python(WITHOUT_PYARROW).communicate(timeout=30)
+    printed, _ = python(WITHOUT_PYARROW).communicate(timeout=60)
     assert printed.strip() == (
         "Parquet needs pyarrow: `pip install 'swarmtest[parquet]'`, or export csv or jsonl"
     )
@@ -187,7 +187,7 @@ def test_parquet_without_pyarrow_tells_what_to_install() -> None:
 
 def test_opening_a_store_does_not_load_pyarrow() -> None:
     code = "import sys, swarmtest.store; print('pyarrow' in sys.modules)"
-    assert python(code).communicate(timeout=30)[0].strip() == "False"
+    assert python(code).communicate(timeout=60)[0].strip() == "False"
 
 
 @pytest.fixture

@@ -266,7 +266,7 @@ def test_the_printed_code_uses_the_class_itself_and_fails_alike(name, subject_of
     assert "swarmtest" not in code
     (place / "printed.py").write_text(code)
     done = subprocess.run(
-        [sys.executable, "-c", LIMITED], cwd=place, capture_output=True, text=True, timeout=20
+        [sys.executable, "-c", LIMITED], cwd=place, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 1, code
     assert done.stderr.splitlines()[-1].startswith("OverflowError"), (done.stderr, code)

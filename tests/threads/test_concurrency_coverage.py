@@ -197,7 +197,7 @@ def test_with_statements_in_c_are_covered_as_those_in_python(
             with counter.lock:  # the last thread has to wait for it
                 thread = threading.Thread(target=counter.add)
                 thread.start()
-                time.sleep(0.05)
+                time.sleep(0.3)
             thread.join()
             assert counter.count == 9
         """

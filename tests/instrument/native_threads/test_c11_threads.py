@@ -65,7 +65,7 @@ int main(void) {
 
 
 def test_a_deadlock_of_c11_mutexes_is_told_at_once(build: Build) -> None:
-    program = NativeThreads([build(DEADLOCK)], seconds=20)
+    program = NativeThreads([build(DEADLOCK)], seconds=60)
     settings = NoiseSettings(500, ["sleep"], 20)
     faults = [run.fault for seed in range(40) if (run := program.run(settings, seed)).fault]
     signatures = {fault.signature for fault in faults if fault}
@@ -75,7 +75,7 @@ def test_a_deadlock_of_c11_mutexes_is_told_at_once(build: Build) -> None:
 
 
 def test_c11_conditions_and_sleeps_work_as_without_us_and_are_covered(build: Build) -> None:
-    program = NativeThreads([build(MAILBOX)], seconds=20)
+    program = NativeThreads([build(MAILBOX)], seconds=60)
     runs = [program.run(NoiseSettings(500, ["yield", "sleep"], 3), seed) for seed in range(8)]
     assert not any(run.fault for run in runs)
     reached = {str(t) for run in runs if run.hits for t in run.hits.targets() if t.kind == "sync"}

@@ -54,7 +54,7 @@ def test_objects_of_clang_linked_by_gcc_are_seen_as_well(build: Build) -> None:
 
 
 def test_a_deadlock_is_told_at_once_with_who_holds_what(build: Build) -> None:
-    run = first_failure(NativeThreads([build(DEADLOCK)], seconds=60))
+    run = first_failure(NativeThreads([build(DEADLOCK)], seconds=600))
     assert run.fault is not None
     assert run.fault.kind == "deadlock"
     assert run.fault.signature == "deadlock of 2 threads: lock in first, lock in second"
@@ -63,15 +63,15 @@ def test_a_deadlock_is_told_at_once_with_who_holds_what(build: Build) -> None:
         "main.1: lock at prog.c:5; main.2 holds it since prog.c:11",
         "main.2: lock at prog.c:12; main.1 holds it since prog.c:4",
     ]
-    assert run.wall_seconds < 30
+    assert run.wall_seconds < 60
 
 
 def test_a_lost_wake_up_is_told_at_once(build: Build) -> None:
-    run = first_failure(NativeThreads([build(LOST_WAKE_UP)], seconds=60))
+    run = first_failure(NativeThreads([build(LOST_WAKE_UP)], seconds=600))
     assert run.fault is not None
     assert run.fault.kind == "lost wake-up"
     assert run.fault.signature == "lost wake-up: condition wait in consume"
-    assert run.wall_seconds < 30
+    assert run.wall_seconds < 60
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -122,17 +122,20 @@ def test_threads_of_forked_processes_are_named_after_them(build: Build) -> None:
 
 
 def test_a_run_that_only_takes_long_is_a_timeout_that_says_where_it_stood(build: Build) -> None:
-    run = NativeThreads([build(SLEEPER)], seconds=0.3).run(NoiseSettings(), 0)
+    run = NativeThreads([build(SLEEPER)], seconds=1).run(NoiseSettings(), 0)
     assert run.fault is not None
     assert (run.fault.kind, run.fault.signature) == ("timeout", "timeout")
     assert "main.1: sleep at prog.c:4, for a limited time" in run.fault.details
 
 
 def test_sleeps_end_early_only_when_timeouts_are_tampered_with(build: Build) -> None:
-    program = NativeThreads([build(EARLY)])
+    program = build(EARLY)
+    short = NativeThreads([program, "20"])
+    assert short.run(NoiseSettings(1000, ["yield"]), 1).status == 0
+    # Long enough that one of them ends early although the machine is busy; it takes no more.
+    long = NativeThreads([program, "1000"], seconds=60)
     tampered = NoiseSettings(1000, ["yield"], heuristics=["tamper-timeouts"])
-    assert program.run(NoiseSettings(1000, ["yield"]), 1).status == 0
-    assert program.run(tampered, 1).status == 1
+    assert long.run(tampered, 1).status == 1
 
 
 def decisions(run: NativeRun) -> dict[str, tuple[int, int]]:

@@ -17,7 +17,7 @@ def all_names(program: NativeThreads, kind: str) -> set[str]:
 def test_a_lock_that_makes_another_thread_wait_is_blocking_and_the_other_blocked(
     build: Build,
 ) -> None:
-    found = all_names(NativeThreads([build(DEADLOCK)], seconds=5), "sync")
+    found = all_names(NativeThreads([build(DEADLOCK)], seconds=60), "sync")
     assert "prog.c:4 lock visited" in found
     assert {"prog.c:4 lock blocking", "prog.c:12 lock blocked"} <= found
     assert "prog.c:6 unlock blocked" not in found

@@ -305,21 +305,26 @@ int main(void) {
 
 EARLY = """\
 #include <pthread.h>
+#include <stdlib.h>
 #include <time.h>
 static int early;
+static long milliseconds;
 static void *work(void *x) {
-  for (int i = 0; i < 10; i++) {
-    struct timespec before, after, nap = {0, 20000000};
+  for (int i = 0; i < 10 && !early; i++) {
+    struct timespec before, after, nap;
+    nap.tv_sec = milliseconds / 1000;
+    nap.tv_nsec = milliseconds % 1000 * 1000000;
     clock_gettime(CLOCK_MONOTONIC, &before);
     nanosleep(&nap, 0);
     clock_gettime(CLOCK_MONOTONIC, &after);
     long passed = (after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec;
-    if (passed < 20000000) early = 1;
+    if (passed < milliseconds * 1000000) early = 1;
   }
   return x;
 }
-int main(void) {
+int main(int count, char **words) {
   pthread_t thread;
+  milliseconds = atol(words[1]);
   pthread_create(&thread, 0, work, 0);
   pthread_join(thread, 0);
   return early;

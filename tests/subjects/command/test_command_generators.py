@@ -265,7 +265,7 @@ def test_a_generator_that_fails_makes_an_invalid_test_and_no_fault(subject, comm
         f"""
         [generate]
         command = ["sh", "-c", '{command}', "{{seed}}", "{{features}}"]
-        timeout = 0.2
+        timeout = {0.2 if command.startswith("sleep") else 60}
         [features]
         a = "a"
         [[steps]]

@@ -154,7 +154,10 @@ def test_a_process_that_left_its_group_is_ended_with_its_step(steps, tmp_path):
     subject = steps(
         """
         [[steps]]
-        run = ["sh", "-c", "setsid sh -c 'echo $$ > {here}/pid; exec sleep 60' & sleep 0.3"]
+        run = ["sh", "-c", '''
+            setsid sh -c 'echo $$ > {here}/pid; exec sleep 1000' &
+            until [ -s {here}/pid ]; do sleep 0.02; done
+        ''']
         """
     )
     assert subject.execute(subject.space.default(), 1).verdict == Verdict.PASSED
@@ -169,6 +172,7 @@ def test_the_time_of_processes_that_were_left_behind_is_told(steps):
         f"""
         [[steps]]
         run = ["sh", "-c", 'python3 -S -c "$0" & until [ -e done ]; do sleep 0.02; done', "{burn}"]
+        timeout = 60
         """
     )
     result = subject.execute(subject.space.default(), 1)
@@ -198,6 +202,7 @@ def test_a_step_has_no_more_memory_than_it_is_given(steps):
     text = """
         [[steps]]
         run = ["{python}", "-S", "-c", "len(b'x' * (400 << 20))"]
+        timeout = 60
         {memory}
         """
     roomy = steps(text.format(python=sys.executable, memory=""))
@@ -306,7 +311,7 @@ def test_when_a_worker_is_killed_its_command_ends_and_its_files_are_removed(step
     _until(lambda: not directory.exists())
 
 
-def _until(holds, seconds=20.0):
+def _until(holds, seconds=60.0):
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, "waited in vain"

@@ -202,10 +202,8 @@ def test_a_process_that_does_not_answer_is_ended() -> None:
     with pytest.raises(NoAnswer, match="not over after"):
         in_fork(lambda: time.sleep(30), 0.2)
     with pytest.raises(NoAnswer, match="ZeroDivisionError"):
-        in_fork(lambda: 1 // 0, 5)
+        in_fork(lambda: 1 // 0, 60)
 
 
 def test_a_process_that_leaves_another_behind_is_not_waited_for() -> None:
-    begun = time.monotonic()
-    assert in_fork(lambda: (os.fork() and 7) or time.sleep(60), 30) == 7
-    assert time.monotonic() - begun < 15
+    assert in_fork(lambda: (os.fork() and 7) or time.sleep(1000), 60) == 7
