@@ -35,7 +35,7 @@ def wait_for(condition: Callable[[], Any], what: str, seconds: float = _PATIENCE
         answer = condition()
         if answer:
             return answer
-        time.sleep(0.05)
+        time.sleep(0.1)
     raise SystemExit(f"chaos: {what}: not within {seconds:.0f} s")
 
 

@@ -135,7 +135,7 @@ def hypotheses(name: str) -> Callable[[int], list[str]]:
 
 def speeds(quick: bool) -> dict[str, dict[str, float]]:
     """Tokens per CPU second of each generator on each grammar."""
-    rounds, counts = (3, (200, 100, 6)) if quick else (7, (2000, 1000, 200))
+    rounds, counts = (2, (200, 100, 6)) if quick else (7, (2000, 1000, 200))
     found: dict[str, dict[str, float]] = {}
     rows = []
     with tempfile.TemporaryDirectory() as place:
@@ -203,7 +203,7 @@ def reached(strategy: str, seconds: float, seed: int) -> tuple[int, int]:
 def swarms(quick: bool) -> dict[str, float]:
     """Median pairs of instructions of each strategy."""
     sys.path.insert(0, str(EXAMPLES))
-    seconds, seeds = (0.4, 2) if quick else (8.0, 5)
+    seconds, seeds = (0.4, 1) if quick else (8.0, 5)
     found: dict[str, list[tuple[int, int]]] = {"default": [], "coin": [], "layered": []}
     for seed in range(seeds):
         for strategy, results in found.items():

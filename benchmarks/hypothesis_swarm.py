@@ -50,7 +50,7 @@ class Size:
 
 
 FULL = Size(20, 400, 80, 100)
-QUICK = Size(5, 200, 15, 20)
+QUICK = Size(3, 80, 15, 10)
 
 
 class Found(NamedTuple):
