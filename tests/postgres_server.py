@@ -107,7 +107,10 @@ def running_server() -> Iterator[Server]:
             import psycopg  # noqa: F401
             from pgserver import postgres_server
     except ImportError as error:
-        pytest.skip(f"needs a PostgreSQL server ({error}): pip install pgserver 'psycopg[binary]'")
+        pytest.skip(
+            f"needs a PostgreSQL server ({error}): pip install pgserver 'psycopg[binary]' "
+            "(pgserver has wheels for Python 3.12 and older)"
+        )
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     directory = Path(tempfile.mkdtemp(prefix="pg", dir=memory))
     directory.chmod(0o755)

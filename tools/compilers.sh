@@ -6,6 +6,7 @@
 set -eu
 
 python=${VENV:-.venv}/bin/python
+headers=${SYSTEM_HEADERS:-/usr/include}
 missing=""
 packages=""
 
@@ -35,8 +36,8 @@ look() {
         dpkg-source:dpkg-dev; do
         command -v "${pair%:*}" >/dev/null || lacks "${pair%:*}" "${pair#*:}"
     done
-    [ -e /usr/include/stdio.h ] || lacks stdio.h libc6-dev
-    [ -e /usr/include/csmith/csmith.h ] || lacks csmith.h libcsmith-dev
+    [ -e "$headers/stdio.h" ] || lacks stdio.h libc6-dev
+    [ -e "$headers/csmith/csmith.h" ] || lacks csmith.h libcsmith-dev
     # Clang looks beside itself and on the PATH for the tool that names the functions of a crash.
     command -v llvm-symbolizer >/dev/null ||
         [ -x "$(clang -print-prog-name=llvm-symbolizer 2>/dev/null)" ] ||
