@@ -3,12 +3,15 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import swarmtest.cli
+from swarmtest.campaign import Campaign
 from swarmtest.store import CampaignRecord, open_store
 
+STACK = Path(__file__).parents[1] / "examples" / "stack.py"
 HEAVY = {"numpy", "jinja2", "rich", "hypothesis", "starlette", "matplotlib", "pyarrow"}
 COMMAND = """
 import json, sys
@@ -21,15 +24,14 @@ finally:
 """
 
 
-def modules_after(program, cwd):
-    child = subprocess.run(
-        [sys.executable, "-c", program], cwd=cwd, capture_output=True, text=True, check=True
-    )
+def modules_after(program, cwd, status=0):
+    child = subprocess.run([sys.executable, "-c", program], cwd=cwd, capture_output=True, text=True)
+    assert child.returncode == status, child.stderr
     return set(json.loads(child.stdout.splitlines()[-1]))
 
 
-def modules_of(words, cwd):
-    return modules_after(COMMAND.format(words=words), cwd)
+def modules_of(words, cwd, status=0):
+    return modules_after(COMMAND.format(words=words), cwd, status)
 
 
 def own(modules):
@@ -59,6 +61,31 @@ def test_list_imports_few_modules_and_nothing_that_runs_or_analyses_tests(store)
     rooms = {".".join(name.split(".")[:2]) for name in own(loaded)}
     unneeded = "analysis campaign focus instrument mutation race search strategies suites threads"
     assert not rooms & {f"swarmtest.{room}" for room in unneeded.split()}
+
+
+def test_a_run_of_ten_tests_imports_nothing_for_what_it_does_not_do(tmp_path):
+    """It finds a fault and reduces it, in processes that are all forked from this one."""
+    loaded = modules_of(["run", str(STACK), "--tests", "10"], tmp_path, status=1)
+    assert not packages(loaded) & HEAVY
+    rooms = {".".join(name.split(".")[:2]) for name in own(loaded)}
+    unneeded = "analysis focus mutation search suites threads"
+    assert not rooms & {f"swarmtest.{room}" for room in unneeded.split()}
+    with open_store(tmp_path / ".swarmtest" / "swarmtest.db") as kept:
+        assert kept.summary(1)["trials"] == 10
+        assert [reduction.complete for reduction in kept.reductions(1)] == [True]
+
+
+def test_tiny_campaigns_run_the_same_tests_as_larger_ones():
+    """Workers of tiny ones are forked, those of larger ones are interpreters of their own."""
+    with open_store(":memory:") as store:
+        for tests in (16, 17):
+            Campaign(str(STACK), "coin", tests, workers=2, store=store).run()
+        tiny, larger = (
+            [trial._replace(cpu_ns=0, wall_ns=0) for trial in store.trials(campaign, before=16)]
+            for campaign in (1, 2)
+        )
+        assert tiny == larger
+        assert [fault[:3] for fault in store.faults(1)] == [f[:3] for f in store.faults(2)]
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"]])

@@ -31,7 +31,7 @@ COMMANDS = {
     ),
     "check": Entry(
         "check:check",
-        "Say what is wrong with a subject before any test is run.",
+        "Say what is wrong with a subject before a campaign is run.",
     ),
     "features": Entry(
         "features:features",
