@@ -12,7 +12,7 @@ import pytest
 from raced_programs import DEADLOCK, KEPT_UPDATE, LOST_UPDATE, LOST_WAKE_UP, SLOWER_UPDATE, SUITE
 
 from swarmtest import Campaign, RaceShown, ThreadsSubject, UserError, open_store, replay_race
-from swarmtest.campaign.fault_reductions import reduce_faults
+from swarmtest.campaign.fault_reductions import ReductionTime, reduce_faults
 from swarmtest.report.fault_views import known_faults
 from swarmtest.report.timeline import race_view
 from swarmtest.subjects.threads.drawing import timeline_text
@@ -41,7 +41,8 @@ def found(name: str, tests: int = 100) -> RaceTest:
     with open_store(":memory:") as store:
         outcome = Campaign(subject, "coin", tests, workers=1, store=store).run()
         assert len(outcome.faults) == 1
-        reductions = reduce_faults(subject, store, outcome.campaign).reductions
+        allowed = ReductionTime(total=60.0)
+        reductions = reduce_faults(subject, store, outcome.campaign, allowed).reductions
     [small] = reductions.values()
     return RaceTest.from_json(json.loads(str(small.test)))
 
