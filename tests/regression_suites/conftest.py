@@ -75,8 +75,9 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 class Workplace:
     """A directory with a project in it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, command: Run) -> None:
         self.path = path
+        self.command = command
         (path / "tests").mkdir()
 
     def write(self, name: str, text: str) -> Path:
@@ -85,26 +86,13 @@ class Workplace:
 
     def swarmtest(self, *words: str, status: int = 0) -> str:
         """What a command prints; for one that is to fail, what it says on standard error."""
-        code = "from swarmtest.cli import main; main()"
-        done = subprocess.run(
-            [sys.executable, "-c", code, *words],
-            cwd=self.path,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+        done = self.command(*words, cwd=self.path)
         assert done.returncode == status, done.stdout + done.stderr
         return done.stderr.strip() if status else done.stdout
 
     def run(self, *words: str) -> None:
         """A campaign; faults are what some are for."""
-        done = subprocess.run(
-            [sys.executable, "-c", "from swarmtest.cli import main; main()", "run", *words, "-q"],
-            cwd=self.path,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+        done = self.command("run", *words, "-q", cwd=self.path)
         assert done.returncode in (0, 1), done.stdout + done.stderr
 
     def pytest(self, *words: str) -> tuple[int, str]:
@@ -121,33 +109,19 @@ class Workplace:
 
 
 @pytest.fixture
-def workplace(tmp_path: Path) -> Workplace:
+def workplace(tmp_path: Path, swarmtest: Run) -> Workplace:
     """An empty project."""
-    return Workplace(tmp_path)
+    return Workplace(tmp_path, swarmtest)
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+def shop(tmp_path_factory: pytest.TempPathFactory, swarmtest: Run) -> Workplace:
     """A project with a campaign of a machine that has a bug, with coverage and mutants."""
-    made = Workplace(tmp_path_factory.mktemp("shop"))
+    made = Workplace(tmp_path_factory.mktemp("shop"), swarmtest)
     made.write("cart.py", CART)
     made.write("shop.py", SHOP)
     made.run("shop.py", "--tests", "200", "--coverage", "line,branch", "--seed", "1")
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "from swarmtest.cli import main; main()",
-            "mutate",
-            "--operators",
-            "relational",
-            "--tests",
-            "40",
-        ],
-        cwd=made.path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    words = ("mutate", "--operators", "relational", "--tests", "40")
+    done = swarmtest(*words, cwd=made.path)
     assert done.returncode in (0, 1), done.stderr
     return made

@@ -6,7 +6,7 @@ import ast
 import sys
 
 import pytest
-from tests.regression_suites.conftest import CART, Workplace
+from tests.regression_suites.conftest import CART, Run, Workplace
 
 FILE = "tests/test_regressions.py"
 
@@ -40,9 +40,9 @@ class Deadly(Machine):
 
 
 @pytest.fixture(scope="module")
-def deadly(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+def deadly(tmp_path_factory: pytest.TempPathFactory, swarmtest: Run) -> Workplace:
     """A project with a campaign of a machine that ends its process."""
-    made = Workplace(tmp_path_factory.mktemp("deadly"))
+    made = Workplace(tmp_path_factory.mktemp("deadly"), swarmtest)
     made.write("deadly.py", DEADLY)
     made.run("deadly.py", "--tests", "60", "--no-reduce")
     return made
