@@ -27,6 +27,7 @@ from harness import cannot_measure, print_figures, print_table, progress, requir
 from swarmtest import Budget, Campaign, Outcome, Store, Study, open_store
 from swarmtest.analysis.bootstrap import bootstrap_interval, difference_of_means
 from swarmtest.analysis.roles import feature_shares
+from swarmtest.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 SUBJECT = ROOT / "examples" / "csmith" / "csmith.toml"
@@ -238,10 +239,11 @@ def main(words: Sequence[str] | None = None) -> None:
     progress("tcc is built, unless that was done before")
     if reason := tcc_missing():
         cannot_measure(reason)
-    run(
-        options.repeats or (2 if options.quick else 6),
-        options.cpu_seconds or (1 if options.quick else 180),
-    )
+    repeats = options.repeats or (2 if options.quick else 6)
+    try:
+        run(repeats, options.cpu_seconds or (1 if options.quick else 180))
+    except UserError as error:
+        sys.exit(f"compilers.py: {error}")
 
 
 if __name__ == "__main__":

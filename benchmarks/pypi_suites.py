@@ -100,7 +100,7 @@ SUITES = [
     # old-style code of all kinds: try/except/else, loops with else, nested functions, exec
     Suite("boltons", "26.2.0", cover=("boltons",)),
     # locks, nested functions in decorators, lambdas, try/finally
-    Suite("cachetools", "8.0.0", cover=("cachetools",), source="src", quick=True),
+    Suite("cachetools", "8.0.0", cover=("cachetools",), source="src"),
     # match statements in most functions, generators as coroutines, async, frozen dataclasses
     Suite(
         "expression",
