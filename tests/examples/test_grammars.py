@@ -26,7 +26,9 @@ def sql() -> Iterator[ModuleType]:
 
 @pytest.fixture(scope="module")
 def javascript() -> Iterator[ModuleType]:
-    pytest.importorskip("quickjs", reason="pip install quickjs")
+    pytest.importorskip(
+        "quickjs", reason="needs quickjs: pip install quickjs (wheels for Python 3.12 and older)"
+    )
     yield load_module(str(EXAMPLES / "javascript.py"))
     sys.modules.pop("javascript")
 
