@@ -65,9 +65,9 @@ SUBJECTS = {
 }
 PACKAGES = {"api": "pyfakefs", "grammar": "sqlglot"}
 SETS = {1: 8, 5: 3, 10: 2, 20: 2}
-QUICK_SETS = {1: 2, 5: 1}
+QUICK_SETS = {1: 1, 5: 1}
 QUICK_SUBJECTS = ("api", "c")
-QUICK_TESTS = {"api": (300, 30), "c": (400, 30)}
+QUICK_TESTS = {"api": (250, 20), "c": (300, 20)}
 """Of the undirected swarm, and of each directed run."""
 REPETITIONS = 3
 PROCESSES = 2
@@ -210,6 +210,7 @@ def against_best(found: Sequence[Measurement], name: str) -> dict[str, object]:
     pairs = np.array([(ours[key], values[best][key]) for key in ours])
     numbers = np.random.default_rng(0).integers(len(pairs), size=(RESAMPLES, len(pairs)))
     means = pairs[numbers].mean(axis=1)
+    means = means[means[:, 1] > 0]  # of few sets, a draw may have none that was hit
     low, high = np.quantile(means[:, 0] / means[:, 1], [0.025, 0.975])
     return {
         "mean": round(float(pairs[:, 0].mean()), 3),
