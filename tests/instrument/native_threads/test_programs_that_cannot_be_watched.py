@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from thread_programs import COUNTER, Build
+from thread_programs import COUNTER, Build, need
 
 from swarmtest.errors import UserError
 from swarmtest.instrument.native_threads import NativeThreads, NoiseSettings, run_native
@@ -63,6 +63,7 @@ def test_no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_a_cache_that_cannot_be_named_in_the_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    need("gcc")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "my cache"))
     with pytest.raises(UserError, match="space or a colon"):
         library()
