@@ -350,7 +350,7 @@ def need(*tools: str) -> None:
     """Skip a test where a tool is missing, and say what to install."""
     for tool in tools:
         if not shutil.which(tool):
-            pytest.skip(f"needs {tool}: install {PACKAGES[tool]}")
+            pytest.skip(f"needs {tool}: apt-get install {PACKAGES[tool]}")
 
 
 def failures(runs: Iterable[NativeRun]) -> set[str]:
