@@ -41,10 +41,10 @@ if ! is_ready && ! make_venv; then
 fi
 
 if [ "${1:-}" = dev ]; then
-    echo "installing what checks and tests need into $VENV (some 700 MB, once)"
+    echo "installing what checks and tests need into $VENV (some 1.4 GB on disk, once)"
     package='.[dev]'
 else
-    echo "installing swarmtest and the packages it needs into $VENV (some 25 MB, once)"
+    echo "installing swarmtest and the packages it needs into $VENV (some 100 MB on disk, once)"
     package=.
 fi
 # Without --no-compile, half of the time goes into compiling modules that nobody will import.
