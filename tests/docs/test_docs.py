@@ -6,12 +6,14 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from debian_packages import CSMITH, need
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -29,11 +31,10 @@ PROGRESS = re.compile(
 """Printed every ten seconds, which only a slow machine takes for what is shown."""
 
 PROGRAMS = {
-    "swarmtest": [sys.executable, "-c", "from swarmtest.cli import main; main()"],
     "pytest": [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"],
     "coverage": [sys.executable, "-m", "coverage"],
 }
-"""What a user has on the path, from the environment that the tests run in."""
+"""What a user has on the path, from the environment that the tests run in, beside `swarmtest`."""
 
 NEEDS = {
     "mutation.md": ("gcc",),
@@ -59,7 +60,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_what_a_page_shows_is_what_happens(page: Path, workplace: Path) -> None:
+def test_what_a_page_shows_is_what_happens(page: Path, workplace: Path, swarmtest: Run) -> None:
     need(*NEEDS.get(page.name, ()))
     names: dict[str, object] = {"__name__": "__docs__"}
     for language, body in BLOCK.findall(page.read_text()):
@@ -69,16 +70,19 @@ def test_what_a_page_shows_is_what_happens(page: Path, workplace: Path) -> None:
         elif language == "python":
             exec(compile(body, "<docs>", "exec"), names)
         elif language == "console":
-            check_console(body)
+            check_console(body, swarmtest)
 
 
-def check_console(body: str) -> None:
+def check_console(body: str, swarmtest: Run) -> None:
     """Run each command of a session, and compare what it prints, but for times."""
     for session in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
         command, _, shown = session.partition("\n")
         program, *arguments = shlex.split(command)
-        words = [*PROGRAMS.get(program, [program]), *arguments]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+        if program == "swarmtest":
+            done = swarmtest(*arguments, cwd=Path.cwd(), COLUMNS="80")
+        else:
+            words = [*PROGRAMS.get(program, [program]), *arguments]
+            done = subprocess.run(words, capture_output=True, text=True, timeout=120)
         assert done.returncode in (0, 1), f"{command}\n{done.stdout}{done.stderr}"
         actual, expected = masked(PROGRESS.sub("", done.stdout)), masked(shown)
         assert matches(expected, actual), f"$ {command}\n{done.stdout}\nbut shown is\n{shown}"
