@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from pytest_processes import pytest_words
 from swarmtest import Machine, MachineSubject, action
 from swarmtest.campaign.handing_over import hand_over_faults
 from swarmtest.store import FaultRecord
@@ -39,7 +39,7 @@ def test_a_plain_pytest_run_replays_what_a_campaign_found(
     tmp_path: Path, swarmtest: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     (tmp_path / "test_abc.py").write_text(SOURCE)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_abc.py"]
+    command = pytest_words("-q", "-p", "no:cacheprovider", "test_abc.py")
     before = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert "1 skipped" in before.stdout
     ran = swarmtest("run", "test_abc.py::StackTest", "--tests", "300", cwd=tmp_path)

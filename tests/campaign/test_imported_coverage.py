@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_processes import pytest_words
 from swarmtest import open_store
 from swarmtest.campaign.imported import import_coverage
 from swarmtest.report.coverage import campaign_tally
@@ -131,7 +132,7 @@ def test_json_of_pytest_is_a_campaign_with_its_tests(swarmtest: Run, place: Path
     (place / "test_cart.py").write_text(
         "import cart\ndef test_one(): cart.total([1])\ndef test_none(): cart.total([])\n"
     )
-    words = [sys.executable, "-m", "pytest", "-q", "--swarm-coverage", "line"]
+    words = pytest_words("-q", "--swarm-coverage", "line")
     subprocess.run([*words, "--swarm-cover", "cart"], cwd=place, check=True)
     done = swarmtest("import-coverage", "swarm-coverage.json", cwd=place)
     assert done.stdout == "campaign 1: 2 tests from swarm-coverage.json\n"

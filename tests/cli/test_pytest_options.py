@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from pytest_processes import WITHOUT_HYPOTHESIS, pytest_words
+
 
 def run(place: Path, *options: str) -> subprocess.CompletedProcess[str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "swarmtest.pytest_plugin", *options]
+    words = pytest_words(*WITHOUT_HYPOTHESIS, "-q", "-p", "swarmtest.pytest_plugin", *options)
     return subprocess.run(words, cwd=place, env=kept, capture_output=True, text=True, timeout=60)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from pytest_processes import pytest_words
 
 COUNTER = """
 import threading
@@ -113,7 +114,7 @@ def test_other_commands_know_the_campaign(place: Path, swarmtest) -> None:
 
 def test_the_saved_test_fails_until_the_race_is_gone(place: Path, tmp_path: Path) -> None:
     shutil.copytree(place / "tests", tmp_path / "tests")
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
+    words = pytest_words("-q", "-p", "no:cacheprovider", "tests")
     (tmp_path / "counter.py").write_text(COUNTER)
     before = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert "reads self.value: 0" in before.stdout

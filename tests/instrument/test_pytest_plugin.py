@@ -6,12 +6,13 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 
 import pytest
 
-PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "swarmtest.pytest_plugin"]
+from pytest_processes import WITHOUT_HYPOTHESIS, pytest_words
+
+PYTEST = pytest_words(*WITHOUT_HYPOTHESIS, "-q", "-p", "swarmtest.pytest_plugin")
 SUITE = {
     "conftest.py": "import shop\n",
     "shop.py": "def f(x):\n    if x:\n        return 1\n    return 2\n",

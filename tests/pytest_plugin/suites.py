@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
+
+from pytest_processes import pytest_words
 
 FAULTY = """
     from swarmtest import Machine, action, integers
@@ -48,7 +49,7 @@ FINE = """
 
 
 def words_of_pytest(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "pytest", "-p", "swarmtest.pytest_plugin", *arguments]
+    return pytest_words("-p", "swarmtest.pytest_plugin", *arguments)
 
 
 def clean_environment() -> dict[str, str]:

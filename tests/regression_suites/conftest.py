@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_processes import WITHOUT_OTHERS
+
 CART = """
 class Cart:
     def __init__(self):
@@ -86,7 +88,7 @@ class Workplace:
 
     def swarmtest(self, *words: str, status: int = 0) -> str:
         """What a command prints; for one that is to fail, what it says on standard error."""
-        done = self.command(*words, cwd=self.path)
+        done = self.command(*words, cwd=self.path, PYTEST_ADDOPTS=" ".join(WITHOUT_OTHERS))
         assert done.returncode == status, done.stdout + done.stderr
         return done.stderr.strip() if status else done.stdout
 
@@ -99,7 +101,7 @@ class Workplace:
         """How a run of pytest ends, and what it prints."""
         plugin = ["-p", "no:cacheprovider", "-p", "no:swarmtest.pytest_plugin"]
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "pytest", "-q", *plugin, *words],
+            [sys.executable, "-P", "-m", "pytest", *WITHOUT_OTHERS, "-q", *plugin, *words],
             cwd=self.path,
             capture_output=True,
             text=True,

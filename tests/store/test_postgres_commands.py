@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from postgres_server import Server
+from pytest_processes import pytest_words
 from swarmtest.store import open_store
 from swarmtest.store.content import campaign_hash
 
@@ -164,7 +164,7 @@ def test_pytest_keeps_its_campaigns_in_a_database_too(secret_url: str, place: Pa
     (place / "test_stack.py").write_text(STACK)
     words = ["--swarm-tests", "60", "--swarm-store", secret_url, "test_stack.py"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words],
+        pytest_words("-q", "-p", "no:cacheprovider", *words),
         cwd=place,
         capture_output=True,
         text=True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
+from pytest_processes import pytest_words
 from swarmtest.loading import load_object
 from swarmtest.result import Fault
 from swarmtest.subjects.rule_based.rule_test import RuleTest
@@ -57,7 +57,7 @@ def failing(subject: RuleBasedSubject, count: int = 1) -> list[Any]:
 
 
 def pytest_run(project: Path, name: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command = pytest_words("-q", "-p", "no:cacheprovider")
     return subprocess.run(
         [*command, f"{file_of(project).name}::{name}"], cwd=project, capture_output=True, text=True
     )
