@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from swarmtest import Space, Stream, open_store, parse_strategy
 from swarmtest.analysis.intervals import wilson_interval
@@ -136,7 +136,7 @@ def claim_level(hits: float, base: float, confidence: float = 0.95) -> float:
     counts = np.arange(n + 1)
     low, high = wilson_interval(counts, np.full(n + 1, n), confidence)
     outside = (low > base) | (high < base)
-    return float(stats.binom.pmf(counts, n, base)[outside].sum())
+    return float(scipy.stats.binom.pmf(counts, n, base)[outside].sum())
 
 
 @dataclass(frozen=True)

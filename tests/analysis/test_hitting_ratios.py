@@ -8,10 +8,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
-from statsmodels.stats.proportion import confint_proportions_2indep
 
 from swarmtest.analysis.hitting_ratios import hitting_ratio, rate_ratio
 from swarmtest.analysis.ratio_summaries import summarise
@@ -69,6 +68,8 @@ def test_more_confidence_is_a_wider_interval(a, b):
     ],
 )
 def test_the_interval_is_the_score_interval_of_statsmodels(a, b):
+    from statsmodels.stats.proportion import confint_proportions_2indep
+
     expected = confint_proportions_2indep(
         a.hits, a.tests, b.hits, b.tests, method="score", compare="ratio", correction=False
     )
@@ -85,7 +86,7 @@ def test_95_of_100_intervals_hold_the_truth(p, q, n, m):
     pairs = zip(random.binomial(n, p, runs), random.binomial(m, q, runs), strict=True)
     found = [hitting_ratio(Count(int(a), n), Count(int(b), m)) for a, b in pairs]
     held = sum(one.low <= p / q <= one.high for one in found)
-    assert held >= stats.binom.ppf(1e-4, runs, 0.93)
+    assert held >= scipy.stats.binom.ppf(1e-4, runs, 0.93)
 
 
 @pytest.mark.parametrize(("p", "q"), [(0.9, 0.5), (0.5, 0.02), (0.05, 0.9)])
@@ -100,7 +101,7 @@ def test_per_second_the_interval_holds_the_truth_where_times_vary_as_their_mean(
         )
         ratio = rate_ratio(directed, undirected)
         held += ratio.low <= p / q / 2 <= ratio.high
-    assert held >= stats.binom.ppf(1e-4, runs, 0.93)
+    assert held >= scipy.stats.binom.ppf(1e-4, runs, 0.93)
 
 
 def test_twice_the_hits_at_twice_the_cost_is_no_gain():
@@ -150,7 +151,7 @@ def test_all_tests_against_few_is_an_interval_around_the_ratio():
 @settings(max_examples=60, deadline=None)
 def test_signed_ranks_p_is_the_share_of_all_signs_that_are_as_uneven(values):
     kept = [v for v in values if v]
-    ranks = stats.rankdata(np.abs(kept)) if kept else np.array([])
+    ranks = scipy.stats.rankdata(np.abs(kept)) if kept else np.array([])
     seen = sum(r for r, v in zip(ranks, kept, strict=True) if v > 0)
     sums = np.array([np.dot(signs, ranks) for signs in product((0, 1), repeat=len(kept))])
     tail = min(np.mean(sums <= seen + 1e-9), np.mean(sums >= seen - 1e-9))
@@ -162,7 +163,7 @@ def test_signed_ranks_p_is_the_share_of_all_signs_that_are_as_uneven(values):
 def test_without_ties_p_is_that_of_scipys_exact_signed_rank_test(n, seed):
     random = np.random.default_rng(seed)
     a, b = random.random(n), random.random(n)
-    expected = stats.wilcoxon(a, b, method="exact").pvalue
+    expected = scipy.stats.wilcoxon(a, b, method="exact").pvalue
     assert wilcoxon_signed_rank(a, b) == pytest.approx(expected)
 
 
@@ -172,7 +173,7 @@ def test_many_pairs_use_scipys_normal_approximation_with_ties(n):
     a, b = random.integers(0, 9, n), random.integers(0, 8, n)
     while np.count_nonzero(a - b) <= 25:
         a = random.integers(0, 9, n)
-    expected = stats.wilcoxon(a, b, correction=True, method="asymptotic").pvalue
+    expected = scipy.stats.wilcoxon(a, b, correction=True, method="asymptotic").pvalue
     assert wilcoxon_signed_rank(a, b) == pytest.approx(expected)
 
 
@@ -192,7 +193,7 @@ def test_pairs_of_unequal_number_are_refused():
 def test_paired_means_are_those_of_scipys_t_test():
     random = np.random.default_rng(8)
     a, b = random.random(30) + 0.1, random.random(30)
-    found, expected = paired_means(a, b), stats.ttest_rel(a, b)
+    found, expected = paired_means(a, b), scipy.stats.ttest_rel(a, b)
     assert found.p == pytest.approx(expected.pvalue)
     assert (found.low, found.high) == pytest.approx(tuple(expected.confidence_interval()))
     assert (found.first, found.second) == pytest.approx((a.mean(), b.mean()))

@@ -8,11 +8,9 @@ from math import comb
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import special, stats
-from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.proportion import proportion_confint
 
 from swarmtest.analysis.intervals import (
     benjamini_hochberg,
@@ -35,6 +33,8 @@ rates = st.floats(0.001, 0.999)
 @given(counts, confidences)
 @settings(max_examples=100, deadline=None)
 def test_wilsons_interval_is_that_of_statsmodels(pair, confidence):
+    from statsmodels.stats.proportion import proportion_confint
+
     hits, n = pair
     expected = proportion_confint(hits, n, alpha=1 - confidence, method="wilson")
     assert wilson_interval(hits, n, confidence) == pytest.approx(expected, abs=1e-12)
@@ -103,14 +103,16 @@ def test_a_feature_without_variation_needs_no_number_of_hits(base):
 @given(st.floats(0, 1), st.floats(1e-3, 1e6), st.floats(1e-3, 1e6))
 @settings(max_examples=150, deadline=None)
 def test_the_incomplete_beta_function_is_that_of_scipy(x, a, b):
-    assert float(beta_cdf(x, a, b)) == pytest.approx(special.betainc(a, b, x), rel=1e-6, abs=1e-9)
+    assert float(beta_cdf(x, a, b)) == pytest.approx(
+        scipy.special.betainc(a, b, x), rel=1e-6, abs=1e-9
+    )
 
 
 @given(counts, rates)
 @settings(max_examples=100, deadline=None)
 def test_p_is_twice_the_smaller_tail_of_scipys_binomial(pair, base):
     hits, n = pair
-    tail = min(stats.binom.sf(hits - 1, n, base), stats.binom.cdf(hits, n, base))
+    tail = min(scipy.stats.binom.sf(hits - 1, n, base), scipy.stats.binom.cdf(hits, n, base))
     expected = min(1, 2 * tail)
     found = float(binomial_p_value(hits, n, base))
     if expected > 1e-200:
@@ -134,7 +136,7 @@ def test_p_is_exact_far_out_in_the_tail(hits, n, base):
 @settings(max_examples=50, deadline=None)
 def test_under_chance_alone_small_p_values_are_no_more_frequent_than_they_say(n, base):
     hits = np.arange(n + 1)
-    p, mass = binomial_p_value(hits, n, base), stats.binom.pmf(hits, n, base)
+    p, mass = binomial_p_value(hits, n, base), scipy.stats.binom.pmf(hits, n, base)
     for level in (0.001, 0.01, 0.05, 0.2):
         assert mass[p <= level].sum() <= level + 1e-9
 
@@ -143,7 +145,7 @@ def test_p_values_far_out_in_the_tails_keep_their_digits():
     assert float(binomial_p_value(1000, 1000, 0.5)) == pytest.approx(2 * 0.5**1000)
     assert float(binomial_p_value(0, 1000, 0.5)) == pytest.approx(2 * 0.5**1000)
     assert float(binomial_p_value(700, 1000, 0.5)) == pytest.approx(
-        2 * stats.binom.sf(699, 1000, 0.5)
+        2 * scipy.stats.binom.sf(699, 1000, 0.5)
     )
 
 
@@ -151,7 +153,7 @@ def test_p_values_far_out_in_the_tails_keep_their_digits():
 @pytest.mark.parametrize("deviations", [1.0, 2.0, 5.0])
 def test_p_values_of_ten_million_hits_are_right(n, deviations):
     hits = round(n * 0.3 + deviations * math.sqrt(n * 0.21))
-    expected = min(1, 2 * stats.binom.sf(hits - 1, n, 0.3))
+    expected = min(1, 2 * scipy.stats.binom.sf(hits - 1, n, 0.3))
     assert float(binomial_p_value(hits, n, 0.3)) == pytest.approx(expected, rel=1e-5)
 
 
@@ -163,31 +165,33 @@ def test_p_values_of_broken_counts_lie_between_those_of_whole_ones():
 @given(st.floats(-30, 30))
 @settings(max_examples=50, deadline=None)
 def test_normal_p_values_are_those_of_scipy(z):
-    assert float(normal_p_value(z)) == pytest.approx(2 * stats.norm.sf(abs(z)), rel=1e-9)
+    assert float(normal_p_value(z)) == pytest.approx(2 * scipy.stats.norm.sf(abs(z)), rel=1e-9)
 
 
 @given(confidences)
 def test_normal_quantiles_are_those_of_scipy(confidence):
-    assert normal_quantile(confidence) == pytest.approx(stats.norm.ppf(0.5 + confidence / 2))
+    assert normal_quantile(confidence) == pytest.approx(scipy.stats.norm.ppf(0.5 + confidence / 2))
 
 
 @given(st.floats(-50, 50), st.floats(1, 1e5))
 @settings(max_examples=100, deadline=None)
 def test_students_p_values_are_those_of_scipy(t, freedom):
-    expected = 2 * stats.t.sf(abs(t), freedom)
+    expected = 2 * scipy.stats.t.sf(abs(t), freedom)
     assert float(student_p_value(t, freedom)) == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
 @given(st.sampled_from([0.5, 0.8, 0.95, 0.99]), st.floats(1, 1e5))
 @settings(max_examples=50, deadline=None)
 def test_students_quantiles_are_those_of_scipy(confidence, freedom):
-    expected = stats.t.ppf(0.5 + confidence / 2, freedom)
+    expected = scipy.stats.t.ppf(0.5 + confidence / 2, freedom)
     assert student_quantile(confidence, freedom) == pytest.approx(expected, rel=1e-6)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
 @settings(max_examples=50, deadline=None)
 def test_adjusted_p_values_are_those_of_statsmodels(p_values):
+    from statsmodels.stats.multitest import multipletests
+
     expected = multipletests(p_values, method="fdr_bh")[1]
     assert benjamini_hochberg(p_values) == pytest.approx(expected)
 

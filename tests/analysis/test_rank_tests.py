@@ -6,9 +6,9 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from swarmtest.analysis.rank_tests import mann_whitney, smallest_p, vargha_delaney
 
@@ -21,7 +21,7 @@ numbers = st.lists(st.integers(-1000, 1000), min_size=1, max_size=8)
 def test_without_ties_p_is_that_of_scipys_exact_test(values, data):
     cut = data.draw(st.integers(1, len(values) - 1))
     a, b = values[:cut], values[cut:]
-    expected = stats.mannwhitneyu(a, b, method="exact").pvalue
+    expected = scipy.stats.mannwhitneyu(a, b, method="exact").pvalue
     assert mann_whitney(a, b) == pytest.approx(expected)
 
 
@@ -29,7 +29,7 @@ def test_without_ties_p_is_that_of_scipys_exact_test(values, data):
 @settings(max_examples=60, deadline=None)
 def test_with_ties_p_is_the_share_of_all_splits_that_are_as_uneven(a, b):
     pooled = [*a, *b]
-    ranks = stats.rankdata(pooled)
+    ranks = scipy.stats.rankdata(pooled)
     sums = np.array([sum(split) for split in combinations(ranks, len(a))])
     seen = ranks[: len(a)].sum()
     tail = min(np.mean(sums <= seen + 1e-9), np.mean(sums >= seen - 1e-9))
@@ -39,7 +39,7 @@ def test_with_ties_p_is_the_share_of_all_splits_that_are_as_uneven(a, b):
 def test_large_samples_use_the_normal_approximation_with_ties_and_continuity():
     random = np.random.default_rng(1)
     a, b = random.integers(0, 6, 50), random.integers(1, 7, 60)
-    expected = stats.mannwhitneyu(a, b, method="asymptotic").pvalue
+    expected = scipy.stats.mannwhitneyu(a, b, method="asymptotic").pvalue
     assert mann_whitney(a, b) == pytest.approx(expected)
 
 
@@ -117,7 +117,7 @@ def test_the_size_of_an_effect_has_its_conventional_word(wins, word):
 
 def test_a12s_interval_holds_the_truth_as_often_as_it_says():
     random = np.random.default_rng(7)
-    truth = stats.norm.cdf(0.5 / np.sqrt(2))
+    truth = scipy.stats.norm.cdf(0.5 / np.sqrt(2))
     effects = [vargha_delaney(random.normal(0.5, 1, 8), random.normal(0, 1, 8)) for _ in range(300)]
     held = np.mean([effect.low <= truth <= effect.high for effect in effects])
     assert 0.92 <= held <= 0.99

@@ -19,7 +19,6 @@ from simulated_campaigns import (
     space_of,
     study_of,
 )
-from statsmodels.stats.proportion import proportion_confint
 
 from swarmtest import Campaign, Feature, Machine, Space, action, open_store
 from swarmtest.analysis.intervals import binomial_p_value
@@ -331,6 +330,8 @@ def table(containing, informative, base, **options):
 
 
 def test_roles_are_the_papers_wilson_interval_against_the_base_rate():
+    from statsmodels.stats.proportion import proportion_confint
+
     some = table([[40, 5, 55, 30]], [[60] * 4], [[0.4, 0.4, 0.9, 0.5]])
     expected = {40: "trigger", 5: "suppressor", 55: "irrelevant", 30: "irrelevant"}
     for role, count in zip(some.of(0), expected, strict=True):

@@ -7,10 +7,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy import stats
-from statsmodels.duration.survfunc import SurvfuncRight, survdiff
 
 from swarmtest.analysis.survival import Wait, kaplan_meier, log_rank
 
@@ -31,6 +30,8 @@ def random_waits(random, size, longest):
 @given(waits)
 @settings(deadline=None)
 def test_the_curve_is_that_of_statsmodels(some):
+    from statsmodels.duration.survfunc import SurvfuncRight
+
     assume(any(wait.found for wait in some))
     theirs = SurvfuncRight(*arrays(some))
     ours = kaplan_meier(some)
@@ -40,6 +41,8 @@ def test_the_curve_is_that_of_statsmodels(some):
 
 
 def test_the_median_and_its_interval_are_those_of_statsmodels():
+    from statsmodels.duration.survfunc import SurvfuncRight
+
     some = random_waits(np.random.default_rng(2), size=60, longest=40)
     ours, theirs = kaplan_meier(some, 0.9), SurvfuncRight(*arrays(some))
     with warnings.catch_warnings():
@@ -91,6 +94,8 @@ def test_the_curve_falls_and_lies_in_its_interval(some):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_the_log_rank_test_of_large_groups_is_that_of_statsmodels(seed):
+    from statsmodels.duration.survfunc import survdiff
+
     random = np.random.default_rng(seed)
     a = random_waits(random, size=15, longest=12)
     b = random_waits(random, size=20, longest=16)
@@ -136,4 +141,4 @@ def test_the_log_rank_test_raises_false_alarms_as_often_as_it_says():
         return [Wait(min(t, 12.0), t < 12) for t in times]
 
     alarms = sum(log_rank(group(), group()) <= 0.05 for _ in range(400))
-    assert stats.binomtest(alarms, 400, 0.05, "greater").pvalue > 0.001
+    assert scipy.stats.binomtest(alarms, 400, 0.05, "greater").pvalue > 0.001

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,10 @@ import pytest
 from swarmtest.errors import UserError
 from swarmtest.subjects.grammar import load_grammar
 
-pytest.importorskip("grammarinator", reason="pip install 'swarmtest[antlr]'")
+# Not imported here: that takes as long as to collect hundreds of tests.
+pytestmark = pytest.mark.skipif(
+    find_spec("grammarinator") is None, reason="pip install 'swarmtest[antlr]'"
+)
 
 CALC = r"""
 grammar Calc;
