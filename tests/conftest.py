@@ -45,6 +45,12 @@ for name in (
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# As in an environment that is activated: `python3` of a program under test is this Python. It may
+# be a shell script elsewhere (pyenv's), which takes ten times as long to start.
+os.environ["PATH"] = os.pathsep.join(
+    [os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]
+)
+
 # Without this an example that takes more than 0.2 s fails, and examples that are made slowly, too.
 settings.register_profile("any load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any load")
