@@ -13,7 +13,9 @@ from random import Random
 from types import TracebackType
 from typing import Any
 
-from swarmtest.subjects.hypothesis.declaration import (
+from swarmtest.subjects.hypothesis.declaration import invariants_of
+from swarmtest.subjects.hypothesis.drawing import Draws, resolved
+from swarmtest.subjects.hypothesis.internals import (
     MultipleResults,
     RuleBasedStateMachine,
     StopTest,
@@ -21,9 +23,7 @@ from swarmtest.subjects.hypothesis.declaration import (
     VarReference,
     build_context,
     deterministic_PRNG,
-    invariants_of,
 )
-from swarmtest.subjects.hypothesis.drawing import Draws, resolved
 from swarmtest.subjects.hypothesis.test import RuleStep, taken_down, text_of
 
 

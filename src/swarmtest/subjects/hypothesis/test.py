@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarmtest.core.errors import UserError
-from swarmtest.subjects.hypothesis.declaration import RepresentationPrinter, VarReference
+from swarmtest.subjects.hypothesis.internals import RepresentationPrinter, VarReference
 from swarmtest.subjects.machine.test import from_json, to_json
 
 if TYPE_CHECKING:
