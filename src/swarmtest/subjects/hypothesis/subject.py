@@ -255,7 +255,7 @@ class RuleBasedSubject:
 
     def code(self, test: Any) -> str:
         """A saved test as a Python program."""
-        from swarmtest.subjects.hypothesis.test import code_of
+        from swarmtest.subjects.hypothesis.code import code_of
 
         return code_of(self, RuleTest.from_json(test))
 
