@@ -10,7 +10,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_PACKAGE = "swarmtest/threads"
+_PACKAGE = "swarmtest/race"
 
 
 class AcceleratorBuildHook(BuildHookInterface):  # type: ignore[type-arg]
@@ -20,7 +20,7 @@ class AcceleratorBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         """An editable install builds it when it is first needed, so that it fits the source."""
         if version == "editable":
             return
-        building = _loaded(Path(self.root) / "src" / _PACKAGE / "building.py")
+        building = _loaded(Path(self.root) / "src" / _PACKAGE / "accelerator_build.py")
         self._directory = tempfile.TemporaryDirectory()
         made = Path(self._directory.name) / building.FILE
         try:

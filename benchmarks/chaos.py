@@ -33,9 +33,9 @@ from harness import (
     require_programs,
 )
 
-from swarmtest.errors import UserError
+from swarmtest.core.errors import UserError
+from swarmtest.core.targets import unpack_hits
 from swarmtest.store import open_store
-from swarmtest.targets import unpack_hits
 
 SUBJECT = """
 import os, time

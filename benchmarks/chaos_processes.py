@@ -22,7 +22,7 @@ from typing import Any
 
 from harness import progress
 
-SWARMTEST = [sys.executable, "-P", "-c", "from swarmtest.cli import main; main()"]
+SWARMTEST = [sys.executable, "-P", "-c", "from swarmtest.ui.cli import main; main()"]
 _PATIENCE = 600.0
 """Seconds: enough on a busy machine, too."""
 _SAY_EVERY = 10.0

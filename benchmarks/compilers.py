@@ -25,9 +25,9 @@ from pathlib import Path
 from harness import cannot_measure, print_figures, print_table, progress, require_programs
 
 from swarmtest import Budget, Campaign, Outcome, Store, Study, open_store
-from swarmtest.analysis.bootstrap import bootstrap_interval, difference_of_means
-from swarmtest.analysis.roles import feature_shares
-from swarmtest.errors import UserError
+from swarmtest.analysis.rank_tests import bootstrap_interval, difference_of_means
+from swarmtest.core.errors import UserError
+from swarmtest.roles.roles import feature_shares
 
 ROOT = Path(__file__).resolve().parents[1]
 SUBJECT = ROOT / "examples" / "csmith" / "csmith.toml"

@@ -26,7 +26,7 @@ import machines
 from harness import arguments, print_figures, print_table, progress, require_modules
 
 from swarmtest import Machine, MachineSubject, Stream, parse_strategy
-from swarmtest.seeds import seed_of_test, trial_key
+from swarmtest.core.seeds import seed_of_test, trial_key
 
 STRATEGIES = ("default", "coin", "coin:p=random", "activation", "layered")
 ROWS: dict[str, type[Machine]] = {

@@ -33,8 +33,8 @@ from known_bugs import DEFAULT_WORK, install
 from measuring import CONTROL, DEFAULT, Sample, Subject, joined
 
 from swarmtest.analysis.rank_tests import mann_whitney
+from swarmtest.core.targets import Target
 from swarmtest.strategies.directed.aim import Aim
-from swarmtest.targets import Target
 
 FIXED = {
     "IndexedSet: slice": ("boltons/setutils.py", "IndexedSet.iter_slice"),

@@ -30,10 +30,11 @@ from harness import (
     timed,
 )
 
-from swarmtest.seeds import Stream
-from swarmtest.space import Space, rates_for, toss
+from swarmtest.core.sampling import rates_for, toss
+from swarmtest.core.seeds import Stream
+from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import parse_strategy
-from swarmtest.subjects.grammar import load_grammar
+from swarmtest.subjects.grammar.generator import load_grammar
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 TOKENS = 60

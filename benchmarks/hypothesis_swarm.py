@@ -27,8 +27,8 @@ import rule_machines
 from harness import arguments, print_figures, print_table, progress, require_modules
 
 from swarmtest import Stream, parse_strategy
-from swarmtest.seeds import seed_of_test, trial_key
-from swarmtest.subjects.rule_based import RuleBasedSubject
+from swarmtest.core.seeds import seed_of_test, trial_key
+from swarmtest.subjects.hypothesis.subject import RuleBasedSubject
 
 STRATEGIES = ("default", "coin", "layered")
 THEIRS = "Hypothesis"

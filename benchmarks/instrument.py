@@ -62,9 +62,10 @@ from harness import (
     timed,
 )
 
-from swarmtest.instrument.tally import arc_of
-from swarmtest.instrument.watch import Coverage, CoverageOptions
-from swarmtest.targets import Hits
+from swarmtest.core.targets import Hits
+from swarmtest.coverage.options import CoverageOptions
+from swarmtest.coverage.watch import Coverage
+from swarmtest.coverage.weaving.arcs import arc_of
 
 HERE = Path(__file__).parent
 OPERATIONS = (20, 100, 1000)

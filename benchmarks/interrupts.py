@@ -53,7 +53,7 @@ class CrashesThenHangs(Case):
             os.abort()
         time.sleep(1000)
 """
-COMMAND = [sys.executable, "-P", "-c", "from swarmtest.cli import main; main()"]
+COMMAND = [sys.executable, "-P", "-c", "from swarmtest.ui.cli import main; main()"]
 
 
 def seconds_to_end(

@@ -33,8 +33,9 @@ from changelogs import BUGS, Bug
 from harness import cannot_measure, cpu_seconds, print_figures, print_table, progress
 
 from swarmtest import open_store
-from swarmtest.analysis.roles import SUPPRESSOR, TRIGGER, FeatureRole
-from swarmtest.analysis.study import Study
+from swarmtest.analysis.cells import SUPPRESSOR, TRIGGER
+from swarmtest.roles.roles import FeatureRole
+from swarmtest.roles.study import Study
 
 HERE = Path(__file__).resolve().parent
 DEFAULT_WORK = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "swarmtest" / "known_bugs"

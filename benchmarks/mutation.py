@@ -25,7 +25,8 @@ from harness import arguments, cannot_measure, cpu_seconds, print_figures, print
 from mutation_peers import PEERS, QUICK_PEERS, Measured, NotInstalled, project
 from mutation_schemata import measured
 
-from swarmtest.mutation import KillMatrix, mutate_pytest
+from swarmtest.mutate.kill_matrix import KillMatrix
+from swarmtest.mutate.pytest_suites import mutate_pytest
 
 LONGEST = 120.0  # seconds of wall time for a peer; what it has judged by then counts
 QUICK_LONGEST = 600.0  # it has few mutants to judge, and gets to its end

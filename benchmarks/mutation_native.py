@@ -42,9 +42,11 @@ from harness import (
 )
 from mutation_peers import PEERS, Peer, _call, _cpu
 
-from swarmtest.mutation import Mutant
-from swarmtest.mutation.native import BuiltMutants, c_mutants_of, native_kill_matrix
-from swarmtest.subjects.command import CommandSubject, load_command_subject
+from swarmtest.mutate.mutant import Mutant
+from swarmtest.mutate.native.build import BuiltMutants
+from swarmtest.mutate.native.generation import c_mutants_of
+from swarmtest.mutate.native.kill_matrix import native_kill_matrix
+from swarmtest.subjects.command.subject import CommandSubject, load_command_subject
 
 HERE = Path(__file__).resolve().parent
 LONGEST = 300.0  # seconds of wall time for universalmutator

@@ -25,13 +25,11 @@ from typing import Any
 
 from harness import arguments, print_figures, print_table, progress
 
-from swarmtest.mutation import Mutant, mutants_of
-from swarmtest.mutation.compiling import module_code, replacement
-from swarmtest.mutation.loaded import live_files, source_of
-from swarmtest.mutation.steps import Steps, ticking
-from swarmtest.mutation.switching import LiveFile
-from swarmtest.mutation.tree import Module, Spot
-from swarmtest.targets import Source
+from swarmtest.core.targets import Source
+from swarmtest.mutate.generation import module_code, mutants_of, replacement
+from swarmtest.mutate.loaded_files import live_files, source_of
+from swarmtest.mutate.mutant import Module, Mutant, Spot
+from swarmtest.mutate.switching import LiveFile, Steps, ticking
 
 HERE = Path(__file__).resolve().parent
 SELECTOR = "_mutant"

@@ -26,9 +26,10 @@ from typing import NoReturn
 import pytest
 from harness import arguments, print_figures, print_table, progress
 
-from swarmtest.mutation import KillMatrix, Mutant, mutate_pytest
-from swarmtest.mutation.compiling import replacement
-from swarmtest.mutation.tree import Module
+from swarmtest.mutate.generation import replacement
+from swarmtest.mutate.kill_matrix import KillMatrix
+from swarmtest.mutate.mutant import Module, Mutant
+from swarmtest.mutate.pytest_suites import mutate_pytest
 
 SUBJECTS = Path(__file__).resolve().parent / "mutation_subjects"
 PREFIX = "std_"

@@ -36,9 +36,9 @@ from pathlib import Path
 from harness import cpu_seconds, print_figures, print_table, progress, require_programs
 from native_subjects import Subject, find_subjects
 
-from swarmtest.instrument.native import Program
-from swarmtest.instrument.native.cc import RUNTIME, compiler_command
-from swarmtest.instrument.native.symbols import cache_directory
+from swarmtest.coverage.native.compiler import RUNTIME, compiler_command
+from swarmtest.coverage.native.fast import cache_directory
+from swarmtest.coverage.native.program import Program
 
 OPTIMISE = "-O1"
 

@@ -30,7 +30,8 @@ from harness import print_figures, print_table, progress
 from race_peers import BARE, FRONTRUN, INTERLEAVE, Measured, measure, run_script
 from race_ways import WAYS, few, loaded
 
-from swarmtest.threads import RandomWalk, controlled_run, minimised_schedule, replay
+from swarmtest.race.control.runner import controlled_run, minimised_schedule, replay
+from swarmtest.race.control.schedulers import RandomWalk
 
 SUBJECTS = ("airlines", "web_crawler", "ftp_server", "ab_ba", "lost_wake_up")
 OURS = Path(__file__).with_name("race_ways.py")

@@ -17,16 +17,16 @@ from typing import Any
 from harness import print_figures, print_table, progress
 from race_peers_runner import SUBJECTS
 
-from swarmtest.errors import UserError
-from swarmtest.seeds import Stream
-from swarmtest.space import Proposal
-from swarmtest.strategies import parse_strategy
+from swarmtest.core.errors import UserError
+from swarmtest.core.sampling import Proposal
+from swarmtest.core.seeds import Stream
+from swarmtest.race.explanation import replayable
+from swarmtest.race.race_test import RaceTest
+from swarmtest.race.racer import Racer, Ran
+from swarmtest.race.subject import ThreadsSubject
+from swarmtest.race.target import Target
+from swarmtest.strategies.strategy import parse_strategy
 from swarmtest.subjects.subject import usual_strategy
-from swarmtest.subjects.threads.around_noise import replayable
-from swarmtest.subjects.threads.race_test import RaceTest
-from swarmtest.subjects.threads.racer import Racer, Ran
-from swarmtest.subjects.threads.subject import ThreadsSubject
-from swarmtest.subjects.threads.target import Target
 
 NAMES = ("airlines", "ab_ba", "lost_wake_up", "ftp_server", "web_crawler")
 FAILURES = 30

@@ -11,8 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from swarmtest.instrument.scope import Scope
-from swarmtest.threads import PCT, POS, RandomWalk, controlled_run, woven
+from swarmtest.coverage.scope import Scope
+from swarmtest.race.control.runner import controlled_run
+from swarmtest.race.control.schedulers import PCT, POS, RandomWalk
+from swarmtest.race.weaving.weaver import woven
 
 PROGRAM = """\
 import threading

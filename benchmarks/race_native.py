@@ -31,11 +31,12 @@ from harness import (
     require_programs,
 )
 
-from swarmtest.instrument.native.process import Command
-from swarmtest.instrument.native_threads import KINDS, NativeThreads, NoiseSettings
-from swarmtest.seeds import Stream
-from swarmtest.space import rates_for, toss
-from swarmtest.subjects.native_threads import noise_of, noise_space
+from swarmtest.core.sampling import rates_for, toss
+from swarmtest.core.seeds import Stream
+from swarmtest.processes.commands import Command
+from swarmtest.race.native.library import KINDS, NoiseSettings
+from swarmtest.race.native.runner import NativeThreads
+from swarmtest.race.native.subject import noise_of, noise_space
 
 HERE = Path(__file__).with_name("race_native_subjects")
 SUBJECTS = {"airlines": (), "shutdown": (), "counter": ("-fsanitize=thread",), "deadlock": ()}

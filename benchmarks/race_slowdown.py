@@ -1,4 +1,4 @@
-"""How much slower threaded programs become under each front end of `swarmtest.threads`.
+"""How much slower threaded programs become under each front end of `swarmtest.race`.
 
     python benchmarks/race_slowdown.py [--quick]
 
@@ -24,17 +24,13 @@ from types import ModuleType
 
 from harness import progress
 
-from swarmtest.instrument.scope import Scope
-from swarmtest.threads import (
-    ConcurrencyCoverage,
-    Noise,
-    NoiseSettings,
-    Recording,
-    accelerator_status,
-    free_run,
-    woven,
-)
-from swarmtest.threads.accelerator import OFF
+from swarmtest.coverage.scope import Scope
+from swarmtest.race.accelerator import OFF, accelerator_status
+from swarmtest.race.coverage.coverage import ConcurrencyCoverage
+from swarmtest.race.coverage.shared_variables import Recording
+from swarmtest.race.free.noise import Noise, NoiseSettings
+from swarmtest.race.free.runner import free_run
+from swarmtest.race.weaving.weaver import woven
 
 PROGRAMS = Path(__file__).with_name("race_slowdown_programs")
 NAMES = {

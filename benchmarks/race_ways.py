@@ -16,16 +16,18 @@ from types import ModuleType
 from race_peers_runner import SUBJECTS, Tally, silent
 
 from swarmtest import Choice, Flag, Search, SearchSpace, Test, open_store
-from swarmtest.instrument.scope import Scope
-from swarmtest.seeds import Stream
-from swarmtest.space import Proposal
-from swarmtest.strategies import parse_strategy
+from swarmtest.core.sampling import Proposal
+from swarmtest.core.seeds import Stream
+from swarmtest.coverage.scope import Scope
+from swarmtest.race.control.runner import controlled_run
+from swarmtest.race.control.schedulers import PCT, POS, RandomWalk, Scheduler
+from swarmtest.race.coverage.shared_variables import Recording, shared_sites
+from swarmtest.race.free.noise import KINDS, Noise, NoiseSettings
+from swarmtest.race.free.runner import free_run
+from swarmtest.race.subject import ThreadsSubject
+from swarmtest.race.weaving.weaver import woven
+from swarmtest.strategies.strategy import parse_strategy
 from swarmtest.subjects.subject import usual_strategy
-from swarmtest.subjects.threads.subject import ThreadsSubject
-from swarmtest.threads import PCT, POS, RandomWalk, Scheduler, controlled_run, woven
-from swarmtest.threads.free_running import free_run
-from swarmtest.threads.noise import KINDS, Noise, NoiseSettings
-from swarmtest.threads.recording import Recording, shared_sites
 
 Runs = Callable[[int], bool]
 """One run with a seed: whether it failed."""

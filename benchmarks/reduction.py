@@ -49,7 +49,7 @@ from harness import cpu_seconds, print_figures, print_table
 from inputs import CSMITH_SEEDS, ROWS, missing_for_c
 from reduction_study import study
 
-from swarmtest.reduction import Progress, Reducer
+from swarmtest.reducer.reducer import Progress, Reducer
 
 WORK = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "swarmtest" / "reduction"
 HERE = Path(__file__).resolve().parent

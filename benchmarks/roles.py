@@ -33,21 +33,22 @@ from harness import cpu_seconds, print_figures, print_table, progress, require_m
 from known_truth_picture import draw
 
 from swarmtest import Space, Stream, open_store, parse_strategy
-from swarmtest.analysis import cooccurrence as counting_bits
-from swarmtest.analysis import kernels
-from swarmtest.analysis.chances import chances
-from swarmtest.analysis.cooccurrence import distinct_columns
-from swarmtest.analysis.counting import _counted
-from swarmtest.analysis.evidence import Evidence, read_evidence
-from swarmtest.analysis.hit_blocks import HitBlock
-from swarmtest.analysis.pairs import pairs
-from swarmtest.analysis.roles import RoleTable
-from swarmtest.analysis.study import Study
-from swarmtest.seeds import trial_key
-from swarmtest.space import Proposal
-from swarmtest.space.packed_weights import unpack_weights
-from swarmtest.store import CampaignRecord, Store, TrialRecord, pack_floats
-from swarmtest.targets import Target, pack_hits
+from swarmtest.analysis import bit_counts as counting_bits
+from swarmtest.analysis import bit_counts as kernels
+from swarmtest.analysis.bit_counts import distinct_columns
+from swarmtest.analysis.hit_columns import HitBlock
+from swarmtest.analysis.propensities import chances
+from swarmtest.analysis.trial_columns import Evidence, read_evidence
+from swarmtest.core.packed_weights import unpack_weights
+from swarmtest.core.sampling import Proposal
+from swarmtest.core.seeds import trial_key
+from swarmtest.core.targets import Target, pack_hits
+from swarmtest.roles.counting import _counted
+from swarmtest.roles.pairs import pairs
+from swarmtest.roles.roles import RoleTable
+from swarmtest.roles.study import Study
+from swarmtest.store.interface import Store
+from swarmtest.store.records import CampaignRecord, TrialRecord, pack_floats
 
 Words = npt.NDArray[np.uint64]
 Array = npt.NDArray[np.float64]

@@ -20,10 +20,11 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from swarmtest import Space
-from swarmtest.analysis.bits import Bits
-from swarmtest.analysis.evidence import Evidence
-from swarmtest.store import CampaignRecord, FaultRecord, Store, TrialRecord, pack_floats
-from swarmtest.targets import Target
+from swarmtest.analysis.bit_counts import Bits
+from swarmtest.analysis.trial_columns import Evidence
+from swarmtest.core.targets import Target
+from swarmtest.store.interface import Store
+from swarmtest.store.records import CampaignRecord, FaultRecord, TrialRecord, pack_floats
 
 _CHUNK = 1_000
 """Tests that are made at a time: the same tests, however many are asked for."""

@@ -22,13 +22,13 @@ from harness import cpu_seconds
 from scale_data import Made
 
 from swarmtest import open_store
-from swarmtest.analysis.chances import chances
-from swarmtest.analysis.counting import _counted
-from swarmtest.analysis.growth import growth
-from swarmtest.analysis.hit_blocks import turned
-from swarmtest.analysis.study import Study
-from swarmtest.analysis.triage import triage
-from swarmtest.targets import Target
+from swarmtest.analysis.hit_columns import turned
+from swarmtest.analysis.propensities import chances
+from swarmtest.core.targets import Target
+from swarmtest.growth.growth import growth
+from swarmtest.roles.counting import _counted
+from swarmtest.roles.study import Study
+from swarmtest.roles.triage import triage
 
 _OVER_AND_OVER = 4_000
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from scale_data import Made
 
 from swarmtest import open_store
-from swarmtest.analysis import hit_blocks
-from swarmtest.analysis.study import Study
+from swarmtest.analysis import hit_columns as hit_blocks
+from swarmtest.roles.study import Study
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ from search_spaces import NONE, PROGRAMS, Program, Settings, explored
 from search_tables import Effort, Tables, replayed_per_second
 
 from swarmtest import Exploration, Store, open_store
-from swarmtest.errors import UserError
+from swarmtest.core.errors import UserError
 
 
 def grown(runs: int) -> Settings:

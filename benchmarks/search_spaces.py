@@ -24,10 +24,11 @@ from swarmtest import (
     Test,
     Verdict,
 )
+from swarmtest.core.configuration import Configuration
+from swarmtest.race.coverage.coverage import ConcurrencyCoverage
+from swarmtest.race.free.noise import KINDS, Noise, NoiseSettings, noise_dimensions
+from swarmtest.race.free.runner import free_run
 from swarmtest.search.results import named_hits
-from swarmtest.space import Configuration
-from swarmtest.threads import ConcurrencyCoverage, Noise, NoiseSettings, free_run, noise_dimensions
-from swarmtest.threads.noise import KINDS
 
 PROGRAMS = ("airlines", "web_crawler", "ftp_server")
 """The paper's three."""

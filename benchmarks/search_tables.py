@@ -13,10 +13,10 @@ from harness import cpu_seconds, print_table
 from search_spaces import NONE, Program, Settings, failures_anew, reached_anew, settings_of
 
 from swarmtest import Exploration, best_sequence, collapsed, compare_engines, correlations
-from swarmtest.report.search import collapsed_text, shoulders_of
-from swarmtest.report.search_svg import collapsed_svg, growth_svg
+from swarmtest.search.pictures import collapsed_svg, growth_svg
 from swarmtest.search.sequences import Sequence as PointSequence
 from swarmtest.search.sequences import random_sequence
+from swarmtest.search.views import collapsed_text, shoulders_of
 
 FIRST = 10
 """Points of a best sequence that are run again."""

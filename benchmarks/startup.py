@@ -34,7 +34,7 @@ SCRIPTS = Path(sysconfig.get_path("scripts"))
 PYTHON = (sys.executable, "-c")
 LIST_MODULES = """
 import json, sys
-from swarmtest.cli import main
+from swarmtest.ui.cli import main
 sys.argv = ["swarmtest", "list"]
 try:
     main()

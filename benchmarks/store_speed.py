@@ -22,18 +22,18 @@ from pathlib import Path
 
 from harness import arguments, print_figures, print_table, progress, require_modules
 
-from swarmtest.space import Space
-from swarmtest.store import (
+from swarmtest.core.space import Space
+from swarmtest.core.targets import Target, pack_hits
+from swarmtest.store import open_store
+from swarmtest.store.copies import copy_campaign
+from swarmtest.store.interface import Store
+from swarmtest.store.records import (
     CampaignRecord,
     FaultRecord,
-    Store,
     TrialRecord,
-    open_store,
     pack_counts,
     pack_floats,
 )
-from swarmtest.store.copying import copy_campaign
-from swarmtest.targets import Target, pack_hits
 
 FEATURES, TARGETS, HITS, BATCH = 40, 5_000, 300, 1_000
 SPACE = Space([f"feature {i}" for i in range(FEATURES)]).to_json()

@@ -26,7 +26,7 @@ from typing import Any
 from harness import arguments, print_figures, print_table, progress
 
 from swarmtest import open_store
-from swarmtest.suites.table import Table, read_table
+from swarmtest.suite.suite import Table, read_table
 
 DRAWS = 200
 MACHINE = """
@@ -73,7 +73,7 @@ class Row:
 def swarmtest(place: Path, *words: str) -> str:
     """What a command prints, in a process of its own: coverage begins before the import."""
     progress(" ".join(("swarmtest", *words)))
-    program = [sys.executable, "-P", "-c", "from swarmtest.cli import main; main()"]
+    program = [sys.executable, "-P", "-c", "from swarmtest.ui.cli import main; main()"]
     done = subprocess.run([*program, *words], cwd=place, capture_output=True, text=True)
     if done.returncode not in (0, 1):
         raise SystemExit(done.stderr)

@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from swarmtest.store import open_store, unpack_counts
-from swarmtest.targets import unpack_hits
+from swarmtest.core.targets import unpack_hits
+from swarmtest.store import open_store
+from swarmtest.store.records import unpack_counts
 
 # Hypothesis and pytest behave otherwise where these are set (no example database, longer output).
 # The tests show what a user sees at a desk, so they say themselves when they mean a CI machine.
@@ -56,7 +57,7 @@ settings.register_profile("any load", deadline=None, suppress_health_check=[Heal
 settings.load_profile("any load")
 
 # -P: as for the installed program, the current directory is not on the path.
-SWARMTEST = [sys.executable, "-P", "-c", "from swarmtest.cli import main; main()"]
+SWARMTEST = [sys.executable, "-P", "-c", "from swarmtest.ui.cli import main; main()"]
 PATIENCE = 180.0
 """Seconds after which a command that should have ended counts as hanging."""
 
@@ -140,9 +141,9 @@ def end_family(process: subprocess.Popen[str]) -> None:
 
 SERVER = """
 import json, os, sys
-import swarmtest.cli
-for name in swarmtest.cli.COMMANDS:
-    swarmtest.cli.group.get_command(None, name)
+import swarmtest.ui.cli
+for name in swarmtest.ui.cli.COMMANDS:
+    swarmtest.ui.cli.group.get_command(None, name)
 for line in sys.stdin:
     order = json.loads(line)
     pid = os.fork()
@@ -158,7 +159,7 @@ for line in sys.stdin:
         sys.argv[1:] = order["arguments"]
         status = 1
         try:
-            swarmtest.cli.main()
+            swarmtest.ui.cli.main()
         except SystemExit as error:
             status = error.code if isinstance(error.code, int) else int(error.code is not None)
         except BaseException:

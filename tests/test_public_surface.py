@@ -74,7 +74,6 @@ def test_a_name_that_is_not_public_is_an_attribute_error():
 
 def test_the_rooms_that_users_meet_name_everything_that_is_public_too():
     for room in (
-        "swarmtest.space",
         "swarmtest.strategies",
         "swarmtest.store",
         "swarmtest.campaign",

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-import swarmtest.cli
-from swarmtest.campaign import Campaign
-from swarmtest.store import CampaignRecord, open_store
+import swarmtest.ui.cli
+from swarmtest.campaign.campaign import Campaign
+from swarmtest.store import open_store
+from swarmtest.store.records import CampaignRecord
 
 STACK = Path(__file__).parents[1] / "examples" / "stack.py"
 HEAVY = {"numpy", "jinja2", "rich", "hypothesis", "starlette", "matplotlib", "pyarrow"}
 COMMAND = """
 import json, sys
-from swarmtest.cli import main
+from swarmtest.ui.cli import main
 sys.argv = ["swarmtest", *{words!r}]
 try:
     main()
@@ -40,7 +41,11 @@ def own(modules):
 
 def commands_in(modules):
     """The modules of commands, and what only they share."""
-    return {name for name in modules if name.startswith("swarmtest.cli.")}
+    return {
+        name
+        for name in modules
+        if name.startswith("swarmtest.ui.commands.") or name.endswith(".command")
+    }
 
 
 def packages(modules):
@@ -59,7 +64,7 @@ def test_list_imports_few_modules_and_nothing_that_runs_or_analyses_tests(store)
     assert len(own(loaded)) <= 60
     assert not packages(loaded) & HEAVY
     rooms = {".".join(name.split(".")[:2]) for name in own(loaded)}
-    unneeded = "analysis campaign focus instrument mutation race search strategies suites threads"
+    unneeded = "analysis compare focus growth mutate plan race reduce roles search strategies suite"
     assert not rooms & {f"swarmtest.{room}" for room in unneeded.split()}
 
 
@@ -68,7 +73,7 @@ def test_a_run_of_ten_tests_imports_nothing_for_what_it_does_not_do(tmp_path):
     loaded = modules_of(["run", str(STACK), "--tests", "10"], tmp_path, status=1)
     assert not packages(loaded) & HEAVY
     rooms = {".".join(name.split(".")[:2]) for name in own(loaded)}
-    unneeded = "analysis focus mutation search suites threads"
+    unneeded = "analysis compare focus growth mutate plan race search suite"
     assert not rooms & {f"swarmtest.{room}" for room in unneeded.split()}
     with open_store(tmp_path / ".swarmtest" / "swarmtest.db") as kept:
         assert kept.summary(1)["trials"] == 10
@@ -98,7 +103,7 @@ def test_help_imports_no_command(words, tmp_path):
 def test_the_list_of_commands_is_completed_without_importing_any(tmp_path):
     program = """
 import json, sys
-from swarmtest.cli import group
+from swarmtest.ui.cli import group
 from click.shell_completion import BashComplete
 completion = BashComplete(group, {}, "swarmtest", "_SWARMTEST_COMPLETE")
 names = [item.value for item in completion.get_completions([], "re")]
@@ -108,10 +113,10 @@ print(json.dumps(sorted(sys.modules)))
     assert not commands_in(modules_after(program, tmp_path))
 
 
-@pytest.mark.parametrize("name", swarmtest.cli.COMMANDS)
+@pytest.mark.parametrize("name", swarmtest.ui.cli.COMMANDS)
 def test_the_list_of_commands_says_what_each_says_of_itself(name):
-    command = swarmtest.cli.group.get_command(None, name)
-    assert command.get_short_help_str(1000) == swarmtest.cli.COMMANDS[name].help
+    command = swarmtest.ui.cli.group.get_command(None, name)
+    assert command.get_short_help_str(1000) == swarmtest.ui.cli.COMMANDS[name].help
 
 
 @pytest.mark.parametrize("program", ["swarmtest", "swarmtest.pytest_plugin"])

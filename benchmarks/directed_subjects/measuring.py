@@ -28,19 +28,19 @@ from harness import cpu_seconds
 from pyroaring import BitMap
 
 from swarmtest import Campaign, Progress, Store, open_store
-from swarmtest.analysis.roles import ROLES, SUPPRESSOR, TRIGGER
-from swarmtest.analysis.study import Study
-from swarmtest.campaign.inline import InlineEngine
+from swarmtest.analysis.cells import ROLES, SUPPRESSOR, TRIGGER
+from swarmtest.campaign.executors.executor import InlineEngine
+from swarmtest.campaign.executors.worker import Job
 from swarmtest.campaign.loop import Loop
 from swarmtest.campaign.recorder import Recorder
-from swarmtest.campaign.worker import Job
-from swarmtest.instrument.watch import Coverage
-from swarmtest.store import FaultRecord
-from swarmtest.strategies import Strategy
+from swarmtest.core.targets import Target
+from swarmtest.coverage.watch import Coverage
+from swarmtest.roles.study import Study
+from swarmtest.store.records import FaultRecord
 from swarmtest.strategies.directed.aim import Aim, Goal
+from swarmtest.strategies.strategy import Strategy
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.subject import Subject as Tested
-from swarmtest.targets import Target
 
 HERE = Path(__file__).resolve().parent
 LOWEST, HIGHEST = 0.1, 0.3

@@ -21,9 +21,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from native_subjects import Unavailable, debian_source
 
 from swarmtest import Program
-from swarmtest.mutation.native import BuiltMutants, c_mutants_of
-from swarmtest.subjects.command import load_command_subject
-from swarmtest.subjects.command.command_test import CommandTest
+from swarmtest.mutate.native.build import BuiltMutants
+from swarmtest.mutate.native.generation import c_mutants_of
+from swarmtest.subjects.command.subject import load_command_subject
+from swarmtest.subjects.command.test import CommandTest
 
 MUTATED = ("bits.c", "deflate.c", "trees.c")
 SAMPLE = 100

@@ -18,18 +18,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from swarmtest.mutation.minimal import greedy_tests, minimal_mutants
-from swarmtest.reduction import (
+from swarmtest.mutate.kill_matrix import greedy_tests, minimal_mutants
+from swarmtest.reducer.criteria import (
     CoverageKept,
     Criterion,
     Kendall,
     MutantsKept,
-    Reducer,
     kendall_tau,
     preservation_rate,
     randomly_reduced,
     size_reduction_rate,
 )
+from swarmtest.reducer.reducer import Reducer
 
 SHARES = (70, 80, 90, 95, 100)
 NUMBERS = (1, 2, 4, 8, 16, 32)

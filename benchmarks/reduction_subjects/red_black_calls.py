@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 
 from swarmtest import Coverage
-from swarmtest.mutation.generating import mutants_of
-from swarmtest.mutation.loaded import live_files, source_of
-from swarmtest.mutation.mutant import Mutant
-from swarmtest.mutation.steps import StepBudgetExceeded
-from swarmtest.mutation.switching import LiveFile
+from swarmtest.mutate.generation import mutants_of
+from swarmtest.mutate.loaded_files import live_files, source_of
+from swarmtest.mutate.mutant import Mutant
+from swarmtest.mutate.switching import LiveFile, StepBudgetExceeded
 
 ORIGINAL = Path(__file__).resolve().parents[1] / "red_black.py"
 KEYS = 40

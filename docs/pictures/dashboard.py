@@ -20,7 +20,7 @@ from playwright.sync_api import Page, sync_playwright
 
 PROGRAM = Path(__file__).parents[1] / "report.md"
 HERE = Path(__file__).parent
-SWARMTEST = [sys.executable, "-c", "from swarmtest.cli import main; main()"]
+SWARMTEST = [sys.executable, "-c", "from swarmtest.ui.cli import main; main()"]
 SIZE = {"width": 1180, "height": 860}
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from swarmtest import Configuration, Machine, MachineSubject, Stream, action, parse_strategy
-from swarmtest.seeds import seed_of_test, trial_key
+from swarmtest.core.seeds import seed_of_test, trial_key
 from swarmtest.strategies.layered import FAMILIES, settled
 
 TESTS, STEPS, BIN, CELL = 20_000, 100, 4, 6

@@ -20,7 +20,7 @@ from selenium import webdriver
 
 PAGE = Path(__file__).parents[1] / "report.md"
 PICTURE = Path(__file__).with_suffix(".png")
-SWARMTEST = [sys.executable, "-c", "from swarmtest.cli import main; main()"]
+SWARMTEST = [sys.executable, "-c", "from swarmtest.ui.cli import main; main()"]
 
 
 def main() -> None:

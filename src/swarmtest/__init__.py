@@ -27,7 +27,7 @@ def _read_exports() -> dict[str, str]:
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used: every run of pytest imports this package."""
     if name == "__version__":
-        from swarmtest.version import version
+        from swarmtest.core.errors import version
 
         return version()
     if name == "__all__":

@@ -1,5 +1,5 @@
 """``python -m swarmtest``: the same as the ``swarmtest`` program."""
 
-from swarmtest.cli import main
+from swarmtest.ui.cli import main
 
 main()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from swarmtest.store.sqlite_file import SqliteFile
+from swarmtest.store.sqlite.file import SqliteFile
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,7 +8,7 @@ import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarmtest.analysis.bootstrap import bootstrap_interval, difference_of_means, mean
+from swarmtest.analysis.rank_tests import bootstrap_interval, difference_of_means, mean
 
 counts = st.lists(st.integers(0, 50), min_size=2, max_size=12)
 

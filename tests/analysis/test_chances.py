@@ -9,8 +9,8 @@ import pytest
 from simulated_campaigns import SIGMAS, record, space_of, study_of
 
 from swarmtest import Feature, Space, open_store
-from swarmtest.analysis.study import Study
-from swarmtest.space import Proposal, toss
+from swarmtest.core.sampling import Proposal, toss
+from swarmtest.roles.study import Study
 
 CHAIN = Space(["f0", Feature("f1", excludes=["f0", "f2"]), "f2", *(f"f{i}" for i in range(3, 10))])
 """f0 and f2 know of each other through f1 only."""

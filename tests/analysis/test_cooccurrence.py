@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarmtest.analysis import cooccurrence as counting
-from swarmtest.analysis.cooccurrence import cooccurrence, packed
+from swarmtest.analysis import bit_counts as counting
+from swarmtest.analysis.bit_counts import cooccurrence, packed
 
 
 def columns(tests: int, count: int, seed: int, density: float = 0.3) -> np.ndarray:

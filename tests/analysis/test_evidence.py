@@ -7,12 +7,12 @@ import pytest
 from simulated_campaigns import propose, record, space_of, weights_of
 
 from swarmtest import Campaign, Machine, action, open_store
-from swarmtest.analysis import hit_blocks as turning
-from swarmtest.analysis.evidence import read_evidence
-from swarmtest.analysis.study import Study
-from swarmtest.errors import UserError
-from swarmtest.result import Verdict
-from swarmtest.store import CampaignRecord, FaultRecord
+from swarmtest.analysis import hit_columns as turning
+from swarmtest.analysis.trial_columns import read_evidence
+from swarmtest.core.errors import UserError
+from swarmtest.core.result import Verdict
+from swarmtest.roles.study import Study
+from swarmtest.store.records import CampaignRecord, FaultRecord
 
 SPACE = space_of(5)
 
@@ -97,7 +97,7 @@ def test_hits_turned_round_are_the_hits_of_each_test(targets, monkeypatch):
 
 
 def _ids(trial):
-    from swarmtest.targets import unpack_hits
+    from swarmtest.core.targets import unpack_hits
 
     return unpack_hits(trial.hits) if trial.hits else []
 

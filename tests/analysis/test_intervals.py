@@ -23,7 +23,7 @@ from swarmtest.analysis.intervals import (
     student_quantile,
     wilson_interval,
 )
-from swarmtest.errors import UserError
+from swarmtest.core.errors import UserError
 
 counts = st.integers(1, 100_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 confidences = st.sampled_from([0.5, 0.8, 0.9, 0.95, 0.99, 0.9999])

@@ -16,12 +16,27 @@ from hypothesis import strategies as st
 from simulated_campaigns import record, space_of
 
 from swarmtest import open_store
-from swarmtest.analysis import bits, cells, counting, evidence_columns, hit_blocks, kernels
-from swarmtest.analysis.bits import Bits
-from swarmtest.analysis.growth import growth
-from swarmtest.analysis.hit_blocks import HitBlock, blocks_of_bools
-from swarmtest.analysis.likeness import Likeness
-from swarmtest.analysis.study import Study
+from swarmtest.analysis import (
+    bit_counts as bits,
+)
+from swarmtest.analysis import (
+    bit_counts as kernels,
+)
+from swarmtest.analysis import (
+    cells,
+)
+from swarmtest.analysis import (
+    hit_columns as hit_blocks,
+)
+from swarmtest.analysis import (
+    trial_columns as evidence_columns,
+)
+from swarmtest.analysis.bit_counts import Bits
+from swarmtest.analysis.hit_columns import HitBlock, blocks_of_bools
+from swarmtest.analysis.trial_columns import Likeness
+from swarmtest.growth.growth import growth
+from swarmtest.roles import counting
+from swarmtest.roles.study import Study
 
 
 def needs_first(weights):

@@ -21,8 +21,7 @@ from swarmtest import (
     open_store,
     swarm,
 )
-from swarmtest.strategies.layered import FAMILIES, Layered, settled
-from swarmtest.strategies.layered_odds import sizes_of
+from swarmtest.strategies.layered import FAMILIES, Layered, settled, sizes_of
 
 
 @pytest.fixture

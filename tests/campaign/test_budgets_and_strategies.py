@@ -11,7 +11,7 @@ import textwrap
 import pytest
 
 from swarmtest import Budget, Campaign, UserError, open_store, swarm
-from swarmtest.store import unpack_counts
+from swarmtest.store.records import unpack_counts
 
 MACHINES = """
 import time

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from swarmtest import Configuration, Coverage, open_store, swarm
-from swarmtest.targets import unpack_hits
+from swarmtest.core.targets import unpack_hits
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -246,7 +246,7 @@ def test_workers_run_under_the_options_of_the_interpreter(place: Path) -> None:
         "        assert False, 'optimized away'\n"
         "        if not sys.flags.dev_mode: raise ValueError\n"
     )
-    program = [sys.executable, "-O", "-X", "dev", "-c", "from swarmtest.cli import main; main()"]
+    program = [sys.executable, "-O", "-X", "dev", "-c", "from swarmtest.ui.cli import main; main()"]
     words = [*program, "run", "optimized.py", "-n", "5", "-j", "1"]
     done = subprocess.run(words, cwd=place, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -102,7 +102,7 @@ def hosts_below(place):
         with contextlib.suppress(OSError):
             if not entry.name.isdigit() or str(place) not in os.readlink(entry / "cwd"):
                 continue
-            if b"swarmtest.campaign.host" in (entry / "cmdline").read_bytes():
+            if b"swarmtest.campaign.executors.host" in (entry / "cmdline").read_bytes():
                 found.append(int(entry.name))
     return found
 
@@ -198,7 +198,7 @@ def test_a_crash_of_the_program_costs_one_test_and_never_the_worker(cluster, her
 LEARNING = """
 from dataclasses import dataclass, field
 from swarmtest import Proposal
-from swarmtest.space import toss
+from swarmtest.core.sampling import toss
 
 @dataclass
 class Patient:

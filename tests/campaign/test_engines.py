@@ -13,21 +13,25 @@ from pathlib import Path
 
 import pytest
 
-from swarmtest.campaign import Campaign
-from swarmtest.campaign.cluster.arriving import Arrival
-from swarmtest.campaign.cluster.definitions import Definitions
-from swarmtest.campaign.cluster.guest import Guest
-from swarmtest.campaign.cluster.homeward import Homeward
-from swarmtest.campaign.cluster.packing import files_below, packed, unpacked
-from swarmtest.campaign.cluster.shipping import cargo_of
-from swarmtest.campaign.cluster.versions import refusal, unlike, versions_of
-from swarmtest.campaign.engines import parse_engine
-from swarmtest.campaign.host import Setup
-from swarmtest.campaign.job_elsewhere import job_maker
-from swarmtest.campaign.spawning import Interpreter, spawn
-from swarmtest.errors import UserError
-from swarmtest.result import Fault
-from swarmtest.strategies import parse_strategy
+from swarmtest.campaign.campaign import Campaign
+from swarmtest.campaign.executors.dask.executor import Definitions
+from swarmtest.campaign.executors.dask.packages import (
+    Arrival,
+    cargo_of,
+    files_below,
+    packed,
+    refusal,
+    unlike,
+    unpacked,
+    versions_of,
+)
+from swarmtest.campaign.executors.dask.remote_host import Guest, Homeward
+from swarmtest.campaign.executors.executor import parse_engine
+from swarmtest.campaign.executors.host import Setup
+from swarmtest.campaign.executors.host_start import Interpreter, job_maker, spawn
+from swarmtest.core.errors import UserError
+from swarmtest.core.result import Fault
+from swarmtest.strategies.strategy import parse_strategy
 from swarmtest.subjects.loading import SubjectReference
 
 STEADY = Path(__file__).with_name("steady.py")
@@ -105,7 +109,7 @@ def test_a_batch_system_that_is_not_there_is_named(
 
 
 def test_the_options_of_a_batch_system_are_checked(tmp_path, monkeypatch):
-    from swarmtest.campaign.cluster.job_queues import JobQueue
+    from swarmtest.campaign.executors.dask.scheduler import JobQueue
 
     (tmp_path / "qsub").write_text("#!/bin/sh\n")
     (tmp_path / "qsub").chmod(0o755)

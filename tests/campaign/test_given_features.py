@@ -15,8 +15,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from swarmtest import Feature, Space, UserError, open_store
-from swarmtest.campaign.given_tests import DrawnFeatures, features
-from swarmtest.store import Store, unpack_floats
+from swarmtest.campaign.hypothesis_features import DrawnFeatures, features
+from swarmtest.store.interface import Store
+from swarmtest.store.records import unpack_floats
 
 QUIET = settings(
     database=None, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
@@ -247,7 +248,7 @@ def test_what_hypothesis_tries_while_it_shrinks_does_not_count(store: Store) -> 
 def test_recorded_tests_tell_triggers_and_suppressors(tmp_path: Path) -> None:
     (tmp_path / "test_stack.py").write_text(
         "from hypothesis import given, settings, strategies as st\n"
-        "from swarmtest.campaign.given_tests import features\n"
+        "from swarmtest.campaign.hypothesis_features import features\n"
         "@settings(max_examples=400, derandomize=True, deadline=None)\n"
         "@given(swarm=features('push', 'pop', 'clear', 'peek'), data=st.data())\n"
         "def test_stack(swarm, data):\n"

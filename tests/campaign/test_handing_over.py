@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pytest_processes import pytest_words
 from swarmtest import Machine, MachineSubject, action
-from swarmtest.campaign.handing_over import hand_over_faults
-from swarmtest.store import FaultRecord
+from swarmtest.reduce.hypothesis_export import hand_over_faults
+from swarmtest.store.records import FaultRecord
 
 SOURCE = """
 import os

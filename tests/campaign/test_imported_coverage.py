@@ -11,8 +11,8 @@ import pytest
 
 from pytest_processes import pytest_words
 from swarmtest import open_store
-from swarmtest.campaign.imported import import_coverage
-from swarmtest.report.coverage import campaign_tally
+from swarmtest.campaign.imported_coverage import import_coverage
+from swarmtest.ui.terminal.coverage import campaign_tally
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -8,9 +8,9 @@ import pytest
 from picky import BUG, Picky
 
 from swarmtest import Budget, Campaign, UserError
-from swarmtest.campaign.retirement import HOPELESS, PATIENCE
+from swarmtest.campaign.recorder import HOPELESS, PATIENCE
 from swarmtest.store import open_store
-from swarmtest.strategies import parse_strategy
+from swarmtest.strategies.strategy import parse_strategy
 
 
 @pytest.fixture

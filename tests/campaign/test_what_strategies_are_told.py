@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from swarmtest import Budget, Campaign, Machine, Proposal, Space, Stream, action, open_store
-from swarmtest.result import Result
-from swarmtest.space import toss
+from swarmtest.core.result import Result
+from swarmtest.core.sampling import toss
 
 
 class Noisy(Machine):

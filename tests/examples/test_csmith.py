@@ -14,9 +14,9 @@ import pytest
 from debian_packages import CSMITH, need
 from swarmtest import Budget, Campaign, Stream, Study, Verdict, load_command_subject, open_store
 from swarmtest import parse_strategy as strategy_named
-from swarmtest.seeds import seed_of_test, trial_key
-from swarmtest.subjects.command import CommandSubject
-from swarmtest.subjects.command.template_files import template_text
+from swarmtest.core.seeds import seed_of_test, trial_key
+from swarmtest.subjects.command.check import template_text
+from swarmtest.subjects.command.subject import CommandSubject
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "csmith" / "csmith.toml"

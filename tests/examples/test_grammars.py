@@ -12,8 +12,8 @@ from typing import Any
 import lark
 import pytest
 
-from swarmtest.loading import load_module
-from swarmtest.space import Configuration
+from swarmtest.core.configuration import Configuration
+from swarmtest.languages.user_objects import load_module
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

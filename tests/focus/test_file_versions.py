@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from git_repository import Repository, needs_git, repository
 
-from swarmtest.focus.earlier_names import earlier_names
-from swarmtest.focus.file_versions import Earlier, matching_source
-from swarmtest.targets import Source
+from swarmtest.core.targets import Source
+from swarmtest.focus.history import Earlier, matching_source
+from swarmtest.languages.changes import earlier_names
 
 __all__ = ["repository"]
 

@@ -17,8 +17,7 @@ from shop_in_a_repository import CART, MACHINE, WITH_REBATE, open_shop
 
 from swarmtest.focus.focus import _about_merging
 from swarmtest.strategies.directed.aim import Aim, Goal
-from swarmtest.strategies.directed.controlled import Controlled
-from swarmtest.strategies.directed.directed import Directed
+from swarmtest.strategies.directed.directed import Controlled, Directed
 from swarmtest.strategies.directed.merging import Merging
 
 pytestmark = needs_git

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from swarmtest.errors import UserError
-from swarmtest.focus.wanted import Found, from_file
+from swarmtest.core.errors import UserError
+from swarmtest.focus.listed_targets import from_file
+from swarmtest.languages.places import Found
 
 CART = '''\
 """A cart."""

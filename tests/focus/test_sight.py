@@ -8,9 +8,9 @@ from types import ModuleType
 
 import pytest
 
+from swarmtest.coverage.scope import Scope
 from swarmtest.focus.base_run import _imported_from
-from swarmtest.focus.sight import Sight, is_imported
-from swarmtest.instrument.scope import Scope
+from swarmtest.focus.known_faults import Sight, is_imported
 
 
 def imported(monkeypatch: pytest.MonkeyPatch, name: str, file: Path) -> str:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from swarmtest.focus.stand_ins import NoStandIn, StandIn, implied_by, nearest_with_data
+from swarmtest.focus.proxies import NoStandIn, StandIn, implied_by, nearest_with_data
 
 CART = dedent("""\
     class Cart:

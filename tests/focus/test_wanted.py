@@ -9,10 +9,11 @@ from textwrap import dedent
 
 import pytest
 
-from swarmtest.errors import UserError
-from swarmtest.focus.python_lines import PythonStatements
-from swarmtest.focus.wanted import Found, Wanted, from_function, from_line, from_lines
-from swarmtest.instrument.watch import Coverage, CoverageOptions
+from swarmtest.core.errors import UserError
+from swarmtest.coverage.options import CoverageOptions
+from swarmtest.coverage.watch import Coverage
+from swarmtest.languages.places import Found, Wanted, from_function, from_line, from_lines
+from swarmtest.languages.python.statements import PythonStatements
 
 CART = '''\
 """A cart.

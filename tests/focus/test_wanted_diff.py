@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from git_repository import Repository, needs_git, repository
 
-from swarmtest.errors import UserError
-from swarmtest.focus.wanted import Found, from_diff
+from swarmtest.core.errors import UserError
+from swarmtest.languages.changes import from_diff
+from swarmtest.languages.places import Found
 
 pytestmark = needs_git
 __all__ = ["repository"]

@@ -12,9 +12,9 @@ import pytest
 from suites import clean_environment, words_of_pytest
 
 # What is imported here stays: a run inside this process forgets what it has imported itself.
-import swarmtest.pytest_plugin.running  # noqa: F401
-from swarmtest.pytest_plugin.commit import COMMIT_VARIABLES
-from swarmtest.store import Store, open_store
+from swarmtest.pytest_plugin.options import COMMIT_VARIABLES
+from swarmtest.store import open_store
+from swarmtest.store.interface import Store
 
 
 @pytest.fixture(autouse=True)

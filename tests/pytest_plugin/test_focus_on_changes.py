@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from swarmtest.store import Store
+from swarmtest.store.interface import Store
 
 pytest_plugins = "pytester"
 pytestmark = pytest.mark.skipif(

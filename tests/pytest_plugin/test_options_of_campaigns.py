@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from suites import FAULTY, FINE
 
-from swarmtest.pytest_plugin.commit import commit_in_ci, seed_of_commit
+from swarmtest.pytest_plugin.options import commit_in_ci, seed_of_commit
 
 pytest_plugins = "pytester"
 SHA = "5a46433d41cdd78a5d6c60961f2a61583206a57f"

@@ -9,7 +9,7 @@ import shlex
 import pytest
 from suites import FAULTY, FINE
 
-from swarmtest.store import FaultRecord
+from swarmtest.store.records import FaultRecord
 
 pytest_plugins = "pytester"
 

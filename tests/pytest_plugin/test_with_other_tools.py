@@ -11,8 +11,8 @@ from collections.abc import Callable
 import pytest
 from suites import FAULTY, FINE, clean_environment, words_of_pytest
 
-from swarmtest.errors import UserError
-from swarmtest.store import Store
+from swarmtest.core.errors import UserError
+from swarmtest.store.interface import Store
 
 pytest_plugins = "pytester"
 

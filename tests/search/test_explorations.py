@@ -25,7 +25,7 @@ from swarmtest import (
     replay_space,
 )
 from swarmtest.search.sequences import random_sequence
-from swarmtest.search.value_roles import value_roles
+from swarmtest.search.value_statistics import value_roles
 
 
 def noisy(frequency, kind, halt, seed):

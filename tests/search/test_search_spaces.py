@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swarmtest import Choice, Feature, Flag, Integer, SearchSpace, Space, Test, UserError
-from swarmtest.search.points import (
+from swarmtest.search.space import (
     digits_of,
     is_allowed,
     is_ordered,

@@ -21,7 +21,7 @@ from swarmtest import (
     open_store,
     repeat_search,
 )
-from swarmtest.search.repeating import summaries
+from swarmtest.search.engine_comparison import summaries
 
 
 def sell(threads, noise):

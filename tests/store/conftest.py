@@ -7,9 +7,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-
 from postgres_server import Server, running_server
-from swarmtest.store import Store, open_store
+
+from swarmtest.store import open_store
+from swarmtest.store.interface import Store
 
 KINDS = ["sqlite", "postgres"]
 

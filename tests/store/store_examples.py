@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import swarmtest.errors
-from swarmtest.space import Choice, Feature, Flag, Space
-from swarmtest.store import CampaignRecord, FaultRecord, TrialRecord
+import swarmtest.core.errors
+from swarmtest.core.dimensions import Choice, Feature, Flag
+from swarmtest.core.space import Space
+from swarmtest.store.records import CampaignRecord, FaultRecord, TrialRecord
 
 SPACE = Space([Feature("push"), Feature("pop"), Flag("fsync"), Choice("level", ("-O0", "-O2"))])
 CAMPAIGN = CampaignRecord(
@@ -37,7 +38,7 @@ def fault(name: str, number: int, size: int = 9, test: str | None = "[]") -> Fau
 
 def python(code: str, *arguments: str) -> subprocess.Popen[str]:
     """Another Python process that can import swarmtest and these examples."""
-    here, source = Path(__file__).parent, Path(swarmtest.errors.__file__).parent.parent
+    here, source = Path(__file__).parent, Path(swarmtest.core.errors.__file__).parent.parent
     return subprocess.Popen(
         [sys.executable, "-c", code, *arguments],
         stdout=subprocess.PIPE,

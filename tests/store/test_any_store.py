@@ -14,18 +14,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from store_examples import BITS, CAMPAIGN, fault, finish, python, trial, trials
 
-from swarmtest.errors import UserError
-from swarmtest.result import Verdict
-from swarmtest.store import (
+from swarmtest.core.errors import UserError
+from swarmtest.core.result import Verdict
+from swarmtest.core.targets import Source, Target, pack_hits, unpack_hits
+from swarmtest.store import open_store
+from swarmtest.store.interface import Store
+from swarmtest.store.records import (
     FaultRecord,
     ReductionRecord,
-    Store,
     TestRecord,
     TrialRecord,
-    open_store,
     pack_counts,
 )
-from swarmtest.targets import Source, Target, pack_hits, unpack_hits
 
 Opener = Callable[..., Store]
 
@@ -403,7 +403,7 @@ WRITER = """
 import sys
 from store_examples import CAMPAIGN, trials
 from swarmtest.store import open_store
-from swarmtest.targets import Target
+from swarmtest.core.targets import Target
 url, name = sys.argv[1:]
 print("ready", flush=True)
 sys.stdin.readline()

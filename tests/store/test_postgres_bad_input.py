@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from postgres_server import Server
 from store_examples import CAMPAIGN
 
-from postgres_server import Server
-from swarmtest.errors import UserError
+from swarmtest.core.errors import UserError
 from swarmtest.store import open_store
 
 SQL = Path(__file__).parents[2] / "docs" / "stores.md"
@@ -117,8 +117,8 @@ def test_a_user_whom_an_administrator_made_read_only_stays_so(team: Server) -> N
 def test_a_writer_can_do_everything_but_change_the_schema(team: Server) -> None:
     from store_examples import fault, trials
 
-    from swarmtest.store import ReductionRecord, TestRecord, WorkerRecord
-    from swarmtest.targets import Source, Target
+    from swarmtest.core.targets import Source, Target
+    from swarmtest.store.records import ReductionRecord, TestRecord, WorkerRecord
 
     url = team.url("swarmtest", "ann")
     with open_store(url) as store:
@@ -148,7 +148,7 @@ def test_somebody_who_may_not_make_tables_is_told_so(team: Server) -> None:
 
 
 def test_without_the_extra_it_is_named() -> None:
-    code = "import sys; sys.modules['psycopg'] = None\nfrom swarmtest.cli import main; main()"
+    code = "import sys; sys.modules['psycopg'] = None\nfrom swarmtest.ui.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, "list", "--store", "postgresql://ann:secret@host/db"],
         capture_output=True,

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from postgres_server import Server
+
 from pytest_processes import pytest_words
 from swarmtest.store import open_store
-from swarmtest.store.content import campaign_hash
+from swarmtest.store.copies import campaign_hash
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

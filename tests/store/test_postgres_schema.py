@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from postgres_server import Server
 from store_examples import CAMPAIGN, finish, python, trial, trials
 
-from postgres_server import Server
-from swarmtest.errors import UserError
-from swarmtest.store import Store, open_store
-from swarmtest.store.schema import MIGRATIONS, VERSION
-from swarmtest.targets import Target, pack_hits
+from swarmtest.core.errors import UserError
+from swarmtest.core.targets import Target, pack_hits
+from swarmtest.store import open_store
+from swarmtest.store.interface import Store
+from swarmtest.store.sqlite.schema import MIGRATIONS, VERSION
 
 psycopg = pytest.importorskip("psycopg", reason="pip install 'swarmtest[postgres]'")
 
@@ -37,7 +38,7 @@ def schema_of(url: str) -> str:
 @pytest.fixture
 def schema_3(server: Server) -> str:
     """A store as PostgreSQL's first schema was, with a campaign of 250 trials and a fault."""
-    from swarmtest.store.postgres_schema import migrate
+    from swarmtest.store.postgres.schema import migrate
 
     url = server.new_url()
     schema = schema_of(url)
@@ -102,7 +103,7 @@ def test_a_store_that_was_brought_up_to_date_goes_on(schema_3: str, open_url: Op
 
 
 def test_every_version_has_a_script_in_both_stores() -> None:
-    directory = Path(__file__).parents[2] / "src/swarmtest/store/migrations/versions"
+    directory = Path(__file__).parents[2] / "src/swarmtest/store/postgres/migrations/versions"
     scripts = {path.stem for path in directory.glob("schema_*.py")}
     assert scripts == {f"schema_{version}" for version in range(3, VERSION + 1)}
     assert set(MIGRATIONS) == set(range(1, VERSION))

@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 from lossy_line import lossy_line
+from postgres_server import Server
 from store_examples import CAMPAIGN, fault, finish, python, trial, trials
 
-from postgres_server import Server
-from swarmtest.errors import UserError
-from swarmtest.store import Store, TestRecord, open_store
-from swarmtest.targets import Target
+from swarmtest.core.errors import UserError
+from swarmtest.core.targets import Target
+from swarmtest.store import open_store
+from swarmtest.store.interface import Store
+from swarmtest.store.records import TestRecord
 
 Opener = Callable[..., Store]
 
@@ -235,8 +237,8 @@ def test_ids_of_targets_have_no_gaps_however_often_they_are_asked_for(store: Sto
 
 
 def test_a_chunk_of_a_new_table_is_read_in_the_order_of_the_index(server: Server) -> None:
-    from swarmtest.store.postgres_server import PostgresServer
-    from swarmtest.store.urls import PostgresAddress
+    from swarmtest.store.interface import PostgresAddress
+    from swarmtest.store.postgres.connection import PostgresServer
 
     url = server.new_url()
     with open_store(url) as store:
@@ -262,7 +264,7 @@ ONE_OF_SEVERAL = """
 import random, sys
 from store_examples import fault, trial
 from swarmtest.store import open_store
-from swarmtest.targets import Target
+from swarmtest.core.targets import Target
 url, name = sys.argv[1:]
 dice = random.Random(name)
 with open_store(url) as store:

@@ -16,10 +16,13 @@ from pathlib import Path
 import pytest
 from store_examples import CAMPAIGN, fault, finish, python, trial, trials
 
-from swarmtest.errors import UserError
-from swarmtest.store import ReductionRecord, SqliteStore, Store, TrialRecord, open_store
-from swarmtest.store.schema import MIGRATIONS
-from swarmtest.targets import Target, pack_hits, unpack_hits
+from swarmtest.core.errors import UserError
+from swarmtest.core.targets import Target, pack_hits, unpack_hits
+from swarmtest.store import open_store
+from swarmtest.store.interface import Store
+from swarmtest.store.records import ReductionRecord, TrialRecord
+from swarmtest.store.sqlite.schema import MIGRATIONS
+from swarmtest.store.sqlite.store import SqliteStore
 
 Opener = Callable[..., Store]
 NOBODY = 65534

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from postgres_server import Server
 from store_examples import CAMPAIGN, fault, trial, trials
 
-from postgres_server import Server
-from swarmtest.errors import UserError
-from swarmtest.store import ReductionRecord, Store, TestRecord, WorkerRecord
-from swarmtest.store.content import campaign_hash
-from swarmtest.store.copying import copy_campaign
-from swarmtest.targets import Source, Target, pack_hits, unpack_hits
+from swarmtest.core.errors import UserError
+from swarmtest.core.targets import Source, Target, pack_hits, unpack_hits
+from swarmtest.store.copies import campaign_hash, copy_campaign
+from swarmtest.store.interface import Store
+from swarmtest.store.records import ReductionRecord, TestRecord, WorkerRecord
 
 Opener = Callable[..., Store]
 

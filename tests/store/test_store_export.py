@@ -12,17 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from store_examples import CAMPAIGN, SPACE, fault, python, trial
 
-from swarmtest.errors import UserError
-from swarmtest.result import Verdict
-from swarmtest.store import (
-    FORMATS,
-    ReductionRecord,
-    Store,
-    export_campaign,
-    pack_counts,
-    pack_floats,
-)
-from swarmtest.targets import Target, pack_hits
+from swarmtest.core.errors import UserError
+from swarmtest.core.result import Verdict
+from swarmtest.core.targets import Target, pack_hits
+from swarmtest.store.export import FORMATS, export_campaign
+from swarmtest.store.interface import Store
+from swarmtest.store.records import ReductionRecord, pack_counts, pack_floats
 
 
 @pytest.fixture
@@ -168,8 +163,9 @@ WITHOUT_PYARROW = """
 import io, sys
 sys.modules["pyarrow"] = None
 from store_examples import CAMPAIGN
-from swarmtest.errors import UserError
-from swarmtest.store import export_campaign, open_store
+from swarmtest.core.errors import UserError
+from swarmtest.store.export import export_campaign
+from swarmtest.store import open_store
 with open_store(":memory:") as store:
     try:
         export_campaign(store, store.add_campaign(CAMPAIGN), "parquet", io.BytesIO())

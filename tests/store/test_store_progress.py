@@ -7,8 +7,9 @@ import random
 import pytest
 from store_examples import CAMPAIGN, fault, trial, trials
 
-from swarmtest.errors import UserError
-from swarmtest.store import Store, WorkerRecord
+from swarmtest.core.errors import UserError
+from swarmtest.store.interface import Store
+from swarmtest.store.records import WorkerRecord
 
 ANT = WorkerRecord("ant-17", "ant", 17, started=5.0, last_seen=9.5, tests=40, state="working")
 

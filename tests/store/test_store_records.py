@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarmtest.store import pack_counts, pack_floats, unpack_counts, unpack_floats
-from swarmtest.targets import pack_hits, unpack_hits
+from swarmtest.core.targets import pack_hits, unpack_hits
+from swarmtest.store.records import pack_counts, pack_floats, unpack_counts, unpack_floats
 
 
 @given(st.lists(st.integers(0, 255) | st.integers(0, 2**32 - 1), max_size=40))

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarmtest.cli.repeated_runs import command_for_the_rest
-from swarmtest.errors import UserError
-from swarmtest.store import open_store, redacted
-from swarmtest.store.urls import PostgresAddress
+from swarmtest.compare.repeated_runs import command_for_the_rest
+from swarmtest.core.errors import UserError
+from swarmtest.store import open_store
+from swarmtest.store.interface import PostgresAddress, redacted
 
 
 @pytest.mark.parametrize(("url", "shown"), [

@@ -17,7 +17,7 @@ from swarmtest import (
     Verdict,
     parse_strategy,
 )
-from swarmtest.seeds import key_of, named_of_trials
+from swarmtest.core.seeds import key_of, named_of_trials
 
 NINE = Space([f"f{i}" for i in range(9)])
 

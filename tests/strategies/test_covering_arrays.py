@@ -15,8 +15,8 @@ from swarmtest.strategies.covering.check import (
     uncovered,
     violating_rows,
 )
-from swarmtest.strategies.covering.satisfiability import Clauses
-from swarmtest.strategies.covering.starters import STARTERS
+from swarmtest.strategies.covering.constructions import STARTERS
+from swarmtest.strategies.covering.greedy import Clauses
 
 
 @st.composite

@@ -10,7 +10,7 @@ import textwrap
 import pytest
 
 from swarmtest import MachineSubject, UserError
-from swarmtest.loading import load_object
+from swarmtest.languages.user_objects import load_object
 from swarmtest.subjects.api import api_machine
 
 CODE = '''

@@ -28,7 +28,7 @@ from swarmtest import (
     sampled_from,
     tuples,
 )
-from swarmtest.loading import load_object
+from swarmtest.languages.user_objects import load_object
 
 HEAD = """
 import enum

@@ -1,5 +1,5 @@
 """Which primes give quadratic residue covering arrays of which strength, for
-`swarmtest.strategies.covering.algebraic` and the residue part of `starters`.
+`swarmtest.strategies.covering.constructions` and the residue part of `starters`.
 
     python tools/covering/check_residues.py 4 60 120
 

@@ -1,4 +1,4 @@
-"""Search starter vectors for `swarmtest.strategies.covering.starters` by simulated annealing.
+"""Search starter vectors for `swarmtest.strategies.covering.constructions` by simulated annealing.
 
     python tools/covering/search_starters.py 4 67 2 3 --order 11 --seeds 40
 

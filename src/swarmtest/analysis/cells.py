@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.bits import Bools
+from swarmtest.analysis.bit_counts import Bools
 from swarmtest.analysis.intervals import (
     Floats,
     adjusted_for,

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.evidence_columns import hit_ids
-from swarmtest.store import Store, TrialRecord
-from swarmtest.targets import Target
+from swarmtest.analysis.trial_columns import hit_ids
+from swarmtest.core.targets import Target
+from swarmtest.store.interface import Store
+from swarmtest.store.records import TrialRecord
 
 
 @dataclass(frozen=True)

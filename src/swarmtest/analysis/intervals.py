@@ -10,6 +10,7 @@ that also takes the broken numbers that come of tests which are not independent 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.errors import UserError
+from swarmtest.core.errors import UserError
 
 Floats = npt.NDArray[np.float64]
 
@@ -199,3 +200,17 @@ def adjusted_for(p: Floats, comparisons: int, times: npt.NDArray[np.int64]) -> F
     adjusted = np.empty(len(p))
     adjusted[order] = np.minimum(1.0, np.minimum.accumulate(p[order] * comparisons / ranks))
     return adjusted
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its interval.
+
+    >>> Estimate(2.5).low is None
+    True
+    """
+
+    value: float
+    low: float | None = None
+    """None: a single run has no spread, so there is no interval."""
+    high: float | None = None

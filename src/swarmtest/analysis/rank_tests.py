@@ -6,13 +6,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.intervals import normal_p_value, normal_quantile
+from swarmtest.analysis.intervals import (
+    Floats,
+    normal_p_value,
+    normal_quantile,
+    student_p_value,
+    student_quantile,
+)
 
 _EXACT_UP_TO = 60
 """Values in both samples together for which every split is counted: some milliseconds of work."""
@@ -132,3 +139,183 @@ def _variance(a12: float, n: int, m: int) -> float:
     spread = (n + m) / 2 - 1
     pairs = 1 + spread * (1 - a12) / (2 - a12) + spread * a12 / (1 + a12)
     return a12 * (1 - a12) * pairs / (n * m)
+
+
+# -------------------------------------------------------------------------------------------------
+# Do the numbers of pairs differ? Wilcoxon's signed-rank test, and Student's for paired numbers.
+
+_EXACT_UP_TO_SIGNED_RANKS = 25
+"""Pairs for which every choice of signs is counted."""
+_DIGITS = 12
+"""Differences that agree in as many digits are ties: the rest is rounding."""
+
+
+def wilcoxon_signed_rank(first: Sequence[float], second: Sequence[float]) -> float:
+    """The two-sided p-value of Wilcoxon's signed-rank test; pairs without difference are left out.
+
+    Exact, ties or not, up to 25 pairs; beyond that the normal approximation, corrected for ties and
+    continuity.
+
+    >>> wilcoxon_signed_rank([2, 3, 4, 5, 6], [1, 1, 1, 1, 1])
+    0.0625
+    """
+    differences = _differences(first, second)
+    differences = differences[differences != 0]
+    if not len(differences):
+        return 1.0
+    ranks = midranks(np.abs(differences))
+    above = float(ranks[differences > 0].sum())
+    if len(differences) <= _EXACT_UP_TO_SIGNED_RANKS:
+        return _exact_p_signed_ranks(np.rint(2 * ranks).astype(np.int64), round(2 * above))
+    return _normal_p_signed_ranks(ranks, above)
+
+
+@dataclass(frozen=True)
+class PairedMeans:
+    """Student's test for paired numbers, as in table 8 of the paper."""
+
+    first: float
+    second: float
+    low: float
+    """Of the interval for how much the mean of the first is above that of the second."""
+    high: float
+    p: float
+
+
+def paired_means(
+    first: Sequence[float], second: Sequence[float], confidence: float = 0.95
+) -> PairedMeans:
+    """The means of paired numbers and the interval of their difference.
+
+    >>> found = paired_means([0.5, 0.6, 0.7], [0.1, 0.3, 0.2])
+    >>> round(found.low, 2), round(found.high, 2), round(found.p, 3)
+    (0.15, 0.65, 0.02)
+    """
+    differences = _differences(first, second)
+    n = len(differences)
+    if n < 2:
+        raise ValueError("an interval needs at least two pairs")
+    middle = float(differences.mean())
+    error = float(differences.std(ddof=1)) / math.sqrt(n)
+    reach = student_quantile(confidence, n - 1) * error
+    p = float(student_p_value(middle / error, n - 1)) if error else float(middle == 0)
+    return PairedMeans(
+        float(np.mean(first)), float(np.mean(second)), middle - reach, middle + reach, p
+    )
+
+
+def _differences(first: Sequence[float], second: Sequence[float]) -> npt.NDArray[np.float64]:
+    if len(first) != len(second):
+        raise ValueError(f"pairs: {len(first)} numbers do not match {len(second)}")
+    a, b = (np.asarray(numbers, np.float64) for numbers in (first, second))
+    return np.asarray(np.round(a - b, _DIGITS), np.float64)
+
+
+def _exact_p_signed_ranks(doubled: npt.NDArray[np.int64], above: int) -> float:
+    """Twice the smaller tail of the positive ranks' sum, over all choices of signs."""
+    ways = np.zeros(int(doubled.sum()) + 1)
+    ways[0] = 1.0
+    for rank in doubled.tolist():
+        ways[rank:] += ways[: len(ways) - rank].copy()
+    tail = min(ways[: above + 1].sum(), ways[above:].sum())
+    return min(1.0, float(2 * tail / ways.sum()))
+
+
+def _normal_p_signed_ranks(ranks: npt.NDArray[np.float64], above: float) -> float:
+    deviation = math.sqrt(float((ranks**2).sum()) / 4)
+    distance = abs(above - float(ranks.sum()) / 2)
+    return float(normal_p_value(max(0.0, distance - 0.5) / deviation))
+
+
+# -------------------------------------------------------------------------------------------------
+# Intervals for any statistic of one or two samples, by drawing from them again and again.
+#
+# Bias-corrected and accelerated (BCa), and widened for small samples (Hesterberg 2015), whose
+# resamples vary too little: without that, a "95%" interval of five values holds the truth in about
+# 90 cases of 100. The seed is fixed: the same data give the same interval.
+
+RESAMPLES = 5000
+_BATCH = 500
+_NORMAL = NormalDist()
+
+
+def bootstrap_interval(
+    *samples: Sequence[float],
+    statistic: Callable[..., Floats],
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """A confidence interval for a statistic of independent samples.
+
+    `statistic` takes an array per sample, whose last axis are the values, and reduces that axis:
+    see `mean` and `difference_of_means`. A sample of one value says nothing about its spread, and
+    is refused.
+
+    >>> low, high = bootstrap_interval([1, 2, 3, 4, 5], statistic=mean)
+    >>> round(low, 1), round(high, 1)
+    (1.2, 4.8)
+    """
+    arrays = [np.asarray(sample, np.float64) for sample in samples]
+    if not arrays or min(len(array) for array in arrays) < 2:
+        raise ValueError("an interval needs at least two values in each sample")
+    seen = float(statistic(*arrays))
+    drawn = _resampled(arrays, statistic, seed)
+    # Without rounding, a statistic that equals the observed one may differ in its last bit.
+    drawn, seen = np.round(drawn, 12), round(seen, 12)
+    below = ((drawn < seen).mean() + (drawn <= seen).mean()) / 2
+    bias = _NORMAL.inv_cdf(float(np.clip(below, 1 / len(drawn), 1 - 1 / len(drawn))))
+    speed = _acceleration(arrays, statistic)
+    reach = _reach(min(map(len, arrays)), confidence)
+    low, high = (float(np.quantile(drawn, _tail(z, bias, speed))) for z in (-reach, reach))
+    return low, high
+
+
+def mean(values: Floats) -> Floats:
+    """The mean of the last axis.
+
+    >>> float(mean(np.array([1.0, 2.0])))
+    1.5
+    """
+    return np.asarray(values.mean(axis=-1))
+
+
+def difference_of_means(a: Floats, b: Floats) -> Floats:
+    """How much the mean of `a` is above that of `b`.
+
+    >>> float(difference_of_means(np.array([3.0]), np.array([1.0])))
+    2.0
+    """
+    return np.asarray(a.mean(axis=-1) - b.mean(axis=-1))
+
+
+def _resampled(arrays: list[Floats], statistic: Callable[..., Floats], seed: int) -> Floats:
+    random = np.random.default_rng(seed)
+    drawn = [
+        statistic(*(a[random.integers(0, len(a), (_BATCH, len(a)))] for a in arrays))
+        for _ in range(RESAMPLES // _BATCH)
+    ]
+    return np.concatenate(drawn)
+
+
+def _acceleration(arrays: list[Floats], statistic: Callable[..., Floats]) -> float:
+    """How the spread of the statistic changes with its value: from leaving out one value each."""
+    cubes = squares = 0.0
+    for at, array in enumerate(arrays):
+        rest = np.stack([np.delete(array, i) for i in range(len(array))])
+        others = [np.broadcast_to(a, (len(array), len(a))) for a in arrays]
+        left = statistic(*others[:at], rest, *others[at + 1 :])
+        influence = (len(array) - 1) * (left.mean() - left) / len(array)
+        cubes += float((influence**3).sum())
+        squares += float((influence**2).sum())
+    return cubes / (6 * squares**1.5) if squares > 1e-24 else 0.0
+
+
+def _reach(size: int, confidence: float) -> float:
+    """Standard deviations to either side: those of resamples, which are too narrow by n - 1."""
+    return math.sqrt(size / (size - 1)) * student_quantile(confidence, size - 1)
+
+
+def _tail(z: float, bias: float, speed: float) -> float:
+    """The quantile of the resamples that stands for a quantile of the normal distribution."""
+    shifted = bias + z
+    return _NORMAL.cdf(bias + shifted / max(1 - speed * shifted, 1e-9))

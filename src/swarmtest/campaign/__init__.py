@@ -4,16 +4,15 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from swarmtest.campaign.budget import Budget, Progress
+    from swarmtest.campaign.budget import Budget, Limits, Progress
     from swarmtest.campaign.campaign import Campaign, Outcome
-    from swarmtest.campaign.limits import Limits
 
 __all__ = ["Budget", "Campaign", "Limits", "Outcome", "Progress"]
 
 _HOME = {
     "Budget": "budget",
     "Campaign": "campaign",
-    "Limits": "limits",
+    "Limits": "budget",
     "Outcome": "campaign",
     "Progress": "budget",
 }

@@ -2,11 +2,72 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from swarmtest.errors import UserError
+from swarmtest.core.errors import UserError
+from swarmtest.subjects.subject import Subject
+
+# -------------------------------------------------------------------------------------------------
+# What a single test may take.
+
+_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a single test may take.
+
+    >>> Limits(seconds=2.0).memory
+    'auto'
+    """
+
+    seconds: float | None = None
+    """Wall time of one test; one that takes longer is the fault "timeout". None: what the subject
+    says, else ten seconds."""
+    memory: int | str = "auto"
+    """Bytes one worker may hold; 0: no limit; ``auto``: its share of the machine."""
+
+    def seconds_of(self, subject: Subject) -> float:
+        """What a test of this subject may take."""
+        if self.seconds is None and subject.seconds is not None:
+            # A subject that ends its tests in time needs us only where that fails.
+            return subject.seconds * 1.25 + 5.0
+        return self.seconds or _SECONDS
+
+    def memory_bytes(self, workers: int) -> int:
+        """The limit in bytes."""
+        if isinstance(self.memory, int):
+            return self.memory
+        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return max(2 << 30, int(machine * 0.8) // max(workers, 1))
+
+
+# -------------------------------------------------------------------------------------------------
+# How many worker processes there are when nobody says it.
+
+VARIABLE = "SWARMTEST_WORKERS"
+
+
+def usual_workers() -> int:
+    """As many as the environment says, or one for each core.
+
+    >>> os.environ["SWARMTEST_WORKERS"] = "3"
+    >>> usual_workers()
+    3
+    >>> del os.environ["SWARMTEST_WORKERS"]
+    """
+    told = os.environ.get(VARIABLE, "")
+    if not told:
+        return os.cpu_count() or 1
+    if not told.isascii() or not told.isdigit():
+        raise UserError(f"{VARIABLE} is a number of worker processes, like 2, not {told!r}")
+    return int(told)
+
+
+# -------------------------------------------------------------------------------------------------
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}

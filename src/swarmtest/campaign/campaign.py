@@ -11,32 +11,36 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from swarmtest.campaign.budget import Budget, Progress
-from swarmtest.campaign.engine import Engine
-from swarmtest.campaign.engines import LOCAL, EngineChoice, parse_engine
-from swarmtest.campaign.host import Setup
-from swarmtest.campaign.inline import InlineEngine
-from swarmtest.campaign.job_elsewhere import job_maker, travels
-from swarmtest.campaign.limits import Limits
-from swarmtest.campaign.local import LocalEngine
+from swarmtest.campaign.budget import Budget, Limits, Progress, usual_workers
+from swarmtest.campaign.campaign_subject import avoiding, placed, resolve, version_of
+from swarmtest.campaign.executors.executor import (
+    LOCAL,
+    Engine,
+    EngineChoice,
+    InlineEngine,
+    parse_engine,
+)
+from swarmtest.campaign.executors.host import Setup
+from swarmtest.campaign.executors.host_start import job_maker, travels
+from swarmtest.campaign.executors.local import LocalEngine
+from swarmtest.campaign.executors.worker import Job, Worker
 from swarmtest.campaign.loop import Loop, Show
 from swarmtest.campaign.recorder import Recorder
-from swarmtest.campaign.subject_of_campaign import avoiding, placed, resolve, version_of
-from swarmtest.campaign.usual_workers import usual_workers
-from swarmtest.campaign.worker import Job, Worker
-from swarmtest.errors import UserError
-from swarmtest.instrument.kinds import parse_kinds
-from swarmtest.instrument.options import CoverageOptions
-from swarmtest.loading import refuse_during_import
-from swarmtest.space import Constraint
-from swarmtest.store import CampaignRecord, FaultRecord, Store, open_store
-from swarmtest.strategies import LearningStrategy, Strategy, parse_strategy, strategy_text
+from swarmtest.core.constraints import Constraint
+from swarmtest.core.errors import UserError
+from swarmtest.coverage.kinds import parse_kinds
+from swarmtest.coverage.options import CoverageOptions
+from swarmtest.languages.user_objects import refuse_during_import
+from swarmtest.store import open_store
+from swarmtest.store.interface import Store
+from swarmtest.store.records import CampaignRecord, FaultRecord
+from swarmtest.strategies.strategy import LearningStrategy, Strategy, parse_strategy, strategy_text
 from swarmtest.subjects.loading import SubjectReference
-from swarmtest.subjects.machine import Machine
+from swarmtest.subjects.machine.machine import Machine
 from swarmtest.subjects.subject import Subject, usual_strategy
 
 if TYPE_CHECKING:
-    from swarmtest.instrument.watch import Coverage
+    from swarmtest.coverage.watch import Coverage
 
 _FORKED_UP_TO = 16
 """Tests of a campaign whose workers are forked: no time to start interpreters."""
@@ -312,7 +316,7 @@ class Campaign:
                 f"{self.subject.name} cannot go to {self.engine.text}: workers have to import it, "
                 "and its strategy, by name; put both into a module or a file of their own"
             )
-        from swarmtest.campaign.cluster.embarking import cluster_engine
+        from swarmtest.campaign.executors.dask.scheduler import cluster_engine
 
         memory = self.limits.memory if isinstance(self.limits.memory, int) else None
         return cluster_engine(
@@ -327,7 +331,7 @@ class Campaign:
 
 def _installed(options: CoverageOptions) -> Coverage:
     """Watch what is imported from now on."""
-    from swarmtest.instrument.watch import Coverage
+    from swarmtest.coverage.watch import Coverage
 
     return Coverage(options).install()
 
@@ -336,7 +340,7 @@ def _stored_strategy(record: CampaignRecord) -> str | Strategy:
     plan = record.options.get("plan")
     if not plan:
         return record.strategy
-    from swarmtest.strategies.directed.plans import strategy_of_plan
+    from swarmtest.strategies.directed.portfolio import strategy_of_plan
 
     return strategy_of_plan(plan)
 

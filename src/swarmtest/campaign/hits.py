@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 from pyroaring import BitMap
 
-from swarmtest.errors import UserError
-from swarmtest.targets import Catalogue, Hits, Source, Target
+from swarmtest.core.errors import UserError
+from swarmtest.core.targets import Catalogue, Hits, Source, Target
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from swarmtest.instrument.watch import Coverage
-    from swarmtest.store import Store
+    from swarmtest.coverage.watch import Coverage
+    from swarmtest.store.interface import Store
 
 _REMEMBERED = 20_000
 """Distinct sets that either side remembers before it starts anew."""

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from swarmtest.campaign.budget import Budget, Progress
-from swarmtest.campaign.engine import Engine
+from swarmtest.campaign.executors.executor import Engine
+from swarmtest.campaign.executors.worker import Job, Worker, plain, tell
 from swarmtest.campaign.recorder import Recorder
-from swarmtest.campaign.worker import Job, Worker, plain, tell
-from swarmtest.result import Result
-from swarmtest.space import Proposal
-from swarmtest.store import FaultRecord, Store
-from swarmtest.strategies import LearningStrategy
+from swarmtest.core.result import Result
+from swarmtest.core.sampling import Proposal
+from swarmtest.store.interface import Store
+from swarmtest.store.records import FaultRecord
+from swarmtest.strategies.strategy import LearningStrategy
 
 _PASSED_OVER = 10_000
 """Trials in a row with retired configurations after which nothing else is expected to come."""

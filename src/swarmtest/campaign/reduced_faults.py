@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from swarmtest.store import ReductionRecord, Store
+from swarmtest.store.interface import Store
+from swarmtest.store.records import ReductionRecord
 
 SAME_FAULT = "fault"
 """The criterion of these reductions: `ReductionRecord.criterion`."""

@@ -13,16 +13,18 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from swarmtest.campaign import Budget, Campaign, Limits, Outcome
-from swarmtest.campaign.engines import LOCAL, EngineChoice
+from swarmtest.campaign.budget import Budget, Limits
+from swarmtest.campaign.campaign import Campaign, Outcome
+from swarmtest.campaign.campaign_subject import placed, resolve
+from swarmtest.campaign.executors.executor import LOCAL, EngineChoice
 from swarmtest.campaign.loop import Show
-from swarmtest.campaign.subject_of_campaign import placed, resolve
-from swarmtest.focus.base import BaseCheck, BaseVerdict
-from swarmtest.focus.baseline import baseline_of, rest_of
-from swarmtest.focus.found import Found, NothingToAimAt
-from swarmtest.focus.git import base_of
+from swarmtest.coverage.options import CoverageOptions
+from swarmtest.coverage.scope import shown_path
+from swarmtest.coverage.watch import Coverage
+from swarmtest.focus.base_version import BaseCheck, BaseVerdict, baseline_of, rest_of
 from swarmtest.focus.history import History, changed_features, history_of
-from swarmtest.focus.measuring import (
+from swarmtest.focus.known_faults import Sight, is_imported
+from swarmtest.focus.measurement import (
     DIRECTED,
     count_hits,
     focused_faults,
@@ -30,20 +32,17 @@ from swarmtest.focus.measuring import (
     split_by_sight,
 )
 from swarmtest.focus.outcome import FocusOutcome
-from swarmtest.focus.plan import FocusPlan
-from swarmtest.focus.planning import HOT, Planner
+from swarmtest.focus.planning import HOT, FocusPlan, Planner
 from swarmtest.focus.request import FocusRequest
-from swarmtest.focus.sight import Sight, is_imported
-from swarmtest.instrument.options import CoverageOptions
-from swarmtest.instrument.scope import shown_path
-from swarmtest.instrument.watch import Coverage
-from swarmtest.store import FaultRecord, Store
-from swarmtest.strategies import Strategy, parse_strategy
-from swarmtest.strategies.directed.controlled import Controlled
-from swarmtest.strategies.directed.directed import Directed
-from swarmtest.strategies.directed.plans import STRATEGIES, directed_strategy
+from swarmtest.languages.git import base_of
+from swarmtest.languages.places import Found, NothingToAimAt
+from swarmtest.store.interface import Store
+from swarmtest.store.records import FaultRecord
+from swarmtest.strategies.directed.directed import Controlled, Directed
+from swarmtest.strategies.directed.portfolio import STRATEGIES, directed_strategy
+from swarmtest.strategies.strategy import Strategy, parse_strategy
 from swarmtest.subjects.loading import SubjectReference
-from swarmtest.subjects.machine import Machine
+from swarmtest.subjects.machine.machine import Machine
 from swarmtest.subjects.subject import Subject
 
 SWARM = "coin"

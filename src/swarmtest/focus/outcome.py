@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swarmtest.store import FaultRecord, ReductionRecord
+from swarmtest.store.records import FaultRecord, ReductionRecord
 
 
 @dataclass(frozen=True)

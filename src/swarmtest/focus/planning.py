@@ -5,7 +5,7 @@ For each target, in this order:
 1. Hit by more than `hot` of the tests anyway: dropped, and said.
 2. Hit often enough for statistics (`ENOUGH` hits): its own triggers and suppressors.
 3. Too few hits, or none (new code): those of the nearest code that leads to it and has enough
-   (`swarmtest.focus.stand_ins`), which is named. If that is hot, there is nothing to aim by.
+   (`swarmtest.focus.proxies`), which is named. If that is hot, there is nothing to aim by.
 4. Nothing leads to it: it cannot be aimed at, and that is said.
 
 Roles are the papers': Wilson's interval against the base rate, at 95% and feature by feature. A
@@ -15,25 +15,83 @@ false role costs a little diversity; a role that a stricter test misses costs hi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.bits import Bools
-from swarmtest.analysis.counting import table_of_hits
-from swarmtest.analysis.roles import ROLES, SUPPRESSOR, TRIGGER
-from swarmtest.errors import UserError
-from swarmtest.focus.found import Wanted
+from swarmtest.analysis.bit_counts import Bools
+from swarmtest.analysis.cells import ROLES, SUPPRESSOR, TRIGGER
+from swarmtest.core.errors import UserError
+from swarmtest.core.targets import Target
+from swarmtest.coverage.scope import shown_path
 from swarmtest.focus.history import History
-from swarmtest.focus.implication import implied_by
-from swarmtest.focus.known_faults import known_fault
-from swarmtest.focus.plan import FocusPlan, PlannedTarget
-from swarmtest.focus.sight import Sight, is_imported
-from swarmtest.focus.stand_ins import NoStandIn, StandIn, nearest_with_data
-from swarmtest.instrument.scope import shown_path
-from swarmtest.targets import Target
+from swarmtest.focus.known_faults import Sight, is_imported, known_fault
+from swarmtest.focus.proxies import NoStandIn, StandIn, implied_by, nearest_with_data
+from swarmtest.languages.places import Wanted
+from swarmtest.roles.counting import table_of_hits
+from swarmtest.strategies.directed.aim import Aim, Goal
+
+# -------------------------------------------------------------------------------------------------
+# What is to be aimed at, as plain values: what planning makes and running reads.
+
+Cause = Literal["", "hot", "at import", "unseen", "no data"]
+"""Why a target is not aimed at."""
+
+
+@dataclass(frozen=True)
+class PlannedTarget:
+    """A target, and how it is aimed at."""
+
+    name: str
+    place: str = ""
+    line: int = 0
+    function: str = ""
+    through: tuple[str, ...] = ()
+    """The names of what stands in for it, in today's code."""
+    stand_in: str = ""
+    mapped: str = ""
+    dropped: str = ""
+    """In words, why it is not aimed at; empty if it is."""
+    cause: Cause = ""
+    aimed: bool = False
+    triggers: tuple[str, ...] = ()
+    suppressors: tuple[str, ...] = ()
+    certain: tuple[str, ...] = ()
+    """The triggers that are beyond doubt."""
+
+    @property
+    def goal(self) -> Goal:
+        """What a strategy is told of it."""
+        return Goal(self.name, self.through)
+
+
+@dataclass(frozen=True)
+class FocusPlan:
+    """All targets of a focus."""
+
+    targets: tuple[PlannedTarget, ...]
+
+    @property
+    def aims(self) -> tuple[Aim, ...]:
+        """What is aimed at: targets with the same triggers and suppressors are one aim."""
+        by_roles: dict[tuple[tuple[str, ...], tuple[str, ...]], list[PlannedTarget]] = {}
+        for target in self.targets:
+            if target.aimed:
+                by_roles.setdefault((target.triggers, target.suppressors), []).append(target)
+        return tuple(
+            Aim(
+                tuple(t.goal for t in some),
+                frozenset(triggers),
+                frozenset(suppressors),
+                frozenset(name for t in some for name in t.certain),
+            )
+            for (triggers, suppressors), some in by_roles.items()
+        )
+
+
+# -------------------------------------------------------------------------------------------------
 
 ENOUGH = 12
 """Hits from which roles are told: four show a perfect trigger, a dozen also one that helps much."""

@@ -5,9 +5,26 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from swarmtest.errors import UserError
-from swarmtest.focus.found import Found
-from swarmtest.focus.wanted import from_diff, from_file, from_function, from_line, from_lines
+from swarmtest.core.errors import UserError
+from swarmtest.focus.listed_targets import from_file
+from swarmtest.languages.changes import from_diff
+from swarmtest.languages.places import Found, Wanted, from_function, from_line, from_lines
+
+# -------------------------------------------------------------------------------------------------
+# What a user wants tests to reach, said in any of the ways there are.
+
+__all__ = [
+    "Found",
+    "Wanted",
+    "from_diff",
+    "from_file",
+    "from_function",
+    "from_line",
+    "from_lines",
+]
+
+
+# -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

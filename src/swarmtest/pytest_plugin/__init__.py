@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from swarmtest.pytest_plugin.collecting import SwarmFile, describes_a_subject, item_of
+from swarmtest.pytest_plugin.collection import SwarmFile, describes_a_subject, item_of
 from swarmtest.pytest_plugin.coverage import watch
 from swarmtest.pytest_plugin.item import focus_lines, tests_and_faults
 from swarmtest.pytest_plugin.options import MARKER, add_options, settings_of

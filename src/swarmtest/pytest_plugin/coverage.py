@@ -14,8 +14,8 @@ from swarmtest.pytest_plugin.item import SwarmItem
 from swarmtest.pytest_plugin.options import with_our_options
 
 if TYPE_CHECKING:
-    from swarmtest.instrument.session import SuiteCoverage
-    from swarmtest.instrument.watch import Coverage
+    from swarmtest.coverage.totals import SuiteCoverage
+    from swarmtest.coverage.watch import Coverage
 
 WATCHING: pytest.StashKey[Coverage] = pytest.StashKey()
 """What watches the program, for machines whose tests are aimed at changes."""
@@ -34,9 +34,9 @@ def watch(early_config: pytest.Config) -> None:
                 "like --swarm-coverage line"
             )
         return
-    from swarmtest.errors import UserError
-    from swarmtest.instrument.interchange.formats import format_of
-    from swarmtest.instrument.session import SuiteCoverage
+    from swarmtest.core.errors import UserError
+    from swarmtest.coverage.interchange.formats import format_of
+    from swarmtest.coverage.totals import SuiteCoverage
 
     try:
         format_of(options.swarm_coverage_file)
@@ -48,8 +48,8 @@ def watch(early_config: pytest.Config) -> None:
 
 def _watch_for_focus(early_config: pytest.Config, cover: list[str]) -> None:
     """Watch the program's lines in this process, and so in the forks that run machines."""
-    from swarmtest.errors import UserError
-    from swarmtest.instrument.watch import Coverage
+    from swarmtest.core.errors import UserError
+    from swarmtest.coverage.watch import Coverage
 
     try:
         early_config.stash[WATCHING] = Coverage("line", cover).install()

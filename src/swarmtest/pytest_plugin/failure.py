@@ -13,18 +13,19 @@ from typing import Any
 import pytest
 
 import swarmtest
-from swarmtest.campaign import Outcome
-from swarmtest.campaign.fault_reductions import reduce_faults
+from swarmtest.campaign.campaign import Outcome
 from swarmtest.campaign.reduced_faults import FaultReductions, ReductionTime
+from swarmtest.core.result import Fault, Verdict
 from swarmtest.pytest_plugin.forking import forking, silence
 from swarmtest.pytest_plugin.options import Plan, settings_of
-from swarmtest.report.printable import kind_and_signature, one_line
-from swarmtest.report.reduced import as_shown, reduction_line, replay_words, with_reasons
-from swarmtest.report.roles import study_or_none, why_in_short
-from swarmtest.report.terminal import command_text, fault_configurations, fault_lines, plural
-from swarmtest.result import Fault, Verdict
-from swarmtest.store import FaultRecord, ReductionRecord, Store, is_postgres
+from swarmtest.reduce.fault_reductions import reduce_faults
+from swarmtest.roles.views import study_or_none, why_in_short
+from swarmtest.store.interface import Store, is_postgres
+from swarmtest.store.records import FaultRecord, ReductionRecord
 from swarmtest.subjects.subject import Subject
+from swarmtest.ui.terminal.reduced_tests import as_shown, reduction_line, replay_words, with_reasons
+from swarmtest.ui.terminal.tables import command_text, fault_configurations, fault_lines, plural
+from swarmtest.ui.terminal.text import kind_and_signature, one_line
 
 _IN_FULL = 3
 """Faults that are reduced and shown with their tests; the others get a line each."""

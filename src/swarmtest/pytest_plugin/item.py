@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from swarmtest.errors import UserError
+from swarmtest.core.errors import UserError
 from swarmtest.pytest_plugin.options import Plan, settings_of, with_our_options
 
 if TYPE_CHECKING:
-    from swarmtest.campaign import Outcome
+    from swarmtest.campaign.campaign import Outcome
 
 _WITHOUT_MEANING = ("parametrize", "usefixtures")
 """Markers that only work on functions and their classes."""
@@ -66,7 +66,7 @@ class SwarmItem(pytest.Item):
 
     def runtest(self) -> None:
         """Run a campaign; its faults are this test's failure."""
-        from swarmtest.pytest_plugin.running import Run
+        from swarmtest.pytest_plugin.campaign_run import Run
 
         try:
             for name in _WITHOUT_MEANING:
@@ -141,7 +141,7 @@ def tests_and_faults(terminal: Any) -> str:
     ]
     if not reports:
         return ""
-    from swarmtest.report.terminal import plural
+    from swarmtest.ui.terminal.tables import plural
 
     tests = sum(told["swarm_tests"] for told in reports)
     faults = sum(told["swarm_faults"] for told in reports)

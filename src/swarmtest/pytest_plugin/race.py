@@ -13,7 +13,9 @@ import importlib.util
 import json
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -24,15 +26,72 @@ import pytest
 from _pytest.assertion.rewrite import AssertionRewritingHook, rewrite_asserts
 
 from swarmtest.campaign.budget import parse_seconds
-from swarmtest.errors import UserError
-from swarmtest.instrument.hook import Hook
-from swarmtest.instrument.scope import parse_scope
+from swarmtest.core.errors import UserError
+from swarmtest.core.result import Verdict
+from swarmtest.core.sampling import Proposal
+from swarmtest.core.seeds import Stream, trial_key
+from swarmtest.coverage.import_hook import Hook
+from swarmtest.coverage.scope import parse_scope
+from swarmtest.processes.timed_fork import NoAnswer, in_fork
 from swarmtest.pytest_plugin.forking import forking
-from swarmtest.pytest_plugin.race_search import Found, race_item
-from swarmtest.subjects.threads.drawing import timeline_text
-from swarmtest.subjects.threads.forking import NoAnswer, in_fork
-from swarmtest.threads import installed, weave_tree
-from swarmtest.threads.hook import WeavingLoader
+from swarmtest.race.control.schedulers import RandomWalk
+from swarmtest.race.primitives.patches import installed
+from swarmtest.race.programs import item_program, torn_down
+from swarmtest.race.race_test import RaceTest
+from swarmtest.race.subject import ThreadsSubject
+from swarmtest.race.target import SECONDS, Target
+from swarmtest.race.timeline import timeline_text
+from swarmtest.race.weaving.weaver import WeavingLoader, weave_tree
+from swarmtest.strategies.strategy import parse_strategy
+
+# -------------------------------------------------------------------------------------------------
+# A small search for races in one test of pytest, in the process that calls it.
+
+
+@dataclass(frozen=True)
+class Found:
+    """What came of it."""
+
+    runs: int
+    fault: str = ""
+    """The id of the fault, if there was one..."""
+    test: RaceTest | None = None
+    """...and the smallest test that shows it, explained."""
+    problem: str = ""
+    """Why it said nothing, or could not explain; empty if it did."""
+
+
+def race_item(item: pytest.Function, tests: int, seconds: float, seed: int) -> Found:
+    """Run a test, whose fixtures are set up, by schedules until it fails or the time is up."""
+    torn_down(item)
+    path, _, name = item.nodeid.partition("::")
+    target = Target(path, name, seconds=min(SECONDS, max(seconds, 1.0)))
+    subject = ThreadsSubject(target, item_program(item))
+    first = subject.racer.scheduled(RandomWalk(seed))
+    if first.problem:
+        return Found(1, problem=first.problem)
+    strategy = parse_strategy("coin")
+    until = time.monotonic() + seconds
+    stream = Stream(seed)
+    runs = 0
+    while runs < tests and time.monotonic() < until:
+        stream.rekey(trial_key(seed, runs))
+        asked = strategy.ask(subject.space, runs, stream)
+        configuration = asked.configuration if isinstance(asked, Proposal) else asked
+        result = subject.execute(configuration, runs)
+        runs += 1
+        if result.verdict == Verdict.INVALID:
+            return Found(runs, problem=result.missing)
+        if result.fault is not None:
+            try:
+                small = subject.explained(RaceTest.from_json(result.test))
+            except UserError as error:
+                return Found(runs, problem=f"{result.fault.signature}: {error}")
+            return Found(runs, result.fault.id, small)
+    return Found(runs)
+
+
+# -------------------------------------------------------------------------------------------------
 
 _TESTS, _TIME = 200, "2s"
 _PATIENCE = 70.0

@@ -1,1 +1,1 @@
-"""Searching a space of test settings: spaces, executors, engines, explorations and their study."""
+"""Search."""

@@ -6,21 +6,97 @@ each fits into memory easily.
 
 from __future__ import annotations
 
+import json
+import re
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyroaring import BitMap
 
-from swarmtest.errors import UserError, did_you_mean
-from swarmtest.result import Fault, Result, Verdict
-from swarmtest.search.fitness import Fitness, Score
-from swarmtest.search.points import size_of
-from swarmtest.search.recording import measures_of, visit_of
-from swarmtest.search.results import INTERRUPTED, combined, cumulated
-from swarmtest.space import Configuration, Space
-from swarmtest.store import Store, TrialRecord
-from swarmtest.targets import Target
+from swarmtest.campaign.executors.worker import Batch, Job, Worker
+from swarmtest.campaign.recorder import Recorder
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.core.sampling import Proposal
+from swarmtest.core.seeds import seed_of_test
+from swarmtest.core.space import Space
+from swarmtest.core.targets import Target
+from swarmtest.search.results import INTERRUPTED, Fitness, Score, combined, cumulated
+from swarmtest.search.space import size_of
+from swarmtest.search.visits import Visit
+from swarmtest.store.interface import Store
+from swarmtest.store.records import CampaignRecord, TrialRecord
+from swarmtest.strategies.strategy import Strategy
+
+# -------------------------------------------------------------------------------------------------
+# From the results of a point to rows of the store: a trial for each run.
+#
+# A trial's origin says with which visit it came (``neighbour, visit 17``), its number is its
+# seed's,
+# and its measures are kept as its test: what the store has no column for.
+
+_FLUSH_SECONDS = 0.5
+_VISIT = re.compile(r"visit (\d+)$")
+
+
+class Recording:
+    """Writes a search's results into a campaign."""
+
+    def __init__(
+        self, store: Store, campaign: int, space: Space, engine: Strategy, seed: int
+    ) -> None:
+        self.recorder = Recorder(store, campaign, space)
+        subject: Any = _OnlyASpace(space)
+        self.worker = Worker(Job(subject, engine, seed))
+        self._seed = seed
+        self._flushed = time.monotonic()
+
+    def add(self, visit: Visit, results: Sequence[Result]) -> list[str]:
+        """Keep the results of a visit; the ids of faults that are new."""
+        proposal, words = visit.proposal, f"visit {visit.number}"
+        words = f"{proposal.origin}, {words}" if proposal.origin else words
+        origin = Proposal(proposal.configuration, proposal.propensities, words)
+        batch = Batch()
+        for trial, result in enumerate(results, visit.first_trial):
+            cpu, wall = int(result.cpu_seconds * 1e9), int(result.wall_seconds * 1e9)
+            seed = seed_of_test(self._seed, trial)
+            self.worker.note(batch, trial, origin, seed, result._replace(test=None), cpu, wall)
+            if result.measures:
+                batch.tests.append((trial, {"measures": dict(result.measures)}))
+        new = self.recorder.add(self.worker.finished(batch).message())
+        if time.monotonic() - self._flushed > _FLUSH_SECONDS:
+            self.recorder.flush()
+            self._flushed = time.monotonic()
+        return new
+
+
+def visit_of(trial: TrialRecord) -> int:
+    """The visit that a trial came with; -1 for a trial of another campaign than a search.
+
+    >>> visit_of(TrialRecord(3, b"", origin="neighbour, visit 17"))
+    17
+    """
+    found = _VISIT.search(trial.origin)
+    return int(found[1]) if found else -1
+
+
+def measures_of(store: Store, campaign: int, trial: int) -> dict[str, float]:
+    """The measures that were kept with a trial."""
+    told: Any = json.loads(store.test(campaign, trial) or "{}")
+    return dict(told.get("measures", {})) if isinstance(told, dict) else {}
+
+
+class _OnlyASpace:
+    """What stands where a campaign has its subject: a point says which test runs."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+
+
+# -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -241,3 +317,41 @@ def _run(store: Store, campaign: int, trial: TrialRecord, faults: dict[str, Faul
         trial.cpu_ns / 1e9,
         measures_of(store, campaign, trial.trial),
     )
+
+
+# -------------------------------------------------------------------------------------------------
+# What an earlier part of a search found, visit by visit, so that it can go on.
+
+
+@dataclass(frozen=True)
+class EarlierVisit:
+    """A point that was proposed, and the results that it gave then."""
+
+    point: Configuration
+    results: list[Result]
+
+
+def earlier_visits(store: Store, campaign: int, wanted: CampaignRecord) -> dict[int, EarlierVisit]:
+    """The visits of a campaign by their numbers, if it is one of the search that is wanted.
+
+    Of several workers, one may have been stopped before others that began later were done.
+    """
+    record = store.campaign(campaign)
+    for what, then, now in (
+        ("space", record.space, wanted.space),
+        ("engine", record.strategy, wanted.strategy),
+        ("seed", record.seed, wanted.seed),
+        ("keep", record.options.get("search", {}).get("keep"), wanted.options["search"]["keep"]),
+    ):
+        if then != now:
+            shown = "" if what == "space" else f": {then} then, {now} now"
+            raise UserError(f"campaign {campaign} was a search with another {what}{shown}")
+    if not store.summary(campaign)["trials"]:
+        return {}
+    exploration = Exploration.load(store, campaign)
+    found: dict[int, EarlierVisit] = {}
+    for point in exploration.points:
+        results = exploration.results(point)
+        for run, result in zip(exploration.runs[point], results, strict=True):
+            found.setdefault(run.visit, EarlierVisit(point, [])).results.append(result)
+    return found

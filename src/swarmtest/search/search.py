@@ -6,27 +6,53 @@ import contextlib
 import functools
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from swarmtest.campaign.worker import tell
-from swarmtest.errors import UserError
-from swarmtest.loading import refuse_during_import
-from swarmtest.result import Result, Verdict
+from swarmtest.campaign.executors.worker import tell
+from swarmtest.core.errors import UserError
+from swarmtest.core.result import Result, Verdict
+from swarmtest.languages.user_objects import refuse_during_import
 from swarmtest.search.engines.engine import SpaceExhausted
-from swarmtest.search.engines.naming import parse_engine
-from swarmtest.search.executors.tasks import TaskLike, task_of
-from swarmtest.search.fitness import Fitness
-from swarmtest.search.outcome import SearchOutcome
-from swarmtest.search.points import number_of
-from swarmtest.search.recording import Recording
-from swarmtest.search.results import Combine, combination_of, combined, status_of
-from swarmtest.search.resuming import EarlierVisit, earlier_visits
-from swarmtest.search.space import SearchSpace
+from swarmtest.search.engines.names import parse_engine
+from swarmtest.search.executors.command import TaskLike, task_of
+from swarmtest.search.exploration import EarlierVisit, Recording, earlier_visits
+from swarmtest.search.results import Combine, Fitness, combination_of, combined, status_of
+from swarmtest.search.space import SearchSpace, number_of
 from swarmtest.search.stopping import SearchProgress, Stopping
-from swarmtest.search.under_way import UnderWay
-from swarmtest.search.visits import Visit, Visits
-from swarmtest.store import CampaignRecord, FaultRecord, Store, open_store
-from swarmtest.strategies import LearningStrategy, Strategy, strategy_text
+from swarmtest.search.visits import UnderWay, Visit, Visits
+from swarmtest.store import open_store
+from swarmtest.store.interface import Store
+from swarmtest.store.records import CampaignRecord, FaultRecord
+from swarmtest.strategies.strategy import LearningStrategy, Strategy, strategy_text
+
+# -------------------------------------------------------------------------------------------------
+# What came of a search.
+
+
+@dataclass(frozen=True)
+class SearchOutcome:
+    """What came of a search.
+
+    >>> SearchOutcome(1, "store.db", SearchProgress(visits=8), [], "all points explored").best
+    """
+
+    campaign: int
+    store: str
+    progress: SearchProgress
+    faults: list[FaultRecord]
+    reason: str
+    """Why it stopped."""
+    interrupted: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def best(self) -> dict[str, Any] | None:
+        """The best point's values by dimension; None if nothing was run."""
+        return self.progress.best
+
+
+# -------------------------------------------------------------------------------------------------
 
 _SHOW_SECONDS = 0.1
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap
 
+from swarmtest.core.configuration import Configuration
 from swarmtest.search.exploration import Exploration
-from swarmtest.space import Configuration
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,22 @@ repeated has as many as it may need. So a run's seed does not depend on the numb
 from __future__ import annotations
 
 import itertools
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from swarmtest.errors import UserError
+from swarmtest.campaign.executors.isolation import IsolatedRun, wait_for_any
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.errors import UserError
+from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.core.sampling import Proposal
+from swarmtest.core.seeds import seed_of_test
+from swarmtest.core.targets import Catalogue
 from swarmtest.search.engines.engine import SpaceExhausted
-from swarmtest.search.executors.executor import most_runs
-from swarmtest.search.points import is_allowed
-from swarmtest.search.space import SearchSpace
-from swarmtest.seeds import seed_of_test
-from swarmtest.space import Configuration, Proposal
+from swarmtest.search.executors.function import most_runs
+from swarmtest.search.results import MovingResult, moving
+from swarmtest.search.space import SearchSpace, is_allowed
 
 _FORBIDDEN = 10_000
 """Forbidden proposals in a row after which an engine is not asked any more."""
@@ -104,3 +109,50 @@ class Visits:
                 "search it with 1 worker"
             )
         return most or 0
+
+
+# -------------------------------------------------------------------------------------------------
+# Visits that are under way in processes of their own, some at a time.
+
+
+class UnderWay:
+    """Runs visits, each in a fork of this process; one that ends its process has failed."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._catalogue = Catalogue()
+        self._runs: dict[int, tuple[Visit, IsolatedRun[list[MovingResult]]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another visit may begin."""
+        return len(self._runs) < self._workers
+
+    def begin(self, visit: Visit, run: Callable[[], list[Result]]) -> None:
+        """Begin a visit."""
+        forked = IsolatedRun(lambda: [*map(moving, run())], math.inf, quiet=True)
+        self._runs[visit.number] = visit, forked
+
+    def finished(self) -> list[tuple[Visit, list[Result]]]:
+        """Wait until one is over; all that are, in the order in which they began."""
+        wait_for_any([run for _, run in self._runs.values()])
+        over = [number for number, (_, run) in self._runs.items() if run.over]
+        found = []
+        for number in over:
+            visit, run = self._runs.pop(number)
+            answer = run.outcome()
+            results = (
+                [Result(Verdict.FAILED, answer)]
+                if isinstance(answer, Fault)
+                else [one.arrived(self._catalogue) for one in answer]
+            )
+            found.append((visit, results))
+        return found
+
+    def end(self) -> None:
+        """End all of them."""
+        for _, run in self._runs.values():
+            run.end()

@@ -6,8 +6,9 @@ import importlib.util
 import os
 import re
 
-from swarmtest.errors import UserError
+from swarmtest.core.errors import UserError
 from swarmtest.store.export import FORMATS, export_campaign
+from swarmtest.store.interface import Store, is_postgres, redacted
 from swarmtest.store.records import (
     CampaignRecord,
     FaultRecord,
@@ -21,10 +22,8 @@ from swarmtest.store.records import (
     unpack_counts,
     unpack_floats,
 )
-from swarmtest.store.sqlite import SqliteStore
-from swarmtest.store.sqlite_file import MEMORY, no_store
-from swarmtest.store.store import Store
-from swarmtest.store.urls import is_postgres, redacted
+from swarmtest.store.sqlite.file import MEMORY, no_store
+from swarmtest.store.sqlite.store import SqliteStore
 
 __all__ = [
     "DEFAULT_PATH",
@@ -71,7 +70,7 @@ def open_store(
     >>> open_store("nowhere.db", must_exist=True)
     Traceback (most recent call last):
     ...
-    swarmtest.errors.UserError: no store at nowhere.db: run `swarmtest run` first or pass --store
+    swarmtest.UserError: no store at nowhere.db: run `swarmtest run` first or pass --store
     """
     named = DEFAULT_PATH if url is None else os.fspath(url)
     if is_postgres(named):
@@ -87,7 +86,7 @@ def _open_postgres(url: str, must_exist: bool, read_only: bool, timeout: float) 
     if importlib.util.find_spec("alembic") is None:
         raise UserError(needs)
     try:
-        from swarmtest.store.postgres import PostgresStore
+        from swarmtest.store.postgres.store import PostgresStore
     except ImportError as error:  # psycopg, or the library under it
         raise UserError(needs) from error
     return PostgresStore(url, read_only, must_exist=must_exist, timeout=timeout)

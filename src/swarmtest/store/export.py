@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, BinaryIO, TypeAlias
 
-from swarmtest.errors import UserError, did_you_mean
-from swarmtest.result import Verdict
-from swarmtest.space.configuration import Configuration
-from swarmtest.space.space import Space
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.result import Verdict
+from swarmtest.core.space import Space
+from swarmtest.core.targets import unpack_hits
+from swarmtest.store.interface import Store
 from swarmtest.store.records import ReductionRecord, TrialRecord, unpack_counts, unpack_floats
-from swarmtest.store.store import Store
-from swarmtest.targets import unpack_hits
 
 _Row: TypeAlias = dict[str, Any]
 _CHUNK_ROWS = 10_000
@@ -52,7 +52,8 @@ def export_campaign(store: Store, campaign: int, format: str, out: BinaryIO) -> 
     ``used.push`` and ``propensity.push``; a CSV joins hits with ``;``. A fault's test that was made
     smaller has what is left of it in ``reduced``; flat, in ``reduced.size``, ``reduced.test``, ...
 
-    >>> from swarmtest.store import CampaignRecord, open_store
+    >>> from swarmtest.store.records import CampaignRecord
+    >>> from swarmtest.store import open_store
     >>> store = open_store(":memory:")
     >>> campaign = store.add_campaign(CampaignRecord("s.py", "coin", 7, Space(["push"]).to_json()))
     >>> store.record(campaign, [TrialRecord(0, b"\\0\\1", used=b"\\1\\x09", steps=9)])

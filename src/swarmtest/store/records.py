@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from swarmtest.result import Verdict
+from swarmtest.core.result import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class CampaignRecord:
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
     outside: bytes | None = None
-    """`swarmtest.targets.pack_hits`: what imports reached, and so no test in particular."""
+    """`swarmtest.core.targets.pack_hits`: what imports reached, and so no test in particular."""
     id: int = 0
 
     @property
@@ -72,7 +72,7 @@ class TrialRecord(NamedTuple):
     used: bytes = b""
     """`pack_counts`: how often each feature appeared."""
     hits: bytes | None = None
-    """`swarmtest.targets.pack_hits`; None when there were none."""
+    """`swarmtest.core.targets.pack_hits`; None when there were none."""
     cpu_ns: int = 0
     wall_ns: int = 0
     missing: str = ""

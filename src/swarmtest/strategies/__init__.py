@@ -1,13 +1,10 @@
 """Who comes next: the strategies, one small module each."""
 
-from swarmtest.strategies.activation import Activation
-from swarmtest.strategies.coin import Coin, CoinByTime
-from swarmtest.strategies.complete import Complete
+from swarmtest.strategies.coin import Activation, Coin, CoinByTime, Sized
 from swarmtest.strategies.covering import Covering
-from swarmtest.strategies.default import Default
+from swarmtest.strategies.enumeration import Complete, Default
 from swarmtest.strategies.layered import Layered
 from swarmtest.strategies.mixture import Mixture
-from swarmtest.strategies.sized import Sized
 from swarmtest.strategies.strategy import (
     LearningStrategy,
     Strategy,

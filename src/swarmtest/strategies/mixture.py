@@ -12,10 +12,11 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from swarmtest.errors import UserError
-from swarmtest.result import Result
-from swarmtest.seeds import Stream, key_of
-from swarmtest.space import Proposal, Space
+from swarmtest.core.errors import UserError
+from swarmtest.core.result import Result
+from swarmtest.core.sampling import Proposal
+from swarmtest.core.seeds import Stream, key_of
+from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import (
     LearningStrategy,
     Strategy,

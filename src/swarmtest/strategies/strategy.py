@@ -20,11 +20,13 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from swarmtest.errors import UserError, did_you_mean
-from swarmtest.loading import load_object
-from swarmtest.result import Result
-from swarmtest.seeds import Stream
-from swarmtest.space import Configuration, Proposal, Space
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.result import Result
+from swarmtest.core.sampling import Proposal
+from swarmtest.core.seeds import Stream
+from swarmtest.core.space import Space
+from swarmtest.languages.user_objects import load_object
 
 
 @runtime_checkable
@@ -112,7 +114,7 @@ def parse_strategy(text: str) -> Strategy:
     >>> parse_strategy("coin:q=0.3")
     Traceback (most recent call last):
     ...
-    swarmtest.errors.UserError: strategy 'coin' has no parameter 'q'; known: by, n, p
+    swarmtest.UserError: strategy 'coin' has no parameter 'q'; known: by, n, p
     """
     text = text.strip()
     head, arguments = _split_head(text)

@@ -1,1 +1,1 @@
-"""What is tested: machines now; commands, grammars and other people's generators later."""
+"""Subjects."""

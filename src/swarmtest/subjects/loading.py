@@ -10,11 +10,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from swarmtest.errors import UserError
-from swarmtest.loading import load_module, load_object, split_reference
-from swarmtest.space import Constraint
-from swarmtest.subjects.machine import Machine
-from swarmtest.subjects.machine_subject import MachineSubject
+from swarmtest.core.constraints import Constraint
+from swarmtest.core.errors import UserError
+from swarmtest.languages.user_objects import load_module, load_object, split_reference
+from swarmtest.subjects.machine.machine import Machine
+from swarmtest.subjects.machine.subject import MachineSubject
 from swarmtest.subjects.subject import Subject
 
 
@@ -85,7 +85,7 @@ class SubjectReference:
         return MachineSubject(machine, self.text, self.steps, harness=False)
 
     def _load_command(self, where: str, name: str) -> Subject:
-        from swarmtest.subjects.command import load_command_subject
+        from swarmtest.subjects.command.subject import load_command_subject
 
         if name:
             raise UserError(f"{self.text}: a TOML file describes one subject: name it as {where}")
@@ -113,10 +113,10 @@ class SubjectReference:
 
 def _load_race(text: str) -> Subject:
     if " -- " in text:
-        from swarmtest.subjects.native_threads import load_native_threads
+        from swarmtest.race.native.subject import load_native_threads
 
         return load_native_threads(text)
-    from swarmtest.subjects.threads.subject import ThreadsSubject
+    from swarmtest.race.subject import ThreadsSubject
 
     return ThreadsSubject(text)
 
@@ -149,7 +149,7 @@ def subject_of(found: Any, name: str, steps: tuple[int, int] | None = None) -> S
     if _is_machine(found):
         return MachineSubject(found, name, steps)
     if _is_state_machine(found):
-        from swarmtest.subjects.rule_based import RuleBasedSubject
+        from swarmtest.subjects.hypothesis.subject import RuleBasedSubject
 
         return RuleBasedSubject(found, name, steps)
     if _is_subject(found):
@@ -178,7 +178,7 @@ def _is_state_machine(member: object) -> bool:
     """Without importing Hypothesis: a state machine's module has done so."""
     if "hypothesis.stateful" not in sys.modules or not inspect.isclass(member):
         return False
-    from swarmtest.subjects.rule_based import is_state_machine
+    from swarmtest.subjects.hypothesis.declaration import is_state_machine
 
     return is_state_machine(member)
 
@@ -203,7 +203,7 @@ def _machine_behind(member: Any) -> Any:
     """A Hypothesis state machine and its TestCase, which a test module names, are one."""
     if not _is_state_machine(member):
         return member
-    from swarmtest.subjects.rule_based import state_machine_of
+    from swarmtest.subjects.hypothesis.declaration import state_machine_of
 
     return state_machine_of(member)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from swarmtest.result import Fault, Result
-from swarmtest.space import Configuration, Space
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.result import Fault, Result
+from swarmtest.core.space import Space
 
 
 def usual_strategy(subject: Subject) -> str:

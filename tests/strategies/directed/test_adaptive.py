@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarmtest import Feature, Space, Stream, UserError
-from swarmtest.result import Fault, Result, Verdict
-from swarmtest.space import Configuration, Proposal
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.core.sampling import Proposal
 from swarmtest.strategies.directed.adaptive import Adaptive
 from swarmtest.strategies.directed.aim import Aim, Goal
 from swarmtest.strategies.directed.directed import Directed

@@ -10,14 +10,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarmtest.strategies.directed import colouring, sat_colours
-from swarmtest.strategies.directed.backtracking import coloured_by_trying
-from swarmtest.strategies.directed.cliques import large_clique
-from swarmtest.strategies.directed.colouring import minimum_colouring
-from swarmtest.strategies.directed.conflicts import Conflicts, members
-from swarmtest.strategies.directed.greedy_colours import dsatur, improved
-from swarmtest.strategies.directed.kernel import components, kernel, put_back
-from swarmtest.strategies.directed.sat_colours import coloured_by_sat, sat_is_installed
+from swarmtest.strategies.directed import colouring
+from swarmtest.strategies.directed import colouring as sat_colours
+from swarmtest.strategies.directed.aim import Conflicts, members
+from swarmtest.strategies.directed.colouring import (
+    coloured_by_sat,
+    coloured_by_trying,
+    minimum_colouring,
+    sat_is_installed,
+)
+from swarmtest.strategies.directed.greedy_colouring import (
+    components,
+    dsatur,
+    improved,
+    kernel,
+    large_clique,
+    put_back,
+)
 
 examples = settings(derandomize=True, deadline=None, max_examples=100)
 needs_sat = pytest.mark.skipif(

@@ -8,12 +8,11 @@ from collections import Counter
 import pytest
 
 from swarmtest import Stream, UserError, Verdict
-from swarmtest.result import Result
-from swarmtest.space import Space
+from swarmtest.core.result import Result
+from swarmtest.core.space import Space
 from swarmtest.strategies.directed.aim import Aim, Goal
-from swarmtest.strategies.directed.controlled import Controlled
-from swarmtest.strategies.directed.directed import Directed
-from swarmtest.strategies.directed.plans import strategy_of_plan
+from swarmtest.strategies.directed.directed import Controlled, Directed
+from swarmtest.strategies.directed.portfolio import strategy_of_plan
 from swarmtest.strategies.strategy import strategy_text
 
 SPACE = Space(["push", "pop", "look", "swap"])

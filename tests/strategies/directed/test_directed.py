@@ -19,11 +19,11 @@ from swarmtest import (
     open_store,
     strategy_text,
 )
-from swarmtest.analysis.study import Study
-from swarmtest.result import Result, Verdict
+from swarmtest.core.result import Result, Verdict
+from swarmtest.roles.study import Study
+from swarmtest.strategies.directed.adaptive import ENOUGH, rungs_of
 from swarmtest.strategies.directed.aim import Aim, Goal
 from swarmtest.strategies.directed.directed import Directed
-from swarmtest.strategies.directed.ladder import ENOUGH, rungs_of
 from swarmtest.strategies.directed.merging import MERGES
 from swarmtest.strategies.directed.single import SINGLES
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from swarmtest import UserError
 from swarmtest.strategies.directed.aim import Aim, Goal
-from swarmtest.strategies.directed.leaner import leaner
 from swarmtest.strategies.directed.merging import (
     MERGES,
     Merging,
+    leaner,
     merge_at_random,
     merged,
     without_subsumed,

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from swarmtest import Space, Stream, UserError
-from swarmtest.result import Result, Verdict
+from swarmtest.core.result import Result, Verdict
 from swarmtest.strategies.directed.aim import Aim, Goal
 from swarmtest.strategies.directed.portfolio import PATIENCE, Portfolio
 

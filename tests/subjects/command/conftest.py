@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from swarmtest.subjects.command import CommandSubject, load_command_subject
+from swarmtest.subjects.command.subject import CommandSubject, load_command_subject
 
 Make = Callable[..., CommandSubject]
 

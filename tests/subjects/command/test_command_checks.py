@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from swarmtest import Feature, Space
-from swarmtest.subjects.command.checking import fullest
-from swarmtest.subjects.command.packages import remedy_for
+from swarmtest.subjects.command.check import fullest
+from swarmtest.subjects.command.debian_packages import remedy_for
 
 GENERATOR = """
 import sys

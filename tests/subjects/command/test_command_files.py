@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from swarmtest import UserError
-from swarmtest.subjects.command import load_command_subject
-from swarmtest.subjects.command.toml_section import line_of
+from swarmtest.subjects.command.subject import load_command_subject
+from swarmtest.subjects.command.toml_reader import line_of
 
 WHOLE = """\
 description = "all of it"

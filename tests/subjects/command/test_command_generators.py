@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swarmtest import UserError
-from swarmtest.result import Verdict
+from swarmtest.core.result import Verdict
 
 STEP = """
 [[steps]]

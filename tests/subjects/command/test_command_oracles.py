@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from swarmtest import UserError
-from swarmtest.result import Verdict
-from swarmtest.subjects.command.judging import disagreement
-from swarmtest.subjects.command.outcomes import Outcome
+from swarmtest.core.result import Verdict
+from swarmtest.subjects.command.oracles import disagreement
+from swarmtest.subjects.command.steps import Outcome
 
 
 def run(made):

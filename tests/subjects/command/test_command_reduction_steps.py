@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarmtest.campaign.reducing import reduce_test
+from swarmtest.reduce.reduction import reduce_test
 
 STEPS = """
 [[steps]]

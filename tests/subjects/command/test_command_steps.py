@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from swarmtest.campaign.isolated import run_isolated
-from swarmtest.result import Verdict
-from swarmtest.subjects.command.scratch import Scratch, empty
+from swarmtest.campaign.executors.isolation import run_isolated
+from swarmtest.core.result import Verdict
+from swarmtest.processes.scratch import Scratch, empty
 
 
 def run(made):
@@ -289,7 +289,7 @@ def test_a_test_may_remove_its_own_directory(steps):
 
 
 SLOW = """
-from swarmtest.subjects.command import load_command_subject
+from swarmtest.subjects.command.subject import load_command_subject
 made = load_command_subject("subject.toml")
 print(made._scratch.directory, flush=True)
 made.execute(made.space.default(), 1)
@@ -334,7 +334,7 @@ def test_lines_that_a_covered_program_reaches_are_told(steps, tmp_path, kind):
     )
     compiler = ["gcc", "--coverage"]
     if kind == "fast":
-        compiler = [sys.executable, "-c", "from swarmtest.cli import main; main()", "cc", "gcc"]
+        compiler = [sys.executable, "-c", "from swarmtest.ui.cli import main; main()", "cc", "gcc"]
     subprocess.run([*compiler, "-o", "prog", "prog.c"], cwd=tmp_path, check=True)
     made = steps(
         """

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarmtest import UserError
-from swarmtest.result import Fault, Verdict
-from swarmtest.subjects.command.command_test import CommandTest
-from swarmtest.subjects.command.reducing import blocks, lines
+from swarmtest.core.result import Fault, Verdict
+from swarmtest.subjects.command.reduction import blocks, lines
+from swarmtest.subjects.command.test import CommandTest
 
 
 @given(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from swarmtest.errors import UserError
-from swarmtest.subjects.grammar import load_grammar
+from swarmtest.core.errors import UserError
+from swarmtest.subjects.grammar.generator import load_grammar
 
 # Not imported here: that takes as long as to collect hundreds of tests.
 pytestmark = pytest.mark.skipif(

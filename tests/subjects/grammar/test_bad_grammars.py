@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from swarmtest.errors import UserError
-from swarmtest.result import Verdict
-from swarmtest.subjects.grammar import GrammarSubject, load_grammar
+from swarmtest.core.errors import UserError
+from swarmtest.core.result import Verdict
+from swarmtest.subjects.grammar.generator import load_grammar
+from swarmtest.subjects.grammar.subject import GrammarSubject
 
 BAD = [
     ('start: a\na: "x" a\n', r":1: the rule 'start' can never be finished.*start needs a needs a"),

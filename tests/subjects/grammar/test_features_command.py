@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from swarmtest.cli.features import features
-from swarmtest.errors import UserError
+from swarmtest.core.errors import UserError
+from swarmtest.ui.commands.features import features
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import assume, given, settings
 from random_grammars import finished_rules, lark_texts, possible_features
 
-from swarmtest.seeds import Stream
-from swarmtest.space import Space, rates_for, toss
-from swarmtest.subjects.grammar import load_grammar
-from swarmtest.subjects.grammar.demands import start_constraints
-from swarmtest.subjects.grammar.implications import implications
+from swarmtest.core.sampling import rates_for, toss
+from swarmtest.core.seeds import Stream
+from swarmtest.core.space import Space
+from swarmtest.subjects.grammar.feature_constraints import implications, start_constraints
+from swarmtest.subjects.grammar.generator import load_grammar
 
 
 @settings(max_examples=80, deadline=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from swarmtest.subjects.grammar import load_grammar
+from swarmtest.subjects.grammar.generator import load_grammar
 
 JSON = """
 ?start: value

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from random_grammars import lark_texts
 
-from swarmtest.errors import UserError
-from swarmtest.subjects.grammar import GrammarGenerator, load_grammar
+from swarmtest.core.errors import UserError
+from swarmtest.subjects.grammar.generator import GrammarGenerator, load_grammar
 
 PROGRAMS = """
 start: statement*

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from swarmtest.errors import UserError
-from swarmtest.result import Fault, Verdict
-from swarmtest.subjects.grammar import GrammarSubject
+from swarmtest.core.errors import UserError
+from swarmtest.core.result import Fault, Verdict
+from swarmtest.subjects.grammar.subject import GrammarSubject
 from swarmtest.subjects.subject import Subject
 
 GRAMMAR = """
@@ -127,7 +127,7 @@ def test_what_is_no_saved_test_is_refused(wrong: object) -> None:
 
 FILE = """
 import os
-from swarmtest.subjects.grammar import GrammarSubject
+from swarmtest.subjects.grammar.subject import GrammarSubject
 
 def run(text):
     if "((x" in text:

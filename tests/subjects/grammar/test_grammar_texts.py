@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from random_grammars import lark_texts, possible_features
 
-from swarmtest.errors import UserError
-from swarmtest.subjects.grammar import GrammarGenerator, load_grammar
-from swarmtest.subjects.grammar.growing import Tree
-from swarmtest.subjects.grammar.printing import tokens_of
+from swarmtest.core.errors import UserError
+from swarmtest.subjects.grammar.generator import GrammarGenerator, load_grammar
+from swarmtest.subjects.grammar.growth import Tree, tokens_of
 
 EXPRESSIONS = """
 start: (statement ";")+

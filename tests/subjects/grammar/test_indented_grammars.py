@@ -9,9 +9,9 @@ import lark
 import pytest
 from lark.indenter import Indenter, PythonIndenter
 
-from swarmtest.subjects.grammar import GrammarGenerator, load_grammar
-from swarmtest.subjects.grammar.layout import DEDENT, INDENT
-from swarmtest.subjects.grammar.printing import tokens_of
+from swarmtest.subjects.grammar.generator import GrammarGenerator, load_grammar
+from swarmtest.subjects.grammar.growth import tokens_of
+from swarmtest.subjects.grammar.model import DEDENT, INDENT
 
 PYTHON = Path(lark.__file__).parent / "grammars" / "python.lark"
 TREES = r"""

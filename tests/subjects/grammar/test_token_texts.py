@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarmtest.errors import UserError
+from swarmtest.core.errors import UserError
 from swarmtest.subjects.grammar.token_texts import TokenTexts, simplicity
 
 PATTERNS = [

@@ -6,14 +6,16 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from swarmtest.errors import UserError, did_you_mean
-from swarmtest.result import Result
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.result import Result
+from swarmtest.core.sampling import Proposal
+from swarmtest.core.seeds import Stream
+from swarmtest.core.space import Space
 from swarmtest.search.engines.engine import USUAL_FITNESS, Judge, SpaceExhausted
 from swarmtest.search.engines.sequential import RandomOrder
-from swarmtest.search.fitness import Score
-from swarmtest.search.points import is_allowed, neighbours
-from swarmtest.seeds import Stream
-from swarmtest.space import Configuration, Proposal, Space
+from swarmtest.search.results import Score
+from swarmtest.search.space import is_allowed, neighbours
 
 
 @dataclass

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from swarmtest.errors import UserError
-from swarmtest.result import Result
-from swarmtest.search.fitness import Fitness, Score
-from swarmtest.search.points import is_allowed, point_at, size_of
-from swarmtest.space import Configuration, Space
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.errors import UserError
+from swarmtest.core.result import Result
+from swarmtest.core.space import Space
+from swarmtest.search.results import Fitness, Score
+from swarmtest.search.space import is_allowed, point_at, size_of
 
 _FORBIDDEN_IN_A_ROW = 100_000
 

@@ -9,14 +9,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from swarmtest.errors import UserError, did_you_mean
-from swarmtest.result import Result
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.result import Result
+from swarmtest.core.sampling import Proposal
+from swarmtest.core.seeds import Stream
+from swarmtest.core.space import Space
 from swarmtest.search.engines.engine import USUAL_FITNESS, Judge
 from swarmtest.search.engines.sequential import RandomOrder
-from swarmtest.search.fitness import Score
-from swarmtest.search.points import digits_of, is_allowed, is_ordered, point_of, values_of
-from swarmtest.seeds import Stream
-from swarmtest.space import Configuration, Proposal, Space
+from swarmtest.search.results import Score
+from swarmtest.search.space import digits_of, is_allowed, is_ordered, point_of, values_of
 
 SAMPLERS = {"tpe": "", "cma": "cmaes", "nsga2": "", "qmc": "scipy", "gp": "torch"}
 """The samplers, and the package that each needs beside Optuna."""

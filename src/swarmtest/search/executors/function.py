@@ -3,16 +3,138 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
-from swarmtest.errors import UserError
-from swarmtest.result import Result
-from swarmtest.search.executors.calling import Calling
-from swarmtest.search.executors.executor import timed_result
-from swarmtest.space import Configuration, Space
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.faults import fault_of_exception
+from swarmtest.core.result import Result, Verdict
+from swarmtest.core.space import Space
+from swarmtest.search.results import result_of
 from swarmtest.subjects.loading import subject_of
 from swarmtest.subjects.subject import Subject
+
+# -------------------------------------------------------------------------------------------------
+# What executes a test at a point: the values of a space's test dimension.
+
+
+@runtime_checkable
+class Executor(Protocol):
+    """Runs a test at a point; whatever has these members is one.
+
+    One that also tells how many results it gives at most, by ``most_runs(point)``, can be run by
+    several workers.
+
+    >>> from swarmtest import Space, Test
+    >>> class Always:
+    ...     name, uses = "always", frozenset()
+    ...     def run(self, point, seeds):
+    ...         return [Result(Verdict.PASSED)]
+    >>> isinstance(Always(), Executor)
+    True
+    """
+
+    @property
+    def name(self) -> str:
+        """How a person names the test."""
+
+    @property
+    def uses(self) -> frozenset[str] | None:
+        """The dimensions that make a difference to it; None: it sees all of them."""
+
+    def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
+        """Run the test: one result, or as many as it was repeated; each run takes one seed."""
+
+
+def most_runs(executor: Executor, point: Configuration) -> int | None:
+    """How many results an executor gives at most; None if it does not say so.
+
+    >>> from swarmtest import AfterRuns, FunctionExecutor, RepeatedExecutor, SearchSpace, Test
+    >>> often = RepeatedExecutor(FunctionExecutor(print, "often"), AfterRuns(3))
+    >>> most_runs(often, SearchSpace([Test("test", ["often"])], {"often": often}).default())
+    3
+    """
+    told: Callable[[Configuration], int | None] | None = getattr(executor, "most_runs", None)
+    return told(point) if told is not None else None
+
+
+def timed_result(run: Callable[[], object]) -> Result:
+    """What a user's function answered or raised, with the time it took.
+
+    >>> timed_result(lambda: {"sold": 150}).verdict.label, timed_result(lambda: 1 / 0).verdict.label
+    ('passed', 'failed')
+    """
+    wall, cpu = time.monotonic(), time.process_time()
+    try:
+        result = result_of(run())
+    except (UserError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        result = Result(Verdict.FAILED, fault_of_exception(error))
+    return result._replace(
+        wall_seconds=result.wall_seconds or time.monotonic() - wall,
+        cpu_seconds=result.cpu_seconds or time.process_time() - cpu,
+    )
+
+
+# -------------------------------------------------------------------------------------------------
+# Calling a user's function with the values that it names.
+
+_GIVEN = ("point", "seed")
+"""What a function may name beside dimensions: the whole point, and the run's seed."""
+
+
+class Calling:
+    """A function whose parameters are dimensions, ``point`` or ``seed``; ``**others`` takes all.
+
+    >>> from swarmtest import Integer
+    >>> point = Space([Integer("threads", 1, 8)]).configuration({"threads": 4})
+    >>> Calling(lambda threads, seed: (threads, seed))(point, 7)
+    (4, 7)
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.name = getattr(function, "__name__", type(function).__name__)
+        parameters = inspect.signature(function).parameters.values()
+        self._takes_all = any(p.kind == p.VAR_KEYWORD for p in parameters)
+        named = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+        self._names = [p.name for p in named]
+        self._needed = [p.name for p in named if p.default is p.empty]
+
+    @property
+    def uses(self) -> frozenset[str] | None:
+        """The dimensions that it may name; None: all."""
+        return None if self._takes_all or "point" in self._names else frozenset(self._names)
+
+    def check(self, space: Space) -> None:
+        """Complain about a parameter that nothing gives a value to."""
+        known = [dimension.name for dimension in space.dimensions]
+        for name in self._needed:
+            if name not in known and name not in _GIVEN:
+                raise UserError(
+                    f"{self.name}() takes {name!r}, and the space has no such dimension"
+                    f"{did_you_mean(name, [*known, *_GIVEN])}"
+                )
+
+    def __call__(self, point: Configuration, seed: int) -> Any:
+        """Call it."""
+        values = {"point": point, "seed": seed} | point.to_json()
+        if self._takes_all:
+            return self.function(
+                **{
+                    n: v
+                    for n, v in values.items()
+                    if n not in ("point", "seed") or n in self._names
+                }
+            )
+        return self.function(**{name: values[name] for name in self._names if name in values})
+
+
+# -------------------------------------------------------------------------------------------------
 
 
 class FunctionExecutor:

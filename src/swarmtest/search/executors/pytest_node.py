@@ -9,14 +9,21 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from swarmtest.errors import UserError
-from swarmtest.faults import normalised
-from swarmtest.result import Fault, Result, Verdict
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.errors import UserError
+from swarmtest.core.faults import normalised
+from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.languages.user_objects import load_object, split_reference
 from swarmtest.search.executors.command import Done, environment, run_shell
+from swarmtest.search.executors.function import Executor, FunctionExecutor, SubjectExecutor
 from swarmtest.search.results import result_of
-from swarmtest.space import Configuration
+from swarmtest.subjects.loading import SubjectReference, is_testable
+
+if TYPE_CHECKING:
+    from swarmtest.search.exploration import Exploration
+
 
 _PLUGIN = "swarmtest.search.pytest_point"
 _NOTHING_COLLECTED = 5
@@ -76,7 +83,7 @@ def collect_pytest(*places: str, seconds: float = 120.0) -> list[str]:
     >>> collect_pytest("nowhere.py")
     Traceback (most recent call last):
     ...
-    swarmtest.errors.UserError: no such file or directory: nowhere.py
+    swarmtest.UserError: no such file or directory: nowhere.py
     """
     for place in places:
         if not Path(place.partition("::")[0]).exists():
@@ -110,3 +117,71 @@ def _signature(told: Any) -> str:
     """The line in which pytest says what went wrong."""
     lines = [line[1:].strip() for line in told["text"].splitlines() if line.startswith("E ")]
     return normalised(lines[0]) if lines else "failed"
+
+
+# -------------------------------------------------------------------------------------------------
+# A recorded exploration in place of a test: the results are there at once, and always the same.
+
+
+class ReplayedExecutor:
+    """Answers with what was recorded at a point.
+
+    >>> from swarmtest import Exploration, Search, SearchSpace, Test, open_store
+    >>> space = SearchSpace([Test("test", ["f"])], {"f": lambda: {"size": 3}})
+    >>> with open_store(":memory:") as store:
+    ...     outcome = Search(space, "sequential", store=store).run()
+    ...     replayed = ReplayedExecutor(Exploration.load(store, outcome.campaign))
+    >>> replayed.run(space.default(), iter([1]))[0].measures
+    {'size': 3.0}
+    """
+
+    def __init__(self, exploration: Exploration) -> None:
+        self._exploration = exploration
+        self.name = "replayed"
+
+    @property
+    def uses(self) -> frozenset[str] | None:
+        """All that it was recorded with."""
+        return None
+
+    def most_runs(self, point: Configuration) -> int:
+        """As many as were recorded there."""
+        return len(self._exploration.runs.get(point, ()))
+
+    def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
+        """All results that were recorded there, in their order."""
+        results = self._exploration.results(point)
+        for _ in results:
+            next(seeds)
+        return results
+
+
+# -------------------------------------------------------------------------------------------------
+# From what a user gives or names to an executor.
+
+
+def executor_of(told: Any, name: str = "") -> Executor:
+    """The executor for a function, a machine or another subject, a reference to one, or itself.
+
+    >>> executor_of(print, "say").name
+    'say'
+    """
+    if isinstance(told, str):
+        return _named(told, name)
+    if is_testable(told):
+        return SubjectExecutor(told, name)
+    if not isinstance(told, type) and isinstance(told, Executor):
+        return told
+    if callable(told):
+        return FunctionExecutor(told, name)
+    raise UserError(f"test {name!r}: a function, a machine or an executor, not {told!r}")
+
+
+def _named(text: str, name: str) -> Executor:
+    """``file.py::function``, ``module:Machine``, or ``pytest:`` and a node id."""
+    if text.startswith("pytest:"):
+        return PytestExecutor(text.removeprefix("pytest:"))
+    where, inside = split_reference(text)
+    if where.endswith(".toml") or not inside:
+        return SubjectExecutor(SubjectReference(text).load(), name or text)
+    return executor_of(load_object(text, "test", callable), name or text)

@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from swarmtest.errors import UserError
-from swarmtest.seeds import Stream
-from swarmtest.space import Configuration, Proposal, Space, toss
-from swarmtest.space.constraints import Clause
-from swarmtest.space.sampling import draw_settings
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.constraints import Clause
+from swarmtest.core.errors import UserError
+from swarmtest.core.sampling import Proposal, draw_settings, toss
+from swarmtest.core.seeds import Stream
+from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import register
 
 if TYPE_CHECKING:
@@ -55,8 +56,11 @@ class Covering:
         # Constructions are imported here: every worker process knows this strategy, few use it.
         import numpy as np
 
-        from swarmtest.strategies.covering.arrays import covering_array, without_empty_row
-        from swarmtest.strategies.covering.open_entries import with_open_entries
+        from swarmtest.strategies.covering.arrays import (
+            covering_array,
+            with_open_entries,
+            without_empty_row,
+        )
 
         self._space = space
         count = len(space.features)

@@ -1,1 +1,1 @@
-"""Directed swarm testing: configurations that hit chosen targets more often."""
+"""Directed."""

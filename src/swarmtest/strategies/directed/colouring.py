@@ -1,21 +1,242 @@
-"""Colour a conflict graph with as few colours as possible, and know how few that is.
+"""Ask a SAT solver (python-sat) for colourings with fewer colours, and for proof of none.
 
-What cannot matter is put aside (`kernel`). The rest is bounded from below by a clique and from
-above by DSATUR, coloured again in other orders. Where the two differ a SAT solver settles it, or a
-search of our own if none is installed; and if time is up before, both bounds are told.
+Variable (v, c) says that vertex v has colour c. Conflicts come in pairs of sides (see `conflicts`):
+for each pair and colour one more variable says which of the two sides may have the colour, which
+takes one clause per vertex and colour where edges would take one per edge and colour. Colours are
+interchangeable, so a clique gets the first ones, and the j-th of the other vertices has no colour
+beyond the j-th of the rest.
+
+First downwards, one colour fewer each time; the solver keeps what it has learnt. If that is not
+settled in half of the time, then upwards from the lower bound, where "no" is easier to prove.
 """
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from swarmtest.strategies.directed.backtracking import coloured_by_trying
-from swarmtest.strategies.directed.cliques import large_clique
-from swarmtest.strategies.directed.conflicts import Conflicts
-from swarmtest.strategies.directed.greedy_colours import dsatur, improved
-from swarmtest.strategies.directed.kernel import components, kernel, put_back
-from swarmtest.strategies.directed.sat_colours import coloured_by_sat, sat_is_installed
+from swarmtest.strategies.directed.aim import Conflicts, members
+from swarmtest.strategies.directed.greedy_colouring import (
+    components,
+    dsatur,
+    improved,
+    kernel,
+    large_clique,
+    put_back,
+)
+
+# -------------------------------------------------------------------------------------------------
+# Colourings with fewer colours by trying, for when no SAT solver is installed.
+#
+# DSATUR as a search: the vertex whose neighbours have the most colours gets each of the colours in
+# turn that they leave, and one new one, as long as fewer are used than in the best colouring so
+# far
+# (Brélaz 1979). What was tried to the end is a proof.
+
+_STEPS_AT_ONCE = 1_000
+"""After so many steps, look at the clock."""
+_DEEPEST = 500
+"""More vertices than this would be more calls inside each other than Python likes."""
+
+
+def coloured_by_trying(
+    neighbours: Sequence[int], vertices: int, colours: dict[int, int], lower: int, deadline: float
+) -> tuple[dict[int, int], int]:
+    """Fewer colours if there are, and the largest number that is known to be needed."""
+    if vertices.bit_count() > _DEEPEST:
+        return colours, lower
+    search = _Search(neighbours, vertices, colours, lower, deadline)
+    clique = large_clique(neighbours, vertices)
+    for colour, vertex in enumerate(members(clique)):
+        search.put(vertex, colour)
+    search.go_on(clique.bit_count())
+    return search.best, lower if search.is_late else search.count
+
+
+class _Search:
+    def __init__(
+        self,
+        neighbours: Sequence[int],
+        vertices: int,
+        best: dict[int, int],
+        lower: int,
+        deadline: float,
+    ) -> None:
+        self._neighbours = neighbours
+        self._around = {v: list(members(neighbours[v] & vertices)) for v in members(vertices)}
+        self._lower = lower
+        self._deadline = deadline
+        self._steps = 0
+        self._colours: dict[int, int] = {}
+        self._seen = {v: [0] * (len(best) + 1) for v in self._around}
+        """How many neighbours of each vertex have each colour."""
+        self._taken = dict.fromkeys(self._around, 0)
+        """Which colours they have, as a bit set."""
+        self.best = best
+        self.count = max(best.values()) + 1
+        self.is_late = False
+
+    def put(self, vertex: int, colour: int) -> None:
+        """Give a vertex a colour."""
+        self._colours[vertex] = colour
+        for other in self._around[vertex]:
+            self._seen[other][colour] += 1
+            self._taken[other] |= 1 << colour
+
+    def _take_back(self, vertex: int) -> None:
+        colour = self._colours.pop(vertex)
+        for other in self._around[vertex]:
+            self._seen[other][colour] -= 1
+            if not self._seen[other][colour]:
+                self._taken[other] &= ~(1 << colour)
+
+    def go_on(self, used: int) -> None:
+        """Try all ways to colour the rest with fewer colours than the best so far has."""
+        left = [v for v in self._around if v not in self._colours]
+        if not left:
+            self.best, self.count = dict(self._colours), used
+            return
+        vertex = max(left, key=lambda v: (self._taken[v].bit_count(), len(self._around[v])))
+        for colour in range(used + 1):
+            if self._is_over() or max(used, colour + 1) >= self.count:
+                return
+            if not self._taken[vertex] >> colour & 1:
+                self.put(vertex, colour)
+                self.go_on(max(used, colour + 1))
+                self._take_back(vertex)
+
+    def _is_over(self) -> bool:
+        self._steps += 1
+        if self._steps % _STEPS_AT_ONCE == 0 and time.monotonic() > self._deadline:
+            self.is_late = True
+        return self.is_late or self.count <= self._lower
+
+
+# -------------------------------------------------------------------------------------------------
+
+_CONFLICTS_AT_ONCE = 1_000
+"""After so many conflicts of the solver, look at the clock."""
+
+
+def sat_is_installed() -> bool:
+    """Whether python-sat can be used."""
+    return importlib.util.find_spec("pysat") is not None
+
+
+def coloured_by_sat(
+    conflicts: Conflicts, vertices: int, colours: dict[int, int], lower: int, deadline: float
+) -> tuple[dict[int, int], int]:
+    """Fewer colours if there are, and the largest number that is known to be needed."""
+    now = time.monotonic()
+    colours, lower = _downwards(conflicts, vertices, colours, lower, (now + deadline) / 2)
+    while lower < _count(colours):
+        model = _Model(conflicts, vertices, lower)
+        with _solver(model) as solver:
+            answer = _solved(solver, deadline)
+            if answer is None:
+                break
+            if answer:
+                return model.colours(solver.get_model()), lower
+        lower += 1
+    return colours, lower
+
+
+def _downwards(
+    conflicts: Conflicts, vertices: int, colours: dict[int, int], lower: int, deadline: float
+) -> tuple[dict[int, int], int]:
+    model = _Model(conflicts, vertices, _count(colours) - 1)
+    with _solver(model) as solver:
+        while _count(colours) > lower:
+            answer = _solved(solver, deadline)
+            if answer is None:
+                break
+            if not answer:
+                return colours, _count(colours)
+            colours = model.colours(solver.get_model())
+            for clause in model.without(_count(colours) - 1):
+                solver.add_clause(clause)
+    return colours, lower
+
+
+def _count(colours: dict[int, int]) -> int:
+    return max(colours.values()) + 1
+
+
+def _solver(model: _Model) -> Any:
+    solvers = importlib.import_module("pysat.solvers")
+    return solvers.Solver(name="glucose4", bootstrap_with=model.clauses)
+
+
+def _solved(solver: Any, deadline: float) -> bool | None:
+    """Whether the solver finds a model; None when time is up before it knows."""
+    while time.monotonic() < deadline:
+        solver.conf_budget(_CONFLICTS_AT_ONCE)
+        answer: bool | None = solver.solve_limited()
+        if answer is not None:
+            return answer
+    return None
+
+
+class _Model:
+    """The clauses for so many colours."""
+
+    def __init__(self, conflicts: Conflicts, vertices: int, count: int) -> None:
+        self._count = count
+        self._left = count
+        self._vertices = list(members(vertices))
+        self._place = {vertex: place for place, vertex in enumerate(self._vertices)}
+        self.clauses = [
+            [self._has(vertex, colour) for colour in range(count)] for vertex in self._vertices
+        ]
+        for number, (one, other) in enumerate(conflicts.within(vertices)):
+            for colour in range(count):
+                side = (len(self._vertices) + number) * count + colour + 1
+                self.clauses += [[-self._has(v, colour), side] for v in members(one)]
+                self.clauses += [[-self._has(v, colour), -side] for v in members(other)]
+        self._break_symmetry(conflicts.neighbours, vertices)
+
+    def without(self, first: int) -> list[list[int]]:
+        """Clauses that forbid the colours from `first` on."""
+        gone = range(first, self._left)
+        self._left = first
+        return [[-self._has(v, colour)] for v in self._vertices for colour in gone]
+
+    def colours(self, model: list[int]) -> dict[int, int]:
+        """The colours that a model of the clauses gives, without gaps."""
+        on = {literal for literal in model if literal > 0}
+        chosen = {
+            v: next(c for c in range(self._count) if self._has(v, c) in on) for v in self._vertices
+        }
+        names = {colour: number for number, colour in enumerate(sorted(set(chosen.values())))}
+        return {vertex: names[colour] for vertex, colour in chosen.items()}
+
+    def _has(self, vertex: int, colour: int) -> int:
+        return self._place[vertex] * self._count + colour + 1
+
+    def _break_symmetry(self, neighbours: tuple[int, ...], vertices: int) -> None:
+        clique = large_clique(neighbours, vertices)
+        fixed = clique.bit_count()
+        first = list(members(clique))[: self._count]
+        self.clauses += [[self._has(vertex, colour)] for colour, vertex in enumerate(first)]
+        others = sorted(
+            members(vertices & ~clique), key=lambda v: -(neighbours[v] & vertices).bit_count()
+        )
+        for number, vertex in enumerate(others):
+            for colour in range(fixed + number + 1, self._count):
+                self.clauses.append([-self._has(vertex, colour)])
+
+
+# -------------------------------------------------------------------------------------------------
+# Colour a conflict graph with as few colours as possible, and know how few that is.
+#
+# What cannot matter is put aside (`kernel`). The rest is bounded from below by a clique and from
+# above by DSATUR, coloured again in other orders. Where the two differ a SAT solver settles it, or
+# a
+# search of our own if none is installed; and if time is up before, both bounds are told.
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,12 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from swarmtest.errors import UserError, did_you_mean
-from swarmtest.seeds import Stream, key_of
-from swarmtest.space import Configuration, Proposal, Space, rates_for, toss
-from swarmtest.space.deduction import Known
-from swarmtest.space.sampling import draw_settings, settled
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.constraints import Known
+from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.sampling import Proposal, draw_settings, rates_for, settled, toss
+from swarmtest.core.seeds import Stream, key_of
+from swarmtest.core.space import Space
 from swarmtest.strategies.directed.aim import Aim
 
 HALF_SWARM = "half-swarm"

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from swarmtest.space import Space
-from swarmtest.subjects.command.words import placeholders
+from swarmtest.core.space import Space
+from swarmtest.subjects.command.toml_reader import placeholders
 
 if TYPE_CHECKING:
-    from swarmtest.subjects.grammar import GrammarGenerator
+    from swarmtest.subjects.grammar.generator import GrammarGenerator
 
 MEANINGS = ("fail", "ignore", "invalid")
 """What something that happened to a step means: a fault; nothing; that the test does not count."""

@@ -15,11 +15,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from swarmtest.errors import UserError
-from swarmtest.subjects.grammar.building import build_grammar
-from swarmtest.subjects.grammar.expressions import Expression, Named, OneOf, Several, Times
-from swarmtest.subjects.grammar.layout import mark_of
-from swarmtest.subjects.grammar.model import Grammar, Terminal
+from swarmtest.core.errors import UserError
+from swarmtest.subjects.grammar.builder import (
+    Expression,
+    Named,
+    OneOf,
+    Several,
+    Times,
+    build_grammar,
+)
+from swarmtest.subjects.grammar.model import Grammar, Terminal, mark_of
 
 INSTALL = "ANTLR grammars need the package grammarinator: pip install 'swarmtest[antlr]'"
 

@@ -32,7 +32,7 @@ class Choice:
 class FeatureGraph:
     """Features by number (the grammar's order), choices by number.
 
-    >>> from swarmtest.subjects.grammar import load_grammar
+    >>> from swarmtest.subjects.grammar.generator import load_grammar
     >>> graph = feature_graph(load_grammar('start: "a" | "(" start ")"', length=5).grammar)
     >>> bin(graph.effective(0b11)), bin(graph.effective(0b10))
     ('0b11', '0b0')

@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from swarmtest.errors import UserError, did_you_mean
-from swarmtest.space import Constraint, Feature
-from swarmtest.subjects.grammar.demands import effective_constraints, start_constraints
+from swarmtest.core.constraints import Constraint
+from swarmtest.core.dimensions import Feature
+from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.subjects.grammar.feature_constraints import effective_constraints, start_constraints
 from swarmtest.subjects.grammar.feature_graph import FeatureGraph, feature_graph
-from swarmtest.subjects.grammar.growing import DEEPEST, Grower, Plan, Tree
+from swarmtest.subjects.grammar.growth import DEEPEST, Grower, Plan, Printer, Tree, tokens_of
 from swarmtest.subjects.grammar.model import Grammar, Terminal
-from swarmtest.subjects.grammar.printing import Printer, tokens_of
 from swarmtest.subjects.grammar.shrinking import Shrinker
 from swarmtest.subjects.grammar.token_texts import TokenTexts
 

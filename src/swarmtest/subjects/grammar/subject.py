@@ -14,12 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from swarmtest.errors import UserError
-from swarmtest.faults import fault_of_exception
-from swarmtest.result import Fault, Result, Verdict
-from swarmtest.space import Configuration, Space
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.errors import UserError
+from swarmtest.core.faults import fault_of_exception
+from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.core.space import Space
 from swarmtest.subjects.grammar.generator import DEPTH, LENGTH, GrammarGenerator, load_grammar
-from swarmtest.subjects.grammar.growing import Tree
+from swarmtest.subjects.grammar.growth import Tree
 
 FORMAT = "swarmtest grammar test 1"
 

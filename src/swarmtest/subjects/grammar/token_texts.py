@@ -15,7 +15,7 @@ from re import _constants as sre
 from re import _parser as sre_parser
 from typing import Any, TypeAlias
 
-from swarmtest.errors import UserError
+from swarmtest.core.errors import UserError
 
 Draw: TypeAlias = Callable[[], float]
 """`random.Random.random`: a number from 0 to 1."""

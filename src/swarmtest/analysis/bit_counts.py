@@ -1,0 +1,425 @@
+"""The inner loops of counting hits, in machine code if numba is there.
+
+`turn` sorts the hits of a block of tests by target. `add_rows` adds up, for each target, the rows
+of bits of the tests that hit it. A sum of bits is kept bit-sliced: word k of a counter holds bit k
+of 64 counts, so that adding a row of 64 columns is a few ANDs and XORs, and eight rows are added at
+a time.
+
+Starting numba costs more than most campaigns take, so it is asked only when there is enough to do.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+# -------------------------------------------------------------------------------------------------
+# Tests by columns of yes or no, eight to a byte: a million tests x 300 features are 40 MB.
+#
+# It is read like an array of bools, some rows or some columns at a time.
+
+Bools = npt.NDArray[np.bool_]
+Words = npt.NDArray[np.uint64]
+
+_WORD = 64
+ROWS = 16_384
+"""Tests that are unpacked at a time where all have to be seen: whole words of 64."""
+
+
+def chunks(tests: int, size: int | None = None) -> Iterator[slice]:
+    """All tests, `ROWS` at a time.
+
+    >>> list(chunks(100, 64))
+    [slice(0, 64, None), slice(64, 100, None)]
+    """
+    step = size or ROWS
+    for start in range(0, tests, step):
+        yield slice(start, min(start + step, tests))
+
+
+@dataclass(frozen=True)
+class Bits:
+    """A row of bits for each test.
+
+    >>> some = Bits.of(np.array([[True, False, True], [False, False, True]]))
+    >>> some[1].tolist(), some[:, 0].tolist(), some.sizes().tolist()
+    ([False, False, True], [True, False], [2, 1])
+    """
+
+    words: Words
+    """Tests by words of 64 columns."""
+    count: int
+    """How many columns there are."""
+
+    @classmethod
+    def of(cls, rows: Bools) -> Bits:
+        """Bools, packed."""
+        tests, count = rows.shape
+        held = np.zeros((tests, -(-count // _WORD) * 8), np.uint8)
+        held[:, : -(-count // 8)] = np.packbits(rows, axis=1, bitorder="little")
+        return cls(held.view(np.uint64), count)
+
+    @classmethod
+    def empty(cls, tests: int, count: int) -> Bits:
+        """No bit set."""
+        return cls(np.zeros((tests, -(-count // _WORD)), np.uint64), count)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Tests and columns."""
+        return len(self.words), self.count
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __getitem__(self, key: Any) -> Bools:
+        """Rows; or, of rows, one column or several."""
+        if not isinstance(key, tuple):
+            return self._rows(key)
+        rows, column = key
+        if isinstance(column, int | np.integer):
+            return self._column(rows, int(column))
+        if len(column):
+            return np.stack([self._column(rows, int(one)) for one in column], axis=-1)
+        return np.zeros((*np.shape(self.words[rows])[:-1], 0), bool)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return self[:].astype(dtype or bool, copy=False)
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """How many bits each row has set."""
+        sizes: npt.NDArray[np.int64] = np.bitwise_count(self.words).sum(axis=1, dtype=np.int64)
+        return sizes
+
+    def set_column(self, column: int, values: Bools) -> None:
+        """Set the bits of an empty column."""
+        bits = values.astype(np.uint64) << np.uint64(column % _WORD)
+        self.words[:, column // _WORD] |= bits
+
+    def packed_columns(self, rows: slice, columns: Any = slice(None)) -> Words:
+        """Some rows turned round: a row of bits for each column, bit i is the i-th test."""
+        turned = np.packbits(self._rows(rows)[:, columns].T, axis=1, bitorder="little")
+        gap = -turned.shape[1] % 8
+        return np.ascontiguousarray(np.pad(turned, ((0, 0), (0, gap)))).view(np.uint64)
+
+    def _rows(self, key: Any) -> Bools:
+        held = np.ascontiguousarray(self.words[key]).view(np.uint8)
+        if not self.count:
+            return np.zeros((*held.shape[:-1], 0), bool)
+        bits = np.unpackbits(held, axis=-1, count=self.count, bitorder="little")
+        return bits.view(np.bool_)
+
+    def _column(self, rows: Any, column: int) -> Bools:
+        shift = np.uint64(column % _WORD)
+        found: Bools = (self.words[rows, column // _WORD] >> shift & np.uint64(1)).astype(bool)
+        return found
+
+
+# -------------------------------------------------------------------------------------------------
+
+Numbers = npt.NDArray[Any]
+
+MOST_TESTS = 65_536
+"""Tests of a block: their numbers within it take two bytes."""
+_WORTH_COMPILING = 500_000_000
+"""Bits to add (about half a second in numpy) before numba's start pays."""
+_GATHERED = 1 << 16
+"""Rows that numpy gathers at a time."""
+
+
+class Compiled(NamedTuple):
+    """The loops in machine code."""
+
+    turn: Callable[[Numbers, Numbers, Numbers, Numbers], None]
+    add_rows: Callable[[Numbers, Numbers, Numbers, Numbers, Numbers], None]
+    add_values: Callable[[Numbers, Numbers, Numbers, Numbers], None]
+
+
+def machine_code(bits: int) -> Compiled | None:
+    """The compiled loops, if so many bits are worth it and numba is there."""
+    if bits < _WORTH_COMPILING and not _compiled.cache_info().currsize:
+        return None
+    return _compiled()
+
+
+def turn(columns: Numbers, lengths: Numbers, targets: int, work: int) -> tuple[Numbers, Numbers]:
+    """From the targets of each test to the tests of each target.
+
+    `columns`: the targets of the first test, then those of the second, `lengths` of each. Gives
+    where each target's tests start, and the tests.
+
+    >>> starts, tests = turn(np.array([2, 0, 2], np.int32), np.array([1, 2]), 3, 0)
+    >>> starts.tolist(), tests.tolist()
+    ([0, 1, 1, 3], [1, 0, 1])
+    """
+    starts = np.zeros(targets + 1, np.int64)
+    np.cumsum(np.bincount(columns, minlength=targets), out=starts[1:])
+    compiled = machine_code(work)
+    if compiled is not None:
+        tests = np.empty(len(columns), np.uint16)
+        compiled.turn(columns, lengths, starts[:-1].copy(), tests)
+        return starts, tests
+    numbers = np.repeat(np.arange(len(lengths), dtype=np.uint16), lengths)
+    return starts, numbers[np.argsort(columns, kind="stable")]
+
+
+def add_rows(
+    starts: Numbers, tests: Numbers, chosen: Numbers, rows: npt.NDArray[np.uint64], counts: Numbers
+) -> None:
+    """Add to each chosen target's counts the bits of the rows of its tests.
+
+    >>> counts = np.zeros((1, 3), np.int32)
+    >>> tests, rows = np.array([0, 2]), np.array([[0b011], [0b111], [0b001]], np.uint64)
+    >>> add_rows(np.array([0, 2]), tests, np.array([0]), rows, counts)
+    >>> counts.tolist()
+    [[2, 1, 0]]
+    """
+    lengths = starts[chosen + 1] - starts[chosen]
+    compiled = machine_code(int(lengths.sum()) * counts.shape[1])
+    if compiled is not None:
+        compiled.add_rows(starts, tests, chosen, rows, counts)
+        return
+    bits = np.unpackbits(rows.view(np.uint8), axis=1, count=counts.shape[1], bitorder="little")
+    _add_gathered(starts, tests, chosen, bits, counts)
+
+
+def add_values(starts: Numbers, tests: Numbers, values: Numbers, sums: Numbers) -> None:
+    """Add to each target's sums the rows of numbers of its tests.
+
+    >>> sums = np.zeros((1, 2))
+    >>> add_values(np.array([0, 2]), np.array([0, 1]), np.array([[0.5, 0], [0.25, 1]]), sums)
+    >>> sums.tolist()
+    [[0.75, 1.0]]
+    """
+    compiled = machine_code(len(tests) * sums.shape[1])
+    if compiled is not None:
+        compiled.add_values(starts, tests, values, sums)
+        return
+    _add_gathered(starts, tests, np.arange(len(sums)), values, sums)
+
+
+def _add_gathered(
+    starts: Numbers, tests: Numbers, chosen: Numbers, values: Numbers, sums: Numbers
+) -> None:
+    """The same in numpy: rows gathered in the order of targets, and added up between them."""
+    hit = chosen[starts[chosen + 1] > starts[chosen]]
+    first, after = starts[hit], starts[hit + 1]
+    ends = np.cumsum(after - first)
+    done = 0
+    while done < len(hit):
+        before = int(ends[done - 1]) if done else 0
+        stop = max(int(np.searchsorted(ends, before + _GATHERED, "right")), done + 1)
+        some = slice(done, stop)
+        lengths = (after - first)[some]
+        offsets = np.cumsum(lengths) - lengths
+        at = np.arange(int(lengths.sum())) + np.repeat(first[some] - offsets, lengths)
+        added = np.add.reduceat(values[tests[at]], offsets, axis=0, dtype=sums.dtype)
+        sums[hit[some]] += added
+        done = stop
+
+
+@functools.cache
+def _compiled() -> Compiled | None:
+    """The loops in machine code; None without numba."""
+    try:
+        from numba import njit
+    except ImportError:
+        return None
+    return Compiled(njit(_turn), njit(_add_rows), njit(_add_values))
+
+
+def _turn(columns: Any, lengths: Any, places: Any, tests: Any) -> None:
+    at = 0
+    for test in range(len(lengths)):
+        for _ in range(lengths[test]):
+            column = columns[at]
+            tests[places[column]] = test
+            places[column] += 1
+            at += 1
+
+
+def _add_values(starts: Any, tests: Any, values: Any, sums: Any) -> None:
+    for target in range(len(starts) - 1):
+        for at in range(starts[target], starts[target + 1]):
+            for column in range(values.shape[1]):
+                sums[target, column] += values[tests[at], column]
+
+
+def _add_rows(starts: Any, tests: Any, chosen: Any, rows: Any, counts: Any) -> None:
+    words = rows.shape[1]
+    planes = np.zeros((20, words), np.uint64)
+    one, zero = np.uint64(1), np.uint64(0)
+    for target in chosen:
+        at, end = starts[target], starts[target + 1]
+        if at == end:
+            continue
+        planes[:] = zero
+        while at + 8 <= end:
+            r0, r1, r2, r3 = tests[at], tests[at + 1], tests[at + 2], tests[at + 3]
+            r4, r5, r6, r7 = tests[at + 4], tests[at + 5], tests[at + 6], tests[at + 7]
+            more = zero
+            for w in range(words):
+                # A tree of full adders: three words of weight 1 make one of 1 and one of 2.
+                a, b, c = rows[r0, w], rows[r1, w], rows[r2, w]
+                u = a ^ b
+                twos_a, ones = (a & b) | (u & c), u ^ c
+                a, b = rows[r3, w], rows[r4, w]
+                u = ones ^ a
+                twos_b, ones = (ones & a) | (u & b), u ^ b
+                a, b = rows[r5, w], rows[r6, w]
+                u = ones ^ a
+                twos_c, ones = (ones & a) | (u & b), u ^ b
+                a, b = rows[r7, w], planes[0, w]
+                u = ones ^ a
+                twos_d, ones = (ones & a) | (u & b), u ^ b
+                planes[0, w] = ones
+                u = twos_a ^ twos_b
+                fours_a, twos = (twos_a & twos_b) | (u & twos_c), u ^ twos_c
+                b = planes[1, w]
+                u = twos ^ twos_d
+                fours_b, twos = (twos & twos_d) | (u & b), u ^ b
+                planes[1, w] = twos
+                b = planes[2, w]
+                u = fours_a ^ fours_b
+                carry, fours = (fours_a & fours_b) | (u & b), u ^ b
+                planes[2, w] = fours
+                b = planes[3, w]
+                planes[3, w] = b ^ carry
+                planes[19, w] = b & carry
+                more |= b & carry
+            plane = 4
+            while more != zero:
+                more = zero
+                for w in range(words):
+                    b, carry = planes[plane, w], planes[19, w]
+                    planes[plane, w] = b ^ carry
+                    planes[19, w] = b & carry
+                    more |= b & carry
+                plane += 1
+            at += 8
+        while at < end:
+            row = tests[at]
+            more = zero
+            for w in range(words):
+                b, carry = planes[0, w], rows[row, w]
+                planes[0, w] = b ^ carry
+                planes[19, w] = b & carry
+                more |= b & carry
+            plane = 1
+            while more != zero:
+                more = zero
+                for w in range(words):
+                    b, carry = planes[plane, w], planes[19, w]
+                    planes[plane, w] = b ^ carry
+                    planes[19, w] = b & carry
+                    more |= b & carry
+                plane += 1
+            at += 1
+        many, depth = end - starts[target], 0
+        while many:
+            many >>= 1
+            depth += 1
+        for plane in range(depth):
+            for w in range(words):
+                word, first = planes[plane, w], 64 * w
+                for column in range(first, min(first + 64, counts.shape[1])):
+                    bit = (word >> np.uint64(column - first)) & one
+                    counts[target, column] += np.int32(bit << np.uint64(plane))
+
+
+# -------------------------------------------------------------------------------------------------
+# How many tests hit a target and had a feature: bits, ANDed and counted.
+#
+# This is for targets that many tests hit; for others see `swarmtest.analysis.bit_counts`.
+#
+# Columns are packed: bit i of a column says whether test i of a block hit the target, or had the
+# feature. For 100,000 tests x 64 features x 20,000 targets, 16 billion bytes are ANDed; compiled
+# by numba (``pip install 'swarmtest[fast]'``) that is several times as fast as numpy
+# (``benchmarks/roles.py`` prints both); a matrix product and compressed bitmaps were slower still
+# when they were tried. Starting numba costs more than most campaigns take, so it is asked only
+# when
+# there is enough to do.
+#
+# Targets with the same column are counted once: lines of one basic block are hit by the same
+# tests.
+
+Counts = npt.NDArray[np.int64]
+
+_WORTH_COMPILING_COOCCURRENCE = 300_000_000
+"""Words to count (about half a second in numpy) before numba's start pays."""
+
+
+def packed(columns: npt.NDArray[np.bool_]) -> Words:
+    """Tests by columns of bools, as columns of bits.
+
+    >>> packed(np.array([[True, False], [True, True]])).tolist()
+    [[3], [2]]
+    """
+    bits = np.packbits(columns.T, axis=1, bitorder="little")
+    gap = -bits.shape[1] % 8
+    return np.ascontiguousarray(np.pad(bits, ((0, 0), (0, gap)))).view(np.uint64)
+
+
+def cooccurrence(targets: Words, features: Words) -> Counts:
+    """Targets by features: in how many tests both bits are set.
+
+    >>> cooccurrence(packed(np.array([[1], [1]], bool)), packed(np.array([[1, 0], [1, 1]], bool)))
+    array([[2, 1]])
+    """
+    distinct, place = distinct_columns(targets)
+    counts = np.empty((len(distinct), len(features)), np.int64)
+    compiled = None
+    if len(distinct) * features.size >= _WORTH_COMPILING_COOCCURRENCE:
+        compiled = _compiled_cooccurrence()
+    (compiled or _count)(distinct, features, counts)
+    return counts[place]
+
+
+def distinct_columns(columns: Words) -> tuple[Words, npt.NDArray[np.intp]]:
+    """Columns without repetition, and where each one's like is."""
+    first: dict[bytes, int] = {}
+    place = np.array([first.setdefault(c.tobytes(), len(first)) for c in columns], np.intp)
+    if len(first) == len(columns):
+        return columns, place
+    _, chosen = np.unique(place, return_index=True)
+    return np.ascontiguousarray(columns[chosen]), place
+
+
+def _count(targets: Words, features: Words, counts: Counts) -> None:
+    both = np.empty_like(features)
+    bits = np.empty(features.shape, np.uint8)
+    for row, target in enumerate(targets):
+        np.bitwise_and(features, target, out=both)
+        np.bitwise_count(both, out=bits)
+        counts[row] = bits.sum(axis=1, dtype=np.uint32)
+
+
+@functools.cache
+def _compiled_cooccurrence() -> Callable[[Words, Words, Counts], None] | None:
+    """The same in machine code; None without numba."""
+    try:
+        from numba import njit
+    except ImportError:
+        return None
+    ones, pairs, fours = (np.uint64(int(f"0x{d * 8}", 16)) for d in ("55", "33", "0f"))
+    bytes_, one, two, four, top = (np.uint64(v) for v in (0x0101010101010101, 1, 2, 4, 56))
+
+    def count(targets: Any, features: Any, counts: Any) -> None:
+        for t in range(targets.shape[0]):
+            for f in range(features.shape[0]):
+                total = np.uint64(0)
+                for w in range(features.shape[1]):
+                    # LLVM knows this arithmetic and puts the processor's own instruction for it.
+                    x = targets[t, w] & features[f, w]
+                    x -= (x >> one) & ones
+                    x = (x & pairs) + ((x >> two) & pairs)
+                    total += (((x + (x >> four)) & fours) * bytes_) >> top
+                counts[t, f] = total
+
+    machine_code: Callable[[Words, Words, Counts], None] = njit(count)
+    return machine_code

@@ -1,0 +1,402 @@
+"""The odds of a feature given the others, estimated from the tests themselves.
+
+For strategies that log none, and for features that constraints tie together. Where flipping the
+feature would break a constraint it had no choice, and that is read off the constraints. Elsewhere
+a logistic regression of the feature on all others says how likely it was: that catches
+configurations of varying size (more of the others means more of this one), constraints that reach a
+feature through a third, and a coin whose bias varies (its logged odds are one more predictor).
+In large spaces "all others" are those that share a constraint with the feature, or with one that
+does, nearest first, and the number of the rest: features that nothing ties matter alike.
+Parts of a strategy (a mixture's member, a layer's family) draw in different ways and are fitted
+apart, small ones together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from swarmtest.analysis.bit_counts import Bits, Bools, chunks
+from swarmtest.analysis.intervals import Floats
+from swarmtest.analysis.trial_columns import Evidence
+from swarmtest.core.space import Space
+
+# -------------------------------------------------------------------------------------------------
+# How many independent tests a group of tests is worth, if some share their configuration.
+
+
+def effective_tests(clusters: npt.NDArray[np.int32], weight: Floats) -> float:
+    """Kish's effective sample size: (sum of weights)^2 / sum of (weights of a cluster)^2.
+
+    A test whose cluster is -1 shares its configuration with no other.
+
+    >>> effective_tests(np.array([0, 0, 1, 1, -1, -1]), np.ones(6))
+    3.6
+    """
+    if not len(weight):
+        return 0.0
+    shared = np.bincount(clusters[clusters >= 0], weight[clusters >= 0], minlength=1)
+    alone = weight[clusters < 0]
+    return float(weight.sum() ** 2 / ((shared**2).sum() + (alone**2).sum()))
+
+
+# -------------------------------------------------------------------------------------------------
+
+_FEWEST = 50
+"""Tests of one part of a strategy before anything is estimated from them."""
+_MOST_PREDICTORS = 40
+_FEWEST_ROWS, _MOST_ROWS, _ROWS_OF_ALL = 4_000, 20_000, 800_000
+"""Tests that a fit takes, if there are as many: fewer where there are many features to fit."""
+_NUMBER = re.compile(r" \d+$")
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Odds that replace the logged ones, for some tests and some features."""
+
+    features: list[int]
+    row: npt.NDArray[np.int32]
+    """By test: its row in `values`; -1: what was logged counts."""
+    values: npt.NDArray[np.float32]
+    """By those tests and features."""
+
+    def put_into(self, odds: npt.NDArray[np.float32], tests: Any, column: Any) -> None:
+        """Replace what was read of the logged odds: all columns of some tests, or one."""
+        row = self.row[tests]
+        has = row >= 0
+        if isinstance(column, slice):
+            odds[np.ix_(has, self.features)] = self.values[row[has]]
+        elif column in self.features:
+            odds[has] = self.values[row[has], self.features.index(column)]
+
+
+def estimates_of(
+    evidence: Evidence, parts: Sequence[tuple[npt.NDArray[np.intp], Space, list[int]]]
+) -> Estimates:
+    """Estimates for the tests of several campaigns: tests, their space, and what to estimate."""
+    features = sorted({feature for _, _, some in parts for feature in some})
+    row = np.full(evidence.n, -1, np.int32)
+    values = np.empty((sum(len(tests) for tests, _, _ in parts), len(features)), np.float32)
+    at = 0
+    for tests, space, some in parts:
+        row[tests] = np.arange(at, at + len(tests), dtype=np.int32)
+        held = values[at : at + len(tests)]
+        for chunk in chunks(len(tests)):
+            held[chunk] = evidence.odds[evidence.odds_row[tests[chunk]]][:, features]
+        places = [features.index(feature) for feature in some]
+        _estimate(evidence, tests, space, some, held, places)
+        at += len(tests)
+    return Estimates(features, row, values)
+
+
+def _estimate(
+    evidence: Evidence,
+    rows: npt.NDArray[np.intp],
+    space: Space,
+    features: list[int],
+    odds: npt.NDArray[np.float32],
+    places: list[int],
+) -> None:
+    """How likely each feature was, given the others, into its place; NaN: no choice, no idea.
+
+    `rows` are the tests of one campaign.
+    """
+    odds[:, places] = np.nan
+    sizes = evidence.enabled.sizes()[rows]
+    parts = _parts(evidence, rows)
+    neighbours = _neighbours(space)
+    most = min(max(_ROWS_OF_ALL // len(features), _FEWEST_ROWS), _MOST_ROWS) if features else 0
+    for place, feature in zip(places, features, strict=True):
+        inside = evidence.enabled[rows, feature]
+        choice = ~forced(space, evidence.enabled, feature, rows)
+        for part in parts:
+            free = np.flatnonzero(choice & part)
+            # A feature alone in its test has no like: without it there is no test at all.
+            known = free[(sizes > inside)[free]]
+            if len(known) < _FEWEST:
+                continue
+            sample = known[:: -(-len(known) // most)]
+            fit = _logistic(
+                _predictors(evidence, rows[sample], sizes[sample], neighbours, feature),
+                inside[sample].astype(float),
+            )
+            for chunk in chunks(len(free)):
+                some = free[chunk]
+                predictors = _predictors(evidence, rows[some], sizes[some], neighbours, feature)
+                odds[some, place] = _expit(predictors @ fit)
+
+
+def _predictors(
+    evidence: Evidence,
+    rows: npt.NDArray[np.intp],
+    sizes: npt.NDArray[np.int64],
+    neighbours: list[list[int]],
+    feature: int,
+) -> Floats:
+    """What a feature's odds depend on, a row for each test."""
+    count = len(evidence.features)
+    logged = _logit(evidence.odds[evidence.odds_row[rows], feature].astype(float))
+    columns = [np.ones(len(rows)), logged]
+    if count - 1 > _MOST_PREDICTORS:
+        others = _nearest(neighbours, feature)
+        rest = sizes - evidence.enabled[rows, [feature, *others]].sum(axis=1)
+        columns.append(rest / count)
+        return np.column_stack([*columns, evidence.enabled[rows, others]])
+    enabled = np.delete(evidence.enabled[rows], feature, axis=1)
+    return np.column_stack([*columns, enabled])
+
+
+def _neighbours(space: Space) -> list[list[int]]:
+    """For each feature, those that share a constraint with it; in short constraints first."""
+    found: list[dict[int, None]] = [{} for _ in space.features]
+    for clause in sorted(space.clauses, key=lambda clause: (clause.on | clause.off).bit_count()):
+        named = [i for i in range(len(found)) if (clause.on | clause.off) >> i & 1]
+        for one in named:
+            found[one].update(dict.fromkeys(other for other in named if other != one))
+    return [list(one) for one in found]
+
+
+def _nearest(neighbours: list[list[int]], feature: int) -> list[int]:
+    """Features by their distance in constraints, as many as a fit takes."""
+    found = dict.fromkeys([feature])
+    for one in found.copy() | dict.fromkeys(neighbours[feature]):
+        for other in neighbours[one]:
+            if len(found) <= _MOST_PREDICTORS:
+                found.setdefault(other)
+    return list(found)[1:]
+
+
+def forced(space: Space, enabled: Bits, feature: int, rows: npt.NDArray[np.intp]) -> Bools:
+    """Where, of some tests, a feature could not be otherwise without breaking a constraint."""
+    stuck = np.zeros(len(rows), bool)
+    for clause in space.clauses:
+        if not (clause.on | clause.off) >> feature & 1:
+            continue
+        on, off = (_places(mask & ~(1 << feature)) for mask in (clause.on, clause.off))
+        stuck |= ~(enabled[rows, on].any(axis=1) | ~enabled[rows, off].all(axis=1))
+    return stuck
+
+
+def _places(mask: int) -> list[int]:
+    return [place for place in range(mask.bit_length()) if mask >> place & 1]
+
+
+def part_of(origin: str) -> str:
+    """The part of a strategy that an origin names, without the number of a member.
+
+    >>> part_of("coin:n=20/member 7")
+    'coin:n=20/member'
+    """
+    return _NUMBER.sub("", origin)
+
+
+def _parts(evidence: Evidence, rows: npt.NDArray[np.intp]) -> list[Bools]:
+    """The tests of each part of a strategy: ``coin/member 7`` and ``coin/member 8`` are one."""
+    names = np.unique([part_of(origin) for origin in evidence.origins], return_inverse=True)[1]
+    part = names[evidence.origin[rows]]
+    found, tests = np.unique(part, return_counts=True)
+    large = [part == name for name, count in zip(found, tests, strict=True) if count >= _FEWEST]
+    small = ~np.logical_or.reduce([*large, np.zeros(len(rows), bool)])
+    return [*large, small] if small.any() else large
+
+
+def _logistic(predictors: Floats, outcome: Floats) -> Floats:
+    """Coefficients by iteratively reweighted least squares, with a faint pull towards 0."""
+    fit = np.zeros(predictors.shape[1])
+    pull = np.eye(predictors.shape[1])
+    for _ in range(25):
+        mean = _expit(predictors @ fit)
+        weight = mean * (1 - mean)
+        slope = predictors.T @ (outcome - mean) - fit
+        step = np.linalg.solve((predictors * weight[:, None]).T @ predictors + pull, slope)
+        fit = fit + step
+        if np.abs(step).max() < 1e-5:
+            break
+    return fit
+
+
+def _expit(values: Floats) -> Floats:
+    return 1 / (1 + np.exp(-np.clip(values, -30, 30)))
+
+
+def _logit(odds: Floats) -> Floats:
+    """Log-odds; 0 where nothing was logged, or it was certain."""
+    usable = (odds > 0) & (odds < 1)
+    inside = np.where(usable, odds, 0.5)
+    logit: Floats = np.log(inside / (1 - inside))
+    return logit
+
+
+# -------------------------------------------------------------------------------------------------
+# How likely each feature was to be in each test: the base rates of everything that follows.
+#
+# The claim behind a role is causal only if a feature that has nothing to do with a target is found
+# in
+# the tests that hit it as often as chance alone would have put it there. Chance here is the
+# probability that the feature is in, given which of the others are (see
+# `swarmtest.core.sampling.Proposal`).
+# Three cases:
+#
+# 1. The strategy logged it. That is taken as it is.
+# 2. Constraints tie the feature to others ("close requires open"). What was logged are the odds at
+# the moment of the toss, which know of the features tossed before but not of those tossed after,
+# so they are estimated from the tests themselves (`swarmtest.analysis.propensities`).
+# 3. Nothing was logged in a whole campaign (a strategy of the user's own): the same estimate, and
+# `Chances.notes` says so.
+#
+# A test in which a feature had no choice (0 or 1), and one without odds in a campaign that logs
+# them, tells nothing about that feature and is left out of the count for it: its chance is NaN.
+
+_FEWEST_CHANCES = 5
+"""A configuration that had hardly any tests does not decide how many of the others count."""
+
+
+@dataclass(frozen=True)
+class ChanceRows:
+    """Tests by features: the probability that a feature is in; NaN where that tells nothing.
+
+    Read like an array, some rows or one column at a time: most strategies have a few different
+    rows of odds, and a million tests x 300 features of numbers would be a gigabyte.
+    """
+
+    odds: npt.NDArray[np.float32]
+    """Different rows of odds as they were logged."""
+    row: npt.NDArray[np.int32]
+    """Which of them each test has."""
+    silenced: Bools
+    """Tests that do not count."""
+    estimates: Estimates | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Tests and features."""
+        return len(self.row), self.odds.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def __getitem__(self, key: Any) -> npt.NDArray[np.float32]:
+        rows, column = key if isinstance(key, tuple) else (key, slice(None))
+        values: npt.NDArray[np.float32] = self.odds[self.row[rows], column]
+        if self.estimates is not None:
+            self.estimates.put_into(values, rows, column)
+        values[(values <= 0) | (values >= 1)] = np.nan
+        values[self.silenced[rows]] = np.nan
+        return values
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return self[:].astype(dtype or np.float32, copy=False)
+
+
+@dataclass(frozen=True)
+class Chances:
+    """How likely features were, and what follows for all tests together."""
+
+    values: ChanceRows
+    same_seed: int
+    """How many campaigns that tell anything share a seed, at most.
+
+    Trial 17 of one and trial 17 of another with the same seed come from the same random numbers,
+    so together they say hardly more than one of them.
+    """
+    notes: tuple[str, ...]
+    """What a reader of the results should know about them."""
+    telling: Bools
+    """Tests in which some feature could have been in or out."""
+
+    @property
+    def vary(self) -> bool:
+        """Whether any feature was ever left to chance."""
+        return bool(self.telling.any())
+
+
+def chances(evidence: Evidence) -> Chances:
+    """The base rate of every feature in every test."""
+    notes = []
+    if evidence.invalid:
+        notes.append(
+            f"{evidence.invalid:,} of {evidence.n:,} tests were invalid, and count as tests that "
+            "hit nothing"
+        )
+    estimated: list[tuple[npt.NDArray[np.intp], Space, list[int]]] = []
+    nothing_logged = np.isnan(evidence.odds[:, 0])[evidence.odds_row]
+    for number, space in enumerate(evidence.spaces):
+        rows = np.flatnonzero(evidence.campaign == number)
+        if not len(rows):
+            continue
+        campaign = evidence.campaigns[number]
+        silent = nothing_logged[rows]
+        if silent.all():
+            estimated.append((rows, space, list(range(len(space.features)))))
+            notes.append(
+                f"campaign {campaign}: its strategy logs no odds; base rates are estimated from "
+                "the tests, which is right unless it draws features together for hidden reasons"
+            )
+            continue
+        if silent.any():
+            share = silent.mean()
+            notes.append(
+                f"campaign {campaign}: in {share:.0%} of the tests weights decide which features "
+                "are in; those say nothing about enabling, only about amounts"
+            )
+        tied = _tied(space)
+        if tied:
+            estimated.append((rows[~silent], space, tied))
+            notes.append(
+                f"campaign {campaign}: constraints tie {len(tied)} features to others; their base "
+                "rates are estimated from the tests"
+            )
+    values = ChanceRows(
+        evidence.odds,
+        evidence.odds_row,
+        _beyond_the_fewest(evidence),
+        estimates_of(evidence, estimated) if estimated else None,
+    )
+    telling = np.concatenate([~np.isnan(values[c]).all(axis=1) for c in chunks(evidence.n)])
+    seeds = Counter(evidence.seeds[n] for n in np.unique(evidence.campaign[telling]).tolist())
+    same_seed = max(seeds.values(), default=1)
+    if same_seed > 1:
+        notes.append(
+            f"{same_seed} of these campaigns share a seed, so their tests are not independent, and "
+            f"{same_seed} hits count as one: run with another --seed"
+        )
+    return Chances(values, same_seed, tuple(notes), telling)
+
+
+def _beyond_the_fewest(evidence: Evidence) -> Bools:
+    """Tests of a configuration beyond those that each of its fixed swarm had.
+
+    With ``by=time`` slow configurations have fewer tests, so a feature that only makes tests slow
+    would look like a suppressor of everything.
+    """
+    clusters = evidence.clusters
+    beyond = np.zeros(evidence.n, bool)
+    rows = np.flatnonzero(clusters >= 0)
+    if not len(rows):
+        return beyond
+    parts = np.unique([part_of(origin) for origin in evidence.origins], return_inverse=True)[1]
+    part = parts[evidence.origin[rows]]
+    keys = evidence.campaign[rows].astype(np.int64) * len(evidence.origins) + part
+    swarm = np.unique(keys, return_inverse=True)[1]
+    tests = np.bincount(clusters[rows])
+    fewest = np.full(swarm.max() + 1, np.iinfo(np.int64).max)
+    np.minimum.at(fewest, swarm, tests[clusters[rows]])
+    order = np.argsort(clusters[rows], kind="stable")
+    place = np.empty(len(rows), np.int64)
+    place[order] = np.arange(len(rows)) - np.repeat(np.cumsum(tests) - tests, tests)
+    beyond[rows] = place >= np.maximum(fewest[swarm], _FEWEST_CHANCES)
+    return beyond
+
+
+def _tied(space: Space) -> list[int]:
+    """The features that some constraint mentions."""
+    mask = 0
+    for clause in space.clauses:
+        mask |= clause.on | clause.off
+    return [i for i in range(len(space.features)) if mask >> i & 1]

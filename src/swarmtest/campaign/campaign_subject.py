@@ -1,0 +1,85 @@
+"""From what a user names as the subject of a campaign to the subject itself."""
+
+from __future__ import annotations
+
+import copy
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from swarmtest.core.constraints import Constraint
+from swarmtest.core.errors import UserError
+from swarmtest.core.targets import Source
+from swarmtest.coverage.options import CoverageOptions
+from swarmtest.languages.user_objects import split_reference
+from swarmtest.subjects.loading import SubjectReference
+from swarmtest.subjects.machine.machine import Machine
+from swarmtest.subjects.machine.subject import MachineSubject
+from swarmtest.subjects.subject import Subject
+
+
+def resolve(
+    subject: str | type[Machine] | SubjectReference | Subject,
+) -> tuple[SubjectReference | None, Subject]:
+    """A reference by which another process can find the subject (None if there is none), and it."""
+    if isinstance(subject, str):
+        subject = SubjectReference(subject)
+    if isinstance(subject, SubjectReference):
+        loaded = subject.load()
+        return replace(subject, text=loaded.name), loaded
+    if isinstance(subject, type):
+        reference = SubjectReference(f"{subject.__module__}:{subject.__qualname__}")
+        findable = _findable(subject)
+        return (reference if findable else None), MachineSubject(subject, reference.text)
+    return None, subject
+
+
+def avoiding(
+    resolved: tuple[SubjectReference | None, Subject], avoid: tuple[Constraint, ...]
+) -> tuple[SubjectReference | None, Subject]:
+    """The same subject, with more constraints on its configurations."""
+    reference, subject = resolved
+    if avoid:
+        subject = copy.copy(subject)
+        subject.space = subject.space.constrained(avoid)
+        reference = reference and replace(reference, avoid=(*reference.avoid, *avoid))
+    return reference, subject
+
+
+def version_of(subject: Subject) -> str:
+    """A hash of the file that the subject's machine is written in; empty where there is none."""
+    file = getattr(subject, "harness", "")
+    try:
+        return Source("", Path(file).read_text()).id if file else ""
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def placed(coverage: CoverageOptions, subject: Any) -> CoverageOptions:
+    """Options that say where the subject is: what is not named otherwise is looked for there."""
+    if coverage.beside or coverage.package:
+        return coverage
+    if isinstance(subject, SubjectReference):
+        subject = subject.text
+    if isinstance(subject, str):
+        where, _ = split_reference(subject)
+        if where.endswith(".toml"):
+            raise UserError(
+                f"--coverage watches Python; for what {where} runs, build it with `swarmtest cc` "
+                "and say cover = true in its step"
+            )
+        if where.endswith(".py") or os.sep in where:
+            return replace(coverage, beside=str(Path(where).resolve().parent))
+        return replace(coverage, package=where.partition(".")[0])
+    module = sys.modules.get(getattr(subject, "__module__", ""))
+    file = getattr(module, "__file__", None)
+    return replace(coverage, beside=str(Path(file).resolve().parent)) if file else coverage
+
+
+def _findable(cls: type) -> bool:
+    found: Any = sys.modules.get(cls.__module__) if cls.__module__ != "__main__" else None
+    for part in cls.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found is cls

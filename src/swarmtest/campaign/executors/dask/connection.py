@@ -1,0 +1,197 @@
+"""The line to a Dask scheduler: orders go out, answers come in, and it may break at any time.
+
+The client has a thread of its own. What it learns is put where the campaign's thread looks for it,
+so that the campaign never waits for a scheduler that may be gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import copy
+import logging
+import queue
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from swarmtest.campaign.executors.dask.packages import unlike
+from swarmtest.core.errors import UserError
+
+_LOOK_SECONDS = 1.0
+_LOOKING = 10.0
+_LAST_WORDS = 1.5
+# A worker that cannot unpickle a task ends, whoever else it works for. So tasks name only what is
+# in every Python, and look for swarmtest when they run.
+_THERE = "__import__('swarmtest.campaign.executors.dask.worker_side', fromlist=['run_batch'])"
+_RUN = f"{_THERE}.run_batch(order, shipment)"
+_STOP = f"{_THERE}.stop_campaign({{token!r}})"
+
+Answer = dict[str, Any] | BaseException
+
+
+class Unreachable(Exception):
+    """Nobody answers, or not as a Dask scheduler does."""
+
+
+class Link:
+    """One connection to a scheduler, good until it is `lost`."""
+
+    def __init__(self, make_client: Callable[[], Any], token: str, shipment: Any) -> None:
+        self._token = token
+        self._answers: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
+        self._futures: dict[int, Any] = {}
+        self._attempts = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self.threads: dict[str, int] = {}
+        """How many tasks each worker runs at once."""
+        self.unfit: dict[str, str] = {}
+        """Workers that have another Python or swarmtest, and what is wrong with each."""
+        self._examined: set[str] = set()
+        self._broken = False
+        self._client = _connected(make_client)
+        try:
+            self._client.sync(self._look, shipment, callback_timeout=_LOOKING)
+            key = f"swarmtest-subject-{token}-{time.monotonic_ns()}"
+            fit = [*self.threads.keys() - self.unfit.keys()] if self.unfit else None
+            self._shipment = self._client.submit(copy.copy, shipment, key=key, workers=fit)
+            self._client.loop.add_callback(self._look_around, shipment)
+        except Exception as error:  # gone again
+            self.close()
+            raise Unreachable(_in_short(error)) from None
+
+    @property
+    def lost(self) -> bool:
+        """Whether nothing more will come over this line."""
+        return self._broken or self._client.status != "running"
+
+    def send(self, number: int, order: dict[str, Any], workers: list[str] | None) -> None:
+        """Hand an order to the scheduler; `workers`: only these may have it."""
+        self._attempts += 1
+        try:
+            future = self._client.submit(
+                eval,
+                _RUN,
+                {"order": order, "shipment": self._shipment},
+                # One group for all: a scheduler keeps the tasks of a large group to itself until
+                # a worker is free, so that a slow one does not sit on them.
+                key=(f"swarmtest-batch-{self._token}", self._attempts),
+                workers=workers,
+                pure=False,
+            )
+            self._futures[self._attempts] = future
+            self._client.loop.add_callback(self._await, self._attempts, number, future)
+        except Exception:  # the client closes itself when its scheduler is gone
+            self._broken = True
+
+    def answers(self, timeout: float) -> list[tuple[int, Answer]]:
+        """Orders' numbers with what came of them, within `timeout` seconds."""
+        found: list[tuple[int, Answer]] = []
+        with contextlib.suppress(queue.Empty):
+            found.append(self._answers.get(timeout=timeout))
+            while True:
+                found.append(self._answers.get_nowait())
+        return found
+
+    def stop(self) -> None:
+        """Tell the workers to finish the tests at hand and run no more."""
+        if not self.lost:
+            self._client.loop.add_callback(self._tell_to_stop)
+
+    def close(self) -> None:
+        """Leave; what was not fetched is forgotten."""
+        for last in (self._tell_to_stop, self._end_tasks):
+            with contextlib.suppress(Exception):
+                self._client.sync(last, callback_timeout=_LAST_WORDS)
+        for future in self._futures.values():
+            with contextlib.suppress(Exception):
+                future.release()
+        self._futures.clear()
+        self._broken = True
+        with contextlib.suppress(Exception):
+            self._client.close(timeout=_LAST_WORDS)
+
+    async def _end_tasks(self) -> None:
+        """Let nothing of ours wait any more: a loop that ends complains of that."""
+        waiting = [task for task in self._tasks if not task.done()]
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+    def _take_part(self) -> None:
+        task = asyncio.current_task()
+        if task is not None:
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _await(self, attempt: int, number: int, future: Any) -> None:
+        self._take_part()
+        try:
+            answer: Answer = await future
+        except (asyncio.CancelledError, concurrent.futures.CancelledError) as error:
+            self._broken = True  # a scheduler that forgot the task has forgotten the others too
+            answer = error
+        except Exception as error:
+            answer = error
+        self._futures.pop(attempt, None)
+        self._answers.put((number, answer))
+
+    async def _look_around(self, shipment: dict[str, Any]) -> None:
+        self._take_part()
+        while not self.lost:
+            await asyncio.sleep(_LOOK_SECONDS)
+            with contextlib.suppress(Exception):
+                await self._look(shipment)
+
+    async def _look(self, shipment: dict[str, Any]) -> None:
+        """See who is there, and whether newcomers have the campaign's versions."""
+        threads = dict(await self._client.nthreads())
+        if threads.keys() - self._examined:
+            told = await self._client.get_versions(packages=["swarmtest"])
+            for worker, about in told["workers"].items():
+                self._examined.add(worker)
+                wrong = unlike(shipment, about["packages"])
+                if wrong:
+                    self.unfit[worker] = f"worker {worker} {wrong}"
+        self.threads = threads
+
+    async def _tell_to_stop(self) -> None:
+        if self.lost:
+            return
+        with contextlib.suppress(Exception):
+            fit = [*self.threads.keys() - self.unfit.keys()]
+            order = _STOP.format(token=self._token)
+            await self._client.run(eval, order, workers=fit, on_error="ignore")
+
+
+def _connected(make_client: Callable[[], Any]) -> Any:
+    _silence()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # versions are compared where they matter
+            return make_client()
+    except UserError:
+        raise
+    except (OSError, TimeoutError, ValueError, RuntimeError) as error:
+        raise Unreachable(_in_short(error)) from None
+
+
+def _in_short(error: BaseException) -> str:
+    """The reason in one line: what the system said, if it said anything."""
+    chain = [error]
+    while chain[-1].__cause__ is not None:
+        chain.append(chain[-1].__cause__)
+    from_system = [one for one in chain if getattr(one, "errno", None)]
+    lines = str(from_system[-1] if from_system else error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _silence() -> None:
+    """Dask's log would appear between our lines; we say ourselves what matters."""
+    import distributed  # noqa: F401 - it sets its loggers' levels when it is first imported
+
+    for name in list(logging.root.manager.loggerDict):
+        if name.partition(".")[0] == "distributed":
+            logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -1,0 +1,365 @@
+"""What a campaign sends to its workers: the subject by reference, and what the reference needs.
+
+An installed package travels by its name and version. What is not installed is packed: the
+directory of a file or of a TOML, the packages that it imports from elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import marshal
+import os
+import pickle
+import platform
+import shlex
+import shutil
+import stat
+import sys
+import sysconfig
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from swarmtest.campaign.executors.host import Setup
+from swarmtest.campaign.executors.host_start import interpreter_flags
+from swarmtest.core.errors import UserError
+from swarmtest.coverage.scope import ROOT_MARKS, project_root
+from swarmtest.languages.user_objects import split_reference
+from swarmtest.subjects.loading import SubjectReference
+
+# -------------------------------------------------------------------------------------------------
+# Whether a worker may run a campaign's tests: the same swarmtest, Python and packages.
+#
+# Results are the same everywhere only if the programs are.
+
+
+def own_versions() -> dict[str, str]:
+    """What has to be alike in any case."""
+    return {"swarmtest": _installed("swarmtest"), "python": _python()}
+
+
+def versions_of(packages: dict[str, str]) -> dict[str, Any]:
+    """What a shipment says of versions: our own, and those of installed packages."""
+    return own_versions() | {"packages": packages}
+
+
+def unlike(shipment: dict[str, Any], told: dict[str, str | None]) -> str:
+    """What is wrong with a worker that told Dask its versions; empty if nothing is.
+
+    >>> unlike({"python": "3.12", "swarmtest": "1.0"}, {"python": "3.11.7.final.0"})
+    'has Python 3.11, and the campaign runs under Python 3.12: results could differ'
+    """
+    python = ".".join((told.get("python") or "").split(".")[:2])
+    return _difference(shipment, {"python": python, "swarmtest": told.get("swarmtest") or ""})
+
+
+def refusal(shipment: dict[str, Any]) -> str:
+    """Why this process must not run a shipment; empty if it may.
+
+    >>> refusal(versions_of({}))
+    ''
+    >>> refusal(versions_of({"swarm-of-bees": "1.2"}))
+    'has no swarm-of-bees, and the campaign tests swarm-of-bees 1.2: install that on the worker'
+    """
+    unlike_us = _difference(shipment, own_versions())
+    if unlike_us:
+        return unlike_us
+    packages: dict[str, str] = shipment["packages"]
+    for name, there in packages.items():
+        here = _installed(name)
+        if not here:
+            return (
+                f"has no {name}, and the campaign tests {name} {there}: install that on the worker"
+            )
+        if here != there:
+            return f"has {name} {here}, and the campaign tests {name} {there}: results would differ"
+    return ""
+
+
+def _difference(shipment: dict[str, Any], own: dict[str, str]) -> str:
+    for name, here in own.items():
+        there = shipment[name]
+        shown = name.replace("python", "Python")
+        if not here:
+            return f"has no {shown}: install {shown} {there} on it"
+        if here != there:
+            return (
+                f"has {shown} {here}, and the campaign runs under {shown} {there}: "
+                "results could differ"
+            )
+    return ""
+
+
+def _installed(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _python() -> str:
+    return ".".join(platform.python_version_tuple()[:2])
+
+
+# -------------------------------------------------------------------------------------------------
+# Files on their way to workers: which of a directory travel, and how they are packed.
+
+_LARGEST = 64 << 20
+_MOST_FILES = 5000
+_LEFT_OUT = ("__pycache__", "node_modules", "site-packages", "dist-packages", "dask-scratch-space")
+_LEFT_OUT_FILES = (".pyc", ".pyo", ".db", ".db-wal", ".db-shm", ".db-journal")
+"""Bytecode, and stores: they are not the program, and they change."""
+
+
+def packed(files: Iterable[str]) -> tuple[str, bytes]:
+    """Files, by their absolute paths, as one piece, and the hash of what is in it."""
+    entries = []
+    size = 0
+    for name in sorted(set(files)):
+        content = Path(name).read_bytes()
+        size += len(content)
+        if size > _LARGEST:
+            raise UserError(
+                f"what travels to the workers is larger than {_LARGEST >> 20} MB (with {name}): "
+                f"{_ADVICE}"
+            )
+        entries.append((name, stat.S_IMODE(os.stat(name).st_mode), content))
+    plain = marshal.dumps(entries)
+    return hashlib.sha256(plain).hexdigest()[:20], zlib.compress(plain, 1)
+
+
+def unpacked(pack: bytes) -> list[tuple[str, int, bytes]]:
+    """The path, mode and content of each file."""
+    entries: list[tuple[str, int, bytes]] = marshal.loads(zlib.decompress(pack))
+    return entries
+
+
+def files_below(place: str) -> Iterator[str]:
+    """A file, or the files of a directory without what is hidden, installed, compiled or a store.
+
+    >>> any(name.endswith("packages.py") for name in files_below(os.path.dirname(__file__)))
+    True
+    """
+    if os.path.isfile(place):
+        yield place
+        return
+    count = 0
+    for directory, folders, files in os.walk(place):
+        folders[:] = [name for name in folders if not _is_left_out(directory, name)]
+        for name in files:
+            path = os.path.join(directory, name)
+            hidden = name.startswith(".") or name.endswith(_LEFT_OUT_FILES)
+            if not hidden and os.path.isfile(path) and os.access(path, os.R_OK):
+                count += 1
+                yield path
+        if count > _MOST_FILES:
+            raise UserError(
+                f"{place} has more than {_MOST_FILES:,} files, and would travel to the workers: "
+                f"{_ADVICE}"
+            )
+
+
+_ADVICE = (
+    "put what is tested into a directory of its own, or install it as a package on the workers"
+)
+
+
+def _is_left_out(directory: str, name: str) -> bool:
+    if name.startswith(".") or name in _LEFT_OUT:
+        return True
+    return os.path.exists(os.path.join(directory, name, "pyvenv.cfg"))
+
+
+# -------------------------------------------------------------------------------------------------
+
+_INSTALLED = ("site-packages", "dist-packages")
+
+
+@dataclass(frozen=True)
+class Cargo:
+    """What has to be where the tests run."""
+
+    places: tuple[str, ...]
+    """Files, and directories with all that is in them."""
+    packages: dict[str, str]
+    """Installed packages, and their versions."""
+
+    @property
+    def path(self) -> list[str]:
+        """The entries of this process's module path that lead to the places."""
+        entries = dict.fromkeys(os.path.realpath(entry or os.curdir) for entry in sys.path)
+        return [one for one in entries if any(_is_below(place, one) for place in self.places)]
+
+
+def cargo_of(reference: SubjectReference) -> Cargo:
+    """What the subject of this process needs elsewhere; it has been loaded here."""
+    own = _own_modules()
+    places = dict.fromkeys([*_places_of(reference), *(_top_of(module) for module in own)])
+    whole = [
+        place for place in places if not any(_is_below(place, p) for p in places if p != place)
+    ]
+    names = {split_reference(reference.text)[0].partition(".")[0], *_names_used_by(own)}
+    return Cargo(tuple(whole), _versions(names))
+
+
+def movable(reference: SubjectReference) -> SubjectReference:
+    """The same subject, named from the current directory: that is somewhere else on a worker."""
+    where, name = split_reference(reference.text)
+    if not os.path.isabs(where):
+        return reference
+    mark = reference.text[len(where) : len(reference.text) - len(name)]
+    moved = os.path.relpath(os.path.realpath(where), os.path.realpath(os.curdir))
+    return replace(reference, text=f"{moved}{mark}{name}")
+
+
+def shipment_of(
+    cargo: Cargo, setup: Setup, coverage: dict[str, Any] | None, memory: int | None
+) -> dict[str, Any]:
+    """Everything that a worker needs to make hosts, as plain data; `memory` None: its share."""
+    digest, pack = packed(file for place in cargo.places for file in files_below(place))
+    return versions_of(cargo.packages) | {
+        "hash": digest,
+        "pack": pack,
+        "path": cargo.path,
+        "directory": os.path.realpath(os.curdir),
+        "project": os.path.realpath(project_root()),
+        "setup": pickle.dumps(setup),
+        "coverage": coverage,
+        "memory": memory,
+        "flags": interpreter_flags(),
+    }
+
+
+def _places_of(reference: SubjectReference) -> Iterator[str]:
+    """What is packed whole: a plain file may read what lies beside it."""
+    if reference.text.startswith("race "):
+        words = [split_reference(word)[0] for word in shlex.split(reference.text)[1:]]
+    else:
+        words = [split_reference(reference.text)[0]]
+    for word in words:
+        file = os.path.realpath(word)
+        folder = os.path.dirname(file)
+        packaged = os.path.exists(os.path.join(folder, "__init__.py"))
+        if os.path.isfile(file) and not packaged and not _is_library(file):
+            yield folder
+
+
+def _own_modules() -> list[ModuleType]:
+    """What is imported here and installed nowhere: the user's program and harness."""
+    found = []
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if not file or name.partition(".")[0] in ("swarmtest", "__main__", "conftest"):
+            continue
+        if os.path.isfile(file) and not _is_library(os.path.realpath(file)):
+            found.append(module)
+    return found
+
+
+def _top_of(module: ModuleType) -> str:
+    """The file of a plain module, the directory of the outermost package of another."""
+    path = os.path.realpath(str(module.__file__))
+    folder = os.path.dirname(path)
+    while os.path.exists(os.path.join(folder, "__init__.py")):
+        path, folder = folder, os.path.dirname(folder)
+    return path
+
+
+def _is_library(path: str) -> bool:
+    if any(mark in path.split(os.sep) for mark in _INSTALLED):
+        return True
+    libraries = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+    return any(_is_below(path, os.path.realpath(one)) for one in libraries)
+
+
+def _is_below(path: str, place: str) -> bool:
+    return path == place or path.startswith(place.rstrip(os.sep) + os.sep)
+
+
+def _names_used_by(modules: Iterable[ModuleType]) -> set[str]:
+    """The top-level names of the modules whose objects these modules use."""
+    found = set()
+    for module in modules:
+        for value in list(vars(module).values()):
+            name = value.__name__ if isinstance(value, ModuleType) else _module_of(value)
+            found.add(name.partition(".")[0])
+    return found
+
+
+def _module_of(value: object) -> str:
+    name = getattr(type(value) if not hasattr(value, "__module__") else value, "__module__", "")
+    return name if isinstance(name, str) else ""
+
+
+def _versions(names: set[str]) -> dict[str, str]:
+    """Of the installed packages that these top-level modules belong to."""
+    wanted = {
+        name
+        for name in names - {"swarmtest", *sys.stdlib_module_names}
+        if _is_library(os.path.realpath(getattr(sys.modules.get(name), "__file__", None) or ""))
+    }
+    if not wanted:
+        return {}
+    packages = metadata.packages_distributions()
+    return {
+        package: metadata.version(package)
+        for name in sorted(wanted)
+        for package in packages.get(name, ())
+    }
+
+
+# -------------------------------------------------------------------------------------------------
+# A shipment's arrival on a worker: unpacked once, under a directory of the worker's own.
+#
+# Files lie there at the paths that they have at home, so one prefix translates between the two.
+
+
+class Arrival:
+    """Where a shipment's files are, and how a host has to start to find them."""
+
+    def __init__(self, shipment: dict[str, Any], directory: str) -> None:
+        self.prefix = os.path.join(os.path.realpath(directory), f"swarmtest-{shipment['hash']}")
+        if not os.path.isdir(self.prefix):
+            _unpack(shipment, self.prefix)
+        self.directory = self.prefix + shipment["directory"]
+        self.path = [self.prefix + entry for entry in shipment["path"]]
+        self.coverage = self._placed(shipment["coverage"])
+
+    def _placed(self, coverage: dict[str, Any] | None) -> dict[str, Any] | None:
+        """What is watched, with paths that are valid here."""
+        if coverage is None:
+            return None
+        beside = coverage["beside"] and self._here(coverage["beside"])
+        return coverage | {
+            "beside": beside,
+            "cover": [self._here(one) for one in coverage["cover"]],
+        }
+
+    def _here(self, path: str) -> str:
+        moved = self.prefix + path
+        return moved if os.path.isabs(path) and os.path.exists(moved) else path
+
+
+def _unpack(shipment: dict[str, Any], place: str) -> None:
+    """Several threads may try; the first one's directory stays."""
+    made = tempfile.mkdtemp(prefix="swarmtest-unpacking-", dir=os.path.dirname(place))
+    for name, mode, content in unpacked(shipment["pack"]):
+        file = Path(made + name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+        file.chmod(mode)
+    os.makedirs(made + shipment["directory"], exist_ok=True)
+    project = Path(made + shipment["project"])
+    project.mkdir(parents=True, exist_ok=True)
+    if not any((project / mark).exists() for mark in ROOT_MARKS):
+        # Files are named from the project's top, and the worker's own may lie above.
+        (project / "setup.cfg").touch()
+    with contextlib.suppress(OSError):
+        os.rename(made, place)
+    shutil.rmtree(made, ignore_errors=True)

@@ -1,0 +1,312 @@
+"""One worker slot: a host process that keeps a child alive which runs the tests.
+
+Why two processes: a test may crash, hang or exhaust the memory of the process that runs it. The
+host imports the subject once and forks children from that state, so a crash costs a fork, not the
+start of an interpreter; and the host is always there to say how the child died and in which test.
+
+Invariants:
+
+- The host alone writes to the campaign; a child's half-written frame dies with the child's pipe.
+- A trial of a batch is answered exactly once: by the child, or, if the child died in it, by the
+  host with the fault it showed (a signal, an exit, a timeout). The rest goes to a new child.
+- When the campaign's end of the pipe closes, the host kills its child and ends. A child whose host
+  dies is killed by the kernel (Linux) or ends at its next write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import os
+import pickle
+import select
+import signal
+import tempfile
+import time
+import traceback
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from swarmtest.campaign.executors.child import Child, Death
+from swarmtest.campaign.executors.worker import (
+    IDLE,
+    PIPE_GONE,
+    STARTED,
+    STOP,
+    TELLING,
+    TRIAL,
+    Batch,
+    Job,
+    Worker,
+    plain,
+    restored,
+)
+from swarmtest.core.errors import UserError
+from swarmtest.core.sampling import Proposal
+from swarmtest.core.seeds import FEW, seed_of_test
+from swarmtest.processes import frames as wire
+
+if TYPE_CHECKING:
+    from swarmtest.coverage.watch import Coverage
+
+_LONGEST_DUMP = 20_000
+_IDLE_DEATHS = 3
+"""Times a child may die outside a test (a strategy that ends the process?) before we give up."""
+_GRACE = 0.4
+"""Seconds that a stopped child has to finish its test before it is killed."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a host needs to start: pickled, because it holds the user's objects."""
+
+    make_job: Any
+    """A function without arguments, picklable, that makes the `Job`."""
+    timeout: float
+    memory: int
+    """Bytes of data a child may hold; 0: no limit."""
+
+
+class _Failed(Exception):
+    """A worker met an error that is not a test's; it has been told to the campaign."""
+
+
+class Host:
+    """Runs batches in a child, and outlives it."""
+
+    def __init__(self, up: int, setup: Setup, coverage: Coverage | None = None) -> None:
+        self._up = up
+        self._setup = setup
+        self._frames = wire.Frames(up)
+        self._cell = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("q")
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the host)
+        self._job: Job = setup.make_job()
+        self._job.coverage = coverage
+        self._worker = Worker(self._job)
+        self._child: Child | None = None
+        self._waiting: list[Any] = []
+        self._stopped = 0.0
+
+    def serve(self) -> None:
+        """Take batches until the campaign closes the pipe."""
+        self._send("ready", self._worker.introduction().sealed()[2])
+        try:
+            while True:
+                message = self._next_message()
+                if message is None:
+                    return
+                kind, body = message
+                if kind == "batch" and not self._stopped:
+                    self._run_batch(*body)
+                if kind == "stop":
+                    self._stopped = time.monotonic()
+                self._send("done", None)
+        except _Failed:
+            pass
+        finally:
+            self._end_child()
+
+    def _send(self, kind: str, body: Any) -> None:
+        wire.send(self._up, (kind, body))
+
+    def _next_message(self) -> Any:
+        while not self._waiting:
+            if self._frames.ended:
+                return None
+            self._waiting += self._frames.receive()
+        return self._waiting.pop(0)
+
+    def _run_batch(self, trials: list[int], told: list[Any] | None) -> None:
+        left = list(trials)
+        if len(trials) > FEW:
+            import numpy  # noqa: F401  (a child would need it, and every later child again)
+        given = restored(self._job.subject.space, told) if told is not None else ()
+        proposals = dict(zip(trials, given, strict=False))
+        careful = False
+        idle_deaths = 0
+        while left and not self._stopped:
+            for place in (STOP, TELLING, PIPE_GONE):
+                self._cell[place] = 0
+            self._cell[TRIAL] = IDLE
+            child = self._child or self._new_child()
+            told = [plain(proposals[t]) for t in left] if proposals else None
+            child.send(left, told, careful=careful)
+            if self._finishes(child, left):
+                continue
+            death = self._bury(child)
+            victim = self._cell[TRIAL]
+            if death.asked or (death.timed_out and victim != child.overdue):
+                continue  # told to stop; or the slow test ended after all, in its last moment
+            if victim not in left:
+                idle_deaths += 1
+                if idle_deaths > _IDLE_DEATHS:
+                    status = death.fault("", self._setup.timeout).signature
+                    self._relay("error", f"workers keep dying between tests: {status}", left)
+                continue
+            if death.pipe_gone and not careful:
+                # Some test since the last result closed the pipe; told one by one, we see which.
+                careful = True
+                continue
+            proposal = proposals.get(victim) or self._worker.propose(victim)
+            self._report_death(victim, proposal, death)
+            left.remove(victim)
+
+    def _finishes(self, child: Child, left: list[int]) -> bool:
+        """Relay a child's rows until its batch is done, or it cannot tell any more (False)."""
+        while not child.silent:
+            for kind, body in self._heard(child):
+                if kind != "done":
+                    self._relay(kind, body, left)
+                elif self._stopped or not left:  # a copy that the program forked may say it early
+                    return True
+            if self._stopped and time.monotonic() - self._stopped > _GRACE:
+                child.kill(asked=True)
+            elif self._overdue():
+                child.kill_with_stack()
+        return False
+
+    def _heard(self, child: Child) -> list[Any]:
+        """What a child said within a moment; also listens for the campaign's word to stop."""
+        watched = [child.frames.fd, self._up, *child.death_notice]
+        ready, _, _ = select.select(watched, [], [], self._patience())
+        if self._up in ready and not self._stopped:
+            self._waiting += self._frames.receive()
+            if self._frames.ended or any(kind == "stop" for kind, _ in self._waiting):
+                self._cell[STOP] = 1
+                self._stopped = time.monotonic()
+        return child.hear(child.frames.fd in ready)
+
+    def _patience(self) -> float:
+        return 0.05 if self._stopped else max(0.005, min(0.25, self._setup.timeout / 8))
+
+    def _overdue(self) -> bool:
+        running = self._cell[TRIAL] != IDLE and not self._cell[TELLING]
+        age = (time.monotonic_ns() - self._cell[STARTED]) / 1e9
+        return running and age > self._setup.timeout
+
+    def _relay(self, kind: str, body: Any, left: list[int]) -> None:
+        if kind == "rows":
+            count, ranks, _packed = body
+            for fault, *rank in ranks:
+                best = self._worker.best
+                best[fault] = min(best.get(fault, tuple(rank)), tuple(rank))
+            del left[:count]  # trials run in order
+        self._send(kind, body)
+        if kind == "error":
+            raise _Failed
+
+    def _bury(self, child: Child) -> Death:
+        """How a child ended that is silent; one that lives on in silence gets its time."""
+        self._child = None
+        while True:
+            death = child.death()
+            if death is not None:
+                child.close()
+                return death
+            if self._stopped or self._frames.ended:
+                child.kill(asked=True)
+            elif self._overdue():
+                child.kill_with_stack()
+            time.sleep(0.002)
+
+    def _report_death(self, trial: int, proposal: Proposal, death: Death) -> None:
+        """The row of a test that killed its process, with the steps up to its death."""
+        fault = death.fault(self._dump(), self._setup.timeout)
+        started = self._cell[STARTED]
+        wall_ns = time.monotonic_ns() - started
+        steps = self._journal(trial, proposal)
+        result = self._job.subject.result_of_journal(steps, proposal.configuration, fault)
+        if self._job.coverage is not None:
+            result = result._replace(missing="its process died before it could tell")
+        batch = Batch()
+        seed = seed_of_test(self._job.seed, trial)
+        self._worker.note(batch, trial, proposal, seed, result, min(death.cpu_ns, wall_ns), wall_ns)
+        self._send("rows", batch.sealed())
+
+    def _journal(self, trial: int, proposal: Proposal) -> list[Any]:
+        """Run a deadly test once more, in a child that tells each step before it takes it."""
+        self._cell[TRIAL] = IDLE
+        child = self._new_child()
+        child.send([trial], [plain(proposal)], journal=True)
+        told: list[Any] = []
+        while not child.silent and ("done", None) not in told[-1:]:
+            told += self._heard(child)
+            if self._overdue() or self._stopped:
+                break
+        child.kill(asked=True)
+        self._bury(child)
+        return [json.loads(body) for kind, body in told if kind == "step"]
+
+    def _dump(self) -> str:
+        size = self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, size - _LONGEST_DUMP))
+        text = self._stderr.read().decode(errors="replace")
+        self._stderr.seek(0)
+        self._stderr.truncate()
+        return text
+
+    def _new_child(self) -> Child:
+        self._dump()
+        memory = self._setup.memory
+        self._child = Child(self._worker, self._cell, self._stderr, memory, self._up)
+        return self._child
+
+    def _end_child(self) -> None:
+        if self._child is not None:
+            self._child.kill(asked=True)
+            self._bury(self._child)
+
+
+def main(fd: int) -> None:
+    """Entry point of a host in a fresh interpreter: read the setup from the pipe, then serve."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.set_inheritable(fd, False)
+    frames = wire.Frames(fd)
+    first: list[Any] = []
+    while not first and not frames.ended:
+        first = frames.receive()
+    if first:
+        run_host(fd, *first[0])
+
+
+def run_host(
+    fd: int,
+    options: dict[str, Any] | Coverage | None,
+    pickled: bytes | Setup,
+    memory: int | None = None,
+) -> None:
+    """Make the subject and serve; what goes wrong on the way is told to the campaign.
+
+    `memory`: what this machine can give, instead of what the setup says.
+
+    Coverage begins before the setup is unpickled: that may import the user's modules. In a fork of
+    a process that watches already, it goes on.
+    """
+    try:
+        coverage = _installed(options) if isinstance(options, dict) else options
+        setup = pickle.loads(pickled) if isinstance(pickled, bytes) else pickled
+        if memory is not None:
+            setup = replace(setup, memory=memory)
+        host = Host(fd, setup, coverage)
+    except UserError as error:
+        _complain(fd, str(error))
+        return
+    except Exception:
+        _complain(fd, f"a worker could not start:\n{traceback.format_exc()}")
+        return
+    with contextlib.suppress(BrokenPipeError):
+        host.serve()
+
+
+def _installed(options: dict[str, Any]) -> Coverage:
+    """Watch what is imported from now on."""
+    from swarmtest.coverage.options import CoverageOptions
+    from swarmtest.coverage.watch import Coverage
+
+    return Coverage(CoverageOptions.from_plain(options)).install()
+
+
+def _complain(fd: int, text: str) -> None:
+    with contextlib.suppress(BrokenPipeError):  # another worker may have said it first
+        wire.send(fd, ("error", text))

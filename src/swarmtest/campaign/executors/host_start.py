@@ -1,0 +1,124 @@
+"""Starting a host in a fresh interpreter, and letting it go."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from swarmtest.campaign.executors.host import Setup
+from swarmtest.campaign.executors.worker import Job
+from swarmtest.processes import frames as wire
+from swarmtest.strategies.strategy import Strategy
+from swarmtest.subjects.loading import SubjectReference
+
+_START = (
+    "import sys; sys.path[:] = {path!r}; "
+    "from swarmtest.campaign.executors.host import main; main({fd})"
+)
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """How a host's interpreter starts: where modules are found, its options, its directory."""
+
+    path: Sequence[str]
+    flags: Sequence[str]
+    directory: str | None = None
+    """None: this process's."""
+
+    @classmethod
+    def like_this_one(cls) -> Interpreter:
+        """The same as this process has: tests run under the same options (``-O``, ``-X dev``)."""
+        return cls(tuple(sys.path), interpreter_flags())
+
+
+@dataclass(frozen=True)
+class Spawned:
+    """A host process and our end of its line."""
+
+    line: socket.socket
+    process: subprocess.Popen[bytes]
+
+
+def spawn(
+    interpreter: Interpreter,
+    setup: Setup | bytes,
+    coverage: dict[str, Any] | None,
+    memory: int | None = None,
+) -> Spawned:
+    """A fresh interpreter that imports the subject by its name.
+
+    `setup` may be pickled already; `memory`: instead of what it says.
+    """
+    pickled = setup if isinstance(setup, bytes) else pickle.dumps(setup)
+    ours, theirs = socket.socketpair()
+    with theirs:
+        start = _START.format(path=[*interpreter.path], fd=theirs.fileno())
+        process = subprocess.Popen(
+            [sys.executable, *interpreter.flags, "-c", start],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            cwd=interpreter.directory,
+            start_new_session=True,
+        )
+    with contextlib.suppress(BrokenPipeError):  # one that died at once is noticed by its silence
+        wire.send(ours.fileno(), (coverage, pickled, memory))
+    return Spawned(ours, process)
+
+
+def end(process: subprocess.Popen[bytes], patience: float = 2.0) -> None:
+    """Wait for a host whose line is closed; kill it if it does not end."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            return
+        time.sleep(0.005)
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def interpreter_flags() -> tuple[str, ...]:
+    """The options of this interpreter."""
+    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    return tuple(flags)
+
+
+# -------------------------------------------------------------------------------------------------
+# The job of a campaign for a process that has to find the subject itself, by its name.
+
+
+def travels(strategy: Strategy) -> bool:
+    """Whether another process can have the strategy."""
+    try:
+        pickle.dumps(strategy)
+    except Exception:
+        return False
+    return type(strategy).__module__ != "__main__"
+
+
+def job_maker(
+    reference: SubjectReference, name: str, strategy: Strategy, seed: int, keep_tests: bool
+) -> Callable[[], Job]:
+    """A function that makes the job there, and can be pickled.
+
+    `name`: how the user names the subject; on another machine, the reference is another.
+    """
+    return functools.partial(_make, reference, name, strategy, seed, keep_tests)
+
+
+def _make(
+    reference: SubjectReference, name: str, strategy: Strategy, seed: int, keep_tests: bool
+) -> Job:
+    subject = reference.load()
+    subject.name = name
+    return Job(subject, strategy, seed, keep_tests)

@@ -1,0 +1,255 @@
+"""The local engine: worker slots on this machine, fed in batches.
+
+Which worker runs what, and when, is the engine's affair and never changes a result.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import os
+import platform
+import selectors
+import signal
+import socket
+import subprocess
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from swarmtest.campaign.executors.executor import BatchShape
+from swarmtest.campaign.executors.host import Setup, run_host
+from swarmtest.campaign.executors.host_start import Interpreter, end, spawn
+from swarmtest.core.errors import UserError
+from swarmtest.processes import frames as wire
+from swarmtest.store.records import WorkerRecord
+
+if TYPE_CHECKING:
+    from swarmtest.coverage.watch import Coverage
+
+_AHEAD = 2
+"""Batches a worker holds: one running, one waiting, so that it never idles."""
+
+
+_DEATHS = 3
+"""Times in a row a host may die without a result before the campaign gives up."""
+
+
+@dataclass
+class _Batch:
+    """Trials that are out, what a learning strategy proposed for them, and since when they run."""
+
+    trials: list[int]
+    told: list[Any] | None
+    since: float
+    done: int = 0
+    """How many have come back: a host runs them in order."""
+
+
+@dataclass
+class _Slot:
+    """A host process, seen from the campaign."""
+
+    socket: socket.socket
+    frames: wire.Frames
+    pid: int
+    process: subprocess.Popen[bytes] | None
+    batches: deque[_Batch] = field(default_factory=deque)
+    started: float = field(default_factory=time.time)
+    tests: int = 0
+
+    def record(self, state: str) -> WorkerRecord:
+        """How it does, for whoever watches."""
+        host = platform.node()
+        name = f"{host}-{self.pid}"
+        return WorkerRecord(name, host, self.pid, self.started, time.time(), self.tests, state)
+
+
+class LocalEngine:
+    """Worker processes on this machine."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        workers: int,
+        importable: bool,
+        coverage: dict[str, Any] | Coverage | None = None,
+    ) -> None:
+        """`coverage`: what workers are to watch, or, for forks, what watches already."""
+        self._setup = setup
+        self._coverage = coverage
+        self._introductions: list[Any] = []
+        self._importable = importable
+        self._selector = selectors.DefaultSelector()
+        self._slots: list[_Slot] = []
+        self._deaths = 0
+        self._lost: list[WorkerRecord] = []
+        self.shape = BatchShape()
+        self.condition = ""
+        self.notes: tuple[str, ...] = ()
+        self.deaf_to_interrupts = True
+        self.rate = 0.0
+        """Tests per second of one worker, lately."""
+        try:
+            for _ in range(workers):
+                self._start()
+            for slot in self._slots:
+                self._await_ready(slot)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def slots(self) -> int:
+        """How many tests run at once."""
+        return len(self._slots)
+
+    @property
+    def hungry(self) -> int:
+        """How many batches could be handed over now."""
+        return sum(_AHEAD - len(slot.batches) for slot in self._slots)
+
+    @property
+    def busy(self) -> bool:
+        """Whether any batch is out."""
+        return any(slot.batches for slot in self._slots)
+
+    def workers(self) -> list[WorkerRecord]:
+        """The hosts, and those that were killed."""
+        states = ((slot, "working" if slot.batches else "idle") for slot in self._slots)
+        return [*self._lost, *(slot.record(state) for slot, state in states)]
+
+    def feed(self, trials: list[int], told: list[Any] | None) -> None:
+        """Hand a batch to the worker that holds the fewest."""
+        _hand_over(min(self._slots, key=lambda slot: len(slot.batches)), trials, told)
+
+    def collect(self, timeout: float) -> list[Any]:
+        """The batches of rows that came back within `timeout` seconds; perhaps none."""
+        found, self._introductions = self._introductions, []
+        for key, _ in self._selector.select(timeout):
+            slot: _Slot = key.data
+            for kind, body in slot.frames.receive():
+                if kind == "rows":
+                    count, _ranks, packed = body
+                    found.append(marshal.loads(packed))
+                    slot.batches[0].done += count
+                    slot.tests += count
+                    self._deaths = 0
+                elif kind == "error":
+                    raise UserError(body)
+                elif kind == "done" and slot.batches:
+                    self._finish(slot)
+            if slot.frames.ended:
+                self._replace(slot)
+        return found
+
+    def _finish(self, slot: _Slot) -> None:
+        batch = slot.batches.popleft()
+        now = time.monotonic()
+        rate = len(batch.trials) / max(now - batch.since, 1e-6)
+        self.rate = rate if not self.rate else 0.5 * self.rate + 0.5 * rate
+        if slot.batches:
+            slot.batches[0].since = now
+
+    def _start(self) -> _Slot:
+        coverage = self._coverage
+        if self._importable and (coverage is None or isinstance(coverage, dict)):
+            slot = _spawn(self._setup, coverage)
+        else:
+            slot = _fork(self._setup, self._slots, coverage)
+        self._slots.append(slot)
+        self._selector.register(slot.socket, selectors.EVENT_READ, slot)
+        return slot
+
+    def _replace(self, dead: _Slot) -> None:
+        """Put a new host in the place of one that was killed from outside; rerun what it held."""
+        self._deaths += 1
+        if self._deaths > _DEATHS:
+            raise UserError(
+                f"worker processes were killed {self._deaths} times in a row from outside "
+                "(out of memory?); what was finished is kept, and `swarmtest resume` goes on"
+            )
+        self._lost.append(dead.record("lost"))
+        self._selector.unregister(dead.socket)
+        self._slots.remove(dead)
+        dead.socket.close()
+        _wait(dead)
+        slot = self._start()
+        self._await_ready(slot)
+        for batch in dead.batches:
+            told = batch.told[batch.done :] if batch.told is not None else None
+            _hand_over(slot, batch.trials[batch.done :], told)
+
+    def _await_ready(self, slot: _Slot) -> None:
+        while not slot.frames.ended:
+            for kind, body in slot.frames.receive():
+                if kind == "error":
+                    raise UserError(body)
+                if kind == "ready":
+                    self._introductions.append(marshal.loads(body))
+                    return
+        raise UserError("a worker process ended before it was ready")
+
+    def stop(self) -> None:
+        """Tell the workers to finish the test at hand and drop the rest."""
+        for slot in self._slots:
+            with contextlib.suppress(OSError):
+                wire.send(slot.socket.fileno(), ("stop", None))
+
+    def close(self) -> None:
+        """End the worker processes; each host ends its own child."""
+        for slot in self._slots:
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(slot.socket)
+            slot.socket.close()
+        for slot in self._slots:
+            _wait(slot)
+        self._slots.clear()
+        self._selector.close()
+
+
+def _hand_over(slot: _Slot, trials: list[int], told: list[Any] | None) -> None:
+    slot.batches.append(_Batch(trials, told, time.monotonic()))
+    with contextlib.suppress(BrokenPipeError):  # a dead host is noticed by `collect`
+        wire.send(slot.socket.fileno(), ("batch", (trials, told)))
+
+
+def _spawn(setup: Setup, coverage: dict[str, Any] | None) -> _Slot:
+    """A fresh interpreter that imports the subject by its name."""
+    spawned = spawn(Interpreter.like_this_one(), setup, coverage)
+    line, process = spawned.line, spawned.process
+    return _Slot(line, wire.Frames(line.fileno()), process.pid, process)
+
+
+def _fork(setup: Setup, others: list[_Slot], coverage: dict[str, Any] | Coverage | None) -> _Slot:
+    """A copy of this process: for subjects that no other process can import (notebooks)."""
+    ours, theirs = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setsid()
+            ours.close()
+            for slot in others:
+                slot.socket.close()
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the campaign may have its own way
+            run_host(theirs.fileno(), coverage, setup)
+        finally:
+            os._exit(0)
+    theirs.close()
+    return _Slot(ours, wire.Frames(ours.fileno()), pid, None)
+
+
+def _wait(slot: _Slot, patience: float = 2.0) -> None:
+    if slot.process is not None:
+        end(slot.process, patience)
+        return
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        if os.waitpid(slot.pid, os.WNOHANG)[0]:
+            return
+        time.sleep(0.005)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(slot.pid, signal.SIGKILL)
+    os.waitpid(slot.pid, 0)

@@ -1,0 +1,286 @@
+"""The inner loop of a campaign: ask, run, note. It runs in a process that a test may kill.
+
+A worker gets trial numbers (or, from a strategy that learns, whole proposals) and answers with rows
+ready for the store. It writes the trial at hand and its start time into shared memory before each
+test, so that whoever watches knows which test was running when the worker hung or died.
+"""
+
+from __future__ import annotations
+
+import functools
+import marshal
+import os
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from swarmtest.campaign.hits import NO_NEWS, News, Sender
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.errors import UserError
+from swarmtest.core.faults import message_of
+from swarmtest.core.result import Fault, Result
+from swarmtest.core.sampling import Proposal
+from swarmtest.core.seeds import Stream, seeds_of_tests, trial_key
+from swarmtest.store.records import pack_counts, pack_floats
+from swarmtest.strategies.strategy import LearningStrategy, Strategy, strategy_text
+from swarmtest.subjects.subject import Subject
+
+if TYPE_CHECKING:
+    from swarmtest.coverage.watch import Coverage
+
+TRIAL, STARTED, STOP, TELLING, PIPE_GONE = range(5)
+"""Places in the cell of shared memory: the trial at hand, when it began (ns), "stop now", whether
+results are being told (that is no test's time), whether they cannot be told any more."""
+IDLE = -1
+
+_FLUSH_NS = 100_000_000
+_FLUSH_ROWS = 1000
+
+Row = tuple[Any, ...]
+"""A `TrialRecord` as a tuple, its hits still numbers into the batch's list of sets."""
+
+
+@dataclass
+class Job:
+    """What every worker of a campaign knows."""
+
+    subject: Subject
+    strategy: Strategy
+    seed: int
+    keep_tests: bool = False
+    """Keep every test whole, not only those that show a fault."""
+    coverage: Coverage | None = None
+    """Sees what tests reach, in the process that runs them."""
+
+
+class Batch:
+    """Rows on their way to the store, with what they refer to."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.sets: dict[bytes, int] = {}
+        self.news: News = NO_NEWS
+        self.faults: dict[str, tuple[Any, ...]] = {}
+        self.tests: list[tuple[int, Any]] = []
+
+    def message(self) -> tuple[Any, ...]:
+        """The batch as plain data."""
+        return (self.rows, list(self.sets), self.news, list(self.faults.values()), self.tests)
+
+    def sealed(self) -> tuple[int, list[tuple[str, int, int]], bytes]:
+        """The batch for the wire: how many rows, how short each fault's test is, and the rest.
+
+        The rest is packed, so that a host passes it on without looking at every row.
+        """
+        ranks = [(fault[0], fault[6], fault[5]) for fault in self.faults.values()]
+        return len(self.rows), ranks, marshal.dumps(self.message())
+
+
+class Worker:
+    """Runs trials of one job.
+
+    `best` remembers the shortest test of each fault that this worker has seen, so that only tests
+    that improve on it travel.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        job.subject.keep_tests = job.keep_tests
+        self.best: dict[str, tuple[int, int]] = {}
+        self._stream = Stream(job.seed)
+        self._sender = Sender()
+
+    def proposals(self, trials: Sequence[int]) -> Iterable[Proposal]:
+        """What the strategy proposes for these trials."""
+        many = getattr(self.job.strategy, "ask_many", None)
+        if many is not None:
+            answers = many(self.job.subject.space, trials, self.job.seed)
+            if answers is not None:
+                found: Iterable[Proposal] = answers
+                return found
+        return self._one_by_one(trials)
+
+    def propose(self, trial: int) -> Proposal:
+        """What the strategy proposes for one trial."""
+        self._stream.rekey(trial_key(self.job.seed, trial))
+        try:
+            answer = self.job.strategy.ask(self.job.subject.space, trial, self._stream)
+        except (UserError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            raise mistake_in(self.job.strategy, "ask", error) from None
+        if isinstance(answer, Proposal):
+            return answer
+        if not isinstance(answer, Configuration):
+            name = strategy_text(self.job.strategy)
+            raise UserError(f"strategy {name!r}: ask answers a configuration, not {answer!r}")
+        return Proposal(answer)
+
+    def _one_by_one(self, trials: Sequence[int]) -> Iterator[Proposal]:
+        for trial in trials:
+            yield self.propose(trial)
+
+    def run(
+        self,
+        trials: Sequence[int],
+        proposals: Iterable[Proposal],
+        cell: Any,
+        flush: Callable[[Batch], None],
+        careful: bool = False,
+    ) -> bool:
+        """Run trials in order, handing rows to `flush` now and then; False if told to stop.
+
+        `careful`: now and then is after every test.
+        """
+        execute, process = self.job.subject.execute, os.getpid()
+        coverage = self.job.coverage
+        seeds = seeds_of_tests(self.job.seed, trials)
+        batch = Batch()
+        cpu, wall = time.process_time_ns(), time.monotonic_ns()
+        flushed = wall
+        try:
+            for trial, seed, proposal in zip(trials, seeds, proposals, strict=True):
+                if cell[STOP]:
+                    return False
+                cell[STARTED] = wall
+                cell[TRIAL] = trial
+                if coverage is None:
+                    result = execute(proposal.configuration, seed)
+                else:
+                    coverage.reset()
+                    result = execute(proposal.configuration, seed)
+                    result = result._replace(covered=(coverage.take(), *result.covered))
+                if os.getpid() != process:
+                    # The program forked, and its child came back here: one of us is enough.
+                    os._exit(0)
+                cpu_now, wall_now = time.process_time_ns(), time.monotonic_ns()
+                spent = cpu_now - cpu + int(result.cpu_seconds * 1e9)
+                self.note(batch, trial, proposal, seed, result, spent, wall_now - wall)
+                cpu, wall = cpu_now, wall_now
+                if careful or wall - flushed > _FLUSH_NS or len(batch.rows) >= _FLUSH_ROWS:
+                    flush(self.finished(batch))
+                    batch = Batch()
+                    flushed = wall
+            return True
+        finally:
+            # Told before the cell says idle: if this fails, the test is still the one at hand.
+            flush(self.finished(batch))
+            cell[TRIAL] = IDLE
+
+    def note(
+        self,
+        batch: Batch,
+        trial: int,
+        proposal: Proposal,
+        seed: int,
+        result: Result,
+        cpu_ns: int,
+        wall_ns: int,
+    ) -> None:
+        """Add one result to a batch."""
+        fault_id = None
+        if result.fault is not None:
+            fault_id = self._note_fault(batch, result.fault, trial, result)
+        elif self.job.keep_tests and result.test is not None:
+            batch.tests.append((trial, result.test))
+        hits: tuple[int, ...] | None = None
+        if result.hits or result.covered:
+            sets = batch.sets
+            told = [self._sender.keys(covered) for covered in result.covered]
+            if result.hits:
+                told.append(self._sender.keys_of_names(result.hits))
+            hits = tuple([sets.setdefault(keys, len(sets)) for keys in told if keys]) or None
+        batch.rows.append(
+            (
+                trial,
+                proposal.configuration.to_bytes(),
+                _packed(proposal.propensities),
+                proposal.origin,
+                seed,
+                int(result.verdict),
+                fault_id,
+                result.steps,
+                result.skipped,
+                pack_counts(result.used),
+                hits,
+                cpu_ns,
+                wall_ns,
+                result.missing,
+            )
+        )
+
+    def finished(self, batch: Batch) -> Batch:
+        """A batch with what has to be told along with it."""
+        batch.news = self._sender.news(self.job.coverage)
+        return batch
+
+    def introduction(self) -> Batch:
+        """A batch without rows: the subject is loaded, tests come next.
+
+        It tells all targets known so far, so that no child has to.
+        """
+        coverage = self.job.coverage
+        if coverage is not None:
+            if not getattr(self.job.subject, "loads_late", False):
+                coverage.begin(getattr(self.job.subject, "harness", ""))
+            self._sender.know(coverage.catalogue)
+        return self.finished(Batch())
+
+    def _note_fault(self, batch: Batch, fault: Fault, trial: int, result: Result) -> str:
+        """The fault's id; its test travels along if it is shorter than what this worker sent."""
+        fault_id = fault.id
+        rank = (result.steps, trial)
+        best = self.best.get(fault_id)
+        if best is None or rank < best:
+            self.best[fault_id] = rank
+            batch.faults[fault_id] = (
+                fault_id,
+                fault.kind,
+                fault.signature,
+                fault.details,
+                trial,
+                trial,
+                result.steps,
+                result.test,
+            )
+        return fault_id
+
+
+def tell(strategy: LearningStrategy, results: Iterable[Result]) -> None:
+    """Tell a strategy that learns; a mistake in it is the user's to mend."""
+    try:
+        for result in results:
+            strategy.tell(result)
+    except (UserError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        raise mistake_in(strategy, "tell", error) from None
+
+
+def mistake_in(strategy: Strategy, method: str, error: Exception) -> UserError:
+    """One line about an exception in a user's strategy: what, and where."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return UserError(
+        f"strategy {strategy_text(strategy)!r}: {method} raised "
+        f"{message_of(error)} ({frame.filename}:{frame.lineno})"
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def _packed(propensities: tuple[float, ...]) -> bytes:
+    return pack_floats(propensities)
+
+
+def plain(proposal: Proposal) -> tuple[bytes, tuple[float, ...], str]:
+    """A proposal as plain data, for another process."""
+    return proposal.configuration.to_bytes(), proposal.propensities, proposal.origin
+
+
+def restored(space: Any, told: Sequence[tuple[bytes, tuple[float, ...], str]]) -> list[Proposal]:
+    """The proposals that `plain` described."""
+    return [
+        Proposal(Configuration.from_bytes(space, data), tuple(propensities), origin)
+        for data, propensities, origin in told
+    ]

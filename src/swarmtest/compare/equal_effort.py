@@ -1,0 +1,261 @@
+"""What strategies found with equal effort: after as many tests, or after as much CPU time.
+
+A *run* is one campaign; the runs of a strategy differ in their seeds. Numbers per run are the
+sample that statistics speak about. Numbers over all runs of a strategy are for reading: they grow
+with the number of runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+
+from swarmtest.analysis.discovery import Discovery
+from swarmtest.analysis.intervals import Estimate, benjamini_hochberg
+from swarmtest.analysis.rank_tests import (
+    EffectSize,
+    bootstrap_interval,
+    difference_of_means,
+    mann_whitney,
+    mean,
+    vargha_delaney,
+)
+
+Groups = Mapping[str, Sequence[Discovery]]
+"""The runs of each strategy, the baseline first."""
+
+Identity = tuple[str, str]
+"""What tells two targets of one kind apart: name and version of the file."""
+
+SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, *(k / 40 for k in range(1, 41)))
+"""The shares of the effort at which curves are known: fine at the beginning, then even."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What the runs of a strategy took, on average."""
+
+    strategy: str
+    runs: int
+    tests: float
+    steps: float
+    cpu_seconds: float
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What a strategy found of one kind of target (faults are a kind)."""
+
+    strategy: str
+    kind: str
+    counts: tuple[int, ...]
+    """Distinct targets in each run."""
+    per_run: Estimate
+    """Their mean, with a bootstrap interval."""
+    in_any_run: int
+    """Distinct targets over all runs."""
+    only_here: int
+    """Of those, what no other strategy found in any run."""
+    everywhere: int
+    """Of those, what every strategy found."""
+    hits_per_target: float | None
+    """Tests of a run that hit a target that it found, on average: the papers' overkill."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A strategy against the baseline, in distinct targets of one kind per run."""
+
+    strategy: str
+    kind: str
+    more: Estimate
+    """How many more than the baseline, with a bootstrap interval."""
+    effect: EffectSize | None
+    """Vargha and Delaney's A12: the chance to beat the baseline, ties as half."""
+    p: float | None
+    """Mann-Whitney, two-sided; None: not enough runs."""
+    q: float | None
+    """`p`, corrected for all the comparisons of this cut (Benjamini-Hochberg)."""
+    only_baseline: int
+    only_here: int
+    both: int
+    """Distinct targets over all runs: the baseline's only, this strategy's only, of both."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Distinct targets of one kind found after each of `SHARES` of the effort."""
+
+    strategy: str
+    kind: str
+    mean: tuple[float, ...]
+    least: tuple[int, ...]
+    most: tuple[int, ...]
+    """Over the runs of the strategy."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """All strategies after the same effort."""
+
+    unit: str
+    """``tests`` or ``cpu_seconds``."""
+    limit: float
+    """How much of it every run got: as much as the shortest had."""
+    shortest: int
+    """The campaign that had no more."""
+    efforts: tuple[Effort, ...]
+    reaches: tuple[Reach, ...]
+    differences: tuple[Difference, ...]
+    together: dict[str, int]
+    """For each kind: distinct targets that all strategies found in all runs, together."""
+    curves: tuple[Curve, ...]
+
+
+def cut(
+    unit: str,
+    limit: float,
+    shortest: int,
+    groups: Groups,
+    kinds: Sequence[str],
+    confidence: float,
+) -> Cut:
+    """Describe runs that were read as far as a limit."""
+    found = {kind: _found(groups, kind) for kind in kinds}
+    return Cut(
+        unit,
+        limit,
+        shortest,
+        tuple(_effort(strategy, runs) for strategy, runs in groups.items()),
+        tuple(
+            _reach(strategy, kind, runs, found[kind], confidence)
+            for kind in kinds
+            for strategy, runs in groups.items()
+        ),
+        _corrected([d for kind in kinds for d in _differences(kind, groups, found, confidence)]),
+        {kind: len(set().union(*found[kind].values())) for kind in kinds},
+        tuple(
+            _curve(strategy, kind, runs, unit, limit)
+            for kind in kinds
+            for strategy, runs in groups.items()
+        ),
+    )
+
+
+def kinds_of(groups: Groups) -> list[str]:
+    """The kinds of targets that any run found; faults first, and always."""
+    found = {kind for run in chain.from_iterable(groups.values()) for kind in run.kinds()}
+    return ["fault", *sorted(found - {"fault"})]
+
+
+def corrected(p_values: Sequence[float | None]) -> list[float | None]:
+    """Each p corrected for all of them; what has none stays without.
+
+    >>> corrected([0.02, None, 0.04])
+    [0.04, None, 0.04]
+    """
+    known = [p for p in p_values if p is not None]
+    adjusted = iter(benjamini_hochberg(known).tolist())
+    return [None if p is None else next(adjusted) for p in p_values]
+
+
+def _found(groups: Groups, kind: str) -> dict[str, set[Identity]]:
+    """What each strategy found in any run."""
+    return {
+        strategy: {
+            (one.target.name, one.target.source) for run in runs for one in run.of_kind(kind)
+        }
+        for strategy, runs in groups.items()
+    }
+
+
+def _effort(strategy: str, runs: Sequence[Discovery]) -> Effort:
+    return Effort(
+        strategy,
+        len(runs),
+        float(np.mean([run.tests for run in runs])),
+        float(np.mean([run.steps[-1] if run.tests else 0 for run in runs])),
+        float(np.mean([run.cpu_seconds[-1] if run.tests else 0.0 for run in runs])),
+    )
+
+
+def _reach(
+    strategy: str,
+    kind: str,
+    runs: Sequence[Discovery],
+    found: Mapping[str, set[Identity]],
+    confidence: float,
+) -> Reach:
+    own = found[strategy]
+    others = [targets for name, targets in found.items() if name != strategy]
+    counts = _counts(runs, kind)
+    overkill = [
+        float(np.mean([one.hits for one in run.of_kind(kind)])) for run in runs if run.of_kind(kind)
+    ]
+    ends = bootstrap_interval(counts, statistic=mean, confidence=confidence) if runs[1:] else ()
+    return Reach(
+        strategy,
+        kind,
+        counts,
+        Estimate(float(np.mean(counts)), *ends),
+        len(own),
+        len(own.difference(*others)),
+        len(own.intersection(*others)),
+        float(np.mean(overkill)) if overkill else None,
+    )
+
+
+def _counts(runs: Sequence[Discovery], kind: str) -> tuple[int, ...]:
+    return tuple(len(run.of_kind(kind)) for run in runs)
+
+
+def _differences(
+    kind: str, groups: Groups, found: Mapping[str, Mapping[str, set[Identity]]], confidence: float
+) -> list[Difference]:
+    (baseline, base_runs), *others = groups.items()
+    base, base_found = _counts(base_runs, kind), found[kind][baseline]
+    answer = []
+    for strategy, runs in others:
+        counts, own = _counts(runs, kind), found[kind][strategy]
+        more = Estimate(float(np.mean(counts) - np.mean(base)))
+        effect, p = None, None
+        if len(runs) > 1 and len(base_runs) > 1:
+            ends = bootstrap_interval(
+                counts, base, statistic=difference_of_means, confidence=confidence
+            )
+            more = Estimate(more.value, *ends)
+            effect, p = vargha_delaney(counts, base, confidence), mann_whitney(counts, base)
+        shares = len(base_found - own), len(own - base_found), len(own & base_found)
+        answer.append(Difference(strategy, kind, more, effect, p, None, *shares))
+    return answer
+
+
+def _corrected(differences: Sequence[Difference]) -> tuple[Difference, ...]:
+    adjusted = corrected([one.p for one in differences])
+    return tuple(replace(one, q=q) for one, q in zip(differences, adjusted, strict=True))
+
+
+def _curve(strategy: str, kind: str, runs: Sequence[Discovery], unit: str, limit: float) -> Curve:
+    counts = np.array([_counts_at(run, kind, unit, limit) for run in runs])
+    return Curve(
+        strategy,
+        kind,
+        tuple(counts.mean(axis=0).tolist()),
+        tuple(counts.min(axis=0).tolist()),
+        tuple(counts.max(axis=0).tolist()),
+    )
+
+
+def _counts_at(run: Discovery, kind: str, unit: str, limit: float) -> npt.NDArray[np.int64]:
+    """How many targets were found within each share of the limit."""
+    if unit == "tests":
+        tests = np.array([math.ceil(share * limit) for share in SHARES])
+    else:
+        tests = np.searchsorted(run.cpu_seconds, np.array(SHARES) * limit, side="right")
+    firsts = np.array([one.first for one in run.of_kind(kind)], np.int64)
+    return np.asarray(np.searchsorted(firsts, tests, side="left"), np.int64)

@@ -1,0 +1,240 @@
+"""One value per dimension: the point of a space at which a test is generated.
+
+Invariants:
+
+- A configuration never changes and is equal to another with the same values over the same
+  dimensions.
+- A feature's weight is kept in 16 bits (steps of 1/65535; 0 and 1 are exact), so that what is
+  drawn, stored, printed and read back is the same number. A weight above 0 never rounds to 0.
+- All weights 0 or 1: the configuration is one integer of feature bits, and `_steps` is None.
+
+A weight below 1 spends steps: a feature that is chosen is skipped with probability 1 - weight (the
+blog's activation probability). A *renormalised* configuration spends none: features are chosen in
+proportion to their weights.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from swarmtest.core.errors import UserError
+
+if TYPE_CHECKING:
+    from swarmtest.core.dimensions import Scalar
+    from swarmtest.core.space import Space
+
+FULL = 65535
+"""The step that means a weight of 1."""
+WEIGHTS, _SETTINGS, _RENORMALISED = 1, 2, 4
+"""Bits of the first byte of `Configuration.to_bytes`: what the rest consists of."""
+RENORMALISED = "*renormalised"
+"""The key under which JSON says so; no dimension's name starts with a star."""
+
+
+class Configuration:
+    """An immutable point of a space; make one with `Space.configuration`.
+
+    >>> from swarmtest import Feature, Space
+    >>> space = Space([Feature("push"), Feature("pop"), Feature("add")])
+    >>> configuration = space.configuration({"push": 1, "pop": 0.25})
+    >>> print(configuration)
+    push pop=0.25 -add
+    >>> configuration["add"], "add" in configuration.included, configuration.included
+    (0.0, False, ('push', 'pop'))
+    """
+
+    __slots__ = ("_packed", "_settings", "_steps", "bits", "renormalised", "space")
+
+    space: Space
+    _steps: tuple[int, ...] | None
+    _settings: tuple[Scalar, ...]
+    _packed: bytes
+    renormalised: bool
+    """Whether features are chosen in proportion to their weights."""
+    bits: int
+    """Bit i is set when feature number i is included (its weight is above 0)."""
+
+    def __init__(
+        self,
+        space: Space,
+        bits: int,
+        steps: tuple[int, ...] | None = None,
+        settings: tuple[Scalar, ...] = (),
+        renormalised: bool = False,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "space", space)
+        put(self, "bits", bits)
+        put(self, "_steps", steps)
+        put(self, "_settings", settings)
+        put(self, "renormalised", renormalised)
+        put(self, "_packed", b"")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a configuration never changes; cannot set {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a configuration never changes; cannot delete {name!r}")
+
+    @property
+    def included(self) -> tuple[str, ...]:
+        """The names of the features that are included, in the space's order."""
+        return tuple(n for i, n in enumerate(self.space.feature_names) if self.bits >> i & 1)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The weight of each feature, in the space's order."""
+        if self._steps is None:
+            return tuple(float(self.bits >> i & 1) for i in range(len(self.space.features)))
+        return tuple(step / FULL for step in self._steps)
+
+    @property
+    def fractional(self) -> bool:
+        """Whether some weight is strictly between 0 and 1."""
+        return self._steps is not None
+
+    @property
+    def settings(self) -> dict[str, Scalar]:
+        """The values of the dimensions that are not features."""
+        return dict(zip(self.space.setting_names, self._settings, strict=True))
+
+    def __getitem__(self, name: str) -> Any:
+        """A feature's weight, or a setting's value."""
+        number = self.space.feature_number.get(name)
+        if number is None:
+            return self._settings[self.space.setting_number(name)]
+        if self._steps is None:
+            return float(self.bits >> number & 1)
+        return self._steps[number] / FULL
+
+    def __contains__(self, name: str) -> bool:
+        """A feature is in a configuration when its weight is above 0; a setting always is.
+
+        A name that the space does not know is an error, not False: a typo in a harness would
+        otherwise switch a feature off for good.
+        """
+        number = self.space.feature_number.get(name)
+        if number is None:
+            return self.space.setting_number(name) >= 0
+        return bool(self.bits >> number & 1)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Configuration):
+            return NotImplemented
+        return (
+            self.bits == other.bits
+            and self._steps == other._steps
+            and self._settings == other._settings
+            and self.renormalised == other.renormalised
+            and (self.space is other.space or self.space == other.space)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.bits, self._steps, self._settings))
+
+    def __str__(self) -> str:
+        words = []
+        for name, weight in zip(self.space.feature_names, self.weights, strict=True):
+            if weight in (0.0, 1.0):
+                words.append(name if weight else f"-{name}")
+            else:
+                words.append(f"{name}={weight:.3g}")
+        words += [f"{name}={value}" for name, value in self.settings.items()]
+        words += ["(renormalised)"] if self.renormalised else []
+        return " ".join(words)
+
+    def __repr__(self) -> str:
+        return f"<Configuration {self}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = (self.space, self.bits, self._steps, self._settings, self.renormalised)
+        return Configuration, values
+
+    def to_json(self) -> dict[str, Scalar]:
+        """Plain data: every dimension with its value."""
+        values: dict[str, Scalar] = {}
+        for name, weight in zip(self.space.feature_names, self.weights, strict=True):
+            values[name] = int(weight) if weight in (0.0, 1.0) else weight
+        extra: dict[str, Scalar] = {RENORMALISED: True} if self.renormalised else {}
+        return values | self.settings | extra
+
+    def to_bytes(self) -> bytes:
+        """The compact form in which stores keep configurations."""
+        if not self._packed:
+            object.__setattr__(self, "_packed", self._to_bytes())
+        return self._packed
+
+    def _to_bytes(self) -> bytes:
+        count = len(self.space.features)
+        kind = WEIGHTS * (self._steps is not None) | _SETTINGS * bool(self._settings)
+        kind |= _RENORMALISED * self.renormalised
+        if self._steps is None:
+            body = self.bits.to_bytes((count + 7) // 8, "little")
+        else:
+            body = struct.pack(f"<{count}H", *self._steps)
+        if self._settings:
+            body += json.dumps(self._settings, separators=(",", ":")).encode()
+        return bytes([kind]) + body
+
+    @classmethod
+    def from_bytes(cls, space: Space, data: bytes) -> Configuration:
+        """The configuration that `to_bytes` wrote, over the same space.
+
+        >>> from swarmtest import Feature, Space
+        >>> space = Space([Feature("push"), Feature("pop")])
+        >>> print(Configuration.from_bytes(space, space.default().to_bytes()))
+        push pop
+        """
+        count = len(space.features)
+        kind, steps = data[0], None
+        size = 2 * count if kind & WEIGHTS else (count + 7) // 8
+        body, rest = data[1 : 1 + size], data[1 + size :]
+        if kind & WEIGHTS:
+            steps = struct.unpack(f"<{count}H", body)
+            bits = sum(1 << number for number, step in enumerate(steps) if step)
+        else:
+            bits = int.from_bytes(body, "little")
+        settings = tuple(json.loads(rest)) if kind & _SETTINGS else ()
+        return cls(space, bits, steps, settings, bool(kind & _RENORMALISED))
+
+
+def weighted(
+    space: Space,
+    weights: Sequence[float],
+    settings: tuple[Scalar, ...],
+    renormalised: bool = False,
+) -> Configuration:
+    """The configuration with one weight per feature, in the space's order; constraints unchecked.
+
+    >>> from swarmtest import Space
+    >>> print(weighted(Space(["push", "pop"]), [1, 0.5], ()))
+    push pop=0.5
+    """
+    bits, bit, fractional = 0, 1, False
+    steps: list[int] = []
+    for weight in weights:
+        if not isinstance(weight, int | float):
+            raise UserError(_not_a_weight(space.feature_names[len(steps)], weight))
+        if weight == 1.0:
+            bits |= bit
+            steps.append(FULL)
+        elif weight == 0.0:
+            steps.append(0)
+        elif 0.0 < weight < 1.0:
+            bits |= bit
+            step = round(weight * FULL) or 1
+            fractional = fractional or step != FULL
+            steps.append(step)
+        else:
+            raise UserError(_not_a_weight(space.feature_names[len(steps)], weight))
+        bit <<= 1
+    if not fractional:
+        return Configuration(space, bits, None, settings)
+    return Configuration(space, bits, tuple(steps), settings, renormalised)
+
+
+def _not_a_weight(name: str, weight: object) -> str:
+    return f"feature {name!r}: a weight is a number from 0 to 1, not {weight!r}"

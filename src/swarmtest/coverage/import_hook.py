@@ -1,0 +1,214 @@
+"""The import hook: modules of the program under test are loaded with probes in them.
+
+The hook stands first on `sys.meta_path`, lets the finders behind it find the module as they always
+do, and replaces the loader if the module is chosen and has Python source. So packages, namespace
+packages, zip files that others import, editable installs and relative imports need no care here.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import hashlib
+import importlib.util
+import marshal
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import (
+    ExtensionFileLoader,
+    ModuleSpec,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from swarmtest.core.targets import Source
+from swarmtest.coverage.file_probes import cells_key
+from swarmtest.coverage.scope import Scope, shown_path
+from swarmtest.coverage.weaving.implications import Plan
+from swarmtest.coverage.weaving.snippets import CELLS
+from swarmtest.coverage.weaving.weaver import weave, woven_tree
+
+# -------------------------------------------------------------------------------------------------
+# Instrumented code on disk, beside the bytecode that Python keeps, so that weaving is done once.
+#
+# A file is found by the source's place and the options, and used only if the source's hash (and
+# the
+# version of the weaver) is the one it was made from. As with bytecode, a cache that cannot be read
+# or
+# written is no error: the work is done again.
+
+FORMAT = b"swarmtest\n"
+
+
+def stamp(source: bytes, file: str, kinds: tuple[str, ...]) -> bytes:
+    """What instrumented code was made from: 32 bytes."""
+    python = (sys.version_info[:3], sys.flags.optimize)
+    options = repr((file, kinds, python, _weaver())).encode()
+    return hashlib.blake2b(FORMAT + options + b"\0" + source, digest_size=32).digest()
+
+
+def load(path: str, kinds: tuple[str, ...], made_from: bytes) -> tuple[CodeType, Plan] | None:
+    """The code and plan kept for a source, if they were made from just that."""
+    try:
+        data = _place(path, kinds).read_bytes()
+        if not data.startswith(FORMAT + made_from):
+            return None
+        code, plan = marshal.loads(data[len(FORMAT) + len(made_from) :])
+        return code, Plan.from_plain(plan)
+    except (OSError, EOFError, ValueError, TypeError, NotImplementedError):
+        return None
+
+
+def keep(path: str, kinds: tuple[str, ...], made_from: bytes, code: CodeType, plan: Plan) -> None:
+    """Keep code and plan; another process never sees half of them."""
+    if sys.dont_write_bytecode:
+        return
+    with contextlib.suppress(OSError, NotImplementedError):  # a Python may have no such places
+        place = _place(path, kinds)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        fd, temporary = tempfile.mkstemp(dir=place.parent)
+        try:
+            with os.fdopen(fd, "wb") as out:
+                out.write(FORMAT + made_from + marshal.dumps((code, plan.to_plain())))
+            os.replace(temporary, place)
+        except OSError:
+            os.unlink(temporary)
+
+
+@functools.cache
+def _weaver() -> str:
+    """A hash of the code that weaves: what another version of it made is of no use."""
+    digest = hashlib.blake2b(digest_size=16)
+    for module in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(module.read_bytes())
+    return digest.hexdigest()
+
+
+def _place(path: str, kinds: tuple[str, ...]) -> Path:
+    options = hashlib.blake2b(repr(kinds).encode(), digest_size=4).hexdigest()
+    beside = Path(importlib.util.cache_from_source(path))
+    return beside.with_name(f"{beside.name.removesuffix('.pyc')}.swarmtest-{options}.pyc")
+
+
+# -------------------------------------------------------------------------------------------------
+
+Register = Callable[[Source, Plan, str], None]
+
+
+class Hook(MetaPathFinder):
+    """Finds what others find, and lets `loader_for` choose another loader for chosen modules."""
+
+    def __init__(self, scope: Scope, loader_for: Callable[[ModuleSpec], Loader | None]) -> None:
+        self._scope = scope
+        self._loader_for = loader_for
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The module's spec with our loader; None leaves it to the other finders."""
+        if not self._scope.may_choose(fullname):
+            return None
+        spec = self._found_by_others(fullname, path, target)
+        if spec is None or spec.origin is None or spec.loader is None:
+            return None
+        if not self._scope.chooses(fullname, spec.origin):
+            return None
+        loader = self._loader_for(spec)
+        if loader is None:
+            return None
+        spec.loader = loader
+        return spec
+
+    def _found_by_others(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None
+    ) -> ModuleSpec | None:
+        # Those before us have had their turn; asking them again could go on for ever.
+        behind = sys.meta_path[sys.meta_path.index(self) + 1 :]
+        for finder in behind:
+            find = getattr(finder, "find_spec", None)
+            if find is None:
+                continue
+            spec: ModuleSpec | None = find(fullname, path, target)
+            if spec is not None:
+                return spec
+        return None
+
+
+class ProbingLoader(SourceFileLoader):
+    """Loads a source file with probes woven in."""
+
+    def __init__(self, name: str, path: str, kinds: tuple[str, ...], register: Register) -> None:
+        super().__init__(name, path)
+        self._kinds = kinds
+        self._register = register
+
+    def tells(self, register: Register) -> bool:
+        """Whether it is this one that hears of what is loaded."""
+        return self._register == register
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Execute the module; then let its cells be the last of its names.
+
+        When the interpreter ends, names go in their order, and functions may still be called.
+        """
+        super().exec_module(module)
+        cells_last(module)
+
+    def woven_tree(self, fullname: str) -> ast.Module:
+        """The module's syntax tree with probes, for whoever weaves in more; its plan is known."""
+        path = self.get_filename(fullname)
+        text = importlib.util.decode_source(self.get_data(path))
+        source = Source(shown_path(path), text, path)
+        tree, plan = woven_tree(text, path, cells_key(source, self._kinds), self._kinds)
+        self._register(source, plan, path)
+        return tree
+
+    def get_code(self, fullname: str) -> CodeType:
+        """The module's code; its plan is made known before the code runs."""
+        path = self.get_filename(fullname)
+        data = self.get_data(path)
+        text = importlib.util.decode_source(data)
+        source = Source(shown_path(path), text, path)
+        key = cells_key(source, self._kinds)
+        made_from = stamp(data, f"{path}\0{key}", self._kinds)
+        kept = load(path, self._kinds, made_from)
+        if kept is None:
+            kept = weave(text, path, key, self._kinds)
+            keep(path, self._kinds, made_from, *kept)
+        code, plan = kept
+        self._register(source, plan, path)
+        return code
+
+
+def cells_last(module: ModuleType) -> None:
+    """Let a module's cells be the last of its names."""
+    names = module.__dict__
+    for name in CELLS:
+        if name in names:
+            names[name] = names.pop(name)
+
+
+def has_source(spec: ModuleSpec) -> bool:
+    """Whether a module is an ordinary source file."""
+    return isinstance(spec.loader, SourceFileLoader)
+
+
+def is_test_module(spec: ModuleSpec) -> bool:
+    """Whether pytest rewrites a module's assertions: it holds tests, not the program."""
+    return type(spec.loader).__module__.startswith("_pytest.")
+
+
+def has_bytecode_only(spec: ModuleSpec) -> bool:
+    """Whether a module is a ``.pyc`` file without its source."""
+    return isinstance(spec.loader, SourcelessFileLoader)
+
+
+def is_extension(spec: ModuleSpec) -> bool:
+    """Whether a module is compiled to machine code."""
+    return isinstance(spec.loader, ExtensionFileLoader)

@@ -1,0 +1,142 @@
+"""`swarmtest cc`: a compiler's command line, with the fast path's flags and runtime added.
+
+The command stays the compiler's in every other respect: same inputs, outputs, messages and exit
+status, so that it can stand in for CC in a build. Our flags come first, so that the user's own win.
+The runtime is compiled once per compiler and kept in the cache; it is added where the compiler
+links, as the last object, so that its constructor runs last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from swarmtest.core.errors import UserError
+from swarmtest.coverage.native.fast import cache_directory
+
+RUNTIME = Path(__file__).with_name("runtime.c")
+_RUNTIME_FILES = (RUNTIME, RUNTIME.with_name("runtime_server.c"))
+_STOPS = {"-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "-r", "--help", "--version"}
+"""With one of these nothing is linked into a program."""
+_TAKES_VALUE = {
+    *("-o", "-x", "-I", "-L", "-D", "-U", "-T", "-u", "-z", "-MF", "-MT", "-MQ", "-include"),
+    *("-imacros", "-isystem", "-iquote", "-idirafter", "-iprefix", "-isysroot", "-Xlinker"),
+    *("-Xassembler", "-Xpreprocessor", "-Xclang", "-target", "-aux-info", "-wrapper", "--param"),
+}
+_MACHINE = ("-m32", "-m64", "-mx32", "-target", "--target", "--sysroot")
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A compiler as the user names it, with what matters of it.
+
+    >>> Compiler(("gcc",), "gcc (Debian) 12.2.0").flags[0]
+    '-fsanitize-coverage=trace-pc'
+    """
+
+    words: tuple[str, ...]
+    version: str
+
+    @property
+    def is_clang(self) -> bool:
+        """Whether it takes clang's flags."""
+        return "clang" in self.version
+
+    @property
+    def flags(self) -> list[str]:
+        """What makes a program call the runtime at the start of every block."""
+        # Version 4 of DWARF: addr2line names wrong files for headers in some versions of 5.
+        common = ["-gdwarf-4", "-DSWARMTEST=1"]
+        if self.is_clang:
+            return ["-fsanitize-coverage=trace-pc-guard,pc-table,no-prune", *common]
+        # A callback reached by a jump instead of a call would see its caller's caller.
+        return ["-fsanitize-coverage=trace-pc", "-fno-optimize-sibling-calls", *common]
+
+
+def compiler_command(words: Sequence[str]) -> list[str]:
+    """The command to run for the words after `swarmtest cc`.
+
+    >>> compiler_command(["no-such-cc", "-c", "a.c"])
+    Traceback (most recent call last):
+    ...
+    swarmtest.UserError: no compiler 'no-such-cc' on the PATH: install it, or name another
+    """
+    count = _compiler_words(words)
+    compiler = _compiler(tuple(words[:count]))
+    arguments = list(words[count:])
+    if not _has_input(arguments):
+        return list(words)
+    command = [*compiler.words, *compiler.flags, *arguments]
+    if compiler.is_clang and not any(word.startswith("-fsanitize=") for word in arguments):
+        # Clang would link its own runtime for coverage, which need not be installed.
+        command.insert(len(compiler.words), "-fno-sanitize-link-runtime")
+    if not _STOPS.intersection(arguments):
+        if any(word.startswith("-x") for word in arguments):
+            command += ["-x", "none"]
+        command.append(str(_runtime(compiler, arguments)))
+    return command
+
+
+def _compiler_words(words: Sequence[str]) -> int:
+    """How many words name the compiler: `gcc`, but also `ccache gcc`."""
+    launchers = {"ccache", "distcc", "sccache", "env", "nice"}
+    count = 0
+    while count < len(words) and os.path.basename(words[count]) in launchers:
+        count += 1
+    return count + 1
+
+
+def _compiler(words: tuple[str, ...]) -> Compiler:
+    if not words or words[-1].startswith("-"):
+        raise UserError("swarmtest cc needs a compiler: swarmtest cc gcc -o prog prog.c")
+    for word in words:
+        if not shutil.which(word):
+            raise UserError(f"no compiler {word!r} on the PATH: install it, or name another")
+    done = subprocess.run([*words, "--version"], capture_output=True, text=True, errors="replace")
+    version = done.stdout
+    if "clang" not in version and "see the source for copying conditions" not in version:
+        raise UserError(f"{' '.join(words)} is neither gcc nor clang: swarmtest cc needs one")
+    return Compiler(words, version)
+
+
+def _has_input(arguments: Sequence[str]) -> bool:
+    value = False
+    for word in arguments:
+        if value:
+            value = False
+        elif word in _TAKES_VALUE:
+            value = True
+        elif word == "-" or word.startswith(("-l", "@")) or not word.startswith("-"):
+            return True
+    return False
+
+
+def _runtime(compiler: Compiler, arguments: Sequence[str]) -> Path:
+    """The runtime's object file for this compiler and machine."""
+    machine = [word for word in arguments if word.startswith(_MACHINE)]
+    recipe = [*compiler.words, "-O2", "-fPIC", *machine, "-x", "c", "-c", str(RUNTIME)]
+    texts = [file.read_text() for file in _RUNTIME_FILES]
+    key = "\0".join([*recipe, compiler.version, *texts])
+    name = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
+    kept = cache_directory("runtime", f"{name}.o")
+    if not kept.exists():
+        try:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"cannot make {kept.parent} for the runtime ({error.strerror}): set XDG_CACHE_HOME"
+            ) from None
+        with tempfile.TemporaryDirectory(dir=kept.parent) as directory:
+            made = os.path.join(directory, "runtime.o")
+            done = subprocess.run([*recipe, "-o", made], capture_output=True, text=True)
+            if done.returncode:
+                reason = (done.stderr.strip().splitlines() or ["no message"])[0]
+                raise UserError(f"{' '.join(compiler.words)} cannot build the runtime: {reason}")
+            os.replace(made, kept)
+    return kept

@@ -1,0 +1,63 @@
+"""What a user can ask of coverage: plain data, which needs none of the machinery that watches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from swarmtest.core.errors import UserError
+from swarmtest.coverage.kinds import DEFAULT_KINDS, monitoring_is_possible
+from swarmtest.coverage.scope import Scope, parse_scope
+
+PROBES = ("auto", "ast", "monitoring")
+
+
+@dataclass(frozen=True)
+class CoverageOptions:
+    """What to watch. Plain data, because every worker process needs it.
+
+    >>> CoverageOptions(kinds=("line", "branch"), cover=("shop",)).probes
+    'auto'
+    """
+
+    kinds: tuple[str, ...] = DEFAULT_KINDS
+    cover: tuple[str, ...] = ()
+    """Modules and paths; empty: the code beside the subject."""
+    probes: str = "auto"
+    """``ast`` weaves probes into source, ``monitoring`` asks the interpreter (`sys.monitoring`);
+    ``auto`` weaves where there is source, and asks where there is none."""
+    beside: str = ""
+    """The directory of the subject, when it was named by its file."""
+    package: str = ""
+    """The package of the subject, when it was named by its module."""
+
+    def check(self, names: bool = True) -> None:
+        """Say at once what cannot be done; `names`: also that there is no such module to watch."""
+        if self.probes not in PROBES:
+            raise UserError(f"--probes {self.probes}: choose from {', '.join(PROBES)}")
+        if self.probes == "monitoring" and not monitoring_is_possible(self.kinds):
+            raise UserError(
+                "--probes monitoring needs Python 3.12 or newer and sees lines only: "
+                "use --probes ast, or --coverage line"
+            )
+        parse_scope(self.cover, self.beside, self.package, check_names=names)
+
+    def scope(self) -> Scope:
+        """The modules that are watched."""
+        return parse_scope(self.cover, self.beside, self.package)
+
+    def to_plain(self) -> dict[str, Any]:
+        """For JSON and `from_plain`."""
+        return {
+            "kinds": list(self.kinds),
+            "cover": list(self.cover),
+            "probes": self.probes,
+            "beside": self.beside,
+            "package": self.package,
+        }
+
+    @classmethod
+    def from_plain(cls, data: dict[str, Any]) -> CoverageOptions:
+        """What `to_plain` told."""
+        kinds, cover = tuple(data["kinds"]), tuple(data["cover"])
+        return cls(kinds, cover, data["probes"], data["beside"], data["package"])

@@ -1,0 +1,333 @@
+"""What tests reached, added up: how much of each file, by how many tests, and its files."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import uuid
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from swarmtest.core.errors import UserError
+from swarmtest.core.targets import Catalogue, Hits, Target
+from swarmtest.coverage.interchange.cobertura import write_cobertura
+from swarmtest.coverage.interchange.coveragepy import write_coverage_data
+from swarmtest.coverage.interchange.formats import (
+    FileCoverage,
+    TestCoverage,
+    format_of,
+    is_python,
+    seen_from_here,
+)
+from swarmtest.coverage.interchange.lcov import write_lcov
+from swarmtest.coverage.kinds import WITH_PROBES, parse_kinds
+from swarmtest.coverage.options import CoverageOptions
+from swarmtest.coverage.scope import project_root
+from swarmtest.coverage.watch import Coverage
+from swarmtest.coverage.weaving.arcs import arc_of
+
+
+@dataclass
+class Tally:
+    """Targets, how many tests hit each, and (where they have names) which test hit which."""
+
+    catalogue: Catalogue = field(default_factory=Catalogue)
+    counts: Counter[int] = field(default_factory=Counter)
+    outside: set[int] = field(default_factory=set)
+    """Targets reached while modules were imported, by no test in particular."""
+    tests: dict[str, list[int]] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
+    """Where files are on this machine, by the names that targets have for them."""
+    kinds: tuple[str, ...] = ()
+    """The kinds that were asked for; empty when only the targets tell."""
+    missing: Counter[str] = field(default_factory=Counter)
+    """Why coverage of tests is not known, and of how many."""
+
+    def know(self, targets: Iterable[Target]) -> None:
+        """Let targets be listed, hit or not."""
+        for target in targets:
+            self.catalogue.number(target)
+
+    def add(self, hits: Hits, test: str = "") -> None:
+        """Count one test; one that is run again has reached what any of its runs did."""
+        numbers = [self.catalogue.number(target) for target in hits.targets()]
+        before = set(self.tests.get(test, ()))
+        numbers = [number for number in numbers if number not in before]
+        self.counts.update(numbers)
+        if test:
+            self.tests.setdefault(test, []).extend(numbers)
+
+    def add_outside(self, targets: Iterable[Target]) -> None:
+        """Note what imports reached."""
+        self.outside |= {self.catalogue.number(target) for target in targets}
+
+    def reached(self, number: int) -> bool:
+        """Whether anything reached a target."""
+        return number in self.counts or number in self.outside
+
+    def shares(self, file: str = "") -> dict[str, tuple[int, int]]:
+        """For each kind how many targets were reached, of how many; of one file, or of all."""
+        found: dict[str, tuple[int, int]] = {}
+        for number, target in enumerate(self.catalogue.targets):
+            if not file or target.file == file:
+                hit, known = found.get(target.kind, (0, 0))
+                found[target.kind] = (hit + self.reached(number), known + 1)
+        return found
+
+    def summary(self) -> str:
+        """One line: ``line 40 of 52 (77%), path 12``.
+
+        >>> tally = Tally()
+        >>> tally.know([Target("line", "a.py:1"), Target("line", "a.py:2")])
+        >>> tally.add_outside([Target("line", "a.py:2")])
+        >>> tally.summary()
+        'line 1 of 2 (50%)'
+        """
+        parts = []
+        for kind, (hit, known) in self.shares().items():
+            share = f" of {known} ({hit / known:.0%})" if kind in WITH_PROBES else ""
+            parts.append(f"{kind} {hit}{share}")
+        return ", ".join(parts) or "nothing was reached"
+
+    def missing_lines(self) -> list[str]:
+        """How many tests have no coverage, and why.
+
+        >>> Tally(missing=Counter({"its process died": 2})).missing_lines()
+        ['coverage of 2 tests is missing: their process died']
+        """
+        return [
+            f"coverage of {count:,} test{'s' * (count != 1)} is missing: "
+            + (re.sub(r"^its\b", "their", why) if count > 1 else why)
+            for why, count in self.missing.items()
+        ]
+
+    # Files
+
+    def files(self) -> list[FileCoverage]:
+        """Lines, branches and functions of each file, with the number of tests that hit each."""
+        lines: dict[str, dict[int, int]] = {}
+        branches: dict[str, dict[tuple[int, int], int]] = {}
+        functions: dict[str, dict[str, tuple[int, int]]] = {}
+        for number, target in enumerate(self.catalogue.targets):
+            count = self.counts[number] or int(number in self.outside)
+            if target.kind == "line":
+                lines.setdefault(target.file, {})[target.line] = count
+                if target.function:
+                    known = functions.setdefault(target.file, {})
+                    first, most = known.get(target.function, (target.line, 0))
+                    known[target.function] = (min(first, target.line), max(most, count))
+            elif target.kind == "branch":
+                branches.setdefault(target.file, {})[arc_of(target)] = count
+        return [
+            FileCoverage(path, lines.get(path, {}), branches.get(path, {}), functions.get(path, {}))
+            for path in sorted(lines.keys() | branches.keys())
+        ]
+
+    def test_coverages(self) -> list[TestCoverage]:
+        """What each named test hit."""
+        return [self._test(name, numbers) for name, numbers in self.tests.items()]
+
+    def _test(self, name: str, numbers: Iterable[int]) -> TestCoverage:
+        lines: dict[str, set[int]] = {}
+        arcs: dict[str, set[tuple[int, int]]] = {}
+        for number in numbers:
+            target = self.catalogue.targets[number]
+            if target.kind == "line":
+                lines.setdefault(target.file, set()).add(target.line)
+            elif target.kind == "branch":
+                arcs.setdefault(target.file, set()).add(arc_of(target))
+        files = {
+            path: (frozenset(lines.get(path, ())), frozenset(arcs.get(path, ())))
+            for path in sorted(lines.keys() | arcs.keys())
+        }
+        return TestCoverage(name, files)
+
+    def write(self, file: str, root: str = "") -> None:
+        """Write in the format that the file's ending names (`format_of`).
+
+        `root` is the directory from which files are seen whose places are not known.
+        """
+        place, form = Path(file), format_of(file)
+        try:
+            if form == "json":
+                place.write_text(json.dumps(self.to_json(), indent=1) + "\n")
+            elif form == "lcov":
+                place.write_text(write_lcov(*self._placed(root)))
+            elif form == "cobertura":
+                here = str(Path.cwd())
+                place.write_text(write_cobertura(self._placed(root)[0], sources=[here]))
+            else:
+                self._write_coverage_data(place, root)
+        except OSError as error:
+            raise UserError(f"{file}: cannot be written: {error.strerror}") from None
+
+    def _placed(self, root: str) -> tuple[list[FileCoverage], list[TestCoverage]]:
+        """Files and tests, with the paths by which other tools find the files."""
+
+        def found(path: str) -> str:
+            return seen_from_here(os.path.join(root, self.places.get(path) or path))
+
+        files = [replace(file, path=found(file.path)) for file in self.files()]
+        tests = [
+            replace(test, files={found(path): hit for path, hit in test.files.items()})
+            for test in self.test_coverages()
+        ]
+        return files, tests
+
+    def _write_coverage_data(self, place: Path, root: str) -> None:
+        files, tests = self._placed(root)
+        shown = [file for file in files if is_python(file.path)]
+        if files and not shown:
+            raise UserError(
+                f"{place}: coverage.py can show Python only, not {files[0].path}; "
+                f"write {place.name.lstrip('.').partition('.')[0] or 'coverage'}.lcov instead"
+            )
+        tests = [
+            replace(test, files={path: hit for path, hit in test.files.items() if is_python(path)})
+            for test in tests
+        ]
+        branches = "branch" in self.kinds if self.kinds else None
+        write_coverage_data(place, shown, tests, branches=branches)
+
+    def to_json(self) -> dict[str, Any]:
+        """Files, targets with their places and counts, and the tests with numbers of targets."""
+        return {
+            "files": [self._file_json(file) for file in self.files()],
+            "targets": [
+                {
+                    "kind": target.kind,
+                    "name": target.name,
+                    "file": target.file,
+                    "line": target.line,
+                    "function": target.function,
+                    "content": target.content,
+                    "source": target.source,
+                    **({"detail": target.detail} if target.detail else {}),
+                    "tests": self.counts[number],
+                    "at_import": number in self.outside,
+                }
+                for number, target in enumerate(self.catalogue.targets)
+            ],
+            "tests": self.tests,
+        }
+
+    def _file_json(self, file: FileCoverage) -> dict[str, Any]:
+        return {
+            "file": file.path,
+            "path": self.places.get(file.path, ""),
+            "lines": sorted(file.lines),
+            "hit_lines": sorted(line for line, count in file.lines.items() if count),
+            "branches": sorted(file.branches),
+            "hit_branches": sorted(arc for arc, count in file.branches.items() if count),
+        }
+
+    # Between processes
+
+    def to_plain(self, since: int = 0) -> Any:
+        """Everything as plain data, for `merge` in another process; targets `since` a number."""
+        targets = [tuple(target) for target in self.catalogue.targets[since:]]
+        return targets, dict(self.counts), sorted(self.outside), self.tests, self.places
+
+    def merge(self, told: Any, numbers: list[int] | None = None) -> None:
+        """Add what another process told; `numbers` are ours for the targets it told before."""
+        targets, counts, outside, tests, places = told
+        self.places |= places
+        numbers = [] if numbers is None else numbers
+        numbers += [self.catalogue.number(Target(*target)) for target in targets]
+        for number, count in counts.items():
+            self.counts[numbers[int(number)]] += count
+        self.outside |= {numbers[number] for number in outside}
+        for name, hit in tests.items():
+            self.tests[name] = [numbers[number] for number in hit]
+
+
+# -------------------------------------------------------------------------------------------------
+# Coverage of a whole suite of tests, each test by its name; and its files.
+#
+# A suite may be spread over processes (pytest-xdist). Each tells after every test what is new, so
+# that one that crashes takes only the test at hand with it.
+
+
+class SuiteCoverage:
+    """What each test of a suite reached. Made before the program is imported."""
+
+    def __init__(self, kinds: str, cover: list[str]) -> None:
+        options = CoverageOptions(parse_kinds(kinds), tuple(cover))
+        options.check()
+        self._coverage = Coverage(options).install()
+        self._tally = Tally(kinds=options.kinds)
+        self._name = uuid.uuid4().hex
+        self._told = 0
+        self._known = 0
+        self._outside: set[int] = set()
+        self._numbers: dict[str, list[int]] = {}
+        self._lost: list[str] = []
+
+    def begin(self) -> None:
+        """A test begins."""
+        self._coverage.settle()
+        self._coverage.reset()
+
+    def end(self, test: str) -> None:
+        """The test has ended, or one of its runs has."""
+        self._tally.add(self._coverage.take(), test)
+        self._coverage.reset()
+
+    def lose(self, test: str) -> None:
+        """The process that ran a test died in it."""
+        self._lost.append(test)
+
+    def problems(self) -> list[str]:
+        """What could not be watched."""
+        seen = self._coverage.files or self._tally.catalogue.targets
+        unseen = [] if seen else ["no chosen module was imported"]
+        lost = [
+            f"coverage of {test} is missing: its process died before it could tell"
+            for test in self._lost
+        ]
+        return [*self._coverage.problems, *unseen, *lost]
+
+    def told(self) -> str:
+        """What is new since the last time, as text for another process."""
+        self._settle()
+        tally, since = self._tally, self._told
+        told = json.dumps((self._name, since, tally.to_plain(since)))
+        self._told = len(tally.catalogue.targets)
+        for each in (tally.counts, tally.tests, tally.outside, tally.places):
+            each.clear()
+        return told
+
+    def merge(self, told: str) -> None:
+        """Add what another process told; it has to come in order."""
+        name, since, plain = json.loads(told)
+        numbers = self._numbers.setdefault(name, [])
+        if len(numbers) == since:
+            self._tally.merge(plain, numbers)
+
+    def _settle(self) -> None:
+        """Take up targets and imports that are new."""
+        self._coverage.settle()
+        targets = self._coverage.catalogue.targets
+        if len(targets) > self._known:
+            places = {file.source.path: file.path for file in self._coverage.files}
+            self._tally.places |= places
+            self._tally.know(targets[self._known :])
+            self._known = len(targets)
+        imported = self._coverage.outside - self._outside
+        if imported:
+            self._tally.add_outside(targets[number] for number in imported)
+            self._outside |= imported
+
+    def summary(self) -> str:
+        """How much of each kind was reached."""
+        self._settle()
+        return self._tally.summary()
+
+    def write(self, file: str) -> None:
+        """Write it in the format that the file's ending names."""
+        self._settle()
+        self._tally.write(file, str(project_root()))

@@ -1,0 +1,399 @@
+"""``swarmtest focus``: random tests that go where you point."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from swarmtest.campaign.budget import Budget, Limits, Progress
+from swarmtest.campaign.executors.executor import parse_engine
+from swarmtest.campaign.loop import Show
+from swarmtest.core.errors import UserError
+from swarmtest.coverage.options import CoverageOptions
+from swarmtest.coverage.scope import project_root
+from swarmtest.focus.base_version import baseline_of
+from swarmtest.focus.fault_reductions import focus_made_small
+from swarmtest.focus.focus import Focus
+from swarmtest.focus.outcome import FocusOutcome
+from swarmtest.focus.request import FocusRequest
+from swarmtest.focus.views.annotations import github_annotations, junit_xml, sarif
+from swarmtest.focus.views.markdown import focus_json, markdown_summary
+from swarmtest.focus.views.terminal import focus_text
+from swarmtest.languages.places import NothingToAimAt
+from swarmtest.store import open_store
+from swarmtest.store.records import FaultRecord
+from swarmtest.strategies.directed.merging import MERGES
+from swarmtest.strategies.directed.portfolio import STRATEGIES
+from swarmtest.ui.options import confidence_option, screen_width, store_option
+from swarmtest.ui.run_options import (
+    budget_options,
+    coverage_options,
+    engine_options,
+    parse_budget,
+    parse_coverage,
+    parse_reduction_time,
+    parse_seed,
+    parse_subject,
+    reduce_options,
+    subject_options,
+    view_options,
+    workers_option,
+)
+from swarmtest.ui.terminal.progress import ProgressView, view_for
+from swarmtest.ui.terminal.tables import command_text
+
+# -------------------------------------------------------------------------------------------------
+# The options of ``swarmtest focus``: where to point, and what is written.
+
+
+def target_options(command: click.decorators.FC) -> click.decorators.FC:
+    """Where to point."""
+    options = [
+        click.option("--line", multiple=True, metavar="FILE:LINE", help="A line. May be repeated."),
+        click.option(
+            "--lines",
+            multiple=True,
+            metavar="FILE:A-B",
+            help="All statements from line A to B. May be repeated.",
+        ),
+        click.option(
+            "--function",
+            multiple=True,
+            metavar="MODULE:NAME",
+            help="All statements of a function, like shop.cart:Cart.total or cart.py:Cart.total.",
+        ),
+        click.option(
+            "--diff",
+            metavar="REV",
+            default="",
+            help="What was changed since a git revision (for a branch: since it was left), "
+            "committed or not.",
+        ),
+        click.option("--fault", multiple=True, metavar="ID", help="A fault that was found before."),
+        click.option("--mutant", multiple=True, metavar="ID", help="A mutant that was killed."),
+        click.option(
+            "--target",
+            multiple=True,
+            metavar="KIND:NAME",
+            help="Any other target, like 'event:stack was full'.",
+        ),
+        click.option(
+            "--rare", is_flag=True, help="Lines hit rarely, but often enough for statistics."
+        ),
+        click.option(
+            "--targets-from",
+            multiple=True,
+            metavar="FILE",
+            help="One target per line, or SARIF of a static analyser.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def output_options(command: click.decorators.FC) -> click.decorators.FC:
+    """What is written besides the terminal."""
+    options = [
+        click.option("--junit", metavar="FILE", help="Write JUnit XML."),
+        click.option("--sarif", metavar="FILE", help="Write SARIF 2.1.0."),
+        click.option("--markdown", metavar="FILE", help="Write a summary in Markdown."),
+        click.option(
+            "--github",
+            is_flag=True,
+            help="Print annotations for GitHub Actions, and add to the summary of the step.",
+        ),
+        click.option("--all", "everything", is_flag=True, help="List every target."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+# -------------------------------------------------------------------------------------------------
+
+_DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
+
+
+@click.command()
+@click.argument("path", metavar="PATH[::MACHINE]")
+@target_options
+@click.option(
+    "-s",
+    "--strategy",
+    metavar="NAME",
+    default=STRATEGIES[0],
+    show_default=True,
+    help=f"How to aim: {', '.join(STRATEGIES)}.",
+)
+@click.option(
+    "--merge",
+    metavar="HOW",
+    default="",
+    help=f"For the last three, how targets share tests: {', '.join(MERGES)}.  [default: "
+    "aggressive]",
+)
+@budget_options
+@click.option("--seed", default="0", show_default=True, help="The first seed that is not used yet.")
+@workers_option
+@engine_options
+@subject_options
+@coverage_options
+@click.option("--fresh", is_flag=True, help="Run a baseline even if there is data.")
+@click.option(
+    "--baseline-tests",
+    type=int,
+    metavar="N",
+    help="Tests of the baseline, if one is run, in half of --time at most.  [default: 2,000, "
+    "in a quarter of --time at most]",
+)
+@click.option(
+    "--control",
+    type=float,
+    default=0.1,
+    show_default=True,
+    metavar="SHARE",
+    help="Tests that are not directed, for comparison: half undirected, half default.",
+)
+@click.option(
+    "--hot",
+    type=float,
+    default=0.5,
+    show_default=True,
+    metavar="SHARE",
+    help="Targets that more than this share of tests hit anyway are not aimed at.",
+)
+@click.option(
+    "--no-base-check",
+    is_flag=True,
+    help="With --diff: do not run failing tests on the base version.",
+)
+@click.option(
+    "--allow-nothing",
+    is_flag=True,
+    help="Exit with 0, not 2, when there is nothing that tests could be aimed at.",
+)
+@click.option(
+    "--require-hits",
+    is_flag=True,
+    help="Exit with 1 also when a target that can be aimed at was never hit.",
+)
+@confidence_option
+@reduce_options
+@output_options
+@store_option
+@view_options
+def focus(path: str, **options: Any) -> int:
+    """Test where you point: new random tests that hit chosen code much more often.
+
+    PATH is what `swarmtest run` takes. Triggers and suppressors of the targets come from earlier
+    campaigns in the store; without any, a baseline campaign is run first.
+
+    \b
+    swarmtest focus cart.py --line shop/cart.py:120
+    swarmtest focus cart.py --function shop.cart:Cart.total --time 2m
+    swarmtest focus cart.py --diff main               what a branch has changed
+    swarmtest focus cart.py --fault 4ee18053          more tests that show a fault
+    swarmtest focus cart.py --rare                    the corners that are hardly ever reached
+    swarmtest focus cart.py --targets-from bandit.sarif
+
+    Exit status: 0 no fault (with --diff: none that the base version does not show, too), 1 faults,
+    2 something to mend, 130 interrupted.
+    """
+    _check_shares(options)
+    budget = parse_budget(options) or _DEFAULT_BUDGET
+    engine = parse_engine(options["engine"], options["engine_option"])
+    _check_outputs(options)
+    screen = _Screen(options)
+    signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+    allowed = parse_reduction_time(options)
+    reference = parse_subject(path, options)
+    with open_store(options["store"]) as store:
+        try:
+            focused = Focus(
+                reference,
+                _request(options),
+                store,
+                budget,
+                strategy=options["strategy"],
+                merge=options["merge"],
+                seed=parse_seed(options["seed"]),
+                workers=options["workers"],
+                engine=engine,
+                limits=Limits(options["timeout"]),
+                coverage=_coverage(options),
+                baseline=_baseline(options, budget),
+                fresh=options["fresh"],
+                control=options["control"],
+                hot=options["hot"],
+                confidence=options["confidence"],
+                check_base=not options["no_base_check"],
+                say=screen.say,
+                shown_by=screen.shown_by,
+            )
+            outcome = focused.run()
+        except NothingToAimAt as error:
+            if not options["allow_nothing"]:
+                raise
+            return _tell_nothing(path, error, options)
+        finally:
+            screen.end()
+        if outcome.faults and not outcome.interrupted and allowed is not None:
+            outcome = focus_made_small(
+                outcome, focused.campaigns, reference.load(), store, allowed, screen.still()
+            )
+        outcome = _with_commands(outcome, store.url)
+        resume = command_text(f"resume {outcome.campaign}{engine.words}", store.url)
+    _tell(outcome, options)
+    if outcome.interrupted and not options["as_json"]:
+        click.echo(f"interrupted: everything is kept, `{resume}` goes on")
+    return _status(outcome, options)
+
+
+def _check_shares(options: dict[str, Any]) -> None:
+    if not 0 < options["hot"] <= 1:
+        raise UserError(f"--hot is a share above 0 and at most 1, not {options['hot']:g}")
+    tests = options["baseline_tests"]
+    if tests is not None and tests < 1:
+        raise UserError(f"--baseline-tests is a number of tests, not {tests}")
+
+
+def _request(options: dict[str, Any]) -> FocusRequest:
+    return FocusRequest(**{field.name: options[field.name] for field in fields(FocusRequest)})
+
+
+def _baseline(options: dict[str, Any], budget: Budget) -> Budget | None:
+    tests = options["baseline_tests"]
+    return baseline_of(budget, tests) if tests is not None else None
+
+
+def _coverage(options: dict[str, Any]) -> CoverageOptions | None:
+    """Lines are what is aimed at, so they are watched unless something else is asked for."""
+    kinds = options["kinds"] or ("line" if options["cover"] else None)
+    return parse_coverage(options | {"kinds": kinds})
+
+
+class _Screen:
+    """What is seen while it runs: a view of each campaign, and lines between them."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self._options = options
+        self._view: ProgressView | None = None
+        self._known: set[str] = set()
+
+    def shown_by(self, budget: Budget) -> Show:
+        """A view of a campaign. A fault is shown once, and whether it is new is told later."""
+        options = self._options
+
+        def update(progress: Progress, faults: list[FaultRecord]) -> None:
+            self._view = view = self._view or view_for(
+                budget,
+                quiet=options["quiet"],
+                as_json=options["as_json"],
+                workers=options["workers"],
+                word="fault",
+            )
+            unseen = [fault for fault in faults if fault.id not in self._known]
+            self._known |= {fault.id for fault in faults}
+            view.update(progress, unseen)
+
+        return update
+
+    def still(self) -> ProgressView:
+        """A view of what follows the campaigns."""
+        options = self._options
+        return view_for(
+            Budget(),
+            quiet=options["quiet"],
+            as_json=options["as_json"],
+            workers=options["workers"],
+        )
+
+    def say(self, line: str) -> None:
+        """A line of its own."""
+        self.end()
+        if not self._options["quiet"] and not self._options["as_json"]:
+            click.echo(line)
+
+    def end(self) -> None:
+        """The campaign is over, or was never begun."""
+        if self._view is not None:
+            self._view.end()
+            self._view = None
+
+
+def _tell_nothing(path: str, why: NothingToAimAt, options: dict[str, Any]) -> int:
+    """All is well, and what reads the files finds them."""
+    outcome = FocusOutcome(path, 0, options["strategy"], options["diff"], unusable=(str(why),))
+    click.echo(focus_json(outcome) if options["as_json"] else f"nothing to aim at: {why}")
+    _write_all(outcome, options)
+    return 0
+
+
+def _tell(outcome: FocusOutcome, options: dict[str, Any]) -> None:
+    if options["as_json"]:
+        click.echo(focus_json(outcome))
+    else:
+        click.echo(focus_text(outcome, screen_width(), options["everything"]))
+    _write_all(outcome, options)
+
+
+def _write_all(outcome: FocusOutcome, options: dict[str, Any]) -> None:
+    here = project_root()
+    top = Path(os.environ.get("GITHUB_WORKSPACE") or here)
+    _write(options["junit"], lambda: junit_xml(outcome, options["require_hits"]))
+    _write(options["sarif"], lambda: sarif(outcome, top, here))
+    _write(options["markdown"], lambda: markdown_summary(outcome))
+    if options["github"]:
+        click.echo(github_annotations(outcome, top, here), nl=False)
+        _write(_step_summary(), lambda: markdown_summary(outcome) + "\n", "a")
+
+
+def _with_commands(outcome: FocusOutcome, store: str) -> FocusOutcome:
+    """The outcome with commands that name the store, if it is not the usual one."""
+    faults = [
+        replace(fault, replay=command_text(f"replay {fault.record.id}", store))
+        for fault in outcome.faults
+    ]
+    return replace(outcome, faults=tuple(faults))
+
+
+def _step_summary() -> str | None:
+    """The file that a GitHub runner shows on the job's page."""
+    return os.environ.get("GITHUB_STEP_SUMMARY") or None
+
+
+def _check_outputs(options: dict[str, Any]) -> None:
+    """Say before the tests are run that there is no place for what is to be told of them."""
+    given = [options["junit"], options["sarif"], options["markdown"]]
+    for path in filter(None, [*given, _step_summary() if options["github"] else None]):
+        folder = Path(path).absolute().parent
+        if not folder.is_dir():
+            raise UserError(f"cannot write {path}: there is no directory {folder}")
+
+
+def _write(path: str | None, made: Callable[[], str], mode: str = "w") -> None:
+    if path is None:
+        return
+    try:
+        with Path(path).open(mode, encoding="utf-8") as file:
+            file.write(made())
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _status(outcome: FocusOutcome, options: dict[str, Any]) -> int:
+    if outcome.interrupted:
+        return 130
+    if outcome.tests and outcome.invalid == outcome.tests:
+        raise UserError("no test was valid, so nothing was tested: see `swarmtest show`")
+    if any(fault.status != "old" for fault in outcome.faults):
+        return 1
+    never = [t for t in outcome.targets if not t.dropped and not t.directed.hits]
+    return 1 if options["require_hits"] and never else 0

@@ -1,0 +1,189 @@
+"""Growth as text for a terminal of 80 columns: a table, curves, and what to do."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import textwrap
+from collections.abc import Sequence
+
+import click
+import numpy as np
+import numpy.typing as npt
+
+from swarmtest.core.errors import UserError
+from swarmtest.growth.growth import Growth, KindGrowth
+from swarmtest.growth.growth import growth as growth_of
+from swarmtest.growth.richness import Forecast, rarer_than
+from swarmtest.growth.verdict import Verdict, counted, interval_text
+from swarmtest.growth.verdict import verdict as verdict_on
+from swarmtest.strategies.strategy import LearningStrategy, parse_strategy
+from swarmtest.ui.options import campaigns_argument, existing_store, latest_campaign, store_option
+from swarmtest.ui.terminal.tables import command_text, plural, table
+from swarmtest.ui.terminal.text import can_show, json_text
+
+_COLUMNS = 80
+_WIDTH = 56
+"""Columns of a curve."""
+_HEIGHT = 8
+"""Rows of a curve that stands alone."""
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+_PLAIN_BLOCKS = " .:-=+*%#"
+"""For terminals that cannot show blocks."""
+
+
+def growth_text(growth: Growth, verdict: Verdict, notes: Sequence[str] = ()) -> str:
+    """Everything that `swarmtest growth` prints; `notes` may be commands, and are not wrapped."""
+    which = "campaign" if len(growth.campaigns) == 1 else "campaigns"
+    numbers = ", ".join(map(str, growth.campaigns))
+    parts = [
+        f"{which} {numbers}: {growth.subject}, {growth.strategy}, {plural(growth.tests, 'test')}",
+        growth_table(growth),
+        curves(growth),
+        "\n".join([*(textwrap.fill(note, _COLUMNS) for note in _notes(growth)), *notes]),
+        textwrap.fill(str(verdict), _COLUMNS),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def growth_table(growth: Growth) -> str:
+    """A row per kind: found, seen once and twice, what as many tests again would bring."""
+    head = ("kind", "found", "by 1 test", "by 2", f"in {growth.tests:,} more", "unseen, at least")
+    return table(head, [_row(kind) for kind in growth.kinds], right=" rrrrr")
+
+
+def _row(kind: KindGrowth) -> tuple[str, ...]:
+    found = f"{kind.seen.found:,}"
+    if kind.watched is not None and kind.unreached is not None:
+        found += f" of {kind.seen.found + kind.unreached:,}"
+    return (
+        kind.kind,
+        found,
+        f"{kind.seen.once:,}",
+        f"{kind.seen.twice:,}",
+        _number(kind.new) + (f" ({interval_text(kind.new)})" if kind.new.high else ""),
+        _number(kind.unseen),
+    )
+
+
+def _number(forecast: Forecast) -> str:
+    value = forecast.value
+    return f"{value:,.0f}" if value >= 10 or not value else f"{value:.1f}"
+
+
+def curves(growth: Growth) -> str:
+    """What was found, test by test, on a scale where each tenfold of tests has the same width."""
+    kinds = [kind for kind in growth.kinds if kind.seen.found]
+    if not kinds or growth.tests < 2:
+        return ""
+    margin = max(len(kind.kind) for kind in kinds) + 2
+    height = min(_HEIGHT, kinds[0].seen.found) if len(kinds) == 1 else 1
+    lines = []
+    for kind in kinds:
+        *upper, last = curve(kind.curve, _WIDTH, height)
+        lines += [" " * margin + row.rstrip() for row in upper]
+        lines.append(f"{kind.kind:<{margin}}{last} {kind.seen.found:,}")
+    return "\n".join([*lines, " " * margin + _axis(growth.tests)])
+
+
+def curve(found: npt.NDArray[np.int64], width: int, height: int) -> list[str]:
+    """A rising line as blocks, from the first test on the left to the last one on the right.
+
+    >>> curve(np.array([1, 2, 2, 4]), width=4, height=1)
+    ['▂▄▄█']
+    """
+    at = np.exp(np.linspace(0.0, math.log(len(found)), width))
+    eighths = np.ceil(found[np.round(at).astype(int) - 1] / max(found[-1], 1) * height * 8)
+    levels = eighths.astype(int).tolist()
+    blocks = _BLOCKS if can_show(_BLOCKS) else _PLAIN_BLOCKS
+    return [
+        "".join(blocks[min(max(level - 8 * row, 0), 8)] for level in levels)
+        for row in reversed(range(height))
+    ]
+
+
+def _axis(tests: int) -> str:
+    """Tenfolds under a curve: ``1   10   100   1,000 tests``."""
+    line = ""
+    for tenfold in range(int(math.log10(tests)) + 1):
+        at = round((_WIDTH - 1) * math.log(10**tenfold) / math.log(tests))
+        if at >= len(line) + bool(line):
+            line = line.ljust(at) + f"{10**tenfold:,}"
+    return f"{line} tests"
+
+
+def _notes(growth: Growth) -> list[str]:
+    notes = _check_lines(growth.kinds)
+    fault = growth.kinds[0]
+    if fault.kind == "fault" and not fault.seen.found and growth.tests >= 3:
+        notes.append(
+            f"no fault in {growth.tests:,} tests: with 95% confidence, fewer than 1 test in "
+            f"{rarer_than(growth.tests):,} shows one"
+        )
+    if growth.missing:
+        notes.append(f"coverage of {plural(growth.missing, 'test')} is missing: left out here")
+    if growth.lead:
+        notes.append(str(growth.lead))
+    return notes
+
+
+def _check_lines(kinds: Sequence[KindGrowth]) -> list[str]:
+    """Whether forecasts can be relied on: the first half of the tests foretells the second."""
+    checked = [(kind, kind.check) for kind in kinds if kind.check and kind.seen.found]
+    wrong = [
+        f"do not rely on the forecast for {kind.kind}: the first half of the tests foretold "
+        f"{interval_text(check.foretold)} in the second, and there were {check.came:,}"
+        for kind, check in checked
+        if not check.holds
+    ]
+    if wrong or not checked:
+        return wrong
+    kind, check = max(checked, key=lambda pair: pair[1].came)
+    return [
+        f"checked: the first half of the tests foretold {interval_text(check.foretold)} new "
+        f"{counted(2, kind.kind)[2:]} in the second; there were {check.came:,}"
+    ]
+
+
+# -------------------------------------------------------------------------------------------------
+# ``swarmtest growth``: is it still finding new things, and is it worth going on?
+
+
+@click.command()
+@campaigns_argument
+@click.option("--kind", default="", metavar="KIND", help="Only this: fault, line, branch, ...")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@store_option
+def growth(campaigns: list[int], kind: str, as_json: bool, store: str | None) -> None:
+    """Are tests still finding new things: stop, go on, or change the configuration?
+
+    What was found test by test, what as many tests again would find (Good-Turing, Chao), and one
+    sentence on what to do. CAMPAIGN is a number; the newest one if left out. Several campaigns of
+    the same subject and strategy, with other seeds, are read as one.
+
+    \b
+    swarmtest growth                 the newest campaign
+    swarmtest growth --kind branch   only branches, with a larger picture
+    swarmtest growth 3 4 5           three campaigns as one
+    """
+    opened = existing_store(store)
+    numbers = campaigns or [latest_campaign(opened, None)]
+    found = growth_of(opened, numbers, kind)
+    verdict = verdict_on(found)
+    if as_json:
+        click.echo(json_text(found.to_json() | {"verdict": verdict.to_json()}))
+        return
+    notes = [_LEARNS] if _learns(opened.campaign(numbers[0]).strategy) else []
+    if verdict.action == "change the configuration":
+        command = command_text(f"coverage {numbers[-1]} --targets --unreached", opened.url)
+        notes.append(f"what was not reached: {command}")
+    click.echo(growth_text(found, verdict, notes))
+
+
+_LEARNS = "the strategy learns: tests change as it does, so take forecasts as rough"
+
+
+def _learns(strategy: str) -> bool:
+    with contextlib.suppress(UserError):  # one of the user's own, which is not here
+        return isinstance(parse_strategy(strategy), LearningStrategy)
+    return False

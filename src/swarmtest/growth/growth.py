@@ -1,0 +1,289 @@
+"""Is a campaign still finding new things, and what would more tests of the same kind find?
+
+Campaigns of the same subject and strategy with other seeds are more tests of the same kind, so they
+can be read as one. Every kind of target is looked at by itself: faults, lines, branches, events.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from swarmtest.analysis.discovery import Discovery, Found, halves
+from swarmtest.analysis.intervals import binomial_p_value
+from swarmtest.analysis.trial_columns import changed_between
+from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.targets import Target, unpack_hits
+from swarmtest.coverage.kinds import WITH_PROBES
+from swarmtest.growth.richness import Forecast, Incidence, incidence, new_within, unseen
+from swarmtest.store.interface import Store
+from swarmtest.store.records import CampaignRecord
+
+_LATE = 20
+"""Origins are compared on the last so many tests that found something."""
+_LEAST_LATE = 5
+"""Fewer say nothing about origins."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What the first half of the tests foretold of the second, and what came."""
+
+    foretold: Forecast
+    came: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether what came lies in the interval.
+
+        >>> Check(Forecast(5.0, 1.2, 9.7), came=10).holds
+        True
+        """
+        return math.floor(self.foretold.low) <= self.came <= math.ceil(self.foretold.high)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"foretold": self.foretold.to_json(), "came": self.came, "holds": self.holds}
+
+
+@dataclass(frozen=True)
+class KindGrowth:
+    """One kind of target: what was found, and what is still to be found."""
+
+    kind: str
+    seen: Incidence
+    curve: npt.NDArray[np.int64]
+    """After each test: how many were found so far."""
+    new: Forecast
+    """In as many tests again."""
+    unseen: Forecast
+    """Chao2's lower bound of what such tests could still reach."""
+    watched: int | None = None
+    """How many there are in the watched files, for kinds where that is known."""
+    unreached: int | None = None
+    """How many of them neither a test nor an import reached."""
+    check: Check | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; of the curve, the tests that found something (1 is the first)."""
+        steps = np.flatnonzero(np.diff(self.curve, prepend=0))
+        return {
+            "kind": self.kind,
+            "tests": self.seen.tests,
+            "found": self.seen.found,
+            "once": self.seen.once,
+            "twice": self.seen.twice,
+            "new_per_test": self.seen.new_per_test,
+            "familiar": self.seen.familiar,
+            "new_in_as_many_tests": self.new.to_json(),
+            "unseen_at_least": self.unseen.to_json(),
+            "watched": self.watched,
+            "unreached": self.unreached,
+            "check": self.check.to_json() if self.check else None,
+            "curve": np.column_stack([steps + 1, self.curve[steps]]).tolist(),
+        }
+
+
+@dataclass(frozen=True)
+class Lead:
+    """A part of the strategy that finds more of the late discoveries than its share of the tests.
+
+    >>> print(Lead("dominant", found=9, late=20, share=0.1))
+    9 of the last 20 tests that found something came from 'dominant', which made 10% of the tests
+    """
+
+    origin: str
+    found: int
+    late: int
+    share: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.found} of the last {self.late} tests that found something came from "
+            f"{self.origin!r}, which made {self.share:.0%} of the tests"
+        )
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What some campaigns found together, kind by kind; faults are always first."""
+
+    campaigns: tuple[int, ...]
+    subject: str
+    strategy: str
+    tests: int
+    missing: int
+    """Tests whose coverage is not known: they count for faults only."""
+    kinds: tuple[KindGrowth, ...]
+    lead: Lead | None = None
+    left_out: tuple[str, ...] = ()
+    """Kinds that were found or watched, and not asked for."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "campaigns": list(self.campaigns),
+            "subject": self.subject,
+            "strategy": self.strategy,
+            "tests": self.tests,
+            "coverage_missing": self.missing,
+            "lead": vars(self.lead) if self.lead else None,
+            "kinds": [kind.to_json() for kind in self.kinds],
+        }
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """Several campaigns as if one had run after the other."""
+
+    tests: int
+    missing: int
+    found: dict[str, list[Found]]
+    """By kind."""
+
+    def seen(self, kind: str) -> Incidence:
+        lost = 0 if kind == "fault" else self.missing
+        return incidence(self.found.get(kind, []), self.tests - lost)
+
+
+def growth(store: Store, campaigns: Sequence[int], kind: str = "") -> Growth:
+    """Read campaigns of one subject and strategy; `kind`: look at this one only."""
+    records = [store.campaign(number) for number in campaigns]
+    _check_alike(store, records)
+    read = [halves(store, number) for number in campaigns]
+    half, pool = _pool([first for first, _ in read]), _pool([whole for _, whole in read])
+    watched = _watched(store, records)
+    names = sorted({"fault", *pool.found, *watched}, key=lambda name: (name != "fault", name))
+    if kind and kind not in names:
+        raise UserError(f"nothing of kind {kind!r} was found or watched{did_you_mean(kind, names)}")
+    chosen = [kind] if kind else names
+    return Growth(
+        tuple(campaigns),
+        records[0].subject,
+        records[0].label,
+        pool.tests,
+        pool.missing,
+        tuple(_growth_of(name, pool, half, watched) for name in chosen),
+        _lead(store, campaigns, pool, chosen),
+        tuple(name for name in names if name not in chosen),
+    )
+
+
+def _growth_of(
+    kind: str, pool: _Pool, half: _Pool, watched: dict[str, tuple[int, set[Target]]]
+) -> KindGrowth:
+    seen, before = pool.seen(kind), half.seen(kind)
+    check = Check(new_within(before, seen.tests - before.tests), seen.found - before.found)
+    found = pool.found.get(kind, [])
+    whole, left = watched.get(kind, (None, set()))
+    unreached = None if whole is None else len(left - {one.target for one in found})
+    most = math.inf if unreached is None else float(unreached)
+    return KindGrowth(
+        kind,
+        seen,
+        np.cumsum(np.bincount([one.first for one in found], minlength=pool.tests)),
+        new_within(seen, seen.tests).at_most(most),
+        unseen(seen).at_most(most),
+        whole,
+        unreached,
+        check if before.tests else None,
+    )
+
+
+def _check_alike(store: Store, records: Sequence[CampaignRecord]) -> None:
+    """Refuse to read as one what is not one."""
+    first = records[0]
+    seeds: dict[int, int] = {}
+    for record in records:
+        for what, name in (("subject", "subject"), ("strategy", "label")):
+            one, other = getattr(first, name), getattr(record, name)
+            if one != other:
+                raise UserError(
+                    f"campaigns {first.id} and {record.id} cannot be read as one: the {what} of "
+                    f"{first.id} is {one}, of {record.id} {other}"
+                )
+        if _options(first) != _options(record):
+            raise UserError(
+                f"campaigns {first.id} and {record.id} cannot be read as one: they differ in the "
+                "steps of a test, the exceptions that are correct, or what was watched"
+            )
+        if record.seed in seeds:
+            raise UserError(
+                f"campaigns {seeds[record.seed]} and {record.id} have the same seed "
+                f"({record.seed}), so their tests are the same: name one of them"
+            )
+        seeds[record.seed] = record.id
+    changed = changed_between(store, records)
+    if changed:
+        raise UserError(
+            f"{changed.path} changed between campaigns {changed.before} and {changed.after}: "
+            "they tested different programs"
+        )
+
+
+def _options(record: CampaignRecord) -> tuple[Any, ...]:
+    """What makes tests of the same subject and strategy different ones."""
+    reference, coverage = (record.options.get(name) or {} for name in ("subject", "coverage"))
+    return reference.get("steps"), reference.get("raises"), coverage.get("kinds")
+
+
+def _pool(runs: Sequence[Discovery]) -> _Pool:
+    pooled: dict[Target, Found] = {}
+    before = 0
+    for run in runs if len(runs) > 1 else ():
+        for one in run.found:
+            known = pooled.get(one.target) or Found(one.target, 0, before + one.first)
+            pooled[one.target] = replace(known, hits=known.hits + one.hits)
+        before += run.tests
+    found: dict[str, list[Found]] = defaultdict(list)
+    for one in pooled.values() if len(runs) > 1 else runs[0].found:
+        found[one.target.kind].append(one)
+    tests, missing = (sum(getattr(run, name) for run in runs) for name in ("tests", "missing"))
+    return _Pool(tests, missing, dict(found))
+
+
+def _watched(store: Store, records: Sequence[CampaignRecord]) -> dict[str, tuple[int, set[Target]]]:
+    """By kind: how many targets are watched, and those that no import reached."""
+    known: dict[int, Target] = {}
+    outside: set[int] = set()
+    for record in records:
+        asked = (record.options.get("coverage") or {}).get("kinds", ["line"])
+        kinds = WITH_PROBES & {*asked}
+        watched = store.watched_targets(record.id)
+        known |= {id: target for id, target in watched.items() if target.kind in kinds}
+        outside |= {*unpack_hits(record.outside)} if record.outside else set()
+    whole = Counter(target.kind for target in known.values())
+    left: dict[str, set[Target]] = defaultdict(set)
+    for id, target in known.items():
+        if id not in outside:
+            left[target.kind].add(target)
+    return {kind: (count, left[kind]) for kind, count in whole.items()}
+
+
+def _lead(store: Store, campaigns: Sequence[int], pool: _Pool, kinds: Sequence[str]) -> Lead | None:
+    """The origin that stands out among the last finders; early on, everything finds something."""
+    finders = {one.first for kind in kinds for one in pool.found.get(kind, ())}
+    late = {*sorted(at for at in finders if at >= pool.tests // 2)[-_LATE:]}
+    made: Counter[str] = Counter()
+    lucky: Counter[str] = Counter()
+    for at, origin in enumerate(_origins(store, campaigns)):
+        made[origin] += 1
+        lucky[origin] += at in late
+    for origin, count in lucky.most_common() if len(late) >= _LEAST_LATE else ():
+        share = made[origin] / pool.tests
+        chance = float(binomial_p_value(count, len(late), share)) * len(made)
+        if count > share * len(late) and chance < 0.05:
+            return Lead(origin, count, len(late), share)
+    return None
+
+
+def _origins(store: Store, campaigns: Sequence[int]) -> Iterator[str]:
+    for campaign in campaigns:
+        for trial in store.trials(campaign):
+            yield trial.origin

@@ -1,0 +1,96 @@
+"""C files as mutation sees them: the bytes that are compiled, and the text that people read."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swarmtest.core.errors import UserError
+from swarmtest.core.targets import Source
+from swarmtest.coverage.scope import shown_path
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+
+# -------------------------------------------------------------------------------------------------
+# C text as a syntax tree, by tree-sitter: a real grammar, which needs no headers and no flags.
+
+
+@functools.cache
+def _parser() -> Parser:
+    try:
+        import tree_sitter
+        import tree_sitter_c
+    except ImportError:
+        raise UserError(
+            "mutants of C programs need tree-sitter: pip install 'swarmtest[mutants-c]'"
+        ) from None
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_c.language()))
+
+
+def parsed(raw: bytes) -> Node:
+    """The root of a file's tree; what the grammar does not know is a node of type ``ERROR``."""
+    return _parser().parse(raw).root_node
+
+
+# -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CFile:
+    """A file; places of mutants are offsets into its bytes."""
+
+    source: Source
+    raw: bytes
+    encoding: str
+
+    def text(self, start: int, end: int) -> str:
+        """A piece of it."""
+        return self.raw[start:end].decode(self.encoding, errors="replace")
+
+    def changed(self, start: int, end: int, text: str) -> bytes:
+        """The file with another text in one place."""
+        return self.raw[:start] + text.encode(self.encoding, "replace") + self.raw[end:]
+
+
+def c_file(path: str | Path) -> CFile:
+    """A file by its path.
+
+    >>> c_file("nowhere.c")
+    Traceback (most recent call last):
+    ...
+    swarmtest.UserError: nowhere.c: there is no such file to mutate
+    """
+    path = Path(path)
+    if path.suffix != ".c":
+        raise UserError(f"{path}: mutants of C programs are made of C files (.c)")
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such file to mutate") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    encoding = "utf-8"
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError:
+        encoding = "latin-1"
+        text = raw.decode(encoding)
+    place = str(path.resolve())
+    return CFile(Source(shown_path(place), text, place), raw, encoding)
+
+
+def named_c_files(paths: Iterable[str | Source]) -> list[CFile]:
+    """Files by their paths; a directory stands for the C files in it."""
+    found: dict[str, CFile] = {}
+    for one in paths:
+        path = Path(one.place if isinstance(one, Source) else one)
+        inside = sorted(path.rglob("*.c")) if path.is_dir() else [path]
+        if not inside:
+            raise UserError(f"{path}: no C files to mutate are in this directory")
+        found |= {file.source.place: file for file in map(c_file, inside)}
+    return list(found.values())

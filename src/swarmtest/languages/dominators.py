@@ -1,0 +1,172 @@
+"""Which lines every execution passes before it comes to a line: the line's dominators.
+
+A line may stand for several nodes (two statements in one line, ``finally``), so the question is
+not which node but which *line* is on every way. For each node a set of bits says so: the lines
+that are on all ways to it. Those of a node are its own and what all its predecessors share; from
+"all lines" everywhere this only shrinks, and ends with the largest solution, which for such sets is
+exactly "on every way". One bit per line makes that quick for functions with thousands of lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property, lru_cache
+
+from swarmtest.languages.python.control_flow import flows_of
+
+
+class Dominance:
+    """The dominators of the lines of one graph.
+
+    `lines` has each node's line, 0 for none; node 0 is the entry.
+
+    >>> Dominance([1, 2, 3, 4], [[1, 2], [3], [3], []]).chain(4)
+    [1]
+    """
+
+    def __init__(self, lines: Sequence[int], successors: Sequence[Sequence[int]]) -> None:
+        self._lines = lines
+        self._order = _reverse_postorder(successors)
+        self._before: dict[int, list[int]] = {node: [] for node in self._order}
+        for node in self._order:
+            for end in successors[node]:
+                self._before[end].append(node)
+
+    @cached_property
+    def lines(self) -> frozenset[int]:
+        """The lines that can be reached."""
+        return frozenset(self._lines[node] for node in self._order) - {0}
+
+    def reaches(self, nodes: Iterable[int]) -> bool:
+        """Whether any of the nodes can be reached."""
+        return any(node in self._before for node in nodes)
+
+    def passed(self, node: int) -> set[int]:
+        """The lines on all ways from the entry to a node that can be reached, its own included."""
+        bits = self._passed[node]
+        return {line for bit, line in enumerate(self._numbers) if bits >> bit & 1}
+
+    def chain(self, line: int) -> list[int]:
+        """The dominators of a line that can be reached, nearest first."""
+        nodes = [node for node in self._order if self._lines[node] == line]
+        common = set.intersection(*map(self.passed, nodes)) - {line}
+        return self._nearest_first(nodes, common)
+
+    def _nearest_first(self, nodes: Sequence[int], wanted: set[int]) -> list[int]:
+        """Lines in the order in which they are met on the way back from nodes.
+
+        A way back from a line to a far dominator passes all nearer ones, so the smallest number of
+        dominators that are passed on the way puts them in order.
+        """
+        found: list[int] = []
+        seen = set(nodes)
+        frontier = list(nodes)
+        while frontier:
+            met: list[int] = []
+            for node in frontier:  # grows meanwhile
+                for start in self._before[node]:
+                    if start not in seen:
+                        seen.add(start)
+                        (met if self._lines[start] in wanted else frontier).append(start)
+            found += sorted({self._lines[node] for node in met}, reverse=True)
+            frontier = met
+        return list(dict.fromkeys(found))
+
+    @cached_property
+    def _numbers(self) -> list[int]:
+        """The line of each bit."""
+        return sorted(self.lines)
+
+    @cached_property
+    def _passed(self) -> dict[int, int]:
+        """For each node the lines on all ways to it, as bits."""
+        bit_of = {line: 1 << bit for bit, line in enumerate(self._numbers)} | {0: 0}
+        everything = (1 << len(self._numbers)) - 1
+        sets = dict.fromkeys(self._order, everything)
+        sets[0] = bit_of[self._lines[0]]
+        changed = True
+        while changed:
+            changed = False
+            for node in self._order[1:]:
+                shared = everything
+                for start in self._before[node]:
+                    shared &= sets[start]
+                shared |= bit_of[self._lines[node]]
+                if shared != sets[node]:
+                    sets[node] = shared
+                    changed = True
+        return sets
+
+
+def _reverse_postorder(successors: Sequence[Sequence[int]]) -> list[int]:
+    """The nodes that can be reached from node 0, each before its successors as far as possible."""
+    seen = {0}
+    order: list[int] = []
+    stack = [(0, iter(successors[0]))]
+    while stack:
+        node, following = stack[-1]
+        fresh = next((end for end in following if end not in seen), None)
+        if fresh is None:
+            order.append(node)
+            stack.pop()
+        else:
+            seen.add(fresh)
+            stack.append((fresh, iter(successors[fresh])))
+    return order[::-1]
+
+
+@lru_cache(maxsize=256)
+def _dominance(text: str) -> list[Dominance]:
+    """For each graph of a file."""
+    return [Dominance(graph.lines, graph.successors) for graph in flows_of(text).graphs]
+
+
+def dominators_of(text: str, line: int) -> list[int]:
+    """The lines that are executed before the statement at `line` is, nearest first.
+
+    They end with the first statement of its function; after that come, for a nested function, the
+    line that defines it and what dominates that. None if the line is dead (`why_unreachable`).
+
+    >>> dominators_of("def f(x):\\n    a = x\\n    if a:\\n        b = 1\\n    return a\\n", 5)
+    [3, 2]
+    """
+    inside, outside = dominators_by_function(text, line)
+    return inside + outside
+
+
+def dominators_by_function(text: str, line: int) -> tuple[list[int], list[int]]:
+    """Dominators within the line's own function, and those in the functions around that."""
+    flows, dominance = flows_of(text), _dominance(text)
+    line = flows.starts.get(line, line)
+    numbers = [i for i, graph in enumerate(flows.graphs) if line in graph.lines]
+    if not numbers or any(line not in dominance[i].lines for i in numbers):
+        return [], []
+    chains = [dominance[i].chain(line) for i in numbers]
+    inside = [one for one in chains[0] if all(one in chain for chain in chains)]
+    outside: list[int] = []
+    graph = flows.graphs[numbers[-1]]
+    while graph.around > 0:
+        above = dominance[graph.around]
+        if graph.defined_at in above.lines:
+            outside += [graph.defined_at, *above.chain(graph.defined_at)]
+        graph = flows.graphs[graph.around]
+    return inside, outside
+
+
+def why_unreachable(text: str, line: int) -> str:
+    """Why a line has no dominators, as a person would say it; empty if it can be reached.
+
+    >>> why_unreachable("def f():\\n    return 1\\n    print(2)\\n", 3)
+    'line 3 is dead code: no way through f() leads to it'
+    """
+    flows = flows_of(text)
+    begins = flows.starts.get(line, line)
+    for graph, dominance in zip(flows.graphs, _dominance(text), strict=True):
+        silent = [node for node, one in graph.silent if one == begins]
+        dead = begins in graph.lines and begins not in dominance.lines
+        if dead or (silent and not dominance.reaches(silent)):
+            where = f"{graph.function}()" if graph.function else "the module"
+            return f"line {line} is dead code: no way through {where} leads to it"
+        if silent and begins not in graph.lines:
+            return f"line {line} has no code of its own"
+    return "" if flows.at(begins) else f"no statement begins on line {line}"

@@ -1,0 +1,295 @@
+"""The control-flow graph of Python code, one for each function and one for the module.
+
+Nodes are the line targets: where a statement, a decorator or a clause (``except``, ``case``) begins
+and the compiler made code for it. A node with line 0 only joins ways. Class bodies run where they
+stand, so they belong to the graph around them; a nested function has a graph of its own.
+
+Invariant: every way that an execution can take is a way in the graph (there may be more), so that
+what lies on all ways of the graph lies on all ways of the program. Any statement may raise; what is
+raised in a ``with`` may be swallowed; ``finally`` is there once for every way of coming to it, as
+in the compiler's code, because where it goes on depends on that.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from swarmtest.coverage.weaving.syntax import (
+    FunctionNode,
+    cannot_raise,
+    catches_all,
+    enters_its_body,
+    executable_lines,
+    first_line,
+    is_irrefutable,
+    logical_lines,
+)
+from swarmtest.languages.flow_graph import Graph
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The graph of one function, or of a module. Node 0 is its entry."""
+
+    function: str
+    """Its qualified name; empty for the module."""
+    lines: tuple[int, ...]
+    """For each node its line; 0 if it has none."""
+    successors: tuple[tuple[int, ...], ...]
+    defined_at: int = 0
+    """The line of its ``def``; 0 for the module."""
+    around: int = -1
+    """The number of the graph in which it is defined."""
+    silent: tuple[tuple[int, int], ...] = ()
+    """Nodes of statements without code (dead ones, docstrings), each with the statement's line."""
+
+
+@dataclass(frozen=True)
+class Flows:
+    """The graphs of one file: the module's is the first."""
+
+    graphs: tuple[Flow, ...]
+    starts: dict[int, int]
+    """Physical line -> the line where its statement begins, where the two differ."""
+
+    def at(self, line: int) -> list[Flow]:
+        """The graphs with a node at a line: several for a function in one line."""
+        line = self.starts.get(line, line)
+        return [graph for graph in self.graphs if line in graph.lines]
+
+
+@lru_cache(maxsize=256)
+def flows_of(text: str) -> Flows:
+    """The graphs of a file; SyntaxError if it is not Python.
+
+    >>> graph = flows_of("if x:\\n    y = 1\\nz = 2\\n").graphs[0]
+    >>> sorted(set(graph.lines))
+    [0, 1, 2, 3]
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = ast.parse(text)
+        code = compile(tree, "<flow>", "exec", dont_inherit=True)
+    starts = logical_lines(text)
+    walk = _Functions(starts, executable_lines(code, starts))
+    walk.module(tree)
+    return Flows(tuple(flow for flow in walk.graphs if flow is not None), starts)
+
+
+class _Functions:
+    """Makes a graph of each function that it meets."""
+
+    def __init__(self, starts: dict[int, int], executable: set[int]) -> None:
+        self.starts = starts
+        self.executable = executable
+        self.graphs: list[Flow | None] = []
+
+    def module(self, tree: ast.Module) -> None:
+        """The graph of a module, then those of all functions in it."""
+        self._graph(tree.body, "", "", 0, -1)
+
+    def function(self, node: FunctionNode, prefix: str, around: int) -> None:
+        """The graph of a function and of those in it."""
+        name = prefix + node.name
+        line = self.starts.get(node.lineno, node.lineno)
+        self._graph(node.body, name, f"{name}.<locals>.", line, around)
+
+    def _graph(
+        self, body: list[ast.stmt], name: str, prefix: str, defined_at: int, around: int
+    ) -> None:
+        number = len(self.graphs)
+        self.graphs.append(None)
+        builder = _Builder(self, prefix, number)
+        leave = builder.node()
+        builder.suite(body, 0, _Ways(leave, leave))
+        lines, successors = builder.graph.lines, map(tuple, builder.graph.successors)
+        silent = tuple(builder.silent)
+        self.graphs[number] = Flow(
+            name, tuple(lines), tuple(successors), defined_at, around, silent
+        )
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """Where control goes when a suite is left early: nodes."""
+
+    raised: int
+    returned: int
+    broken: int = -1
+    continued: int = -1
+    guarded: bool = False
+    """Whether leaving runs code that may raise, also where nothing else can: in a ``with``."""
+
+
+class _Builder:
+    """Lays nodes and edges. Methods take the node from which control comes, and answer the one
+    from which it goes on; after a jump that is a node that nothing leads to."""
+
+    def __init__(self, functions: _Functions, prefix: str, number: int) -> None:
+        self._functions = functions
+        self._prefix = prefix
+        self._number = number
+        self.graph = Graph()
+        self.silent: list[tuple[int, int]] = []
+        self._edge = self.graph.edge
+
+    def node(self, line: int = 0, after: int = -1) -> int:
+        """A new node, and an edge to it."""
+        line = self._functions.starts.get(line, line)
+        if line in self._functions.executable or not line:
+            return self.graph.node(line, after)
+        node = self.graph.node(after=after)
+        self.silent.append((node, line))
+        return node
+
+    def suite(self, body: Sequence[ast.stmt], at: int, ways: _Ways) -> int:
+        """The statements under one header."""
+        for node in body:
+            at = self._statement(node, at, ways)
+        return at
+
+    def _statement(self, node: ast.stmt, at: int, ways: _Ways) -> int:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            return self._definition(node, at, ways)
+        at = self.node(first_line(node), at)
+        if ways.guarded or not cannot_raise(node):
+            self._edge(at, ways.raised)
+        match node:
+            case ast.Return():
+                return self._jump(at, ways.returned)
+            case ast.Raise():
+                return self._jump(at, ways.raised)
+            case ast.Break():
+                return self._jump(at, ways.broken)
+            case ast.Continue():
+                return self._jump(at, ways.continued)
+            case ast.If():
+                return self._if(node, at, ways)
+            case ast.While() | ast.For() | ast.AsyncFor():
+                return self._loop(node, at, ways)
+            case ast.With() | ast.AsyncWith():
+                return self._with(node, at, ways)
+            case ast.Try() | ast.TryStar():
+                return self._try(node, at, ways)
+            case ast.Match():
+                return self._match(node, at, ways)
+        return at
+
+    def _jump(self, at: int, to: int) -> int:
+        self._edge(at, to)
+        return self.node()
+
+    def _definition(self, node: FunctionNode | ast.ClassDef, at: int, ways: _Ways) -> int:
+        starts = self._functions.starts
+        lines = [node.lineno, *(decorator.lineno for decorator in node.decorator_list)]
+        for line in sorted({starts.get(line, line) for line in lines}):
+            at = self.node(line, at)
+            self._edge(at, ways.raised)
+        if not isinstance(node, ast.ClassDef):
+            self._functions.function(node, self._prefix, self._number)
+            return at
+        outer, self._prefix = self._prefix, f"{self._prefix}{node.name}."
+        at = self.suite(node.body, at, ways)
+        self._prefix = outer
+        return at
+
+    def _if(self, node: ast.If, at: int, ways: _Ways) -> int:
+        """A whole chain of ``elif`` at once: it may be longer than Python's stack is deep."""
+        after = self.node()
+        while True:
+            then, other = self._arms(node.test, at)
+            self._edge(self.suite(node.body, then, ways), after)
+            if len(node.orelse) != 1 or not isinstance(node.orelse[0], ast.If):
+                self._edge(self.suite(node.orelse, other, ways), after)
+                return after
+            node = node.orelse[0]
+            at = self.node(node.lineno, other)
+            self._edge(at, ways.raised)
+
+    def _arms(self, test: ast.expr, at: int) -> tuple[int, int]:
+        """The nodes at which control goes on when a test holds, and when it does not."""
+        known = _truth(test)
+        then = self.node(after=-1 if known is False else at)
+        return then, self.node(after=-1 if known is True else at)
+
+    def _loop(self, node: ast.While | ast.For | ast.AsyncFor, at: int, ways: _Ways) -> int:
+        if isinstance(node, ast.While):
+            again, done = self._arms(node.test, at)
+        else:
+            again, done = self.node(after=at), self.node(after=at)
+        after = self.node()
+        inner = replace(ways, broken=after, continued=at)
+        self._edge(self.suite(node.body, again, inner), at)
+        self._edge(self.suite(node.orelse, done, ways), after)
+        return after
+
+    def _with(self, node: ast.With | ast.AsyncWith, at: int, ways: _Ways) -> int:
+        after = self.node()
+        raised = self.node()
+        self._edge(raised, after)
+        self._edge(raised, ways.raised)
+        if isinstance(node, ast.AsyncWith) or not enters_its_body(node):
+            self._edge(at, raised)
+        end = self.suite(node.body, at, replace(ways, raised=raised, guarded=True))
+        self._edge(end, after)
+        self._edge(end, ways.raised)
+        return after
+
+    def _try(self, node: ast.Try | ast.TryStar, at: int, ways: _Ways) -> int:
+        if not node.finalbody:
+            return self._handled(node, at, ways)
+        ends = (ways.raised, ways.returned, ways.broken, ways.continued)
+        raised, returned, broken, continued = (self.node() for _ in ends)
+        inner = _Ways(raised, returned, broken, continued, ways.guarded)
+        after = self.suite(node.finalbody, self._handled(node, at, inner), ways)
+        pairs = dict(zip((raised, returned, broken, continued), ends, strict=True))
+        reached = self.graph.reached(set(pairs))
+        for begin, end in pairs.items():
+            if begin in reached and end >= 0:
+                self._edge(self.suite(node.finalbody, begin, ways), end)
+        return after
+
+    def _handled(self, node: ast.Try | ast.TryStar, at: int, ways: _Ways) -> int:
+        """A ``try`` without its ``finally``."""
+        if not node.handlers:
+            return self.suite(node.orelse, self.suite(node.body, at, ways), ways)
+        after = self.node()
+        tested = self.node()
+        end = self.suite(node.body, at, replace(ways, raised=tested))
+        self._edge(self.suite(node.orelse, end, ways), after)
+        for handler in node.handlers:
+            clause = self.node(handler.lineno, tested)
+            self._edge(clause, ways.raised)
+            tested = self.node(after=clause)
+            if isinstance(node, ast.Try):
+                self._edge(self.suite(handler.body, clause, ways), after)
+            else:  # what is left of the group goes on to the next clause, whatever happens here
+                inner = replace(ways, raised=tested)
+                self._edge(self.suite(handler.body, clause, inner), tested)
+        if isinstance(node, ast.TryStar):
+            self._edge(tested, after)
+        if isinstance(node, ast.TryStar) or not catches_all(node.handlers[-1]):
+            self._edge(tested, ways.raised)
+        return after
+
+    def _match(self, node: ast.Match, at: int, ways: _Ways) -> int:
+        after = self.node()
+        for case in node.cases:
+            clause = self.node(case.pattern.lineno, at)
+            self._edge(clause, ways.raised)
+            self._edge(self.suite(case.body, clause, ways), after)
+            at = self.node(after=-1 if is_irrefutable(case) else clause)
+        self._edge(at, after)
+        return after
+
+
+def _truth(test: ast.expr) -> bool | None:
+    """How a test comes out, if the compiler knows."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        truth = _truth(test.operand)
+        return None if truth is None else not truth
+    return bool(test.value) if isinstance(test, ast.Constant) else None

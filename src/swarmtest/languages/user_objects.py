@@ -1,0 +1,155 @@
+"""Finding the user's objects: ``package.module:Class``, ``path/to/file.py::Class``.
+
+A file is imported the way pytest does it: the directory above its outermost package goes to the
+front of `sys.path`, and the module gets the name it would have from there. So its own imports work,
+and what it defines can be found again by name in another process.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import sysconfig
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from swarmtest.core.errors import UserError, did_you_mean
+
+
+def split_reference(text: str) -> tuple[str, str]:
+    """The module or file, and the object in it, that a reference names.
+
+    >>> split_reference("tests/stack.py::StackMachine")
+    ('tests/stack.py', 'StackMachine')
+    >>> split_reference("stack:Stack")
+    ('stack', 'Stack')
+    >>> split_reference("stack.py")
+    ('stack.py', '')
+    """
+    mark = "::" if "::" in text else ":"
+    where, _, name = text.partition(mark)
+    return where, name
+
+
+_importing: list[str] = []
+
+
+def refuse_during_import() -> None:
+    """Stop a campaign that a module starts while it is being imported as a subject.
+
+    Workers import the subject too: each would start a campaign with workers of its own.
+    """
+    if _importing:
+        raise UserError(
+            f"{_importing[-1]} starts a campaign when it is imported: "
+            "put that part under `if __name__ == '__main__':`"
+        )
+
+
+def load_module(where: str) -> ModuleType:
+    """Import a module by its dotted name or by its file's path."""
+    if Path(where).is_dir():
+        raise UserError(f"{where} is a directory: name a file, or a module by its dotted name")
+    if where.endswith(".py") or "/" in where:
+        return _load_file(Path(where))
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    return _imported(where, where)
+
+
+def load_object(reference: str, what: str, fits: Callable[[Any], bool] | None = None) -> Any:
+    """The object that a reference names; `fits` tells which others might have been meant.
+
+    >>> load_object("collections:OrderedDict", "class").__name__
+    'OrderedDict'
+    >>> load_object("collections:OrderedDcit", "class")
+    Traceback (most recent call last):
+    ...
+    swarmtest.UserError: collections has no class 'OrderedDcit'; did you mean 'OrderedDict'?
+    """
+    where, name = split_reference(reference)
+    if not name:
+        raise UserError(f"{reference!r} names no {what}: write {where}:NAME")
+    found: Any = load_module(where)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            known = [
+                name
+                for name in dir(found)
+                if not name.startswith("_") and (fits is None or fits(getattr(found, name)))
+            ]
+            raise UserError(f"{where} has no {what} {part!r}{did_you_mean(part, known)}")
+        found = getattr(found, part)
+    return found
+
+
+def _load_file(path: Path) -> ModuleType:
+    if path.is_dir():
+        raise UserError(f"{path} is a directory: name a file, or a module by its dotted name")
+    if not path.exists():
+        raise UserError(f"no such file: {path}{_near(path)}")
+    if "." in path.stem:
+        raise UserError(f"{path} cannot be imported: a module's name has no dots; rename the file")
+    path = path.resolve()
+    root, parts = path.parent, [path.stem]
+    while (root / "__init__.py").exists():
+        parts.insert(0, root.name)
+        root = root.parent
+    if parts[-1] == "__init__" and len(parts) > 1:
+        parts.pop()
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    name = ".".join(parts)
+    module = _imported(name, str(path))
+    if module.__file__ is None or Path(module.__file__).resolve() != path:
+        raise UserError(
+            f"{path} cannot be imported as {name!r}: that name is taken by "
+            f"{module.__file__}; rename the file"
+        )
+    return module
+
+
+def _near(path: Path) -> str:
+    siblings = [p.name for p in path.parent.glob("*.py")] if path.parent.is_dir() else []
+    return did_you_mean(path.name, siblings)
+
+
+def _imported(name: str, shown: str) -> ModuleType:
+    _importing.append(shown)
+    try:
+        return importlib.import_module(name)
+    except (UserError, KeyboardInterrupt):
+        raise
+    except SyntaxError as error:
+        where = f"{error.filename}:{error.lineno}" if error.filename else shown
+        raise UserError(f"cannot import {where}: {error.msg}") from None
+    except BaseException as error:
+        missing = isinstance(error, ModuleNotFoundError) and error.name
+        if missing and (name == missing or name.startswith(f"{missing}.")):
+            raise UserError(f"no module named {name!r} (looked from {Path.cwd()})") from None
+        line = _line_of(error)
+        raise UserError(f"cannot import {shown}{line}: {_one_line(error)}") from None
+    finally:
+        _importing.pop()
+
+
+def _one_line(error: BaseException) -> str:
+    try:
+        text = str(error).strip()
+    except Exception:
+        text = "(its message cannot be printed)"
+    first = text.splitlines()[0] if text else ""
+    if isinstance(error, SystemExit):
+        return "it ends the program (sys.exit)"
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+def _line_of(error: BaseException) -> str:
+    """Where it went wrong: the innermost line that is not in a library."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename != __file__]
+    libraries = tuple(sysconfig.get_paths()[key] for key in ("stdlib", "purelib", "platlib"))
+    own = [f for f in frames if not f.filename.startswith((*libraries, "<frozen"))]
+    return f" ({own[-1].filename}:{own[-1].lineno})" if own else ""

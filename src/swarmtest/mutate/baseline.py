@@ -1,0 +1,136 @@
+"""How tests end without a mutant: what all that comes after is compared with."""
+
+from __future__ import annotations
+
+import functools
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from swarmtest.core.faults import message_of
+from swarmtest.mutate.import_forks import noticed
+from swarmtest.mutate.kill_matrix import PASSED
+from swarmtest.mutate.loaded_files import Original, Tests, in_turn, outcome_of
+from swarmtest.mutate.switching import LiveFile, Steps
+from swarmtest.processes.fork_tasks import Answer, Forks, Task, Tell
+
+_CHUNK = 32
+"""Tests that one fork runs without a mutant, so that two processes share the work."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a test may take beside its budget of steps."""
+
+    seconds: float = 10.0
+    """What a test may take without a mutant."""
+    memory: int = 0
+    """Bytes that a fork may hold; 0: no limit."""
+    mutants_per_fork: int = 32
+    """How many mutants one process runs, one after the other."""
+
+    def with_mutant(self, seconds: float) -> float:
+        """The time for a test that takes `seconds` without a mutant: the second net."""
+        return 10.0 + 50.0 * seconds
+
+
+class Baseline:
+    """Tests of loaded files, run without a mutant.
+
+    All files share one budget of steps: a mutant of one may make another endless.
+    """
+
+    def __init__(
+        self, tests: Tests, files: Sequence[LiveFile], limits: Limits, workers: int
+    ) -> None:
+        self.tests = tests
+        self.files = list(files)
+        self.limits = limits
+        self.workers = workers
+        self.originals: dict[int, Original] = {}
+        """How tests end without a mutant; those that are left out are not here."""
+        self.left_out: dict[str, list[str]] = defaultdict(list)
+        """The names of tests that are not used, by the reason."""
+        self._steps = Steps()
+        for file in self.files:
+            file.steps = self._steps
+
+    def run(self) -> None:
+        """Run every test once, counting, and once more as it will be with mutants."""
+        limit = self.limits.seconds
+        for answer in self._in_forks(self._count, range(len(self.tests.names)), lambda _: limit):
+            if answer.value is None:
+                why = "took too long" if answer.silent else "ended its process"
+                self._leave_out(answer, f"{why} without a mutant")
+            elif isinstance(answer.value, str):
+                self._leave_out(answer, answer.value)
+            else:
+                self.originals[answer.item] = answer.value
+        for file in self.files:
+            file.tick()
+        for answer in self._in_forks(self._again, sorted(self.originals), self.seconds_for):
+            if answer.value != PASSED:
+                del self.originals[answer.item]
+                self._leave_out(answer, "does not end the same way twice")
+
+    def outcome(self, test: int, following: int | None = None) -> int:
+        """Run a test on the program as it is now, and compare."""
+        return outcome_of(self.tests, test, following, self.originals[test], self._steps)
+
+    def seconds_for(self, test: int) -> float:
+        """What a test may take with a mutant."""
+        return self.limits.with_mutant(self.originals[test].seconds)
+
+    def leave_out(self, tests: Sequence[int], why: str) -> None:
+        """Note that tests are not used."""
+        self.left_out[why] += [self.tests.names[test] for test in tests]
+
+    def _leave_out(self, answer: Answer, why: str) -> None:
+        self.leave_out([answer.item], why)
+
+    def _in_forks(
+        self,
+        run: Callable[[list[int], Tell], None],
+        tests: Sequence[int],
+        seconds: Callable[[int], float],
+    ) -> Iterator[Answer]:
+        chunks = [list(tests[i : i + _CHUNK]) for i in range(0, len(tests), _CHUNK)]
+        tasks = [Task(chunk, [*map(seconds, chunk)]) for chunk in chunks]
+        return Forks(run, self.workers, self.limits.memory).answers(tasks)
+
+    def _again(self, tests: list[int], tell: Tell) -> None:
+        for test, following in in_turn(tests):
+            tell(self.outcome(test, following))
+
+    def _count(self, tests: list[int], tell: Tell) -> None:
+        counts = [file.count() for file in self.files]
+        codes = {
+            os.path.realpath(file.source.place): functools.partial(file.counting_code, one)
+            for file, one in zip(self.files, counts, strict=True)
+        }
+        for test, following in in_turn(tests):
+            for one in counts:
+                one.reset()
+            start = time.perf_counter()
+            try:
+                with noticed(codes) as imported:
+                    ended = self.tests.run(test, following)
+            except Exception as error:
+                tell(f"cannot be run: {message_of(error)}")
+                continue
+            seconds = time.perf_counter() - start
+            steps = sum(
+                one.of_statements[k]
+                for one, file in zip(counts, self.files, strict=True)
+                for k in file.plain.ticks
+            )
+            reached = tuple(
+                frozenset(np.flatnonzero(np.array(one.of_statements, np.int64)).tolist())
+                for one in counts
+            )
+            original = Original(ended, seconds, steps, reached, bool(imported))
+            tell(self.tests.why_not(ended) or original)

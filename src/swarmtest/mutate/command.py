@@ -1,0 +1,324 @@
+"""``swarmtest mutate``: would the tests notice?"""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from swarmtest.campaign.budget import usual_workers
+from swarmtest.core.errors import UserError
+from swarmtest.coverage.scope import shown_path
+from swarmtest.languages.changes import from_diff
+from swarmtest.languages.places import Found, from_lines
+from swarmtest.mutate.kill_matrix import KillMatrix
+from swarmtest.mutate.mutant import Mutant
+from swarmtest.mutate.mutation import mutate_campaign
+from swarmtest.mutate.operators import OPERATORS
+from swarmtest.mutate.pytest_suites import mutate_pytest
+from swarmtest.store.interface import Store
+from swarmtest.ui.options import existing_store, latest_campaign, store_option
+from swarmtest.ui.run_options import workers_option
+from swarmtest.ui.terminal.tables import command_text, plural, table
+from swarmtest.ui.terminal.text import json_text
+
+# -------------------------------------------------------------------------------------------------
+# A kill matrix as text for the terminal, and as plain data.
+
+_SHOWN = 10
+"""Survivors that are shown with their diff."""
+
+
+def mutation_text(matrix: KillMatrix, everything: bool = False) -> str:
+    """The score, what became of the mutants, survivors, and the smallest suite."""
+    parts = [
+        _score(matrix),
+        _counts(matrix),
+        _left_out(matrix),
+        _survivors(matrix, everything),
+        _smallest(matrix),
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def mutation_data(matrix: KillMatrix) -> dict[str, Any]:
+    """The same as dictionaries and lists."""
+    low, high = matrix.interval()
+    return {
+        "score": matrix.score,
+        "interval": [low, high],
+        "mutants": [_mutant(matrix, number) for number in range(len(matrix.mutants))],
+        "tests": list(matrix.tests),
+        "population": matrix.population or len(matrix.mutants),
+        "equivalent": matrix.equivalent,
+        "duplicate": matrix.duplicate,
+        "not_compiled": matrix.not_compiled,
+        "left_out": {why: list(tests) for why, tests in matrix.left_out.items()},
+        "not_switchable": [mutant.id for mutant in matrix.not_switchable],
+        "breaks_import": [mutant.id for mutant in matrix.broken],
+        "complete": matrix.complete,
+        "minimal_tests": matrix.minimal_tests,
+        "minimal_mutants": [mutant.id for mutant in matrix.minimal_mutants],
+    }
+
+
+def _mutant(matrix: KillMatrix, number: int) -> dict[str, Any]:
+    mutant = matrix.mutants[number]
+    return {
+        "id": mutant.id,
+        "file": mutant.path,
+        "line": mutant.line,
+        "function": mutant.function,
+        "operator": mutant.operator,
+        "diff": mutant.diff_text,
+        "reached": bool(matrix.reached[number].any()),
+        "killed_by": [
+            test for test, kills in zip(matrix.tests, matrix.killed[number], strict=True) if kills
+        ],
+    }
+
+
+def _score(matrix: KillMatrix) -> str:
+    killed = int(matrix.is_killed.sum())
+    text = f"{matrix.score:.0%} of {plural(len(matrix.mutants), 'mutant')} killed ({killed:,})"
+    low, high = matrix.interval()
+    if high > low:
+        text += (
+            f"; a sample of {matrix.population:,}, of which {low:.0%} to {high:.0%} are killed "
+            "(95%)"
+        )
+    return f"{text} by {plural(len(matrix.tests), 'test')}"
+
+
+def _counts(matrix: KillMatrix) -> str:
+    killed = int(matrix.is_killed.sum())
+    rows = [
+        ("killed", f"{killed:,}", _how_killed(matrix)),
+        ("survived", f"{len(matrix.survivors):,}", "tests reach them and notice nothing"),
+        ("not reached", f"{len(matrix.not_reached):,}", "no test executes them"),
+        ("equivalent", f"{matrix.equivalent:,}", "compile to the same code: left out"),
+        ("duplicate", f"{matrix.duplicate:,}", "compile to what another does: left out"),
+        ("not compiled", f"{matrix.not_compiled:,}", "the compiler refuses them: left out"),
+        (
+            "not switchable",
+            f"{len(matrix.not_switchable):,}",
+            "run at import, before mutants could be made, or not live: left out",
+        ),
+    ]
+    rows = [row for row in rows if row[1] != "0" or row[0] in ("killed", "survived")]
+    return str(table(("mutants", "", ""), rows, right=" r"))
+
+
+def _left_out(matrix: KillMatrix) -> str:
+    """Tests that could not be used."""
+    return "\n".join(
+        f"left out: {plural(len(tests), 'test')} ({', '.join(tests[:3])}"
+        f"{', ...' if len(tests) > 3 else ''}): {why}"
+        for why, tests in matrix.left_out.items()
+    )
+
+
+def _how_killed(matrix: KillMatrix) -> str:
+    endless, broken = len(matrix.endless), len(matrix.broken)
+    told = [
+        f"{endless:,} of them never ended" if endless else "",
+        f"{broken:,} of them cannot be imported" if broken else "",
+    ]
+    return ", ".join(filter(None, told))
+
+
+def _survivors(matrix: KillMatrix, everything: bool) -> str:
+    survivors = matrix.survivors
+    if not survivors:
+        return ""
+    shown = survivors if everything else survivors[:_SHOWN]
+    texts = [
+        f"survived: mutant {mutant.id} ({mutant.operator})\n{_diff(mutant)}" for mutant in shown
+    ]
+    hidden = len(survivors) - len(shown)
+    if hidden:
+        texts.append(f"... and {hidden:,} more that survived: --all")
+    return "\n\n".join(texts)
+
+
+def _diff(mutant: Mutant) -> str:
+    return "\n".join(f"  {line}" for line in mutant.diff_text.splitlines())
+
+
+def _smallest(matrix: KillMatrix) -> str:
+    if not matrix.complete or not matrix.is_killed.any():
+        return ""
+    tests, mutants = matrix.minimal_tests, matrix.minimal_mutants
+    exact = "" if matrix.minimal_is_exact else " or fewer"
+    names = ", ".join(tests[:8]) + (", ..." if len(tests) > 8 else "")
+    kill = "kills" if len(tests) == 1 else "kill"
+    stand, them = ("stands", "it") if len(mutants) == 1 else ("stand", "them")
+    return (
+        f"{plural(len(tests), 'test')}{exact} {kill} all that are killed: {names}\n"
+        f"{plural(len(mutants), 'mutant')} {stand} for all: whoever kills {them} kills the others, "
+        "by these tests"
+    )
+
+
+# -------------------------------------------------------------------------------------------------
+
+_TESTS = 200
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option("--campaign", type=int, metavar="N", help="Whose tests; the newest unless given.")
+@click.option(
+    "--pytest",
+    "suites",
+    multiple=True,
+    metavar="PATH",
+    help="The tests of a pytest suite instead of a campaign's. May be repeated.",
+)
+@click.option(
+    "--pytest-option",
+    "pytest_options",
+    multiple=True,
+    metavar="OPTION",
+    help="One more argument for pytest, such as `-oaddopts=`. May be repeated.",
+)
+@click.option(
+    "-n",
+    "--tests",
+    type=int,
+    default=_TESTS,
+    show_default=True,
+    metavar="N",
+    help="So many of the campaign's tests at most.",
+)
+@click.option("--sample", type=int, metavar="N", help="So many mutants, drawn at random.")
+@click.option("--diff", metavar="REV", help="Only lines that were changed since a git revision.")
+@click.option(
+    "--lines", multiple=True, metavar="FILE:A-B", help="Only these lines. May be repeated."
+)
+@click.option(
+    "--operators",
+    default="",
+    metavar="NAME,...",
+    help=f"Kinds of changes, `-NAME` for all but one: {', '.join(OPERATORS)}.",
+)
+@click.option("--first-kill", is_flag=True, help="Each mutant only until a test kills it.")
+@click.option(
+    "--isolate",
+    is_flag=True,
+    help="A process for each mutant: slower, and no mutant can spoil what follows it.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the samples.")
+@workers_option
+@click.option("--all", "everything", is_flag=True, help="Show every survivor.")
+@click.option("-o", "--output", metavar="FILE", help="Write the kill matrix as CSV.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@store_option
+def mutate(paths: tuple[str, ...], store: str | None, **options: Any) -> int:
+    """Change the program in small ways, and see whether its tests notice.
+
+    PATH is a file or a directory of the program; unless given, what the campaign watched. The tests
+    are those of a campaign, or of a pytest suite. Mutants are switched on in the running program,
+    or while it is imported in a fork: no file is written. Those of a C program, which a TOML file
+    with a table [mutate] tells how to build, are built in copies of its directory.
+
+    \b
+    swarmtest mutate                               the newest campaign's tests
+    swarmtest mutate shop/cart.py --sample 100
+    swarmtest mutate --diff main                   only what a branch has changed
+    swarmtest mutate shop/cart.py --pytest tests   an ordinary suite
+    swarmtest mutate src/prog.c --campaign 1       a C program, with a campaign of commands
+
+    What a test kills is kept as what it hits: `swarmtest roles --kind mutant` tells which features
+    help to kill, `swarmtest focus --mutant ID` aims at one.
+
+    Exit status: 0 all that tests reach are killed, 1 some survived, 2 something to mend.
+    """
+    files = list(paths)
+    lines = _lines(options)
+    show = _progress(options)
+    common = {
+        "operators": options["operators"],
+        "lines": lines,
+        "sample": options["sample"],
+        "seed": options["seed"],
+        "workers": options["workers"] or usual_workers(),
+        "first_kill": options["first_kill"],
+        **({"mutants_per_fork": 1} if options["isolate"] else {}),
+        "on_progress": show,
+    }
+    if options["suites"]:
+        files = files or sorted(lines or ())
+        more = options["pytest_options"]
+        matrix = mutate_pytest(options["suites"], files, options=more, **common)
+        _tell(matrix, options)
+    else:
+        with existing_store(store, write=True) as opened:
+            number = latest_campaign(opened, options["campaign"])
+            matrix = mutate_campaign(opened, number, files, tests=options["tests"], **common)
+            _keep(opened, number, matrix)
+            _tell(matrix, options)
+            if not options["as_json"]:
+                command = command_text(f"roles {number} --kind mutant", opened.url)
+                click.echo(f"\nwhich features help to kill them: {command}")
+    return 1 if matrix.survivors else 0
+
+
+def _lines(options: dict[str, Any]) -> dict[str, set[int]] | None:
+    """The lines that count, by the path that their file has in names."""
+    if not options["diff"] and not options["lines"]:
+        return None
+    found = Found()
+    for text in options["lines"]:
+        found += from_lines(text)
+    if options["diff"]:
+        found += from_diff(options["diff"], os.getcwd())
+    lines: dict[str, set[int]] = {}
+    for wanted in found.wanted:
+        lines.setdefault(shown_path(wanted.place), set()).add(wanted.line)
+    return lines
+
+
+def _keep(store: Store, campaign: int, matrix: KillMatrix) -> None:
+    """Kills are hits: roles, comparison and focus know mutants like any other target."""
+    store.add_sources(campaign, matrix.sources)
+    ids = store.target_ids(matrix.targets())
+    hits = {
+        int(name.rpartition("#")[2]): [ids[i] for i in column.nonzero()[0]]
+        for name, column in zip(matrix.tests, matrix.killed.T, strict=True)
+    }
+    store.add_hits(campaign, {trial: some for trial, some in hits.items() if some})
+
+
+def _tell(matrix: KillMatrix, options: dict[str, Any]) -> None:
+    if options["output"]:
+        _write_csv(matrix, options["output"])
+    if options["as_json"]:
+        click.echo(json_text(mutation_data(matrix)))
+    else:
+        click.echo(mutation_text(matrix, options["everything"]))
+
+
+def _write_csv(matrix: KillMatrix, path: str) -> None:
+    try:
+        with Path(path).open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(("mutant", "file", "line", "operator", *matrix.tests))
+            for mutant, row in zip(matrix.mutants, matrix.killed, strict=True):
+                cells = row.astype(int).tolist()
+                writer.writerow((mutant.id, mutant.path, mutant.line, mutant.operator, *cells))
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _progress(options: dict[str, Any]) -> Any:
+    if options["as_json"] or not os.isatty(2):
+        return None
+
+    def show(done: int, count: int) -> None:
+        click.echo(f"\r{done:,} of {count:,} mutants", err=True, nl=done == count)
+
+    return show

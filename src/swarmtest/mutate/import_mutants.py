@@ -1,0 +1,382 @@
+"""Mutants of what runs at import: for each, the program is imported anew, then tests are run.
+
+Three jobs for the processes that stand before the import (see `imports`). The *survey* counts what
+is executed up to the first test: mutants there are run this way, too, although functions could be
+switched later. The *control* imports the program without a mutant and runs every test: one that
+does not end as it did before is not used here. Then each mutant has its fork.
+
+Every test may notice what was executed at import, so every test counts as reaching it. A mutant
+that cannot be imported is killed by every test that cannot be run because of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import CodeType
+from typing import Any
+
+from swarmtest.core.targets import Source
+from swarmtest.mutate.generation import module_code, replacement
+from swarmtest.mutate.import_forks import Child, Imports, TestsOf
+from swarmtest.mutate.kill_matrix import BROKEN, CRASHED, ENDLESS, PASSED, SLOW
+from swarmtest.mutate.loaded_files import Order, Original, outcome_of
+from swarmtest.mutate.mutant import Module, Mutant
+from swarmtest.mutate.switching import Counts, Steps, counting, ticking, ticking_at_import
+from swarmtest.processes.fork_tasks import Answer, Task, Tell, leave
+
+# -------------------------------------------------------------------------------------------------
+# Mutants that need an import of their own: which they are, and what tests say of them.
+
+TimeFor = Callable[[float], float]
+"""From what is taken without a mutant to what may be taken."""
+
+
+class Importing:
+    """Runs mutants that are executed when the program is imported.
+
+    `carried`: what `Imports.arrived` needs to have the tests. `refused` are mutants (by number)
+    that could not be run after all, and why.
+    """
+
+    def __init__(
+        self,
+        imports: Imports,
+        sources: Sequence[Source],
+        carried: Any = None,
+    ) -> None:
+        self._imports = imports
+        self._carried = carried
+        self._files = {
+            os.path.realpath(source.place): source
+            for source in sources
+            if imports.serves(os.path.realpath(source.place))
+        }
+        self._places = {source.path: file for file, source in self._files.items()}
+        self.refused: dict[int, str] = {}
+        self.unsteady: list[int] = []
+        """Tests that end otherwise in a program that was imported anew: not used here."""
+
+    def serves(self, path: str) -> bool:
+        """Whether a file can be imported anew."""
+        return path in self._places
+
+    def at_import(self, time_for: TimeFor, memory: int) -> dict[str, frozenset[int]]:
+        """The statements of functions that are executed before the first test, by file."""
+        if not self._files:
+            return {}
+        seconds = time_for(max(map(self._imports.seconds, self._files)))
+        found: dict[str, frozenset[int]] = {}
+        for answer in self._imports.ask(Survey(self._files, seconds, memory)):
+            found = answer.value or {}
+        return found
+
+    def outcomes(
+        self,
+        mutants: Mapping[int, Mutant],
+        plan: Mapping[int, Sequence[int]],
+        names: Sequence[str],
+        originals: dict[int, Original],
+        groups: Sequence[str],
+        *,
+        time_for: TimeFor,
+        first_kill: bool,
+        memory: int,
+        workers: int,
+    ) -> Iterator[tuple[int, int, int]]:
+        """A mutant's number, a test (`IMPORT` stands for all of them), and the outcome.
+
+        `plan` has the tests of each mutant.
+        """
+        longest = max(map(self._imports.seconds, self._files))
+        seconds = {test: time_for(one.seconds + longest) for test, one in originals.items()}
+        suite = Suite(self._files, names, originals, seconds, self._carried)
+        tests, steps, imported = self._control(Control(suite, memory, workers))
+        order = Order(suite.originals, groups)
+        plan = {number: [test for test in some if test in tests] for number, some in plan.items()}
+        for path, some in _by_path(mutants).items():
+            if path not in imported or not tests:
+                why = "its tests end otherwise when it is imported anew" if not tests else ""
+                self.refused |= dict.fromkeys(some, why or f"{path} is not imported by any test")
+                continue
+            job = MutantJob(suite, some, plan, order, steps, first_kill, memory, workers)
+            for answer in self._imports.ask(job, self._places[path]):
+                value = answer.value or (SLOW if answer.silent else CRASHED)
+                if answer.item[1] != IMPORT or value != PASSED:
+                    yield *answer.item, value
+
+    def _control(self, job: Control) -> tuple[set[int], int, set[str]]:
+        """The tests that can be used, the steps of the import, and the files that it loads."""
+        tests: set[int] = set()
+        steps, imported = 0, set[str]()
+        for answer in self._imports.ask(job):
+            value, used, files = answer.value or (None, 0, ())
+            steps = max(steps, used)
+            imported.update(files)
+            if value == PASSED:
+                tests.add(answer.item)
+            else:
+                self.unsteady.append(answer.item)
+        return tests, steps, imported
+
+
+def _by_path(mutants: Mapping[int, Mutant]) -> dict[str, dict[int, Mutant]]:
+    found: dict[str, dict[int, Mutant]] = defaultdict(dict)
+    for number, mutant in mutants.items():
+        found[mutant.path][number] = mutant
+    return found
+
+
+# -------------------------------------------------------------------------------------------------
+
+IMPORT = -1
+"""Stands for a test in the first item of a mutant: what came of the import."""
+_CHUNK = 32
+
+
+@dataclass
+class Suite:
+    """The files that may be mutated, and the tests: how they are called and how they end."""
+
+    files: Mapping[str, Source]
+    """By where they are, without links."""
+    names: Sequence[str] = ()
+    originals: dict[int, Original] = field(default_factory=dict)
+    seconds: Mapping[int, float] = field(default_factory=dict)
+    """What each test may take, with the import before it."""
+    carried: Any = None
+    """What a fork needs to have the tests: of a subject, their data."""
+
+    def __post_init__(self) -> None:
+        self.originals = {
+            test: replace(original, reached=()) for test, original in self.originals.items()
+        }
+        self._parsed: dict[str, Module] = {}
+
+    def parse(self) -> None:
+        """Parse the files before forks do: each fork has a copy that it may change."""
+        self._parsed = {file: Module(one.text, one.place) for file, one in self.files.items()}
+
+    def module(self, file: str, place: str) -> Module:
+        """A file that nobody has changed yet, which code objects are to call `place`."""
+        module = self._parsed.pop(file, None)
+        if module is None:  # imported twice, under two names
+            return Module(self.files[file].text, place)
+        module.filename = place
+        return module
+
+
+@dataclass
+class Survey:
+    """Which statements of functions are executed before the first test."""
+
+    files: Mapping[str, Source]
+    seconds: float
+    memory: int
+    workers: int = 1
+
+    def tasks(self) -> Iterator[Task]:
+        """One; its answer has the statements of each file, by its path."""
+        yield Task(["survey"], [self.seconds])
+
+    def learn(self, answer: Answer) -> None:
+        """There is nothing to learn from it."""
+
+    def child(self, items: list[Any], tell: Tell) -> Child:
+        """Counts."""
+        return _Counting(self.files, tell)
+
+
+class _Counting:
+    def __init__(self, files: Mapping[str, Source], tell: Tell) -> None:
+        self._files = files
+        self._tell = tell
+        self._counts: dict[str, Counts] = {}
+
+    def code(self, file: str, place: str) -> CodeType | None:
+        source = self._files.get(file)
+        if source is None:
+            return None
+        module = Module(source.text, place)
+        counts = self._counts.setdefault(source.path, Counts(module))
+        return counts.bind(module_code(counting(module)))
+
+    def arrive(self, tests_of: TestsOf) -> None:
+        self._tell(
+            {
+                path: frozenset(i for i, count in enumerate(counts.of_statements) if count)
+                for path, counts in self._counts.items()
+            }
+        )
+
+    def fail(self) -> None:
+        self._tell({})
+
+
+@dataclass
+class Control:
+    """Every test without a mutant, in a program that was imported anew.
+
+    An answer has the outcome, the steps that the import took, and the files that were imported.
+    """
+
+    suite: Suite
+    memory: int
+    workers: int
+
+    def tasks(self) -> Iterator[Task]:
+        """Tests in chunks, so that processes share the work."""
+        self.suite.parse()
+        tests = list(self.suite.originals)
+        for i in range(0, len(tests), _CHUNK):
+            chunk = tests[i : i + _CHUNK]
+            yield Task(chunk, [self.suite.seconds[test] for test in chunk])
+
+    def learn(self, answer: Answer) -> None:
+        """Tests are not put in order here."""
+
+    def child(self, items: list[int], tell: Tell) -> Child:
+        """Runs tests."""
+        return _Running(self.suite, items, tell)
+
+
+@dataclass
+class MutantJob:
+    """Mutants, each with the tests that are run on it.
+
+    Items are pairs of a mutant's number and a test, the first of them with `IMPORT`.
+    """
+
+    suite: Suite
+    mutants: Mapping[int, Mutant]
+    tests: Mapping[int, Sequence[int]]
+    order: Order
+    import_steps: int
+    first_kill: bool
+    memory: int
+    workers: int
+
+    def tasks(self) -> Iterator[Task]:
+        """One for each mutant."""
+        self.suite.parse()
+        for number in self.mutants:
+            tests = self.order.of(number, list(self.tests[number]))
+            longest = max(self.suite.seconds.values())
+            seconds = [longest, *(self.suite.seconds[test] for test in tests)]
+            pairs = [(number, test) for test in (IMPORT, *tests)]
+            yield Task(pairs, seconds, _settles_all if self.first_kill else _settles)
+
+    def learn(self, answer: Answer) -> None:
+        """Tests that kill come first."""
+        number, test = answer.item
+        if test != IMPORT:
+            self.order.learn(number, test, answer.value != PASSED)
+
+    def child(self, items: list[tuple[int, int]], tell: Tell) -> Child:
+        """Imports a mutant and runs tests on it."""
+        mutant = self.mutants[items[0][0]]
+        tests = [test for _, test in items]
+        return _Mutated(self.suite, tests, tell, mutant, self.import_steps, self.first_kill)
+
+
+def _settles(pair: tuple[int, int], other: tuple[int, int]) -> bool:
+    """A process that ends while it imports would do so before every test."""
+    return pair[1] == IMPORT
+
+
+def _settles_all(pair: tuple[int, int], other: tuple[int, int]) -> bool:
+    return True
+
+
+class _Running:
+    """Imports the program as it is, and runs tests."""
+
+    def __init__(self, suite: Suite, tests: list[int], tell: Tell) -> None:
+        self._suite = suite
+        self._tests = tests
+        self._tell = tell
+        self._steps = Steps()
+        self._steps.count()
+        self._imported: set[str] = set()
+
+    def code(self, file: str, place: str) -> CodeType | None:
+        source = self._suite.files.get(file)
+        if source is None:
+            return None
+        self._imported.add(source.path)
+        tree = self._tree(source, self._suite.module(file, place))
+        return self._steps.bind(module_code(ticking_at_import(tree)))
+
+    def _tree(self, source: Source, module: Module) -> Module:
+        return ticking(module)
+
+    def arrive(self, tests_of: TestsOf) -> None:
+        used = self._steps.counted()
+        for value in self._values(tests_of):
+            self._tell((value, used, frozenset(self._imported)))
+
+    def fail(self) -> None:
+        for _ in self._tests:
+            self._tell((BROKEN, 0, frozenset()))
+
+    def _values(self, tests_of: TestsOf) -> Iterator[int]:
+        """What comes of each test; those that are no longer there cannot fail."""
+        tests, all_there = tests_of(self._suite.carried)
+        numbers = {name: number for number, name in enumerate(tests.names)}
+        here = [numbers.get(self._suite.names[test]) for test in self._tests]
+        following: list[int | None] = [None]
+        for number in reversed(here[1:]):
+            following.append(following[-1] if number is None else number)
+        for test, number, after in zip(self._tests, here, reversed(following), strict=True):
+            if number is None:
+                yield PASSED if all_there else BROKEN
+            else:
+                original = self._suite.originals[test]
+                yield outcome_of(tests, number, after, original, self._steps)
+
+
+class _Mutated(_Running):
+    """Imports the program as a mutant, and runs tests."""
+
+    def __init__(
+        self,
+        suite: Suite,
+        tests: list[int],
+        tell: Tell,
+        mutant: Mutant,
+        import_steps: int,
+        first_kill: bool,
+    ) -> None:
+        super().__init__(suite, tests, tell)
+        self._steps.allow(import_steps)
+        self._mutant = mutant
+        self._first_kill = first_kill
+
+    def _tree(self, source: Source, module: Module) -> Module:
+        if source.path != self._mutant.path:
+            return ticking(module, loops_only=True)
+        spot = ticking(module).spots[self._mutant.place]
+        spot.replace(replacement(spot, self._mutant.change))
+        return module
+
+    def arrive(self, tests_of: TestsOf) -> None:
+        if self._steps.exceeded:
+            self.fail()
+            return
+        if self._tests[0] == IMPORT:
+            self._tell(PASSED)
+            del self._tests[0]
+        left = len(self._tests)
+        for value in self._values(tests_of):
+            settled = self._first_kill and value > PASSED
+            self._tell(value, left if settled else 1)
+            left -= 1
+            if settled:
+                return
+            if value == ENDLESS:
+                leave(replaced=True)  # what was ended anywhere may have left anything
+
+    def fail(self) -> None:
+        self._tell(ENDLESS if self._steps.exceeded else BROKEN, len(self._tests))

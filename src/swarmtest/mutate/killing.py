@@ -1,0 +1,239 @@
+"""Whether a test kills given mutants, for those who ask again and again, as reduction does.
+
+The files of the mutants are compiled once, with loops that use up steps; a process that looks at a
+test is a fork, and gives its functions that code. First the test is run without a mutant: that
+tells how it ends and how many steps it takes. Then each mutant is switched on in turn, in a fork
+again, because it may end the process or never come back.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+from swarmtest.core.errors import UserError
+from swarmtest.coverage.scope import shown_path
+from swarmtest.mutate.generation import draw_mutants
+from swarmtest.mutate.loaded_files import live_files, named_sources, source_of
+from swarmtest.mutate.mutant import Mutant
+from swarmtest.mutate.mutation import sources_beside
+from swarmtest.mutate.switching import LiveFile, Steps
+from swarmtest.processes.fork_tasks import Forks, Replace, Task, Tell
+from swarmtest.subjects.command.subject import CommandSubject
+from swarmtest.subjects.subject import Subject
+
+if TYPE_CHECKING:
+    from swarmtest.mutate.native.build import BuiltMutants
+
+
+class Killing:
+    """Tests of a subject against mutants of the Python files that it has loaded.
+
+    The mutant that survived last is tried first: what one candidate loses, the next often loses.
+    """
+
+    def __init__(
+        self, subject: Subject, mutants: Sequence[Mutant], places: Sequence[str], seconds: float
+    ) -> None:
+        """`places` are the files that the mutants change."""
+        self._subject = subject
+        self._mutants = list(mutants)
+        self._seconds = seconds
+        self._steps = Steps()
+        self._files = {file.source.path: file for file in live_files([*map(source_of, places)])}
+        for mutant in mutants:
+            if mutant.path not in self._files or not self._file(mutant).switchable(mutant):
+                raise UserError(
+                    f"mutant {mutant.id} ({mutant.path}:{mutant.line}) cannot be switched on in "
+                    "the running program"
+                )
+        self._ticking = [*self._ticking_code()]
+
+    def survivor(self, test: Any) -> Mutant | None:
+        """The first of the mutants that a test does not kill; None: it kills all."""
+        for mutant, killed in self._verdicts(test, self._mutants):
+            if not killed:
+                self._mutants.remove(mutant)
+                self._mutants.insert(0, mutant)
+                return mutant
+        return None
+
+    def killed(self, test: Any) -> list[Mutant]:
+        """The mutants that a test kills."""
+        return [mutant for mutant, killed in self._verdicts(test, self._mutants) if killed]
+
+    def among(self, mutants: Sequence[Mutant]) -> Killing:
+        """The same program, asked about some of the mutants only."""
+        some = copy.copy(self)
+        some._mutants = [mutant for mutant in self._mutants if mutant in set(mutants)]
+        return some
+
+    def close(self) -> None:
+        """Nothing: the program of this process is as it was."""
+
+    def _verdicts(self, test: Any, mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, bool]]:
+        forks = Forks(lambda some, tell: self._run(test, some, tell), 1)
+        task = Task([*mutants], [self._seconds] * len(mutants))
+        for answer in forks.answers([task]):
+            yield answer.item, answer.value is not False
+
+    def _run(self, test: Any, mutants: list[Mutant], tell: Tell) -> None:
+        """What a fork does: the test without a mutant, then with each of them."""
+        self._subject.interruptible = False
+        for function, code in self._ticking:
+            function.__code__ = code
+        self._steps.count()
+        plain = self._ended(test)
+        steps = self._steps.counted()
+        for mutant in mutants:
+            file = self._file(mutant)
+            before = file.changes
+            file.switch_on(mutant)
+            self._steps.allow(steps)
+            killed = self._ended(test) != plain or self._steps.exceeded
+            file.restore(before)
+            tell(killed)
+            # What a mutant leaves behind must not be taken for what the next one does.
+            if killed and mutant is not mutants[-1] and self._is_spoilt(test, plain, steps):
+                raise Replace
+
+    def _is_spoilt(self, test: Any, plain: str, steps: int) -> bool:
+        if self._steps.exceeded:
+            return True
+        self._steps.allow(steps)
+        return self._ended(test) != plain
+
+    def _ended(self, test: Any) -> str:
+        try:
+            result = self._subject.replay(test)
+        except BaseException:
+            return ""
+        return f"{result.verdict.label} {result.fault.id if result.fault else ''}"
+
+    def _file(self, mutant: Mutant) -> LiveFile:
+        return self._files[mutant.path]
+
+    def _ticking_code(self) -> Iterator[tuple[FunctionType, CodeType]]:
+        """The functions of the files, each with the code that uses up steps."""
+        for file in self._files.values():
+            file.steps = self._steps
+            file.tick()
+            changed = [f for found in file.functions.values() for f in found]
+            codes = [function.__code__ for function in changed]
+            file.restore()
+            yield from zip(changed, codes, strict=True)
+
+
+class NativeKilling:
+    """Tests of a command subject against mutants of the C program that it runs, built once."""
+
+    def __init__(self, built: BuiltMutants) -> None:
+        self._built = built
+        self._mutants = list(built.mutants)
+
+    def survivor(self, test: Any) -> Mutant | None:
+        """The first of the mutants that a test does not kill; None: it kills all."""
+        for mutant in self._mutants:
+            if not self._built.kills_all(test, [mutant]):
+                self._mutants.remove(mutant)
+                self._mutants.insert(0, mutant)
+                return mutant
+        return None
+
+    def killed(self, test: Any) -> list[Mutant]:
+        """The mutants that a test kills."""
+        killed = self._built.kills(test)
+        return [mutant for mutant in self._mutants if mutant in killed]
+
+    def among(self, mutants: Sequence[Mutant]) -> NativeKilling:
+        """The same programs, asked about some of the mutants only."""
+        some = copy.copy(self)
+        some._mutants = [mutant for mutant in self._mutants if mutant in set(mutants)]
+        return some
+
+    def close(self) -> None:
+        """Remove the programs."""
+        self._built.close()
+
+
+def kills_of(
+    subject: Subject, mutants: Sequence[Mutant], seconds: float = 10.0
+) -> Killing | NativeKilling:
+    """Ask whether tests kill these mutants: of loaded Python files, or of a C program."""
+    if isinstance(subject, CommandSubject):
+        from swarmtest.mutate.native.build import BuiltMutants
+
+        built = BuiltMutants(subject, mutants)
+        hopeless = built.sifted.equivalent + built.sifted.not_compiled
+        if hopeless:
+            built.close()
+            raise UserError(
+                f"{hopeless} of the mutants can be killed by no test: they compile to what the "
+                "program does, or not at all"
+            )
+        return NativeKilling(built)
+    wanted = {mutant.path for mutant in mutants}
+    origins = {getattr(module, "__file__", None) or "" for module in sys.modules.values()}
+    places = sorted(file for file in origins if file and shown_path(file) in wanted)
+    return Killing(subject, mutants, places or sorted(wanted), seconds)
+
+
+# -------------------------------------------------------------------------------------------------
+# Mutants for reduction: drawn from a program, then those that a test kills, then N of them.
+
+
+def drawn_killing(
+    subject: Subject,
+    files: Iterable[str] = (),
+    *,
+    sample: int = 200,
+    seed: int = 0,
+    seconds: float = 10.0,
+    first: Collection[str] = (),
+) -> Killing | NativeKilling:
+    """Mutants of the program that a subject tests, at most `sample` of them, ready to be asked.
+
+    Those that the running program cannot be given are not among them; `first` are ids of some that
+    are drawn before all others.
+    """
+    if isinstance(subject, CommandSubject):
+        from swarmtest.mutate.native.build import drawn_mutants
+
+        return NativeKilling(drawn_mutants(subject, files, sample=sample, seed=seed, first=first))
+    sources = named_sources(files) or sources_beside(subject)
+    live = {file.source.path: file for file in live_files(sources)}
+    population = draw_mutants(sources)
+    can = [m for m in population.mutants if live[m.path].switchable(m)]
+    if not can:
+        where = ", ".join(source.path for source in sources)
+        raise UserError(f"{where}: no mutant can be made of what is loaded")
+    drawn = random.Random(seed).sample(can, len(can))
+    drawn = sorted(drawn, key=lambda mutant: mutant.id not in first)[:sample]
+    places = sorted({source.place for source in sources if source.path in {m.path for m in drawn}})
+    return Killing(subject, drawn, places, seconds)
+
+
+def chosen_mutants(
+    killed: Sequence[Mutant], count: int, seed: int = 0, hard: Iterable[str] | None = None
+) -> tuple[Mutant, ...]:
+    """`count` of the mutants that a test kills; `hard`: only those with these ids.
+
+    If there are fewer, all (dissertation, 3.5.2).
+
+    >>> chosen_mutants([], 1)
+    Traceback (most recent call last):
+    ...
+    swarmtest.UserError: the test kills none of the mutants, so there are none to keep
+    """
+    if count < 1:
+        raise UserError(f"{count} mutants cannot be kept: at least 1")
+    ids = None if hard is None else frozenset(hard)
+    possible = [mutant for mutant in killed if ids is None or mutant.id in ids]
+    if not possible:
+        which = "mutants" if ids is None else "minimal mutants"
+        raise UserError(f"the test kills none of the {which}, so there are none to keep")
+    return tuple(random.Random(seed).sample(possible, min(count, len(possible))))

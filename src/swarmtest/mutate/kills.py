@@ -1,0 +1,311 @@
+"""Which tests kill which mutants.
+
+A test kills a mutant if it ends otherwise than without it: it passed and fails, it fails
+differently, it ends its process, it takes many times the steps, or far too much time. It can only
+do so if it executes the changed statement, so no other tests are run.
+
+First every test is run once without a mutant, with all statements counted: that tells how it ends,
+what it reaches, how many steps it takes and how long. A test that ends otherwise although nothing
+was changed is flaky, and is left out.
+
+Then forks run a few mutants each, one after the other. What a mutant leaves behind in its process
+must not be taken for what the next one does: after a kill, the test that killed is run again
+without the mutant; if it does not end as it should, the next mutant gets a new fork. Whoever trusts
+that too little asks for a fork per mutant (`Limits.mutants_per_fork`).
+
+What is executed when the program is imported is over by then: for such mutants it is imported anew
+(`importing`), after all others were run; and so it is for tests that import it themselves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from swarmtest.mutate.baseline import Baseline, Limits
+from swarmtest.mutate.import_mutants import IMPORT, Importing
+from swarmtest.mutate.kill_matrix import CRASHED, ENDLESS, NOT_RUN, PASSED, SLOW, KillMatrix
+from swarmtest.mutate.loaded_files import Order, Original, Tests, in_turn
+from swarmtest.mutate.mutant import Mutant
+from swarmtest.mutate.switching import LiveFile, NotSwitchable
+from swarmtest.processes.fork_tasks import Forks, Replace, Task, Tell
+
+# -------------------------------------------------------------------------------------------------
+# What one fork does: a few mutants, one after the other, each with its tests.
+
+
+class Batch:
+    """Mutants in a fork; `first_kill`: each up to the first test that kills it."""
+
+    def __init__(self, runner: Runner, mutants: Sequence[Mutant], first_kill: bool) -> None:
+        self._runner = runner
+        self._mutants = mutants
+        self._first_kill = first_kill
+
+    def run(self, pairs: list[tuple[int, int]], tell: Tell) -> None:
+        """Run pairs of a mutant's number and a test."""
+        groups = [
+            (number, [test for _, test in group])
+            for number, group in itertools.groupby(pairs, key=lambda pair: pair[0])
+        ]
+        for number, tests in groups:
+            mutant = self._mutants[number]
+            file = self._runner.file_of(mutant)
+            before = file.changes
+            try:
+                file.switch_on(mutant)
+            except NotSwitchable as error:
+                tell(str(error), len(tests))
+                continue
+            suspects = self._one(tests, tell)
+            file.restore(before)
+            if number != groups[-1][0]:
+                self._go_on_if_clean(suspects)
+
+    def _one(self, tests: list[int], tell: Tell) -> set[int]:
+        """Run tests on a mutant; answers the last that killed it, and the last that was ended."""
+        suspects: dict[bool, int] = {}
+        for i, (test, following) in enumerate(in_turn(tests)):
+            outcome = self._runner.baseline.outcome(test, following)
+            settled = self._first_kill and outcome > PASSED
+            tell(outcome, len(tests) - i if settled else 1)
+            if outcome > PASSED:
+                suspects[outcome == ENDLESS] = test
+            if settled:
+                break
+        with _replaced_on_failure():
+            self._runner.baseline.tests.finish()
+        return set(suspects.values())
+
+    def _go_on_if_clean(self, killers: set[int]) -> None:
+        """Without the mutant, tests that killed it end as they should, or the fork is spoilt."""
+        if any(self._runner.baseline.outcome(killer) != PASSED for killer in killers):
+            raise Replace
+
+
+@contextlib.contextmanager
+def _replaced_on_failure() -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        raise Replace from None
+
+
+# -------------------------------------------------------------------------------------------------
+
+Show = Callable[[int, int], None]
+"""Told how many mutants are done, of how many."""
+
+
+class Runner:
+    """Runs tests against mutants of loaded files, once it is known how they end without one."""
+
+    def __init__(
+        self,
+        tests: Tests,
+        files: Sequence[LiveFile],
+        limits: Limits | None = None,
+        workers: int = 2,
+        importing: Importing | None = None,
+    ) -> None:
+        self.baseline = Baseline(tests, files, limits or Limits(), workers)
+        self._tests = tests
+        self._by_path = {file.source.path: i for i, file in enumerate(self.baseline.files)}
+        self._limits = self.baseline.limits
+        self._workers = workers
+        self._importing = importing
+
+    @property
+    def originals(self) -> dict[int, Original]:
+        """How tests end without a mutant; those that are left out are not here."""
+        return self.baseline.originals
+
+    def matrix(
+        self,
+        mutants: Sequence[Mutant],
+        *,
+        first_kill: bool = False,
+        on_progress: Show | None = None,
+    ) -> KillMatrix:
+        """Run the tests that reach each mutant; `first_kill`: up to the first that kills it."""
+        outcomes = np.zeros((len(mutants), len(self._tests.names)), np.uint8)
+        anew = self._run_at_import(mutants)
+        reached = self._reached(mutants)
+        refused: dict[int, str] = {}
+        order = Order(self.originals, [self._of(mutant) for mutant in mutants])
+        batch = Batch(self, mutants, first_kill)
+        forks = Forks(batch.run, self._workers, self._limits.memory)
+        started: set[int] = set()
+        for answer in forks.answers(self._tasks(mutants, anew, reached, order, first_kill)):
+            number, test = answer.item
+            if isinstance(answer.value, str):
+                refused[number] = answer.value
+                continue
+            value = answer.value or (SLOW if answer.silent else CRASHED)
+            outcomes[number, test] = value
+            order.learn(number, test, value > PASSED)
+            if number not in started and on_progress is not None:
+                started.add(number)
+                on_progress(len(started), len(mutants))
+        anew |= {number for number in refused if self._can_be_imported(mutants[number])}
+        refused = {number: why for number, why in refused.items() if number not in anew}
+        settled = (outcomes > PASSED).any(1) if first_kill else np.zeros(len(mutants), bool)
+        plan = self._imported_for(mutants, anew, reached, settled)
+        for number in self._import_anew(mutants, plan, reached, outcomes, first_kill):
+            if number not in started and on_progress is not None:
+                started.add(number)
+                on_progress(len(started), len(mutants))
+        if on_progress is not None:
+            on_progress(len(mutants), len(mutants))
+        if self._importing is not None:
+            refused |= {i: why for i, why in self._importing.refused.items() if i in anew}
+        switchable = [
+            i not in refused and (i in anew or self.file_of(mutant).switchable(mutant))
+            for i, mutant in enumerate(mutants)
+        ]
+        return self._finished(mutants, reached, outcomes, switchable, first_kill)
+
+    def _can_be_imported(self, mutant: Mutant) -> bool:
+        return self._importing is not None and self._importing.serves(mutant.path)
+
+    def _run_at_import(self, mutants: Sequence[Mutant]) -> set[int]:
+        """The numbers of mutants for which the program has to be imported anew."""
+        if self._importing is None:
+            return set()
+        executed = self._importing.at_import(self._limits.with_mutant, self._limits.memory)
+        return {
+            number
+            for number, mutant in enumerate(mutants)
+            if self._importing.serves(mutant.path)
+            and (
+                not self.file_of(mutant).switchable(mutant)
+                or self.file_of(mutant).statement(mutant) in executed.get(mutant.path, ())
+            )
+        }
+
+    def _imported_for(
+        self, mutants: Sequence[Mutant], anew: set[int], reached: Any, settled: Any
+    ) -> dict[int, list[int]]:
+        """The tests for which the program is imported as a mutant: all, or those that import it."""
+        used = sorted(self.originals)
+        alone = [test for test in used if self.originals[test].imports]
+        plan = dict.fromkeys(sorted(anew), used)
+        if alone and self._importing is None:
+            why = "imports the program itself, which is loaded already: not used on mutants"
+            self.baseline.leave_out(alone, why)
+            reached[:, alone] = False
+        elif alone:
+            for number in set(range(len(mutants))) - anew - {*np.flatnonzero(settled)}:
+                tests = [test for test in alone if reached[number, test]]
+                if tests and self._can_be_imported(mutants[number]):
+                    plan[number] = tests
+        return plan
+
+    def _import_anew(
+        self,
+        mutants: Sequence[Mutant],
+        plan: dict[int, list[int]],
+        reached: Any,
+        outcomes: Any,
+        first_kill: bool,
+    ) -> Iterator[int]:
+        """Run mutants at import: every test may notice them. Answers each that is under way."""
+        if not plan or self._importing is None:
+            return
+        found = self._importing.outcomes(
+            {number: mutants[number] for number in plan},
+            plan,
+            self._tests.names,
+            self.originals,
+            [self._of(mutant) for mutant in mutants],
+            time_for=self._limits.with_mutant,
+            first_kill=first_kill,
+            memory=self._limits.memory,
+            workers=self._workers,
+        )
+        for number, test, value in found:
+            outcomes[number, plan[number] if test == IMPORT else test] = value
+            yield number
+        unsteady = self._importing.unsteady
+        for number, tests in plan.items():
+            reached[number, tests] = number not in self._importing.refused
+            reached[number, unsteady] = False
+            outcomes[number, unsteady] = NOT_RUN
+        if unsteady:
+            why = "ends otherwise in a program that is imported anew: not used on what runs there"
+            self.baseline.leave_out(unsteady, why)
+
+    def _of(self, mutant: Mutant) -> str:
+        return f"{mutant.path} {mutant.function}"
+
+    def _reached(self, mutants: Sequence[Mutant]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        reached = np.zeros((len(mutants), len(self._tests.names)), bool)
+        for i, mutant in enumerate(mutants):
+            at = self._by_path[mutant.path]
+            statement = self.baseline.files[at].statement(mutant)
+            for test, original in self.originals.items():
+                reached[i, test] = statement in original.reached[at]
+        return reached
+
+    def _tasks(
+        self,
+        mutants: Sequence[Mutant],
+        anew: set[int],
+        reached: Any,
+        order: Order,
+        first_kill: bool,
+    ) -> Iterator[Task]:
+        """A few mutants each, with the tests that reach them."""
+        pairs: list[tuple[int, int]] = []
+        count = 0
+        for number, mutant in enumerate(mutants):
+            if number not in anew and self.file_of(mutant).switchable(mutant):
+                able = [
+                    test
+                    for test in np.flatnonzero(reached[number]).tolist()
+                    if not self.originals[test].imports
+                ]
+                tests = order.of(number, able)
+                pairs += [(number, test) for test in tests]
+                count += bool(tests)
+            if count == self._limits.mutants_per_fork or mutant is mutants[-1]:
+                seconds = [self.baseline.seconds_for(test) for _, test in pairs]
+                yield Task(pairs, seconds, _same_mutant if first_kill else _nothing)
+                pairs, count = [], 0
+
+    def file_of(self, mutant: Mutant) -> LiveFile:
+        """The file that a mutant changes."""
+        return self.baseline.files[self._by_path[mutant.path]]
+
+    def _finished(
+        self,
+        mutants: Sequence[Mutant],
+        reached: Any,
+        outcomes: Any,
+        switchable: list[bool],
+        first_kill: bool,
+    ) -> KillMatrix:
+        used = sorted(self.originals)
+        rows = [i for i, can in enumerate(switchable) if can]
+        return KillMatrix(
+            mutants=tuple(mutants[i] for i in rows),
+            tests=tuple(self._tests.names[t] for t in used),
+            outcomes=outcomes[np.ix_(rows, used)],
+            reached=reached[np.ix_(rows, used)],
+            seconds=tuple(self.originals[t].seconds for t in used),
+            complete=not first_kill,
+            not_switchable=tuple(m for m, can in zip(mutants, switchable, strict=True) if not can),
+            left_out={why: tuple(names) for why, names in self.baseline.left_out.items()},
+        )
+
+
+def _same_mutant(pair: tuple[int, int], other: tuple[int, int]) -> bool:
+    return pair[0] == other[0]
+
+
+def _nothing(pair: tuple[int, int], other: tuple[int, int]) -> bool:
+    return False

@@ -1,0 +1,281 @@
+"""Kill matrices of the tests of a subject, or of a stored campaign."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from swarmtest.core.errors import UserError
+from swarmtest.core.result import Verdict
+from swarmtest.core.targets import Source
+from swarmtest.coverage.scope import Scope, parse_scope
+from swarmtest.languages.user_objects import split_reference
+from swarmtest.mutate.baseline import Limits
+from swarmtest.mutate.campaign_tests import check_features, draw_trials, tests_of, trials_that_reach
+from swarmtest.mutate.generation import Drawn, draw_mutants
+from swarmtest.mutate.import_forks import Imports
+from swarmtest.mutate.import_mutants import Importing
+from swarmtest.mutate.kill_matrix import KillMatrix
+from swarmtest.mutate.kills import Runner, Show
+from swarmtest.mutate.loaded_files import live_files, loaded_sources, named_sources, source_of
+from swarmtest.store.interface import Store
+from swarmtest.subjects.command.subject import CommandSubject
+from swarmtest.subjects.loading import SubjectReference
+from swarmtest.subjects.subject import Subject
+
+_SECONDS = 10.0
+
+Lines = Mapping[str, Collection[int]]
+
+
+class SubjectTests:
+    """Tests of a subject as JSON data, replayed: no random generator sees what a mutant does."""
+
+    def __init__(self, subject: Subject, tests: Mapping[str, Any]) -> None:
+        self.names = list(tests)
+        self._subject = subject
+        self._tests = list(tests.values())
+
+    def run(self, test: int, following: int | None) -> str:
+        """The verdict, and the fault that was shown."""
+        self._subject.interruptible = False
+        result = self._subject.replay(self._tests[test])
+        return f"{result.verdict.label} {result.fault.id if result.fault else ''}"
+
+    def finish(self) -> None:
+        """Every test starts from nothing: there is nothing to clear away."""
+
+    def why_not(self, ended: str) -> str:
+        """One that fails is of use: with a mutant it may pass, or fail otherwise."""
+        return "is no test" if ended.startswith(Verdict.INVALID.label) else ""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """How a kill matrix is to be made."""
+
+    limits: Limits
+    workers: int
+    first_kill: bool
+    on_progress: Show | None
+
+
+def kill_matrix(
+    subject: Subject | SubjectReference,
+    tests: Sequence[Any] | Mapping[str, Any],
+    files: Iterable[str | Source] = (),
+    *,
+    operators: str | Collection[str] = "",
+    lines: Lines | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    workers: int = 2,
+    first_kill: bool = False,
+    seconds: float = _SECONDS,
+    memory: int = 0,
+    mutants_per_fork: int = 32,
+    on_progress: Show | None = None,
+) -> KillMatrix:
+    """Which tests (JSON data, perhaps by name) kill which mutants of the files of a program.
+
+    `files` are Python files, or directories of them; without: what is loaded of the code beside the
+    subject. For a command subject they are C files; without: those of its ``[mutate]``.
+    `first_kill`: each mutant only up to the first test that kills it. `lines`: only mutants on
+    these, by file. `mutants_per_fork`: 1 gives each mutant a process of its own.
+
+    A subject that is loaded already cannot be imported anew, so mutants of what runs at import are
+    `not_switchable`; with a `SubjectReference` they are run as well.
+
+    >>> from swarmtest import Machine, MachineSubject, action
+    >>> class Counter(Machine):
+    ...     def start(self): self.n = 0
+    ...     @action
+    ...     def up(self): self.n += 1
+    >>> subject = MachineSubject(Counter)
+    >>> tests = [subject.test_of(subject.space.default(), seed) for seed in (1, 2)]
+    >>> kill_matrix(subject, tests, ["no_such_file.py"])
+    Traceback (most recent call last):
+    ...
+    swarmtest.UserError: no_such_file.py: there is no such file to mutate
+    """
+    named = tests if isinstance(tests, Mapping) else {str(i): one for i, one in enumerate(tests)}
+    if not named:
+        raise UserError("there are no tests to run on mutants")
+    if isinstance(subject, CommandSubject):
+        from swarmtest.mutate.native.kill_matrix import native_kill_matrix
+
+        return native_kill_matrix(
+            subject,
+            named,
+            files,
+            operators=operators,
+            lines=lines,
+            sample=sample,
+            seed=seed,
+            workers=workers,
+            first_kill=first_kill,
+            on_progress=on_progress,
+        )
+    limits = Limits(seconds, memory, mutants_per_fork)
+    asked = _Asked(limits, workers, first_kill, on_progress)
+    sources = named_sources(files)
+
+    def drawn(loaded: Subject) -> Drawn:
+        return _drawn(sources or sources_beside(loaded), operators, lines, sample, seed)
+
+    if isinstance(subject, SubjectReference):
+        with _loaded(subject, sources) as (loaded, imports):
+            return _matrix(loaded, imports, named, drawn(loaded), asked)
+    return _matrix(subject, None, named, drawn(subject), asked)
+
+
+def _drawn(
+    sources: Sequence[Source],
+    operators: str | Collection[str],
+    lines: Lines | None,
+    sample: int | None,
+    seed: int,
+) -> Drawn:
+    drawn = draw_mutants(sources, operators, lines, sample, seed)
+    if not drawn.mutants:
+        where = ", ".join(source.path for source in sources)
+        raise UserError(f"no mutant is left of {where}: other lines or operators?")
+    return drawn
+
+
+def _matrix(
+    subject: Subject,
+    imports: Imports | None,
+    named: Mapping[str, Any],
+    drawn: Drawn,
+    asked: _Asked,
+) -> KillMatrix:
+    concerned = {mutant.path for mutant in drawn.mutants}
+    sources = [source for source in drawn.sources if source.path in concerned]
+    files = live_files(sources)
+    importing = None if imports is None else Importing(imports, sources, dict(named))
+    tests = SubjectTests(subject, named)
+    runner = Runner(tests, files, asked.limits, asked.workers, importing)
+    try:
+        runner.baseline.run()
+        matrix = runner.matrix(
+            drawn.mutants, first_kill=asked.first_kill, on_progress=asked.on_progress
+        )
+    finally:
+        for file in files:
+            file.restore()
+    return matrix.drawn_from(drawn)
+
+
+@contextlib.contextmanager
+def _loaded(
+    reference: SubjectReference, sources: Sequence[Source]
+) -> Iterator[tuple[Subject, Imports]]:
+    """A subject, with processes that stand before the import of what it tests."""
+    places = [os.path.realpath(source.place) for source in sources]
+    imports = Imports(Scope(places=tuple(places)) if places else _scope_of(reference), places)
+    try:
+        with imports.watched():
+            subject = reference.load()
+            imports.arrived(lambda carried: (SubjectTests(subject, carried), True))
+        yield subject, imports
+    finally:
+        imports.end()
+
+
+def _scope_of(reference: SubjectReference) -> Scope:
+    where, _ = split_reference(reference.text)
+    if where.endswith((".py", ".toml")):
+        return parse_scope((), os.path.dirname(os.path.abspath(where)))
+    return parse_scope((), "", where.partition(".")[0])
+
+
+def sources_beside(subject: Subject) -> list[Source]:
+    """The loaded files of what a subject tests, where nobody has named them."""
+    where, _ = split_reference(subject.name)
+    beside = os.path.dirname(subject.harness) if subject.harness else ""
+    package = "" if where.endswith((".py", ".toml")) else where.partition(".")[0]
+    sources = loaded_sources(parse_scope((), beside, package), subject.harness)
+    if not sources:
+        raise UserError(f"no file of what {subject.name} tests was found: name the files to mutate")
+    return sources
+
+
+def mutate_campaign(
+    store: Store,
+    campaign: int,
+    files: Iterable[str] = (),
+    *,
+    operators: str | Collection[str] = "",
+    lines: Lines | None = None,
+    sample: int | None = None,
+    tests: int = 1000,
+    seed: int = 0,
+    workers: int = 2,
+    first_kill: bool = False,
+    mutants_per_fork: int = 32,
+    on_progress: Show | None = None,
+) -> KillMatrix:
+    """The kill matrix of a campaign's tests, named ``CAMPAIGN#TRIAL``.
+
+    Without `files`: those that the campaign watched. `tests`: so many of its tests at most; which
+    ones, the seed decides. Tests of which the store knows that they reach no mutant are not run.
+    `mutants_per_fork`: 1 gives each mutant a process of its own.
+
+    >>> from swarmtest import open_store
+    >>> with open_store(":memory:") as store:
+    ...     mutate_campaign(store, 1)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    swarmtest.UserError: no campaign 1 in :memory:: it has none yet; run ... first
+    """
+    record = store.campaign(campaign)
+    reference = record.options.get("subject")
+    if not reference:
+        raise UserError(
+            f"campaign {campaign} tested {record.subject}, which cannot be imported by name; "
+            "mutate it from the program that defined it (kill_matrix)"
+        )
+    if SubjectReference.from_json(reference).text.endswith(".toml"):
+        from swarmtest.mutate.native.kill_matrix import mutate_c_campaign
+
+        return mutate_c_campaign(
+            store,
+            campaign,
+            files,
+            operators=operators,
+            lines=lines,
+            sample=sample,
+            tests=tests,
+            seed=seed,
+            workers=workers,
+            first_kill=first_kill,
+            on_progress=on_progress,
+        )
+    named: list[str | Source] = [*files]
+    sources = named_sources(named or _watched(store, campaign))
+    seconds = record.options.get("seconds") or _SECONDS
+    asked = _Asked(Limits(seconds, 0, mutants_per_fork), workers, first_kill, on_progress)
+    with _loaded(SubjectReference.from_json(reference), sources) as (subject, imports):
+        check_features(subject, record)
+        drawn = _drawn(sources or sources_beside(subject), operators, lines, sample, seed)
+        trials = draw_trials(store, campaign, tests, seed)
+        needed = trials_that_reach(store, record, subject, drawn, trials)
+        made = tests_of(store, record, subject, needed, seconds, workers)
+        if not made:
+            raise UserError(f"campaign {campaign} has no test that can be made again")
+        matrix = _matrix(subject, imports, made, drawn, asked)
+    skipped = {trial.trial for trial in trials} - {trial.trial for trial in needed}
+    return matrix.with_tests(f"{campaign}#{trial}" for trial in sorted(skipped))
+
+
+def _watched(store: Store, campaign: int) -> list[Source]:
+    """The files of a campaign with coverage, as they are now."""
+    return [
+        source_of(source.place)
+        for source in store.sources(campaign)
+        if source.place.endswith(".py")
+    ]

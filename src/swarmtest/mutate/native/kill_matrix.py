@@ -1,0 +1,255 @@
+"""Which tests of a command subject kill which mutants of its C program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from swarmtest.core.errors import UserError
+from swarmtest.core.targets import Source
+from swarmtest.mutate.campaign_tests import check_features, draw_trials, tests_of
+from swarmtest.mutate.kill_matrix import CRASHED, NOT_RUN, PASSED, SLOW, KillMatrix
+from swarmtest.mutate.native.build import BuiltMutants, Original, drawn_mutants
+from swarmtest.processes.fork_tasks import Forks, Task, Tell
+from swarmtest.store.interface import Store
+from swarmtest.subjects.command.subject import CommandSubject
+from swarmtest.subjects.loading import SubjectReference
+
+_CHUNK = 16
+_PAIRS = 64
+_SLACK = 30.0
+FLAKY = "gave something else when it was run again without a mutant"
+SLOWLY = "takes too long without a mutant"
+
+Show = Callable[[int, int], None]
+
+
+def native_kill_matrix(
+    subject: CommandSubject,
+    tests: Mapping[str, Any],
+    files: Iterable[str | Source] = (),
+    *,
+    operators: str | Collection[str] = "",
+    lines: Mapping[str, Collection[int]] | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    workers: int = 2,
+    first_kill: bool = False,
+    on_progress: Show | None = None,
+) -> KillMatrix:
+    """The kill matrix of tests (JSON data, by name) for the mutants of C files.
+
+    Without `files`: those that the subject's ``[mutate]`` names. `lines`: only mutants on these, by
+    `Source.path`. `sample`: so many mutants that compile and are not trivially equivalent.
+    """
+    built = drawn_mutants(
+        subject,
+        files,
+        operators=operators,
+        lines=lines,
+        sample=sample,
+        seed=seed,
+        workers=workers,
+    )
+    with built:
+        matrix = _Filled(built, tests, workers, first_kill, on_progress).matrix()
+        return replace(
+            matrix,
+            population=built.sifted.population,
+            equivalent=built.sifted.equivalent,
+            duplicate=built.sifted.duplicate,
+            not_compiled=built.sifted.not_compiled,
+            sources=built.sources,
+        )
+
+
+class _Filled:
+    """Runs everything in forks, and puts it together."""
+
+    def __init__(
+        self,
+        built: BuiltMutants,
+        tests: Mapping[str, Any],
+        workers: int,
+        first_kill: bool,
+        on_progress: Show | None,
+    ) -> None:
+        self._built = built
+        self._names = list(tests)
+        self._tests = list(tests.values())
+        self._workers = workers
+        self._first_kill = first_kill
+        self._show = on_progress
+        self._originals: dict[int, Original] = {}
+        self._left_out: dict[str, list[str]] = {}
+
+    def matrix(self) -> KillMatrix:
+        first = self._run_originals(range(len(self._tests)))
+        again = self._run_originals(first)
+        self._originals = first
+        self._drop_unlike(again)
+        if not self._originals:
+            why = "; ".join(f"{len(names)}: {one}" for one, names in self._left_out.items())
+            raise UserError(f"no test can tell mutants apart: {why}")
+        if not any(one.ran for one in self._originals.values()):
+            raise UserError(
+                f"{self._built.spec.path}: no step runs what [mutate] builds, so no mutant would "
+                "ever run: name the program as {here}/PROGRAM"
+            )
+        outcomes, reached = self._outcomes()
+        # What depends on the time of day is the same in two runs, and another one later.
+        self._drop_unlike(self._run_originals(self._originals))
+        kept = sorted(self._originals)
+        return KillMatrix(
+            self._built.mutants,
+            tuple(self._names[i] for i in kept),
+            outcomes[:, kept],
+            reached[:, kept],
+            tuple(self._originals[i].selected.seconds for i in kept),
+            complete=not self._first_kill,
+            left_out={why: tuple(names) for why, names in self._left_out.items()},
+        )
+
+    def _run_originals(self, numbers: Iterable[int]) -> dict[int, Original]:
+        def run(items: list[int], tell: Tell) -> None:
+            for item in items:
+                try:
+                    tell(self._built.run_original(self._tests[item]))
+                except UserError as error:
+                    tell(error)
+
+        wanted = list(numbers)
+        chunks = [wanted[i : i + _CHUNK] for i in range(0, len(wanted), _CHUNK)]
+        seconds = self._built.seconds + _SLACK
+        found: dict[int, Original] = {}
+        for answer in Forks(run, self._workers).answers(
+            Task(chunk, [seconds] * len(chunk)) for chunk in chunks
+        ):
+            if isinstance(answer.value, UserError):
+                raise answer.value
+            if answer.value is not None:
+                found[answer.item] = answer.value
+        return found
+
+    def _drop_unlike(self, again: Mapping[int, Original]) -> None:
+        """Leave out tests that do not end twice in the same way, or never end."""
+        for number, one in list(self._originals.items()):
+            other = again.get(number)
+            why = ""
+            if one.selected.timed_out:
+                why = SLOWLY
+            elif other is None or _digests(one) != _digests(other):
+                why = FLAKY
+            if why:
+                del self._originals[number]
+                self._left_out.setdefault(why, []).append(self._names[number])
+
+    def _outcomes(self) -> tuple[Any, Any]:
+        mutants = self._built.mutants
+        outcomes = np.full((len(mutants), len(self._tests)), NOT_RUN, np.uint8)
+        reached = np.zeros(outcomes.shape, bool)
+        for test, original in self._originals.items():
+            for i, mutant in enumerate(mutants):
+                reached[i, test] = mutant.id in original.reached
+        done: set[int] = set()
+        left = {i: int(reached[i].sum()) for i in range(len(mutants))}
+        forks = Forks(self._run_pairs, self._workers)
+        for answer in forks.answers(self._tasks(reached)):
+            mutant, test = answer.item
+            lost = SLOW if answer.silent else CRASHED
+            outcomes[mutant, test] = lost if answer.value is None else answer.value
+            left[mutant] -= 1
+            if not left[mutant] or (self._first_kill and outcomes[mutant, test] > PASSED):
+                done.add(mutant)
+            if self._show is not None:
+                self._show(len(done), len(mutants))
+        if self._show is not None:
+            self._show(len(mutants), len(mutants))
+        return outcomes, reached
+
+    def _tasks(self, reached: Any) -> Iterator[Task]:
+        """Pairs of a mutant and a test, quick tests first; what belongs to a mutant stays so."""
+        order = sorted(self._originals, key=lambda test: self._originals[test].selected.seconds)
+        pairs: list[tuple[int, int]] = []
+        for mutant in range(len(reached)):
+            pairs += [(mutant, test) for test in order if reached[mutant, test]]
+            if len(pairs) >= _PAIRS:
+                yield self._task(pairs)
+                pairs = []
+        if pairs:
+            yield self._task(pairs)
+
+    def _task(self, pairs: list[tuple[int, int]]) -> Task:
+        steps = len(self._built.spec.steps)
+        seconds = [self._originals[test].selected.limit * steps + _SLACK for _, test in pairs]
+        return Task(pairs, seconds)
+
+    def _run_pairs(self, pairs: list[tuple[int, int]], tell: Tell) -> None:
+        killed: set[int] = set()
+        for at, (mutant, test) in enumerate(pairs):
+            if self._first_kill and mutant in killed:
+                continue
+            outcome = self._built.outcome_beside(
+                self._originals[test], self._tests[test], self._built.mutants[mutant]
+            )
+            count = 1
+            if self._first_kill and outcome > PASSED:
+                killed.add(mutant)
+                count = sum(1 for one, _ in pairs[at:] if one == mutant)
+            tell(outcome, count)
+
+
+def _digests(one: Original) -> tuple[bytes, bytes]:
+    return one.selected.digest, one.plain.digest if one.plain is not None else b""
+
+
+# -------------------------------------------------------------------------------------------------
+# Mutants of the C program that a stored campaign has tested.
+
+
+def mutate_c_campaign(
+    store: Store,
+    campaign: int,
+    files: Iterable[str] = (),
+    *,
+    operators: str | Collection[str] = "",
+    lines: Mapping[str, Collection[int]] | None = None,
+    sample: int | None = None,
+    tests: int = 1000,
+    seed: int = 0,
+    workers: int = 2,
+    first_kill: bool = False,
+    on_progress: Show | None = None,
+) -> KillMatrix:
+    """The kill matrix of a campaign's tests, named ``CAMPAIGN#TRIAL``, for a C program."""
+    record = store.campaign(campaign)
+    subject = SubjectReference.from_json(record.options["subject"]).load()
+    if not isinstance(subject, CommandSubject):
+        raise UserError(f"{subject.name} runs no commands, so there is no C program to mutate")
+    named = list(files)
+    for file in named:
+        if file.endswith(".py"):
+            raise UserError(
+                f"{file}: campaign {campaign} runs the commands of {subject.name}: its mutants are "
+                "made of C files (.c)"
+            )
+    check_features(subject, record)
+    trials = draw_trials(store, campaign, tests, seed)
+    made = tests_of(store, record, subject, trials, subject.seconds or 0.0, workers)
+    if not made:
+        raise UserError(f"campaign {campaign} has no test that can be made again")
+    return native_kill_matrix(
+        subject,
+        made,
+        named,
+        operators=operators,
+        lines=lines,
+        sample=sample,
+        seed=seed,
+        workers=workers,
+        first_kill=first_kill,
+        on_progress=on_progress,
+    )

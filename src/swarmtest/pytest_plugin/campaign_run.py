@@ -1,0 +1,104 @@
+"""A campaign for one test of pytest.
+
+Its workers are copies of this process (a subject that is given as an object, not by its name, is
+forked), so it is told afterwards to the store how `swarmtest` can find the subject again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import os
+from pathlib import Path
+
+import pytest
+
+from swarmtest.campaign.campaign import Campaign, Outcome
+from swarmtest.core.errors import UserError
+from swarmtest.pytest_plugin.failure import Failure
+from swarmtest.pytest_plugin.forking import forking
+from swarmtest.pytest_plugin.options import Plan, settings_of
+from swarmtest.store import open_store
+from swarmtest.store.interface import Store
+from swarmtest.subjects.loading import SubjectReference, subject_of
+from swarmtest.subjects.subject import Subject
+
+_MADE_BY = "pytest"
+"""The option of a stored campaign that names the test of pytest it belongs to."""
+
+
+class Run:
+    """One campaign and what came of it."""
+
+    def __init__(self, config: pytest.Config, reference: str, nodeid: str, plan: Plan) -> None:
+        self._config = config
+        self._reference = SubjectReference(reference)
+        self._nodeid = nodeid
+        self._plan = plan
+        self.remarks: list[str] = []
+        """What came of aiming at changes, if that was asked for."""
+
+    def campaign(self, found: object, file: Path) -> Outcome:
+        """Run it; `found` is a machine or a subject, or None for what a file describes."""
+        self._subject = self._load(found, file)
+        with open_store(settings_of(self._config).store) as store:
+            outcome = self._run(store)
+            self.failure = Failure(self._config, self._nodeid, self._plan, self._subject, outcome)
+            self.failure.remarks = self.remarks
+            self.failure.tell(store)
+        return outcome
+
+    def _run(self, store: Store) -> Outcome:
+        plan = self._plan
+        revision = settings_of(self._config).focus
+        if revision is not None:
+            from swarmtest.pytest_plugin.focus import FocusedRun
+
+            focused = FocusedRun(self._config, revision, plan, self._subject, self._reference)
+            outcome, self.remarks = focused.run(store)
+        else:
+            outcome = self._undirected(store)
+        self._keep(store, outcome.campaign)
+        if outcome.interrupted:
+            raise KeyboardInterrupt
+        return outcome
+
+    def _undirected(self, store: Store) -> Outcome:
+        plan = self._plan
+        campaign = Campaign(
+            self._subject, plan.strategy, plan.budget, plan.seed, plan.workers, store
+        )
+        with forking(plan.workers > 0):
+            return campaign.run()
+
+    def _load(self, found: object, file: Path) -> Subject:
+        name = self._reference.text
+        if found is None:
+            loaded: Subject | None = SubjectReference(os.path.relpath(file)).load()
+        else:
+            loaded = subject_of(found, name)
+        if loaded is None:
+            raise UserError(f"{name} is nothing that can be tested")
+        loaded.name = name
+        return loaded
+
+    def _keep(self, store: Store, number: int) -> None:
+        """Say in the store how to find the subject again, and drop what this run repeats."""
+        told = {"subject": self._reference.to_json(), _MADE_BY: self._nodeid}
+        store.update_campaign(number, options=store.campaign(number).options | told)
+        with contextlib.suppress(UserError):  # another process may be writing: next time, then
+            for record in store.campaigns():
+                mine = record.options.get(_MADE_BY) == self._nodeid and record.id < number
+                if mine and record.status == "finished" and not store.faults(record.id):
+                    store.delete_campaign(record.id)
+
+    def raise_fault(self) -> None:
+        """Run the first small test as code in this process, for a debugger to stop in it.
+
+        Not one that would end the process, and the debugger with it.
+        """
+        for test in self.failure.raising:
+            if self._subject.suffix == ".py":
+                code = self._subject.code(test)
+                linecache.cache["<test>"] = (len(code), None, code.splitlines(True), "<test>")
+                exec(compile(code, "<test>", "exec"), {"__name__": "__test__"})

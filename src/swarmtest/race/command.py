@@ -1,0 +1,234 @@
+"""``swarmtest race``."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+
+from swarmtest.campaign.budget import Budget
+from swarmtest.campaign.campaign import Campaign, Outcome
+from swarmtest.campaign.reduced_faults import reductions_of
+from swarmtest.core.errors import UserError
+from swarmtest.coverage.options import CoverageOptions
+from swarmtest.race.explanation import explore
+from swarmtest.race.race_test import RaceTest
+from swarmtest.race.replay import replay_code
+from swarmtest.race.target import ENGINES, SECONDS, Target, split_kinds
+from swarmtest.race.views import after_data, after_text
+from swarmtest.reduce.named_tests import named_test
+from swarmtest.reduce.progress import make_small
+from swarmtest.store import open_store
+from swarmtest.store.interface import Store
+from swarmtest.subjects.loading import SubjectReference
+from swarmtest.ui.options import store_option
+from swarmtest.ui.run_options import (
+    budget_options,
+    parse_budget,
+    parse_reduction_time,
+    parse_seed,
+    reduce_options,
+    timeout_option,
+    view_options,
+    workers_option,
+)
+from swarmtest.ui.run_report import race_width, report_outcome
+from swarmtest.ui.terminal.progress import JsonLines, ProgressView, view_for
+from swarmtest.ui.terminal.tables import plural
+from swarmtest.ui.terminal.text import json_text
+
+_DEFAULT_BUDGET = Budget(tests=1_000, wall_seconds=20.0)
+_NATIVE = "swarmtest.native_command"
+_NEAR = 1_000
+
+
+class _RaceCommand(click.Command):
+    """What stands after ``--`` is a program of its own, with options of its own."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            mark = args.index("--")
+            ctx.meta[_NATIVE] = args[mark + 1 :]
+            args = args[:mark]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_RaceCommand)
+@click.argument("path", metavar="PATH[::NAME] | -- PROGRAM [ARGUMENT]...", required=False)
+@budget_options
+@click.option(
+    "--seed", default="0", show_default=True, help="Same seed, same schedules; `random`: another."
+)
+@click.option(
+    "--cover",
+    multiple=True,
+    metavar="NAME",
+    help="A module, package or path that gets probes. May be repeated.  [default: the file and "
+    "the code beside it]",
+)
+@click.option(
+    "--coverage",
+    "kinds",
+    metavar="KIND,...",
+    help="Note what threads do to each other: shared (variables), pair (of accesses, one after "
+    "the other), sync (locks and the like); and what runs execute: line, branch, ...",
+)
+@click.option("--control", "engine", flag_value="control", help="Only runs under control.")
+@click.option("--noise", "engine", flag_value="noise", help="Only runs with noise.")
+@click.option("--isolated", is_flag=True, help="Each run in a process of its own; scripts always.")
+@click.option("--save", metavar="FILE.py", help="Write a test of pytest that replays the race.")
+@click.option(
+    "--after",
+    metavar="FAULT | FILE",
+    help="After a fix: try schedules near the one that showed this fault, and bound what is left.",
+)
+@click.option(
+    "--expect",
+    metavar="STATUS,...",
+    help="Of a native program: exit statuses that are no failure.  [default: 0]",
+)
+@timeout_option
+@workers_option
+@reduce_options
+@store_option
+@view_options
+@click.pass_context
+def race(context: click.Context, /, path: str | None, **options: Any) -> int:
+    """Find races, deadlocks and lost wake-ups; replay, shrink and explain them.
+
+    \b
+    swarmtest race shop.py::sell_out             a function without arguments
+    swarmtest race tests/test_shop.py::test_sell a test of pytest, with its fixtures
+    swarmtest race server.py                     a script; each run has its own process
+    swarmtest race -- ./server --port 0          any program with POSIX threads
+
+    Each run has settings of its own, drawn as a swarm: who decides which thread goes on, and where
+    threads are switched. Without limits it ends after 1,000 runs or 20 seconds.
+
+    Exit status: 0 no fault, 1 faults found.
+    """
+    native = context.meta.get(_NATIVE)
+    reference = _reference(path, native, options)
+    if options["after"]:
+        return _after(reference, options)
+    if options["save"] and (native or not options["save"].endswith(".py")):
+        raise UserError("--save writes a test of a Python program: name a file that ends in .py")
+    parse_reduction_time(options)
+    budget = parse_budget(options) or _DEFAULT_BUDGET
+    view = view_for(
+        budget, quiet=options["quiet"], as_json=options["as_json"], workers=options["workers"]
+    )
+    with open_store(options["store"]) as store:
+        try:
+            return _race(reference, budget, store, view, options)
+        finally:
+            view.end()
+
+
+def _reference(path: str | None, native: list[str] | None, options: dict[str, Any]) -> str:
+    if native is not None:
+        if path is not None or not native:
+            raise UserError("a native program is named after --: swarmtest race -- ./program args")
+        for name in ("cover", "engine", "isolated", "after"):
+            if options[name]:
+                raise UserError(f"--{options[name] if name == 'engine' else name} is for Python")
+        if options["kinds"]:
+            raise UserError("--coverage is for Python: native programs tell what they reach anyway")
+        seconds = f"--seconds {options['timeout']:g} " if options["timeout"] else ""
+        expected = f"--expect {_statuses(options['expect'])} " if options["expect"] else ""
+        return f"race {seconds}{expected}-- {shlex.join(native)}"
+    if options["expect"]:
+        raise UserError("--expect is for native programs, which are named after --")
+    if path is None:
+        raise UserError("name what to race: FILE.py::FUNCTION, a test, a script, or -- ./program")
+    engines = (options["engine"],) if options["engine"] else ENGINES
+    target = Target.of(
+        path,
+        options["cover"],
+        engines=engines,
+        isolated=options["isolated"],
+        coverage=split_kinds(options["kinds"])[1] if options["kinds"] else (),
+        seconds=options["timeout"] or SECONDS,
+    )
+    return str(target)
+
+
+def _statuses(text: str) -> str:
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdigit() and int(word) < 256 for word in words):
+        raise UserError(f"--expect {text}: exit statuses are numbers from 0 to 255, like 0,3")
+    return ",".join(words)
+
+
+def _race(
+    reference: str, budget: Budget, store: Store, view: ProgressView, options: dict[str, Any]
+) -> int:
+    campaign = Campaign(
+        SubjectReference(reference),
+        None,
+        budget,
+        parse_seed(options["seed"]),
+        options["workers"],
+        store,
+        coverage=_code_coverage(reference, options),
+        on_progress=view.update,
+    )
+    if not options["quiet"] and not isinstance(view, JsonLines):
+        click.echo(
+            f"{campaign.subject.name}: seed {campaign.seed}, "
+            f"{plural(campaign.workers, 'worker')}, until {campaign.budget.describe()}"
+        )
+    outcome = campaign.run()
+    view.end()
+    allowed = parse_reduction_time(options)
+    wanted = allowed is not None and not outcome.interrupted and bool(outcome.faults)
+    found = None
+    if wanted and allowed is not None:
+        found = make_small(campaign.subject, store, outcome.campaign, allowed, view)
+    report_outcome(campaign, store, outcome, view, [], found)
+    if options["save"]:
+        _save(Path(options["save"]), campaign.subject, store, outcome)
+    if outcome.interrupted:
+        return 130
+    return int(bool(outcome.faults))
+
+
+def _code_coverage(reference: str, options: dict[str, Any]) -> CoverageOptions | None:
+    kinds = split_kinds(options["kinds"])[0] if options["kinds"] else ()
+    return Target.parse(reference).watching(kinds) if kinds else None
+
+
+def _save(path: Path, subject: Any, store: Store, outcome: Outcome) -> None:
+    """The most frequent fault that could be replayed, as a test."""
+    small = reductions_of(store, outcome.campaign)
+    kept = [small[fault.id].test for fault in outcome.faults if fault.id in small]
+    tests = [RaceTest.from_json(json.loads(test)) for test in kept if test]
+    tests = [test for test in tests if test.schedule is not None]
+    if not tests:
+        click.echo(f"nothing to save: no fault that replays, so {path} was not written")
+        return
+    code = replay_code(subject.target, tests[0], path.parent)
+    try:
+        path.write_text(code)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from None
+    click.echo(f"wrote {path}: it fails until the race is gone")
+
+
+def _after(reference: str, options: dict[str, Any]) -> int:
+    """Whether a fix holds, near the schedule that showed the fault."""
+    named = named_test(options["after"], options["store"], options["timeout"])
+    test = RaceTest.from_json(named.data)
+    if test.schedule is None:
+        raise UserError(f"{options['after']} has no schedule: only a controlled run has one")
+    budget = parse_budget(options) or Budget(tests=_NEAR, wall_seconds=20.0)
+    target = Target.parse(reference)
+    seed = parse_seed(options["seed"])
+    found = explore(target, test.schedule, budget.tests, budget.wall_seconds, seed)
+    click.echo(
+        json_text(after_data(found)) if options["as_json"] else after_text(found, race_width())
+    )
+    return int(bool(found.failures or found.old_fails))

@@ -1,0 +1,197 @@
+"""The trace of a run: what each thread did, with values and locks, for whoever explains it."""
+
+from __future__ import annotations
+
+import reprlib
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from swarmtest.race.primitives.frames import user_frame
+from swarmtest.race.primitives.locks import Lock, RLock
+from swarmtest.race.primitives.originals import get_ident
+from swarmtest.race.weaving.sites import SITES, Site
+
+if TYPE_CHECKING:
+    from swarmtest.race.control.baton_scheduler import Handing
+    from swarmtest.race.control.tasks import Task
+
+_NOT_KNOWN = object()
+
+
+@dataclass(frozen=True, slots=True)
+class TraceStep:
+    """One thing that a thread did in a run, in the order of the run."""
+
+    thread: str
+    at: int
+    """Its own probe."""
+    kind: str
+    """``read``, ``write``, ``call``; or what it did: ``lock.acquire``, ``queue.get``, ``sleep``."""
+    variable: str
+    """The variable, or what was used, as far as it has a name."""
+    path: str
+    line: int
+    function: str
+    site: int
+    """The number of the site; -1 for synchronisation."""
+    before: str
+    """The variable's value before, and..."""
+    after: str
+    """...when it came to its next probe; empty if they are not known."""
+    held: tuple[str, ...]
+    """The locks that the thread held, as far as the program has names for them."""
+
+
+class Tracer:
+    """Notes the steps of one run. It is slow: values are printed."""
+
+    def __init__(self) -> None:
+        self._steps: list[dict[str, Any]] = []
+        self._open: dict[Task, tuple[dict[str, Any], Callable[[], Any]]] = {}
+        self._names: dict[int, str] = {}
+        self._busy = False
+
+    def steps(self) -> tuple[TraceStep, ...]:
+        """What was noted."""
+        for task in list(self._open):
+            self.arrives(task)
+        return tuple(TraceStep(**step) for step in self._steps)
+
+    def watching(self, access: Callable[..., Any], control: Handing) -> Callable[..., Any]:
+        """A probe that is noted."""
+
+        def traced(site: int, obj: Any = None) -> Any:
+            if self._busy:
+                return obj  # a value that is printed has probes of its own
+            task = control.running
+            if get_ident() != task.ident:
+                return obj
+            self.arrives(task)
+            access(site, obj)
+            if not control.ended:
+                frame = user_frame(sys._getframe(1)) or sys._getframe(1)
+                self._access(task, site, obj, frame, control.count_of(task))
+            return obj
+
+        return traced
+
+    def _access(self, task: Task, number: int, obj: Any, frame: FrameType, at: int) -> None:
+        site = SITES[number]
+
+        def value() -> Any:
+            return _value(site, obj, frame)
+
+        step = self._step(task, site.kind, site.variable, frame, at)
+        step["site"] = number
+        step["line"] = site.line
+        step["before"] = self._printed(value)
+        self._open[task] = step, value
+
+    def operation(self, task: Task, kind: str, obj: Any, at: int) -> None:
+        """A thread uses a lock, a queue, another thread."""
+        frame = user_frame(sys._getframe(1))
+        self._step(task, kind, self._name(obj, frame), frame, at)
+
+    def _step(
+        self, task: Task, kind: str, variable: str, frame: FrameType | None, at: int
+    ) -> dict[str, Any]:
+        for other in [other for other in self._open if other is not task]:
+            self.arrives(other)  # it has ended: its last access has been made
+        step = {
+            "thread": task.name,
+            "at": at,
+            "kind": kind,
+            "variable": variable,
+            "path": frame.f_code.co_filename if frame else "",
+            "line": frame.f_lineno if frame else 0,
+            "function": frame.f_code.co_qualname if frame else "",
+            "site": -1,
+            "before": "",
+            "after": "",
+            "held": tuple(name for lock in task.held if (name := self._known_name(lock, frame))),
+        }
+        self._steps.append(step)
+        return step
+
+    def arrives(self, task: Task) -> None:
+        """A thread is at its next probe: what it touched before has its new value."""
+        step, value = self._open.pop(task, ({}, None))
+        if value is not None:
+            step["after"] = self._printed(value)
+
+    def _printed(self, value: Callable[[], Any]) -> str:
+        self._busy = True
+        try:
+            found = value()
+            return "" if found is _NOT_KNOWN else reprlib.repr(found)
+        except BaseException:
+            return ""  # a value that cannot be printed is not known
+        finally:
+            self._busy = False
+
+    def _name(self, obj: Any, frame: FrameType | None) -> str:
+        return self._known_name(obj, frame) or ("" if obj is None else type(obj).__name__.lower())
+
+    def _known_name(self, obj: Any, frame: FrameType | None) -> str:
+        """The program's own name; locks inside the standard library have none."""
+        if id(obj) not in self._names and (found := _name_in(frame, obj)):
+            self._names[id(obj)] = found
+        return self._names.get(id(obj), "")
+
+
+_LARGE = 100
+
+
+def _value(site: Site, obj: Any, frame: FrameType) -> Any:
+    """The value of a variable, read without the program's own code."""
+    if site.what == "attribute":
+        names = getattr(obj, "__dict__", {})
+        return names.get(site.name, _NOT_KNOWN) if site.kind != "call" else obj
+    if site.what == "subscript":
+        return obj
+    names = frame.f_globals if site.what == "global" else frame.f_locals
+    return names.get(site.name, _NOT_KNOWN)
+
+
+def _name_in(frame: FrameType | None, obj: Any) -> str:
+    """The name under which a function knows an object, or its lock.
+
+    A module's name comes first: two locks may be the same parameter, in two threads.
+    """
+    while frame is not None:
+        own = list(frame.f_locals.items())
+        for name, value in (*list(frame.f_globals.items()), *own):
+            if _is_same(value, obj) and not name.startswith("__"):
+                return name
+        for name, value in own:
+            for attribute, part in list(getattr(value, "__dict__", {}).items()):
+                if _is_same(part, obj):
+                    return f"{name}.{attribute}"
+                if (at := _place_in(part, obj)) is not None:
+                    return f"{name}.{attribute}[{at!r}]"
+            if (at := _place_in(value, obj)) is not None:
+                return f"{name}[{at!r}]"
+        frame = user_frame(frame.f_back)
+    return ""
+
+
+def _place_in(value: Any, obj: Any) -> Any:
+    """The index or key under which a small list or dictionary has an object; None if it has not."""
+    if type(value) not in (list, tuple, dict) or len(value) > _LARGE:
+        return None
+    items = value.items() if type(value) is dict else enumerate(value)
+    return next((at for at, part in list(items) if _is_same(part, obj)), None)
+
+
+def _is_same(value: Any, obj: Any) -> bool:
+    if value is obj:
+        return True
+    if not isinstance(obj, Lock):
+        return False
+    if isinstance(value, RLock):
+        return value.block is obj
+    return isinstance(value, threading.Condition) and value.__dict__.get("_lock") is obj

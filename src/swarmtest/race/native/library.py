@@ -1,0 +1,433 @@
+"""The memory that a program's threads are described in: laid out in runtime/threads.h.
+
+It has no name: a program opens it through this process's entry in /proc. It outlives the program,
+so what a run that crashed or was killed did is all there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import stat
+import struct
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.coverage.native.fast import cache_directory
+
+# -------------------------------------------------------------------------------------------------
+# Whether our library can be loaded into a program, and as what: seen in its ELF file.
+
+_SANITIZER = re.compile(rb"libtsan\.so\.\d+(?=\0)")
+_INTERPRETER = 3
+_CAPABILITIES = "security.capability"
+_MAGIC = b"\x7fELF"
+
+
+def library_name(program: str) -> str:
+    """The name that the library needs for a program; why it cannot be loaded is one clear line.
+
+    >>> library_name("/bin/sh")
+    'libswarmtest-threads.so'
+    """
+    data = Path(program).read_bytes()
+    if not data.startswith(_MAGIC):
+        return PLAIN  # a script: its interpreter passes the library on
+    own = Path("/proc/self/exe").read_bytes()[:64]
+    if data[4:6] != own[4:6] or data[18:20] != own[18:20]:
+        raise UserError(
+            f"{program} was built for another machine than this Python: the library for threads "
+            "cannot be loaded into it"
+        )
+    if not _has_interpreter(data):
+        raise UserError(
+            f"{program} is statically linked, so no library can be loaded before its own: link it "
+            "without -static"
+        )
+    _check_rights(program)
+    found = _SANITIZER.search(data)
+    if found:
+        return found[0].decode()
+    if b"__tsan_init" in data:
+        raise UserError(
+            f"{program} has ThreadSanitizer's runtime linked in, which ours cannot replace: link "
+            "with gcc -fsanitize=thread and without -static-libtsan (objects of clang too)"
+        )
+    return PLAIN
+
+
+def _has_interpreter(data: bytes) -> bool:
+    """Whether the program asks for a dynamic loader."""
+    order = "<" if data[5] == 1 else ">"
+    if data[4] == 2:
+        (start,) = struct.unpack_from(f"{order}Q", data, 32)
+        size, count = struct.unpack_from(f"{order}HH", data, 54)
+    else:
+        (start,) = struct.unpack_from(f"{order}I", data, 28)
+        size, count = struct.unpack_from(f"{order}HH", data, 42)
+    kinds = (struct.unpack_from(f"{order}I", data, start + i * size)[0] for i in range(count))
+    return _INTERPRETER in kinds
+
+
+def _attributes(program: str) -> list[str]:
+    try:
+        return os.listxattr(program)
+    except OSError:  # not every file system has them
+        return []
+
+
+def _check_rights(program: str) -> None:
+    status = os.stat(program)
+    other_user = status.st_mode & stat.S_ISUID and status.st_uid != os.getuid()
+    other_group = status.st_mode & stat.S_ISGID and status.st_gid != os.getgid()
+    if other_user or other_group or _CAPABILITIES in _attributes(program):
+        raise UserError(
+            f"{program} runs with rights of its own (setuid, setgid or capabilities), so the "
+            "system loads no library of ours into it: test a copy without them"
+        )
+
+
+# -------------------------------------------------------------------------------------------------
+# What noise may be made: how often, of which kinds, how strong, and where (after ConTest).
+
+KINDS: Mapping[str, str] = {
+    "yield": "give the processor away, up to `strength` times",
+    "sleep": "sleep for up to `strength` tenths of a millisecond",
+    "wait": "the same, unless the next thread that comes to wait ends it",
+    "synchronised-yield": "yield inside a lock that all threads share",
+    "busy-wait": "keep the processor busy for up to `strength` tenths of a millisecond",
+    "inverse": "go on for up to `strength` probes, while all other threads are held",
+}
+"""The kinds of noise, and what a thread does that makes it; several together are mixed."""
+
+HEURISTICS: Mapping[str, str] = {
+    "halt-one-thread": "now and then, hold one thread until the others get no further",
+    "tamper-timeouts": "shorten sleeps and time limits of waits",
+    "shared-only": "noise only where variables are touched that threads share",
+    "one-variable": "noise only where one of those, drawn by the seed, is touched",
+    "predecessors": "noise only at sites after which another thread went on",
+}
+"""Where noise is made, and what else is done."""
+
+MIXED = "mixed"
+MOST = 1000
+
+
+@dataclass(frozen=True)
+class NoiseSettings:
+    """The noise of one run.
+
+    >>> NoiseSettings(frequency=500, kinds=["sleep"], strength=20).kinds
+    ('sleep',)
+    >>> NoiseSettings(100, ["mixed"]).kinds == tuple(KINDS)
+    True
+    >>> NoiseSettings(2000)
+    Traceback (most recent call last):
+    ...
+    swarmtest.UserError: noise: frequency is from 0 (never) to 1000 (always), not 2000
+    """
+
+    frequency: int = 0
+    """At how many of 1,000 probes there is noise: 0 never, 1000 always."""
+    kinds: Sequence[str] = (MIXED,)
+    """One is drawn each time; ``mixed``: all."""
+    strength: int = 10
+    """Yields, or tenths of a millisecond, at most."""
+    heuristics: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not _is_count(self.frequency) or self.frequency > MOST:
+            raise UserError(
+                f"noise: frequency is from 0 (never) to {MOST} (always), not {self.frequency!r}"
+            )
+        if not _is_count(self.strength) or not 1 <= self.strength <= MOST:
+            raise UserError(f"noise: strength is from 1 to {MOST}, not {self.strength!r}")
+        kinds = list(KINDS) if MIXED in self.kinds else self.kinds
+        object.__setattr__(self, "kinds", _known("kind", kinds, [*KINDS, MIXED]))
+        object.__setattr__(self, "heuristics", _known("heuristic", self.heuristics, [*HEURISTICS]))
+
+    def environment(self, seed: int) -> str:
+        """What the preloaded library reads: seed, frequency, strength, kinds and heuristics.
+
+        >>> NoiseSettings(500, ["sleep"], 20).environment(seed=7)
+        '7 500 20 2 0'
+        """
+        kinds = _bits(self.kinds, KINDS)
+        return (
+            f"{seed % 2**64} {self.frequency} {self.strength} {kinds} "
+            f"{_bits(self.heuristics, HEURISTICS)}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings as JSON data."""
+        return {
+            "frequency": self.frequency,
+            "kinds": list(self.kinds),
+            "strength": self.strength,
+            "heuristics": list(self.heuristics),
+        }
+
+    def __str__(self) -> str:
+        kinds = MIXED if len(self.kinds) == len(KINDS) else "+".join(self.kinds) or "none"
+        words = [f"frequency {self.frequency}", f"kind {kinds}", f"strength {self.strength}"]
+        return ", ".join([*words, *self.heuristics])
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _known(what: str, names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """The names in the order in which they are known, none twice."""
+    if isinstance(names, str):
+        raise UserError(f"noise: {what}s are a list of names: write [{names!r}]")
+    for name in names:
+        if name not in known:
+            raise UserError(f"noise: no {what} {name!r}{did_you_mean(name, known)}")
+    return tuple(name for name in known if name in names)
+
+
+def _bits(names: Sequence[str], known: Mapping[str, str]) -> int:
+    return sum(1 << number for number, name in enumerate(known) if name in names)
+
+
+# -------------------------------------------------------------------------------------------------
+# The preloaded library: built once per compiler from our C source, and kept in the cache.
+
+RUNTIME = Path(__file__).with_name("runtime")
+PLAIN = "libswarmtest-threads.so"
+"""Its name for programs that were not built with ``-fsanitize=thread``."""
+_FLAGS = ("-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-std=gnu11")
+
+
+def library(name: str = PLAIN, compiler: str = "") -> Path:
+    """The library under a name; one called like ThreadSanitizer's own stands in for it.
+
+    `compiler`: gcc, clang or what takes their options; default: $CC, else the first on the PATH.
+    """
+    words = _compiler(compiler)
+    hooks = [] if name == PLAIN else ["-DACCESSES"]
+    source = str(RUNTIME / "library.c")
+    recipe = [*words, *_FLAGS, *hooks, f"-Wl,-soname,{name}", source, "-ldl", "-lpthread"]
+    texts = [file.read_text() for file in sorted(RUNTIME.iterdir())]
+    key = "\0".join([*recipe, _version(words), *texts])
+    kept = cache_directory("threads", hashlib.blake2b(key.encode(), digest_size=12).hexdigest())
+    file = kept / name
+    if " " in str(file) or ":" in str(file):
+        raise UserError(
+            f"{kept} has a space or a colon in its path, which LD_PRELOAD cannot name: set "
+            "XDG_CACHE_HOME to another directory"
+        )
+    if not file.exists():
+        _build(recipe, file)
+    return file
+
+
+def _compiler(named: str) -> list[str]:
+    chosen = named or os.environ.get("CC", "")
+    if chosen:
+        if not shutil.which(chosen.split()[0]):
+            raise UserError(f"no compiler {chosen!r} on the PATH: install it, or name another")
+        return chosen.split()
+    for name in ("gcc", "cc", "clang"):
+        if shutil.which(name):
+            return [name]
+    raise UserError(
+        "threads of native programs need a C compiler to build a small library: install gcc or "
+        "clang, or name one in CC"
+    )
+
+
+def _version(words: list[str]) -> str:
+    done = subprocess.run([*words, "--version"], capture_output=True, text=True, errors="replace")
+    return done.stdout
+
+
+def _build(recipe: list[str], file: Path) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"cannot make {file.parent} for the library ({error.strerror}): set XDG_CACHE_HOME"
+        ) from None
+    with tempfile.TemporaryDirectory(dir=file.parent) as directory:
+        made = os.path.join(directory, file.name)
+        done = subprocess.run([*recipe, "-o", made], capture_output=True, text=True)
+        if done.returncode:
+            reason = (done.stderr.strip().splitlines() or ["no message"])[0]
+            raise UserError(f"{recipe[0]} cannot build the library for threads: {reason}")
+        os.replace(made, file)
+
+
+# -------------------------------------------------------------------------------------------------
+
+HEADER_SIZE = 4096
+_HEADER = np.dtype(
+    [
+        ("layout", "<u4"),
+        ("processes", "<u4"),
+        ("threads", "<u4"),
+        ("no_room", "<u4"),
+        ("accesses", "<u4"),
+        ("pairs", "<u4"),
+    ]
+)
+_MODULE = np.dtype([("state", "<u4"), ("reserved", "<u4", 3), ("path", "S496")])
+_HELD = np.dtype([("object", "<u8"), ("site", "<u4"), ("reserved", "<u4")])
+_THREAD = np.dtype(
+    [
+        ("state", "<u4"),
+        ("process", "<u4"),
+        ("number", "<u4"),
+        ("children", "<u4"),
+        ("handle", "<u8"),
+        ("random", "<u8"),
+        ("probes", "<u8"),
+        ("noises", "<u8"),
+        ("digest", "<u8"),
+        ("stack", "<u8", 2),
+        ("wait_object", "<u8"),
+        ("wait_operation", "<u4"),
+        ("wait_site", "<u4"),
+        ("wait_ends", "<u4"),
+        ("wait_thread", "<u4"),
+        ("held_count", "<u4"),
+        ("joined", "<u4"),
+        ("held", _HELD, 16),
+        ("name", "S64"),
+    ]
+)
+_SITE = np.dtype([("key", "<u8"), ("operation", "<u4"), ("flags", "<u4")])
+_MODULES, _THREADS, _SITES, _PAIRS = 256, 4096, 1 << 16, 1 << 18
+_MODULES_AT = HEADER_SIZE
+_THREADS_AT = _MODULES_AT + _MODULES * _MODULE.itemsize
+_SITES_AT = _THREADS_AT + _THREADS * _THREAD.itemsize
+_PAIRS_AT = _SITES_AT + _SITES * _SITE.itemsize
+_PAIR_LIST_AT = _PAIRS_AT + _PAIRS * 8
+SIZE = _PAIR_LIST_AT + _PAIRS * 8
+
+RUNS = 2
+ENDED = 3
+VISITED, BLOCKED, BLOCKING, SHARED, PREDECESSOR, KNOWN_SHARED, KNOWN_PREDECESSOR = (
+    1 << bit for bit in range(7)
+)
+OPERATIONS = (
+    "",
+    *("lock", "trylock", "timed lock", "unlock"),
+    *("read lock", "write lock", "read-write unlock"),
+    *("spin lock", "spin unlock"),
+    *("condition wait", "timed condition wait", "signal", "broadcast"),
+    *("semaphore wait", "semaphore post"),
+    *("barrier", "thread create", "join", "sleep", "thread start"),
+    *("read", "write", "atomic"),
+)
+"""What a site does, in the order of the C source."""
+LOCKS = frozenset({"lock", "timed lock", "read lock", "write lock", "spin lock"})
+ACCESSES = frozenset({"read", "write", "atomic"})
+
+_NO_ROOM = ("modules", "threads", "sites", "pairs of sites")
+
+Table = npt.NDArray[np.void]
+
+
+class Snapshot(NamedTuple):
+    """What the memory said at one moment."""
+
+    processes: int
+    accesses: bool
+    """Whether the program calls the hooks of ``-fsanitize=thread``."""
+    no_room: tuple[str, ...]
+    """What there were too many of, so that some are missing."""
+    threads: Table
+
+
+class Knowledge(NamedTuple):
+    """Which sites earlier runs found shared, or followed by another thread: for the next runs."""
+
+    modules: bytes
+    sites: bytes
+
+
+class ThreadMemory:
+    """The memory of one run.
+
+    >>> memory = ThreadMemory()
+    >>> memory.snapshot().processes, len(memory.pairs())
+    (0, 0)
+    >>> memory.close()
+    """
+
+    def __init__(self, known: Knowledge | None = None) -> None:
+        self._file = os.memfd_create("swarmtest-threads")
+        os.ftruncate(self._file, SIZE)
+        if known is not None:
+            os.pwrite(self._file, known.modules, _MODULES_AT)
+            os.pwrite(self._file, known.sites, _SITES_AT)
+
+    @property
+    def path(self) -> str:
+        """Where a program finds it, while this process lives."""
+        return f"/proc/{os.getpid()}/fd/{self._file}"
+
+    def snapshot(self) -> Snapshot:
+        """The threads, and what else there is to know at any time."""
+        header = self._header()
+        count = min(int(header["threads"]), _THREADS)
+        threads = os.pread(self._file, count * _THREAD.itemsize, _THREADS_AT)
+        missing = tuple(
+            name for bit, name in enumerate(_NO_ROOM) if int(header["no_room"]) >> bit & 1
+        )
+        return Snapshot(
+            int(header["processes"]),
+            bool(header["accesses"]),
+            missing,
+            np.frombuffer(threads, _THREAD),
+        )
+
+    def modules(self) -> list[str]:
+        """The paths of what was loaded, by number."""
+        rows = np.frombuffer(self._modules(), _MODULE)
+        return [row["path"].decode(errors="replace") for row in rows if row["state"]]
+
+    def sites(self) -> Table:
+        """All places for sites; those in use have a key."""
+        return np.frombuffer(self._sites(), _SITE)
+
+    def pairs(self) -> npt.NDArray[np.uint64]:
+        """Pairs of sites: first, second (24 bits each), and whether the thread changed."""
+        count = int(self._header()["pairs"])
+        pairs = np.frombuffer(os.pread(self._file, count * 8, _PAIR_LIST_AT), "<u8")
+        return pairs[pairs > 0]  # a thread that was killed may not have written the last
+
+    def knowledge(self) -> Knowledge:
+        """What the next runs may know from this one and those before it."""
+        sites = self.sites().copy()
+        flags = sites["flags"]
+        shared = (flags & (SHARED | KNOWN_SHARED)) > 0
+        followed = (flags & (PREDECESSOR | KNOWN_PREDECESSOR)) > 0
+        sites["flags"] = shared * KNOWN_SHARED + followed * KNOWN_PREDECESSOR
+        return Knowledge(self._modules(), sites.tobytes())
+
+    def _header(self) -> np.void:
+        header: np.void = np.frombuffer(os.pread(self._file, _HEADER.itemsize, 0), _HEADER)[0]
+        return header
+
+    def _modules(self) -> bytes:
+        return os.pread(self._file, _MODULES * _MODULE.itemsize, _MODULES_AT)
+
+    def _sites(self) -> bytes:
+        return os.pread(self._file, _SITES * _SITE.itemsize, _SITES_AT)
+
+    def close(self) -> None:
+        """Give the memory back."""
+        os.close(self._file)

@@ -1,0 +1,236 @@
+"""A native program with threads as a subject: its configurations are settings of noise.
+
+Kinds of noise and heuristics are features, so that a swarm leaves some out of each run, and roles
+tell which bring a fault out. How often noise is made and how strong it is are settings.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.constraints import at_least_one_of
+from swarmtest.core.dimensions import Choice, Feature, Integer
+from swarmtest.core.errors import UserError
+from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.core.space import Space
+from swarmtest.race.native.library import HEURISTICS, KINDS, NoiseSettings
+from swarmtest.race.native.runner import NO_THREAD, NativeRun, NativeThreads
+
+FORMAT = "swarmtest native threads test 1"
+REFERENCE = "race "
+"""How the text of a reference begins that names a native program: ``race -- ./program args``."""
+_REPLAYS = 20
+_RESTRICTING = 0.25
+"""How often a heuristic is drawn that keeps noise away from most places."""
+_STRENGTHS = (1, 3, 10, 30)
+
+
+def noise_space() -> Space:
+    """The space of noise settings: kinds and heuristics to leave out, frequency, strength.
+
+    >>> noise_space().setting_names
+    ('frequency', 'strength')
+    """
+    restricting = ("shared-only", "one-variable", "predecessors")
+    return Space(
+        [
+            *(Feature(kind) for kind in KINDS),
+            *(Feature(n, rate=_RESTRICTING if n in restricting else None) for n in HEURISTICS),
+            Integer("frequency", 0, 1000, step=100, default=300),
+            Choice("strength", _STRENGTHS, ordered=True, default=10),
+        ],
+        [at_least_one_of(*KINDS)],
+    )
+
+
+def noise_of(configuration: Configuration) -> NoiseSettings:
+    """The noise that a configuration of `noise_space` stands for.
+
+    >>> space = noise_space()
+    >>> print(noise_of(space.configuration({"sleep": 1, "predecessors": 1, "frequency": 500})))
+    frequency 500, kind sleep, strength 10, predecessors
+    """
+    on = configuration.included
+    return NoiseSettings(
+        int(configuration.settings["frequency"]),
+        [name for name in KINDS if name in on],
+        int(configuration.settings["strength"]),
+        [name for name in HEURISTICS if name in on],
+    )
+
+
+@dataclass(frozen=True)
+class NoiseTest:
+    """A test: the noise of a run, and the seed that decides where it is made.
+
+    >>> test = NoiseTest(NoiseSettings(500, ["sleep"]), seed=7)
+    >>> NoiseTest.from_json(test.to_json()) == test
+    True
+    """
+
+    settings: NoiseSettings
+    seed: int
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What could be left out of it."""
+        return (*self.settings.kinds, *self.settings.heuristics)
+
+    def without(self, part: str) -> NoiseTest:
+        """The same test with a kind or a heuristic less."""
+        settings = replace(
+            self.settings,
+            kinds=[kind for kind in self.settings.kinds if kind != part],
+            heuristics=[name for name in self.settings.heuristics if name != part],
+        )
+        return replace(self, settings=settings)
+
+    def to_json(self) -> dict[str, Any]:
+        """The test as JSON data."""
+        return {"format": FORMAT, "seed": self.seed, "noise": self.settings.to_json()}
+
+    @classmethod
+    def from_json(cls, data: Any) -> NoiseTest:
+        """The test that `to_json` wrote."""
+        if not isinstance(data, Mapping) or data.get("format") != FORMAT:
+            raise UserError(f"not a saved test of native threads (its format should be {FORMAT!r})")
+        try:
+            return cls(NoiseSettings(**data["noise"]), int(data["seed"]))
+        except (KeyError, TypeError, ValueError):
+            raise UserError("a saved test of native threads is broken: noise or seed") from None
+
+
+class NativeThreadsSubject:
+    """Runs a native program once per test, with the noise that the configuration asks for.
+
+    `seconds`: the time limit of a run. `expected`: exit statuses that are no failure.
+
+    >>> subject = NativeThreadsSubject(["/bin/true"])
+    >>> subject.check()
+    ['/bin/true: the program started no thread: there is nothing to bring out of step']
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        name: str = "",
+        *,
+        seconds: float = 10.0,
+        expected: Sequence[int] = (0,),
+    ) -> None:
+        self.program = NativeThreads(command, seconds=seconds, expected=expected)
+        self.name = name or f"{REFERENCE}-- {shlex.join(map(str, command))}"
+        self.space = noise_space()
+        self.interruptible = True
+        self.keep_tests = False
+        self.journal: Callable[[Any], None] | None = None
+        self.part = "setting"
+        self.suffix = ".sh"
+        self.harness = ""
+        self.weighted = False
+        self.seconds: float | None = seconds * 3  # the first run may need two others before it
+
+    def check(self, thorough: bool = False) -> list[str]:
+        """Whether the library is loaded and the program starts threads; one run, without noise."""
+        run = self.program.run(NoiseSettings(), seed=0)
+        if run.missing == NO_THREAD:
+            shown = self.program.program
+            return [f"{shown}: {NO_THREAD}: there is nothing to bring out of step"]
+        return [run.missing] if run.hits is None else []
+
+    def execute(self, configuration: Configuration, seed: int) -> Result:
+        """Run the program once."""
+        test = NoiseTest(noise_of(configuration), seed)
+        if self.journal is not None:
+            self.journal(test.to_json())
+        return self._result(test, self._run(test))
+
+    def result_of_journal(
+        self, told: Sequence[Any], configuration: Configuration, fault: Fault
+    ) -> Result:
+        """What came of a run in which this very process ended, not the program."""
+        return Result(Verdict.FAILED, fault, test=told[-1] if told else None)
+
+    def test_of(self, configuration: Configuration, seed: int) -> Any:
+        """The noise that a configuration and a seed give (JSON data)."""
+        return NoiseTest(noise_of(configuration), seed).to_json()
+
+    def replay(self, test: Any) -> Result:
+        """Run the program with the same noise, until it fails; 20 times at most.
+
+        The noise is the same in every run, what the system makes of it is not. The measure ``runs``
+        tells how many it took.
+        """
+        whole = NoiseTest.from_json(test)
+        until = time.monotonic() + 2 * self.program.seconds
+        runs = [self._run(whole)]
+        while not runs[-1].fault and len(runs) < _REPLAYS and time.monotonic() < until:
+            runs.append(self._run(whole))
+        result = self._result(whole, runs[-1])
+        cpu = sum(run.cpu_seconds for run in runs)
+        return result._replace(cpu_seconds=cpu, measures={"runs": float(len(runs))})
+
+    def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
+        """The same noise without the kinds and heuristics that the fault does not need."""
+        small = NoiseTest.from_json(test)
+        for part in small.parts:
+            fewer = small.without(part)
+            if fewer.parts and interesting(fewer.to_json()):
+                small = fewer
+        return small.to_json()
+
+    def size(self, test: Any) -> int:
+        """How many kinds and heuristics a test has."""
+        return len(NoiseTest.from_json(test).parts)
+
+    def code(self, test: Any) -> str:
+        """A shell line that runs the program with this noise, without swarmtest."""
+        whole = NoiseTest.from_json(test)
+        return f"# {whole.settings}\n{self.program.by_hand(whole.settings, whole.seed)}\n"
+
+    def _run(self, test: NoiseTest) -> NativeRun:
+        return self.program.run(test.settings, test.seed)
+
+    def _result(self, test: NoiseTest, run: NativeRun) -> Result:
+        kept = test.to_json() if run.fault or self.keep_tests else None
+        return Result(
+            run.verdict,
+            run.fault,
+            tuple(int(name in test.parts) for name in self.space.feature_names),
+            steps=len(test.parts),
+            test=kept,
+            cpu_seconds=run.cpu_seconds,
+            covered=(run.hits,) if run.hits else (),
+            missing=run.missing,
+            measures={"noises": float(sum(thread.noises for thread in run.threads))},
+        )
+
+
+def load_native_threads(text: str) -> NativeThreadsSubject:
+    """The subject of a reference: ``race [--seconds S] [--expect STATUS,...] -- PROGRAM ARGS``.
+
+    >>> load_native_threads("race --seconds 2 -- /bin/true").program.seconds
+    2.0
+    """
+    options, mark, command = text.partition(" -- ")
+    words = options.split()[1:]
+    if not mark or not command.strip() or len(words) % 2:
+        raise UserError(f"{text!r}: a native program with threads is named race -- PROGRAM ARGS")
+    seconds, expected = 10.0, [0]
+    for name, value in zip(words[::2], words[1::2], strict=True):
+        try:
+            if name == "--seconds":
+                seconds = float(value)
+            elif name == "--expect":
+                expected = [int(status) for status in value.split(",")]
+            else:
+                raise UserError(f"{text!r}: no option {name}: --seconds and --expect are known")
+        except ValueError:
+            raise UserError(f"{text!r}: {name} takes numbers, not {value!r}") from None
+    return NativeThreadsSubject(shlex.split(command), text, seconds=seconds, expected=expected)

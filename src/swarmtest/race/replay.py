@@ -1,0 +1,128 @@
+"""A schedule as a test of pytest, for the suite of the program."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from swarmtest.core.errors import UserError
+from swarmtest.processes.timed_fork import NoAnswer, in_fork
+from swarmtest.race.control.schedulers import Schedule
+from swarmtest.race.explanation import message_of_fault
+from swarmtest.race.race_test import RaceTest
+from swarmtest.race.racer import Racer
+from swarmtest.race.target import Target
+from swarmtest.race.timeline import Explanation, timeline_text
+
+_WIDTH = 92
+
+
+def replay_code(target: Target, test: RaceTest, folder: Path | None = None) -> str:
+    """A test file that fails as long as the schedule shows the fault.
+
+    `folder`: where it will stand; the program is named from there.
+    """
+    lines = ['"""A race, found by `swarmtest race`.', ""]
+    if test.explanation is not None:
+        lines += [test.explanation.signature, "", *_picture(test), ""]
+    lines += [f"Again: swarmtest {target}", '"""', "", "from swarmtest import replay_race", ""]
+    if test.schedule is None:
+        lines += [f"# {test.settings}, seed {test.seed}: no schedule was kept"]
+        return "\n".join(lines) + "\n"
+    lines += [f"SCHEDULE = {_schedule(test)}", "", ""]
+    lines += [f"def {_name(target)}():", f"    {_call(target, folder)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _picture(test: RaceTest) -> list[str]:
+    assert test.explanation is not None
+    text = timeline_text(test.explanation, _WIDTH)
+    return [line.replace("\\", "\\\\").replace('"""', "'''") for line in text.splitlines()]
+
+
+def _schedule(test: RaceTest) -> str:
+    assert test.schedule is not None
+    plain = test.schedule.to_plain()
+    switches = [
+        {name: value for name, value in switch.items() if value} for switch in plain["switches"]
+    ]
+    rows = "".join(f"        {switch!r},\n" for switch in switches)
+    return f"{{\n    'version': {plain['version']},\n    'switches': [\n{rows}    ],\n}}"
+
+
+def _name(target: Target) -> str:
+    last = target.name.rpartition("::")[2] or Path(target.path).stem
+    word = "".join(c if c.isalnum() else "_" for c in last).removeprefix("test_").strip("_")
+    return f"test_race_{word.lower()}"
+
+
+def _call(target: Target, folder: Path | None) -> str:
+    path = target.path
+    words = []
+    if path.endswith(".py") and folder is not None:
+        path = os.path.relpath(Path(path).resolve(), folder.resolve())
+        words.append("beside=__file__")
+    mark = "::" if path.endswith(".py") else ":"
+    reference = f"{path}{mark}{target.name}" if target.name else path
+    if target.cover:
+        words.append(f"cover={list(target.cover)!r}")
+    return f"replay_race({', '.join([repr(reference), 'SCHEDULE', *words])})"
+
+
+# -------------------------------------------------------------------------------------------------
+# Replaying a schedule in a test of one's own.
+
+_LOADING = 20.0
+"""Seconds for importing the program."""
+
+
+class RaceShown(AssertionError):
+    """A schedule showed a fault; the message has its timeline.
+
+    >>> issubclass(RaceShown, AssertionError)
+    True
+    """
+
+
+def replay_race(
+    program: str, schedule: Any, *, beside: str = "", cover: Sequence[str] = ()
+) -> None:
+    """Run a program by a schedule; raises `RaceShown`, an AssertionError, if it fails.
+
+    `program` is what ``swarmtest race`` was given: ``shop.py::sell_out``; if its path is relative
+    to a file, `beside` is that file. `schedule` is a `Schedule`, or its plain data. The program
+    runs in a process of its own. If its code has changed, switches are made where its threads do
+    what they did then; how many were found again is told as a warning.
+
+    >>> _ = Path("greeting.py").write_text('''
+    ... from threading import Thread
+    ...
+    ... def greet():
+    ...     thread = Thread(target=print, args=["hello"])
+    ...     thread.start()
+    ...     thread.join()
+    ... ''')
+    >>> replay_race("greeting.py::greet", Schedule())
+    """
+    if not isinstance(schedule, Schedule):
+        schedule = Schedule.from_plain(schedule)
+    if beside and not os.path.isabs(program):
+        program = os.path.relpath(Path(beside).resolve().parent / program)
+    target = Target.of(program, tuple(cover))
+    try:
+        ran = in_fork(
+            lambda: Racer(target).follow(schedule, traced=True), _LOADING + 3 * target.seconds
+        )
+    except NoAnswer as error:
+        raise UserError(f"{target.reference}: {error}") from None
+    for note in ran.notes:
+        warnings.warn(note, stacklevel=2)
+    if ran.problem:
+        raise UserError(f"{target.reference}: {ran.problem}")
+    if ran.fault is not None:
+        message = message_of_fault(ran.fault)
+        picture = timeline_text(Explanation("", message, ran.rows, (1, 1), ""), 92)
+        raise RaceShown(f"{ran.fault.signature}\n\n{picture}")

@@ -1,0 +1,183 @@
+"""What is raced: a function, a test of pytest, or a script; and what of it is watched."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.coverage.kinds import CONCURRENT_KINDS, KINDS
+from swarmtest.coverage.options import CoverageOptions
+from swarmtest.coverage.scope import Scope, parse_scope
+from swarmtest.languages.user_objects import split_reference
+
+REFERENCE = "race "
+"""How the text of a reference begins that names a program with threads."""
+ENGINES = ("control", "noise")
+SECONDS = 5.0
+"""How long one run may take, unless something else is said."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A program with threads, as a user names it.
+
+    >>> _ = Path("shop.py").write_text("def sell_out(): pass")
+    >>> target = Target.parse("race --cover shop shop.py::sell_out")
+    >>> target.path, target.name, target.cover
+    ('shop.py', 'sell_out', ('shop',))
+    >>> str(target)
+    'race --cover shop shop.py::sell_out'
+    """
+
+    path: str
+    """A file, or the name of a module."""
+    name: str = ""
+    """The function or test in it; empty: the file is a script."""
+    cover: tuple[str, ...] = ()
+    """Modules, packages or paths that get probes; none: the code beside the file."""
+    engines: tuple[str, ...] = ENGINES
+    isolated: bool = False
+    """Whether each run has a process of its own."""
+    coverage: tuple[str, ...] = ()
+    """What is noted of each run: ``shared``, ``pair``, ``sync``."""
+    seconds: float = SECONDS
+    """How long one run may take."""
+
+    @classmethod
+    def of(cls, text: str, cover: tuple[str, ...] = (), **options: object) -> Target:
+        """The target of ``FILE.py``, ``FILE.py::NAME`` or ``MODULE:NAME``."""
+        path, name = split_reference(text)
+        if not path.endswith(".py"):
+            if Path(path).exists():
+                raise UserError(
+                    f"{path}: a script or test is a Python file (.py); a program that is no Python "
+                    f"is named after --: swarmtest race -- {path}"
+                )
+            if not name:
+                raise UserError(
+                    f"{path}: name a function of the module, like {path}:main, or a file (.py)"
+                )
+        elif not Path(path).is_file():
+            raise UserError(f"{path}: no such file")
+        return cls(path, name, cover, **options)  # type: ignore[arg-type]
+
+    @classmethod
+    def parse(cls, text: str) -> Target:
+        """The target of a reference that `str` wrote."""
+        words = shlex.split(text.removeprefix(REFERENCE))
+        cover: list[str] = []
+        engines: tuple[str, ...] = ENGINES
+        isolated, seconds = False, SECONDS
+        coverage: tuple[str, ...] = ()
+        while words and words[0].startswith("--"):
+            option = words.pop(0)
+            if option == "--cover" and words:
+                cover.append(words.pop(0))
+            elif option in ("--control", "--noise"):
+                engines = (option.removeprefix("--"),)
+            elif option == "--isolated":
+                isolated = True
+            elif option == "--coverage" and words:
+                coverage = parse_kinds(words.pop(0))
+            elif option == "--timeout" and words:
+                seconds = _seconds(words.pop(0))
+            else:
+                raise UserError(f"{text!r}: no option {option} of a program with threads")
+        if len(words) != 1:
+            raise UserError(f"{text!r}: a program with threads is named race PATH[::NAME]")
+        return cls.of(
+            words[0],
+            tuple(cover),
+            engines=engines,
+            isolated=isolated,
+            coverage=coverage,
+            seconds=seconds,
+        )
+
+    def __str__(self) -> str:
+        words = ["race"]
+        for name in self.cover:
+            words += ["--cover", name]
+        if self.engines != ENGINES:
+            words += [f"--{engine}" for engine in self.engines]
+        if self.isolated:
+            words.append("--isolated")
+        if self.coverage:
+            words += ["--coverage", ",".join(self.coverage)]
+        if self.seconds != SECONDS:
+            words += ["--timeout", f"{self.seconds:g}"]
+        return shlex.join([*words, self.reference])
+
+    @property
+    def reference(self) -> str:
+        """The file or module, and the name in it."""
+        mark = "::" if self.path.endswith(".py") else ":"
+        return f"{self.path}{mark}{self.name}" if self.name else self.path
+
+    @property
+    def kind(self) -> str:
+        """``script``, ``test`` (of pytest) or ``function``."""
+        if not self.name:
+            return "test" if _is_test_file(self.path) else "script"
+        last = self.name.rpartition("::")[2]
+        is_test = last.startswith("test") or "::" in self.name or "[" in self.name
+        return "test" if is_test and self.path.endswith(".py") else "function"
+
+    def watching(self, kinds: tuple[str, ...]) -> CoverageOptions:
+        """Coverage of the code that gets probes."""
+        if self.path.endswith(".py"):
+            beside = str(Path(self.path).resolve().parent)
+            return CoverageOptions(kinds, self.cover, beside=beside)
+        return CoverageOptions(kinds, self.cover, package=self.path.partition(".")[0])
+
+    def scope(self) -> Scope:
+        """Which modules get probes."""
+        if self.path.endswith(".py"):
+            beside = str(Path(self.path).resolve().parent)
+            return parse_scope(self.cover, beside, check_names=True)
+        return parse_scope(self.cover, package=self.path.partition(".")[0], check_names=True)
+
+
+def parse_kinds(text: str) -> tuple[str, ...]:
+    """Kinds of concurrency coverage as a user writes them.
+
+    >>> parse_kinds("pair, sync")
+    ('pair', 'sync')
+    """
+    kinds = tuple(word.strip() for word in text.split(","))
+    for kind in kinds:
+        if kind not in CONCURRENT_KINDS:
+            raise UserError(
+                f"--coverage {text}: no kind {kind!r}{did_you_mean(kind, CONCURRENT_KINDS)}"
+            )
+    return kinds
+
+
+def split_kinds(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is asked for: what runs execute, and what their threads do to each other.
+
+    >>> split_kinds("pair,line,sync")
+    (('line',), ('pair', 'sync'))
+    """
+    kinds = [word.strip() for word in text.split(",") if word.strip()]
+    known = (*KINDS, *CONCURRENT_KINDS)
+    for kind in kinds:
+        if kind not in known:
+            raise UserError(f"--coverage {text}: no kind {kind!r}{did_you_mean(kind, known)}")
+    if not kinds:
+        raise UserError(f"--coverage needs a kind: {', '.join(known)}")
+    return tuple(k for k in KINDS if k in kinds), tuple(k for k in kinds if k in CONCURRENT_KINDS)
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UserError(f"--timeout {text}: not a number of seconds") from None
+
+
+def _is_test_file(path: str) -> bool:
+    name = Path(path).name
+    return name.startswith("test_") or name.endswith("_test.py")

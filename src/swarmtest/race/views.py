@@ -1,0 +1,213 @@
+"""Races as text for a terminal: the fault, its timeline, whether it is true, what to do next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from swarmtest.analysis.intervals import beta_cdf
+from swarmtest.campaign.campaign import Outcome
+from swarmtest.campaign.reduced_faults import reductions_of
+from swarmtest.race.explanation import Explored
+from swarmtest.race.race_test import FORMAT, NO_SCHEDULE, RaceTest
+from swarmtest.race.subject import ThreadsSubject
+from swarmtest.race.timeline import Explanation, Row, timeline_text
+from swarmtest.roles.views import study_or_none, why_in_short
+from swarmtest.store.interface import Store
+from swarmtest.store.records import FaultRecord, ReductionRecord
+from swarmtest.ui.terminal.reduced_tests import replay_words
+from swarmtest.ui.terminal.tables import command_text, plural
+from swarmtest.ui.terminal.text import kind_and_signature, one_line
+
+_CONFIDENCE = 0.95
+
+
+def races_text(
+    store: Store,
+    outcome: Outcome,
+    subject: ThreadsSubject,
+    why_not: Mapping[str, str],
+    width: int,
+) -> str:
+    """What came of a search for races; `why_not`: why faults could not be explained."""
+    progress = outcome.progress
+    rate = progress.tests / progress.wall_seconds if progress.wall_seconds else 0.0
+    lines = [
+        *(f"note: {note}" for note in (*subject.notes, *outcome.notes)),
+        f"campaign {outcome.campaign}: {outcome.reason}: {plural(progress.tests, 'run')} in "
+        f"{progress.wall_seconds:.1f} s ({rate:,.0f} runs/s), "
+        f"{plural(len(outcome.faults), 'distinct fault')}",
+    ]
+    if progress.invalid:
+        lines.append(
+            f"{plural(progress.invalid, 'run')} said nothing: {_first_reason(store, outcome)}"
+        )
+    small = reductions_of(store, outcome.campaign)
+    why = why_in_short(study_or_none(store, outcome.campaign)) if outcome.faults else {}
+    for fault in outcome.faults:
+        told = [*_head(fault, progress.tests), *(f"  {line}" for line in why.get(fault.id, ()))]
+        reason = why_not.get(fault.id, "")
+        told += _explained(fault, small.get(fault.id), reason, width)
+        lines += ["", *told, *_next(fault, small.get(fault.id), outcome, subject)]
+    return "\n".join(lines)
+
+
+def _first_reason(store: Store, outcome: Outcome) -> str:
+    trials = store.trials(outcome.campaign, verdict=2)
+    return next((trial.missing for trial in trials), "")
+
+
+def _head(fault: FaultRecord, tests: int) -> list[str]:
+    return [
+        f"fault {fault.id}  {kind_and_signature(fault.kind, fault.signature)}",
+        f"  shown by {fault.count:,} of {plural(tests, 'run')}, first by run {fault.first_trial}",
+    ]
+
+
+def _explained(
+    fault: FaultRecord, small: ReductionRecord | None, why_not: str, width: int
+) -> list[str]:
+    if small is None or small.test is None:
+        reason = why_not or ("it did not show again" if small else "there was no time for that")
+        return [f"  not explained: {one_line(reason)}"]
+    test = RaceTest.from_json(json.loads(small.test))
+    if test.explanation is None:
+        return [f"  not explained: {one_line(why_not or 'its schedule could not be made small')}"]
+    return explanation_lines(test.explanation, width, small.before)
+
+
+def explanation_lines(explanation: Explanation, width: int, before: int | None = None) -> list[str]:
+    """The truth, the switches and the timeline of a race."""
+    same, of = explanation.replays
+    return [
+        f"  {explanation.truth}",
+        f"  replayed: {same} of {of} times; {_enough(len(explanation.switches), before)}",
+        *(f"    {switch}" for switch in explanation.switches),
+        *(f"  note: {note}" for note in explanation.notes),
+        "",
+        *(f"  {line}".rstrip() for line in timeline_text(explanation, width - 2).splitlines()),
+        "",
+    ]
+
+
+def _enough(count: int, before: int | None) -> str:
+    if not count:
+        return "it fails without any switch: threads one after the other show it"
+    was = f" of {before}" if before is not None and count != before < NO_SCHEDULE else ""
+    return f"{plural(count, 'switch')}{was} {'is' if count == 1 else 'are'} enough:"
+
+
+def _next(
+    fault: FaultRecord, small: ReductionRecord | None, outcome: Outcome, subject: ThreadsSubject
+) -> list[str]:
+    replay = command_text(replay_words(outcome.campaign, fault, small), outcome.store)
+    after = command_text(f"{subject.name} --after {fault.id}", outcome.store)
+    if small is None or small.test is None:
+        return [f"  replay: {replay}"]
+    return [f"  replay: {replay}", f"  after a fix: {after}"]
+
+
+def after_text(found: Explored, width: int) -> str:
+    """Whether a fix holds, as far as can be told; and what the bound is a bound of."""
+    lines = [f"note: {note}" for note in found.notes]
+    old = found.old_fails
+    lines.append(
+        f"{found.program}: the old schedule still fails: {old}"
+        if old
+        else f"{found.program}: the old schedule passes"
+    )
+    lines.append(
+        f"{found.failures:,} of {plural(found.runs, 'schedule')} near it fail "
+        f"({found.seconds:.1f} s)"
+    )
+    if found.runs:
+        lines += _bound(found)
+    if found.explanation is not None:
+        lines += ["", found.explanation.signature, *explanation_lines(found.explanation, width)]
+    return "\n".join(lines)
+
+
+def after_data(found: Explored) -> dict[str, Any]:
+    """The same for programs."""
+    data = asdict(found)
+    return data | {
+        "fails_at_most": most_likely_failing(found.failures, found.runs) if found.runs else None,
+        "confidence": _CONFIDENCE,
+    }
+
+
+def _bound(found: Explored) -> Sequence[str]:
+    upper = most_likely_failing(found.failures, found.runs)
+    return [
+        f"with {_CONFIDENCE:.0%} confidence, at most {upper:.2%} of the schedules near the old one "
+        "fail",
+        "(schedules drawn as these were; it says nothing about schedules far from it, other "
+        "inputs, or how often a machine makes such a schedule)",
+    ]
+
+
+def most_likely_failing(failures: int, runs: int, confidence: float = _CONFIDENCE) -> float:
+    """The upper end of a one-sided Clopper-Pearson interval; of no failure, the rule of three.
+
+    >>> round(most_likely_failing(0, 1000), 5)
+    0.00299
+    >>> round(most_likely_failing(2, 10), 3)
+    0.507
+    """
+    if failures >= runs:
+        return 1.0
+    low, high = failures / runs, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if float(beta_cdf(middle, failures + 1, runs - failures)) < confidence:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+# -------------------------------------------------------------------------------------------------
+# The timeline of a race for the HTML report: a column for each thread.
+
+
+@dataclass(frozen=True)
+class RaceRow:
+    """A row of the picture: the cell of one thread; of all, where rows were left out."""
+
+    column: int
+    """Counted from 0; -1: all of them."""
+    place: str
+    row: Row
+
+
+@dataclass(frozen=True)
+class RaceView:
+    """What a page tells of a race."""
+
+    explanation: Explanation
+    threads: tuple[str, ...]
+    rows: tuple[RaceRow, ...]
+
+
+def race_view(test: str | None) -> RaceView | None:
+    """The picture that a saved test carries; None if it carries none."""
+    data = json.loads(test) if test else None
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        return None
+    explanation = RaceTest.from_json(data).explanation
+    if explanation is None:
+        return None
+    names = {row.thread for row in explanation.rows if row.thread}
+    first = explanation.threads
+    threads = (*first, *sorted(names - set(first)))
+    rows = tuple(
+        RaceRow(threads.index(row.thread) if row.thread else -1, _place(row), row)
+        for row in explanation.rows
+    )
+    return RaceView(explanation, threads, rows)
+
+
+def _place(row: Row) -> str:
+    return f"{row.path}:{row.line}" if row.line else ""

@@ -1,0 +1,163 @@
+"""Code without source: the interpreter reports its lines (`sys.monitoring`, Python 3.12+).
+
+Each line is a site, passed before the line is executed. What it touches is not known, so such sites
+are never among the shared ones.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, SourcelessFileLoader
+from types import CodeType, ModuleType
+from typing import Any
+
+from swarmtest.core.errors import UserError
+from swarmtest.coverage.scope import shown_path
+from swarmtest.race.primitives.policy import current
+
+# -------------------------------------------------------------------------------------------------
+# Sites: the places in a program where threads may meet, by small numbers.
+#
+# A probe passes its site's number. Numbers are those of this process; what is kept (schedules,
+# signatures) names sites by their text.
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One access in the source.
+
+    >>> str(Site("shop.py", 12, 8, "Shop.sell", "write", "attribute", "self.seats", "seats"))
+    'shop.py:12 Shop.sell: write self.seats'
+    """
+
+    path: str
+    """The file as a person would name it."""
+    line: int
+    column: int
+    function: str
+    """The function's qualified name; empty for the module itself."""
+    kind: str
+    """``read``, ``write``, or ``call``: a method of the object is called, which may do either."""
+    what: str
+    """``attribute``, ``subscript``, ``global`` or ``closure``."""
+    variable: str
+    """The variable as the source has it: ``self.seats``, ``seats[]``, ``total``."""
+    name: str
+    """The bare name of the attribute or variable; empty for a subscript."""
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line} {self.function or '<module>'}: {self.kind} {self.variable}"
+
+    @property
+    def text(self) -> str:
+        """What names the site in a schedule: it survives edits above it."""
+        return f"{self.path} {self.function or '<module>'} {self.kind} {self.variable}"
+
+
+class Sites:
+    """All sites that were woven in this process; the same file woven again has the same ones."""
+
+    def __init__(self) -> None:
+        self._sites: list[Site] = []
+        self._numbers: dict[Site, int] = {}
+
+    def number(self, site: Site) -> int:
+        """The number of a site.
+
+        >>> sites = Sites()
+        >>> sites.number(Site("a.py", 1, 0, "f", "read", "global", "x", "x"))
+        0
+        """
+        found = self._numbers.get(site)
+        if found is None:
+            found = self._numbers[site] = len(self._sites)
+            self._sites.append(site)
+        return found
+
+    def __getitem__(self, number: int) -> Site:
+        return self._sites[number]
+
+    def __len__(self) -> int:
+        return len(self._sites)
+
+
+SITES = Sites()
+
+
+# -------------------------------------------------------------------------------------------------
+
+LINE = "line"
+_TOOL_IDS = (5, 2, 0)
+_NAME = "swarmtest threads"
+
+
+def lines_are_possible() -> bool:
+    """Whether this interpreter can report lines."""
+    return hasattr(sys, "monitoring")
+
+
+class Lines:
+    """Has the interpreter report the lines of chosen code to the policy that is on."""
+
+    def __init__(self) -> None:
+        self._events: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
+        self._sites: dict[tuple[CodeType, int], int] = {}
+        self._tool = self._free_tool()
+        self._events.register_callback(self._tool, self._events.events.LINE, self._comes_to)
+
+    def _free_tool(self) -> int:
+        for number in _TOOL_IDS:
+            if self._events.get_tool(number) is None:
+                self._events.use_tool_id(number, _NAME)
+                return number
+        raise UserError(
+            "all places for tools in sys.monitoring are taken (a debugger and a profiler at "
+            "once?): end one of them, to see threads in code without source"
+        )
+
+    def close(self) -> None:
+        """Give the tool's place back."""
+        self._events.free_tool_id(self._tool)
+
+    def loader(
+        self, spec: ModuleSpec, quiet: Callable[[], AbstractContextManager[None]]
+    ) -> SourcelessFileLoader:
+        """A loader that loads a module as ever, and watches its code."""
+        assert spec.origin is not None
+        return _Watched(spec.name, spec.origin, self, quiet)
+
+    def watch(self, code: CodeType) -> None:
+        """Report the lines of the functions in a module's code."""
+        path = shown_path(code.co_filename)
+        left = [one for one in code.co_consts if isinstance(one, CodeType)]
+        while left:
+            function = left.pop()
+            left += [one for one in function.co_consts if isinstance(one, CodeType)]
+            for line in sorted({line for _, _, line in function.co_lines() if line}):
+                site = Site(path, line, 0, function.co_qualname, LINE, LINE, str(line), "")
+                self._sites[function, line] = SITES.number(site)
+            self._events.set_local_events(self._tool, function, self._events.events.LINE)
+
+    def _comes_to(self, code: CodeType, line: int) -> None:
+        policy = current.policy
+        if policy is not None and (site := self._sites.get((code, line))) is not None:
+            policy.access(site)
+
+
+class _Watched(SourcelessFileLoader):
+    def __init__(
+        self, name: str, path: str, lines: Lines, quiet: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        super().__init__(name, path)
+        self._lines = lines
+        self._quiet = quiet
+
+    def exec_module(self, module: ModuleType) -> None:
+        code = self.get_code(module.__name__)
+        assert code is not None
+        self._lines.watch(code)
+        with self._quiet():
+            exec(code, module.__dict__)

@@ -1,0 +1,341 @@
+"""Weaving probes into a module: one before each access to what threads may share.
+
+``x.a`` becomes ``__p__(7, x).a``: the probe answers the object it is given, and nothing happens
+between it and the access. A variable has no container: ``__p__(7) or total``. ``x.a += 1`` becomes
+a probe, the read, the addition, a probe, the write; other threads may come in between, as they may
+in Python. Lines stay where they are.
+
+With `events`, what `swarmtest.race.weaving.weaver` needs is woven in as well.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import gc
+import importlib.util
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from swarmtest.coverage.import_hook import (
+    Hook,
+    ProbingLoader,
+    cells_last,
+    has_bytecode_only,
+    has_source,
+)
+from swarmtest.coverage.scope import Scope, shown_path
+from swarmtest.race.control.baton_scheduler import Handing
+from swarmtest.race.primitives.patches import installed
+from swarmtest.race.primitives.policy import current, prepare
+from swarmtest.race.weaving.accesses import (
+    Accesses,
+    is_coverage,
+    is_dunder,
+    located,
+    named,
+    text_of,
+)
+from swarmtest.race.weaving.sites import Lines, lines_are_possible
+
+
+def weave(text: str, filename: str) -> CodeType:
+    """The code of a module, with probes; its sites are numbered in `SITES`.
+
+    The module needs the probes in its globals before the code runs: `prepare`.
+    """
+    code = woven_tree(ast.parse(text, filename), filename)
+    note_woven(code, lambda: woven_tree(ast.parse(text, filename), filename, events=True))
+    return code
+
+
+def weave_tree(tree: ast.Module, filename: str) -> CodeType:
+    """The code of a syntax tree that has been rewritten already, with probes."""
+    kept = copy.deepcopy(tree)
+    code = woven_tree(tree, filename)
+    note_woven(code, lambda: woven_tree(copy.deepcopy(kept), filename, events=True))
+    return code
+
+
+def woven_tree(tree: ast.Module, filename: str, events: bool = False) -> CodeType:
+    """The code of a syntax tree, with probes and perhaps events; the tree is changed."""
+    _Weaver(tree, shown_path(filename), events).weave()
+    ast.fix_missing_locations(tree)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # importing the module plainly would have warned
+        return compile(tree, filename, "exec", dont_inherit=True)
+
+
+class _Weaver(Accesses):
+    """Adds the writes, and what control flow needs."""
+
+    # Writes to variables.
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        first = node.targets[0]
+        if is_coverage(first.elts[0] if isinstance(first, ast.Tuple) and first.elts else first):
+            return node
+        node.value = self.visit(node.value)
+        for target in node.targets:
+            node.value = self._written(target, node.value)
+        node.targets = [self.visit(target) for target in node.targets]
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        if node.value is not None:
+            node.value = self._written(node.target, self.visit(node.value))
+            node.target = self.visit(node.target)
+        return node
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> Any:
+        node.value = self._written(node.target, self.visit(node.value))
+        return node
+
+    def _written(self, target: ast.expr, value: ast.expr) -> ast.expr:
+        """A value on its way to a target passes a probe for each shared variable in it."""
+        if isinstance(target, ast.Name):
+            what = self._shared_target(target.id)
+            return self._probe(target, "write", what, target.id, value) if what else value
+        if isinstance(target, ast.Tuple | ast.List):
+            for part in target.elts:
+                value = self._written(part, value)
+        if isinstance(target, ast.Starred):
+            return self._written(target.value, value)
+        return value
+
+    def _shared_target(self, name: str) -> str:
+        if self._names.parent is None or is_dunder(name):
+            return ""  # a module's own code runs once, on import
+        return self._names.shared_as(name)
+
+    def visit_Delete(self, node: ast.Delete) -> Any:
+        shared = [
+            located(ast.Expr(self._probe(one, "write", what, one.id)), node)
+            for one in node.targets
+            if isinstance(one, ast.Name) and (what := self._shared_target(one.id))
+        ]
+        node.targets = [self.visit(target) for target in node.targets]
+        return [*shared, node]
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        target = node.target
+        if isinstance(self._names.node, ast.ClassDef) or (
+            isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Slice)
+        ):
+            self.generic_visit(node)
+            return node
+        if isinstance(target, ast.Name):
+            return self._changed_name(node, target)
+        return self._changed_part(node, target)
+
+    def _changed_name(self, node: ast.AugAssign, target: ast.Name) -> Any:
+        what = self._names.shared_as(target.id)
+        if not what or is_dunder(target.id):
+            node.value = self.visit(node.value)
+            return node
+        value = self._temporary()
+        read = self.visit(located(ast.Name(target.id, ast.Load()), target))
+        probe = self._probe(target, "write", what, target.id, ast.Name(value, ast.Load()))
+        steps: list[ast.stmt] = [
+            ast.Assign([ast.Name(value, ast.Store())], read),
+            ast.AugAssign(ast.Name(value, ast.Store()), node.op, self.visit(node.value)),
+            ast.Assign([target], probe),
+            ast.Delete([ast.Name(value, ast.Del())]),
+        ]
+        return [located(step, node) for step in steps]
+
+    def _changed_part(self, node: ast.AugAssign, target: ast.Attribute | ast.Subscript) -> Any:
+        """`x.a += v` and `x[i] += v`: container and index are evaluated once."""
+        steps: list[ast.stmt] = []
+        held: list[str] = []
+
+        def kept(expression: Any) -> str:
+            name = self._temporary()
+            held.append(name)
+            steps.append(ast.Assign([ast.Name(name, ast.Store())], expression))
+            return name
+
+        text = (
+            text_of(target) if isinstance(target, ast.Attribute) else f"{text_of(target.value)}[]"
+        )
+        place = named(target, text)
+        what, name = "subscript", ""
+        container = kept(self._base(target.value))
+        if isinstance(target, ast.Subscript):
+            index = kept(self.visit(target.slice))
+        else:
+            what, name = "attribute", target.attr
+
+        def part(kind: str, context: ast.expr_context) -> ast.expr:
+            probe = self._probe(place, kind, what, name, ast.Name(container, ast.Load()))
+            if isinstance(target, ast.Attribute):
+                return ast.Attribute(probe, target.attr, context)
+            return ast.Subscript(probe, ast.Name(index, ast.Load()), context)
+
+        value = kept(part("read", ast.Load()))
+        changed = ast.AugAssign(ast.Name(value, ast.Store()), node.op, self.visit(node.value))
+        steps.append(changed)
+        steps.append(ast.Assign([part("write", ast.Store())], ast.Name(value, ast.Load())))
+        steps.append(ast.Delete([ast.Name(each, ast.Del()) for each in held]))
+        return [located(step, node) for step in steps]
+
+    def visit_withitem(self, node: ast.withitem) -> Any:
+        """A lock that is taken is told by the lock."""
+        node.context_expr = self._base(node.context_expr)
+        node.optional_vars = self.visit(node.optional_vars) if node.optional_vars else None
+        return node
+
+    # Control flow, for events; and what stays as it is.
+
+    def visit_While(self, node: ast.While) -> Any:
+        node.test = self.visit(node.test)
+        node.body, node.orelse = self._suite(node.body), self._suite(node.orelse)
+        if self._events and self._names.is_function:
+            return self._events.while_loop(node, self._temporary())
+        return node
+
+    def visit_For(self, node: ast.For) -> Any:
+        node.iter, node.target = self._contents(node.iter), self.visit(node.target)
+        node.body, node.orelse = self._suite(node.body), self._suite(node.orelse)
+        return self._events.for_loop(node) if self._events else node
+
+    def visit_match_case(self, node: ast.match_case) -> Any:
+        node.guard = self.visit(node.guard) if node.guard else None
+        node.body = self._suite(node.body)
+        return node
+
+
+# -------------------------------------------------------------------------------------------------
+# The feasible mode: woven functions run code that also tells where this interpreter may switch.
+#
+# Both versions of a module's code have the same functions in the same order. A function that
+# exists
+# is given the other version of its code; those that it makes follow.
+
+_woven: list[tuple[CodeType, Callable[[], CodeType]]] = []
+"""The code of each woven module, and how to make the version with events."""
+_pairs: list[tuple[CodeType, CodeType]] = []
+"""Each code object without and with events. By identity: equal code may be of two modules."""
+
+
+class _Mode:
+    """What woven functions have now."""
+
+    feasible = False
+    known = 0
+    """How many modules have both versions."""
+
+
+def note_woven(code: CodeType, with_events: Callable[[], CodeType]) -> None:
+    """Remember how to make the version with events of a module's code."""
+    _woven.append((code, with_events))
+
+
+def use_events(feasible: bool) -> None:
+    """See that woven functions have events, or have none."""
+    is_new = feasible and _Mode.known < len(_woven)
+    if feasible == _Mode.feasible and not is_new:
+        return
+    for code, with_events in _woven[_Mode.known :]:
+        _pairs.extend(_matched(code, with_events()))
+    _Mode.feasible, _Mode.known = feasible, len(_woven)
+    new = {id(one): two for one, two in _pairs}
+    if not feasible:
+        new = {id(two): one for one, two in _pairs}
+    for function in gc.get_objects():
+        if type(function) is FunctionType and id(function.__code__) in new:
+            function.__code__ = new[id(function.__code__)]
+
+
+def _matched(one: CodeType, other: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
+    yield one, other
+    inside = [
+        [const for const in code.co_consts if isinstance(const, CodeType)] for code in (one, other)
+    ]
+    for first, second in zip(*inside, strict=True):
+        yield from _matched(first, second)
+
+
+# -------------------------------------------------------------------------------------------------
+# Modules of the program are loaded with probes in them.
+
+
+class WeavingLoader(SourceFileLoader):
+    """Loads a source file with probes before what its threads may share.
+
+    `covering`: who would load it with probes of coverage; then it has both.
+    """
+
+    def __init__(self, name: str, path: str, covering: ProbingLoader | None = None) -> None:
+        super().__init__(name, path)
+        self._covering = covering
+
+    def get_code(self, fullname: str) -> CodeType:
+        """The module's code, with probes."""
+        path = self.get_filename(fullname)
+        if self._covering is not None:
+            return weave_tree(self._covering.woven_tree(fullname), path)
+        text = importlib.util.decode_source(self.get_data(path))
+        return weave(text, path)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Execute the module."""
+        prepare(module.__dict__)
+        with _quiet():
+            super().exec_module(module)
+        cells_last(module)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """A thread that imports is not stopped: it holds Python's own locks."""
+    control = current.policy
+    if not isinstance(control, Handing):
+        yield
+        return
+    control.quiet += 1
+    try:
+        yield
+    finally:
+        control.quiet -= 1
+
+
+@contextmanager
+def woven(scope: Scope) -> Iterator[None]:
+    """While this lasts, modules of the scope that are imported get probes, and locks are ours.
+
+    Modules without source are seen line by line, from Python 3.12 on.
+
+    >>> from swarmtest.coverage.scope import Scope
+    >>> with woven(Scope(names=("shop",))):
+    ...     pass  # import shop
+    """
+
+    lines: Lines | None = None
+
+    def loader_for(spec: ModuleSpec) -> Loader | None:
+        nonlocal lines
+        assert spec.origin is not None
+        if has_source(spec):
+            covering = spec.loader if isinstance(spec.loader, ProbingLoader) else None
+            return WeavingLoader(spec.name, spec.origin, covering)
+        if has_bytecode_only(spec) and lines_are_possible():
+            lines = lines or Lines()
+            return lines.loader(spec, _quiet)
+        return None
+
+    hook = Hook(scope, loader_for)
+    with installed():
+        sys.meta_path.insert(0, hook)
+        try:
+            yield
+        finally:
+            sys.meta_path.remove(hook)
+            if lines is not None:
+                lines.close()

@@ -1,0 +1,204 @@
+"""What a smaller test has to keep, and whether one does.
+
+A test that is looked at runs in a process of its own; what was seen there (`Seen`) is a few words,
+so that nothing large travels. Whether mutants are killed is asked last, because it costs most, and
+the first that survives is the answer.
+"""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from swarmtest.campaign.hits import Sender
+from swarmtest.core.errors import UserError
+from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.core.targets import Target
+from swarmtest.reducer.criteria import ShellCommand
+from swarmtest.subjects.subject import Subject
+
+if TYPE_CHECKING:
+    from swarmtest.coverage.watch import Coverage
+    from swarmtest.mutate.mutant import Mutant
+
+Keys = frozenset[int]
+"""`Target.key` of each target that a test hit."""
+
+
+@dataclass(frozen=True)
+class Keep:
+    """What a smaller test has to keep: all that is given here, together.
+
+    >>> Keep(coverage=0.9).needs_coverage
+    True
+    """
+
+    fault: str | None = None
+    """A fault's id. None: it ends as the original does, that is, passes or shows the same fault."""
+    coverage: float | None = None
+    """The share of the targets that the original hits: C%-coverage (dissertation, 3.3.2)."""
+    targets: frozenset[int] = frozenset()
+    """Targets to hit (`Target.key`), whatever else is..."""
+    share: float = 1.0
+    """...at least this share of them."""
+    mutants: tuple[Mutant, ...] = ()
+    """Mutants to kill, each of them: N-mutant reduction (dissertation, 3.3.3)."""
+    command: str = ""
+    """A shell command that is to end with status 0; ``{}`` in it is the test as a file."""
+    runs: tuple[int, int] = (1, 1)
+    """In so many of so many runs: (2, 5) for a fault that shows now and then."""
+
+    def __post_init__(self) -> None:
+        for name, share in (("coverage", self.coverage), ("targets", self.share)):
+            if share is not None and not 0 < share <= 1:
+                raise UserError(
+                    f"{share:.0%} of the {name} cannot be kept: above 0%, up to 100% can"
+                )
+        if not 1 <= self.runs[0] <= self.runs[1]:
+            raise UserError(
+                f"{self.runs[0]} of {self.runs[1]} runs cannot be asked for: 1 of 1, 2 of 5, ..."
+            )
+
+    @property
+    def needs_coverage(self) -> bool:
+        """Whether what tests hit has to be seen."""
+        return self.coverage is not None or bool(self.targets)
+
+    @property
+    def is_command_alone(self) -> bool:
+        """Whether only the command decides: then the test itself need not be run."""
+        others = self.fault is not None or self.needs_coverage or self.mutants
+        return bool(self.command) and not others
+
+
+class Kills(Protocol):
+    """Whether a test kills mutants, for whoever asks again and again."""
+
+    def survivor(self, test: Any) -> Mutant | None:
+        """The first of the mutants that a test does not kill; None: it kills all."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one run showed."""
+
+    verdict: Verdict
+    fault: Fault | None = None
+    kept: int = 0
+    """How many of the wanted targets it hit."""
+    survivor: str = ""
+    """A mutant that it was to kill, and did not."""
+    status: int = 0
+    """How the command ended."""
+
+
+class Watch:
+    """Runs tests of a subject, and sees what they hit."""
+
+    def __init__(self, subject: Subject, coverage: Coverage | None = None) -> None:
+        self._subject = subject
+        self._coverage = coverage
+        self._sender = Sender()
+        if coverage is not None:
+            coverage.begin(subject.harness)
+            # Keys are computed once, here, and not in every process that runs a test.
+            self._sender.know(coverage.catalogue)
+
+    def run(self, test: Any) -> tuple[Result, Keys]:
+        """Run a test in this process: what came of it, and the keys of what it hit."""
+        subject, coverage = self._subject, self._coverage
+        subject.interruptible = False
+        if coverage is not None:
+            coverage.reset()
+        result = subject.replay(test)
+        covered = result.covered if coverage is None else (coverage.take(), *result.covered)
+        told = [self._sender.keys(hits) for hits in covered]
+        if result.hits:
+            told.append(self._sender.keys_of_names(result.hits))
+        keys = frozenset(array.array("Q", b"".join(told)))
+        return result._replace(covered=()), keys
+
+    def targets(self, test: Any) -> list[Target]:
+        """Run a test in this process: the targets that it hit."""
+        if self._coverage is not None:
+            self._coverage.reset()
+        result = self._subject.replay(test)
+        watched = () if self._coverage is None else (self._coverage.take(),)
+        named = [Target.parse(name) for name in result.hits]
+        return named + [t for hits in (*watched, *result.covered) for t in hits.targets()]
+
+
+class Kept:
+    """Whether tests keep what they are to keep, compared with an original."""
+
+    def __init__(
+        self,
+        watch: Watch,
+        keep: Keep,
+        ends: Callable[[Fault | None], bool],
+        wanted: Iterable[int] = (),
+        needed: int = 0,
+        kills: Kills | None = None,
+        file: tuple[Subject, float] | None = None,
+    ) -> None:
+        self._watch = watch
+        self._keep = keep
+        self._ends = ends
+        self._wanted = frozenset(wanted)
+        self.needed = needed
+        """How many of the wanted targets are enough."""
+        self._kills = kills
+        self._file = file
+
+    def look(self, test: Any) -> Seen:
+        """Run a test, in this process; not further than it takes to know."""
+        seen = Seen(Verdict.PASSED) if self._keep.is_command_alone else self._run(test)
+        if not self._holds_so_far(seen):
+            return seen
+        if self._keep.command:
+            seen = replace(seen, status=self._command_status(test))
+        if self._kills is not None and seen.status == 0:
+            survivor = self._kills.survivor(test)
+            seen = replace(seen, survivor=survivor.id if survivor else "")
+        return seen
+
+    def _run(self, test: Any) -> Seen:
+        result, keys = self._watch.run(test)
+        kept = len(self._wanted & keys) if self.needed else 0
+        return Seen(result.verdict, result.fault, kept)
+
+    def holds(self, seen: Seen) -> bool:
+        """Whether what was seen is enough."""
+        return self._holds_so_far(seen) and not seen.survivor and seen.status == 0
+
+    def why_not(self, seen: Seen) -> str:
+        """What is missing, for a person."""
+        if seen.verdict == Verdict.INVALID:
+            return "it is invalid"
+        if not self._ends(seen.fault):
+            return f"it shows fault {seen.fault.id}" if seen.fault else "it passes"
+        if seen.kept < self.needed:
+            return f"it hits {seen.kept} of {len(self._wanted)} targets, {self.needed} are needed"
+        if seen.survivor:
+            return f"it does not kill mutant {seen.survivor}"
+        return f"`{self._keep.command}` ends with status {seen.status}, not 0"
+
+    def _holds_so_far(self, seen: Seen) -> bool:
+        valid = seen.verdict != Verdict.INVALID
+        return valid and self._ends(seen.fault) and seen.kept >= self.needed
+
+    def _command_status(self, test: Any) -> int:
+        assert self._file is not None
+        subject, seconds = self._file
+        command = ShellCommand(self._keep.command, f"test{subject.suffix}", seconds)
+        return command.status([test_content(subject, test)])
+
+
+def test_content(subject: Subject, test: Any) -> bytes:
+    """A test as a file; what is printed of one that is no text would be another test."""
+    if hasattr(subject, "content"):
+        content: bytes = subject.content(test)
+        return content
+    return subject.code(test).encode()

@@ -1,0 +1,201 @@
+"""What a reduction was worth: the rates of the dissertation's section 3.4, and chance beside them.
+
+All are shares from 0 to 1. What cannot be known (no coverage was watched, no mutants were drawn) is
+None, never 0. Random reduction (3.5.2) takes as many parts as the reduction left, any of them: what
+it keeps, any reduction of that size would keep.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from swarmtest.core.errors import UserError
+from swarmtest.coverage.watch import Coverage
+from swarmtest.mutate.mutant import Mutant
+from swarmtest.reduce.reduction import Reduced, hits_of
+from swarmtest.reducer.criteria import preservation_rate, randomly_reduced
+from swarmtest.reducer.reducer import AskedAs, minimised
+from swarmtest.subjects.command.reduction import reduced_text
+from swarmtest.subjects.command.test import CommandTest
+from swarmtest.subjects.subject import Subject
+
+_RANDOM_TESTS = 3
+"""As many as in the dissertation."""
+
+
+class KilledBy(Protocol):
+    """Tells which mutants a test kills."""
+
+    def killed(self, test: Any) -> Sequence[Mutant]:
+        """The mutants that a test kills."""
+
+
+@dataclass(frozen=True)
+class Quality:
+    """The rates of one reduction.
+
+    >>> print(Quality(srr=0.9, cpr=0.95, random_cpr=0.5))
+    SRR 90%, CPR 95% (random: 50%)
+    """
+
+    srr: float
+    """Size reduction rate: the share of the parts that are gone."""
+    cpr: float | None = None
+    """Coverage preservation rate: the share of what the original hit that is still hit."""
+    mpr: float | None = None
+    """Mutant preservation rate: the share of the killed mutants that are still killed."""
+    random_cpr: float | None = None
+    random_mpr: float | None = None
+
+    def __str__(self) -> str:
+        rates = [f"SRR {self.srr:.0%}"]
+        for name, rate, by_chance in (
+            ("CPR", self.cpr, self.random_cpr),
+            ("MPR", self.mpr, self.random_mpr),
+        ):
+            if rate is not None:
+                chance = "" if by_chance is None else f" (random: {by_chance:.0%})"
+                rates.append(f"{name} {rate:.0%}{chance}")
+        return ", ".join(rates)
+
+
+def quality_of(
+    subject: Subject,
+    original: Any,
+    reduced: Reduced,
+    *,
+    coverage: Coverage | None = None,
+    kills: KilledBy | None = None,
+    seconds: float = 10.0,
+    seed: int = 0,
+) -> Quality:
+    """The rates of a reduction; `coverage` sees what tests hit, `kills` which mutants they kill.
+
+    >>> from swarmtest import Keep, Machine, MachineSubject, Target, action, reduce_test
+    >>> class Lamp(Machine):
+    ...     steps = 10
+    ...     @action
+    ...     def switch(self): self.event("switched")
+    >>> subject = MachineSubject(Lamp)
+    >>> test = subject.test_of(subject.space.default(), seed=1)
+    >>> keep = Keep(targets=frozenset({Target.parse("event:switched").key}))
+    >>> print(quality_of(subject, test, reduce_test(subject, test, keep)))
+    SRR 90%, CPR 100% (random: 100%)
+    """
+
+    def hits(test: Any) -> frozenset[int]:
+        return hits_of(subject, test, coverage, seconds)[1]
+
+    def killed(test: Any) -> frozenset[str]:
+        return frozenset(mutant.id for mutant in kills.killed(test)) if kills else frozenset()
+
+    by_chance = _random_tests(subject, original, reduced.size, seed)
+    cpr, random_cpr = _rates(original, reduced.test, by_chance, hits)
+    mpr, random_mpr = _rates(original, reduced.test, by_chance, killed) if kills else (None, None)
+    return Quality(reduced.srr, cpr, mpr, random_cpr, random_mpr)
+
+
+def _rates(
+    original: Any,
+    reduced: Any,
+    by_chance: Sequence[Any],
+    reached: Callable[[Any], frozenset[Any]],
+) -> tuple[float | None, float | None]:
+    """What a reduction keeps of what the original reached, and what random ones do on average."""
+    whole = reached(original)
+    if not whole:
+        return None, None
+    chances = [preservation_rate(whole, reached(test)) for test in by_chance]
+    rate = preservation_rate(whole, reached(reduced))
+    return rate, sum(chances) / len(chances) if chances else None
+
+
+def _random_tests(subject: Any, original: Any, size: int, seed: int) -> list[Any]:
+    """Random reductions; none of tests whose parts do not stand alone."""
+    parts: Iterable[Any] = subject.parts(original) if hasattr(subject, "parts") else ()
+    parts, rng = list(parts), random.Random(seed)
+    if not 0 < size <= len(parts):
+        return []
+    chosen = [randomly_reduced(parts, size, rng) for _ in range(_RANDOM_TESTS)]
+    return [subject.with_parts(original, some) for some in chosen]
+
+
+# -------------------------------------------------------------------------------------------------
+# Any file as a test: for those who bring a command that tells whether it is interesting.
+
+PARTS = ("lines", "characters", "bytes")
+
+
+class PlainFile:
+    """A file whose parts are lines (blocks in braces first), then characters or bytes if asked for.
+
+    It can be reduced, not run.
+
+    >>> file = PlainFile("report.txt", "characters")
+    >>> test = file.test(b"hay\\nneedle\\nhay\\n")
+    >>> file.content(file.reduced(test, lambda one: b"edl" in file.content(one)))
+    b'edl'
+    """
+
+    def __init__(self, path: str, parts: str = "lines") -> None:
+        if parts not in PARTS:
+            raise UserError(f"--parts {parts}: choose from {', '.join(PARTS)}")
+        self.name = path
+        self.suffix = Path(path).suffix or ".txt"
+        self.part = parts.removesuffix("s")
+        self.harness = ""
+        self.seconds: float | None = None
+        self.interruptible = True
+
+    def test(self, content: bytes) -> Any:
+        """The test that a file's content is."""
+        return CommandTest(self.name, content).to_json()
+
+    def content(self, test: Any) -> bytes:
+        """The file's content."""
+        return CommandTest.from_json(test).content
+
+    def code(self, test: Any) -> str:
+        """The file for a terminal."""
+        return CommandTest.from_json(test).shown
+
+    def size(self, test: Any) -> int:
+        """How many parts it has."""
+        whole = CommandTest.from_json(test)
+        return whole.size if self.part == "line" else len(self._pieces(whole))
+
+    def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
+        """The parts that are needed."""
+        still = AskedAs(interesting, CommandTest.to_json)
+        small = reduced_text(CommandTest.from_json(test), still)
+        if self.part != "line":
+
+            def joined(pieces: Sequence[bytes]) -> Any:
+                return small.with_content(b"".join(pieces)).to_json()
+
+            kept = minimised(self._pieces(small), AskedAs(interesting, joined))
+            small = small.with_content(b"".join(kept))
+        return small.to_json()
+
+    def parts(self, test: Any) -> list[bytes]:
+        """Its parts: lines that are not blank, or what they are made of."""
+        whole = CommandTest.from_json(test)
+        if self.part != "line":
+            return self._pieces(whole)
+        return [line for line in whole.content.splitlines(keepends=True) if line.strip()]
+
+    def with_parts(self, test: Any, parts: Sequence[bytes]) -> Any:
+        """The file with other parts."""
+        return CommandTest.from_json(test).with_content(b"".join(parts)).to_json()
+
+    def _pieces(self, test: CommandTest) -> list[bytes]:
+        if self.part == "character":
+            try:
+                return [letter.encode() for letter in test.content.decode()]
+            except UnicodeDecodeError:
+                raise UserError(f"{self.name} is no text: --parts bytes") from None
+        return [test.content[i : i + 1] for i in range(len(test.content))]

@@ -1,1 +1,0 @@
-"""What people see of a campaign: progress and tables in a terminal."""

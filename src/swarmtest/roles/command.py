@@ -1,0 +1,159 @@
+"""``swarmtest roles``: triggers and suppressors."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import click
+
+from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.targets import Target
+from swarmtest.roles.roles import RoleTable, feature_shares
+from swarmtest.roles.study import Study
+from swarmtest.roles.views import share_table, study_lines, table_rows
+from swarmtest.ui.options import (
+    campaign_numbers,
+    confidence_option,
+    existing_store,
+    latest_campaign,
+    screen_width,
+    store_option,
+)
+from swarmtest.ui.terminal.tables import plural, table
+from swarmtest.ui.terminal.text import json_text
+
+_SHOWN = 40
+
+
+@click.command()
+@click.argument("what", nargs=-1, metavar="[CAMPAIGN]... [TARGET]...")
+@click.option("--kind", metavar="KIND", help="All targets of a kind: fault, line, branch, event.")
+@click.option(
+    "--summary", is_flag=True, help="For which share of the targets each feature is what."
+)
+@click.option("--raw", is_flag=True, help="With --summary: without the correction.")
+@click.option("--all", "everything", is_flag=True, help="Draw irrelevant features too; list all.")
+@click.option("-o", "--output", metavar="FILE", help="Write every interval as CSV.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON lines.")
+@confidence_option
+@store_option
+def roles(what: tuple[str, ...], store: str | None, confidence: float, **options: Any) -> None:
+    """Which features make a fault, a line or an event more likely, and which less.
+
+    CAMPAIGN is a number, the newest one if left out; several of the same subject are taken
+    together. TARGET is a fault's id (or its beginning), or KIND:NAME as `swarmtest coverage
+    --targets` prints it. Without one: every fault.
+
+    \b
+    swarmtest roles                          every fault of the newest campaign
+    swarmtest roles 3 4 85a1337e             one fault, from two campaigns
+    swarmtest roles line:shop/cart.py:17     a line
+    swarmtest roles "event:stack was full"   an event that the machine told of
+    swarmtest roles --kind line              all lines, with their triggers and suppressors
+    swarmtest roles --kind line --summary    by feature, like table 2 of the swarm paper
+
+    A feature is a trigger if Wilson's interval for the share of hitting tests that contain it lies
+    above the share that chance alone gives, and a suppressor if it lies below.
+    """
+    _check(options)
+    opened = existing_store(store)
+    known = {record.id for record in opened.campaigns()}
+    # A fault's id may be all digits; a number that is no campaign is perhaps one.
+    numbers = {word: campaign_numbers(word) for word in what}
+    faults = {w for w, n in numbers.items() if w.isdecimal() and len(w) > 2 and n[0] not in known}
+    campaigns = [n for word, some in numbers.items() if word not in faults for n in some]
+    study = Study(opened, campaigns or [latest_campaign(opened, None)], confidence)
+    named = [study.find(word) for word in what if word in faults or not numbers[word]]
+    if options["kind"] or options["summary"] or options["output"]:
+        study.require_variation()
+        if named:
+            raise UserError("--kind, --summary and -o are about all targets of a kind: name none")
+        _tell_kind(study, options)
+    else:
+        _tell_targets(study, named, options)
+    for note in study.notes:
+        click.echo(f"note: {note}", err=True)
+
+
+def _check(options: dict[str, Any]) -> None:
+    """Refuse what does not go together."""
+    if options["raw"] and not options["summary"]:
+        raise UserError("--raw goes with --summary")
+    asked = [f"--{key}" for key in ("output", "summary") if options[key]]
+    if options["output"] and (options["as_json"] or len(asked) > 1):
+        raise UserError("-o writes every interval as CSV: leave --json and --summary out")
+
+
+def _tell_targets(study: Study, named: list[Target], options: dict[str, Any]) -> None:
+    targets = named or list(study.faults)
+    if not targets:
+        kinds = ", ".join(study.kinds()) or "nothing was watched"
+        raise UserError(
+            f"campaign {', '.join(map(str, study.evidence.campaigns))} found no fault: name a "
+            f"target, or a kind with --kind (there are: {kinds})"
+        )
+    for number, target in enumerate(targets):
+        if options["as_json"]:
+            click.echo(json_text(_plain(study, target)))
+        else:
+            lines = study_lines(study, target, options["everything"], screen_width())
+            click.echo("\n" * bool(number) + "\n".join(lines))
+
+
+def _plain(study: Study, target: Target) -> dict[str, Any]:
+    return {
+        "target": str(target),
+        "detail": target.detail,
+        "hits": int(study.hit(target).sum()),
+        "tests": study.evidence.n,
+        "confidence": study.confidence,
+        "notes": study.notes,
+        "roles": [role.to_json() for role in study.roles(target)],
+        "effects": [effect.to_json() for effect in study.effects(target)],
+        "amounts": [amount.to_json() for amount in study.amounts(target)],
+        "pairs": [pair.to_json() for pair in study.pairs(target)],
+    }
+
+
+def _tell_kind(study: Study, options: dict[str, Any]) -> None:
+    kind = options["kind"] or "fault"
+    if kind not in study.kinds():
+        raise UserError(f"no test hit a target of kind {kind!r}{did_you_mean(kind, study.kinds())}")
+    found = study.table(kind)
+    if options["output"]:
+        _write_csv(found, Path(options["output"]))
+        click.echo(f"{options['output']}: {plural(len(found.targets), kind)}")
+    elif options["summary"]:
+        shares = feature_shares(found, corrected=not options["raw"])
+        if options["as_json"]:
+            click.echo(json_text([vars(share) for share in shares]))
+        else:
+            click.echo(share_table(shares, kind))
+    elif options["as_json"]:
+        for target, roles in found:
+            plain = [role.to_json() for role in roles]
+            told = {"target": str(target), "roles": plain}
+            click.echo(json_text(told))
+    else:
+        rows = table_rows(found, 0 if options["everything"] else _SHOWN)
+        click.echo(table(("target", "tests", "triggers", "suppressors"), rows, right=" r"))
+        hidden = len(found.targets) - len(rows)
+        if hidden:
+            click.echo(f"... and {hidden:,} more, which more tests hit: --all lists them")
+
+
+def _write_csv(found: RoleTable, path: Path) -> None:
+    try:
+        file = path.open("w", newline="")
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from None
+    with file:
+        writer = csv.writer(file)
+        columns = ("role", "share", "low", "high", "base", "hits", "p_value", "adjusted")
+        writer.writerow(("target", "tests", "feature", *columns))
+        for (target, roles), tests in zip(found, found.hits.tolist(), strict=True):
+            for role in roles:
+                values = [getattr(role, column) for column in columns]
+                writer.writerow((str(target), tests, role.feature, *values))

@@ -1,0 +1,343 @@
+"""Roles: which features make a target more likely, and which less (directed swarm, section 2.2).
+
+Of the tests that hit target t and in which feature f was left to chance, a share contains f; chance
+alone would have put it into a share r, the base rate. If Wilson's interval (l, h) for the first
+lies above r, f is a trigger of t; if it lies below, a suppressor; otherwise f is irrelevant, or
+there is too little data to tell. In a plain coin-toss campaign r is the coin's rate and this is the
+papers' definition. In any other, r is the mean chance *over the tests that hit t*: it is that mean
+to which the share goes when f does not matter, whatever made the strategy include f more often in
+some tests than in others. A base rate taken over all tests would make a trigger of every
+feature that a directed campaign happens to prefer.
+
+How a role follows from counts is in `swarmtest.analysis.cells`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import isnan
+
+import numpy as np
+import numpy.typing as npt
+
+from swarmtest.analysis.bit_counts import Bools
+from swarmtest.analysis.cells import (
+    FIXED,
+    INSUFFICIENT,
+    IRRELEVANT,
+    ROLES,
+    SUPPRESSOR,
+    TRIGGER,
+    Cells,
+    Codes,
+    RoleRows,
+    SomeCells,
+)
+from swarmtest.analysis.intervals import Floats, binomial_p_value, hits_needed, wilson_interval
+from swarmtest.analysis.propensities import Chances, effective_tests
+from swarmtest.analysis.trial_columns import Evidence
+from swarmtest.core.targets import Target
+
+# -------------------------------------------------------------------------------------------------
+# How much a feature matters: how often tests hit a target with it, and without it.
+#
+# A role says that a feature matters; this says how much, in words that need no statistics: "one
+# test
+# in 8 with it, one in 900 without". Tests are weighted by the inverse of the chance of what they
+# are (with the feature, or without it), which makes the two groups comparable in everything else,
+# whatever the strategy preferred.
+
+MARKS = {
+    TRIGGER: "▲",
+    SUPPRESSOR: "▼",
+    f"{TRIGGER} before correction": "△",
+    f"{SUPPRESSOR} before correction": "▽",
+    IRRELEVANT: "○",
+    INSUFFICIENT: "◇",
+    FIXED: "×",
+}
+"""Every role has a shape of its own; colour only helps. Hollow: not sure."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """An estimated hitting fraction.
+
+    >>> Rate(0.25, 0.1, 0.5).value
+    0.25
+    """
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The hitting fraction of a target with a feature and without it; None: no such tests."""
+
+    feature: str
+    with_it: Rate | None
+    without_it: Rate | None
+
+    def to_json(self) -> dict[str, object]:
+        """Plain data."""
+        sides = {"with_it": self.with_it, "without_it": self.without_it}
+        plain = {name: vars(rate) if rate else None for name, rate in sides.items()}
+        return {"feature": self.feature, **plain}
+
+    @property
+    def ratio(self) -> float:
+        """How many times as often with it as without; infinite if never without, NaN if unknown."""
+        if self.with_it is None or self.without_it is None:
+            return float("nan")
+        if self.without_it.value:
+            return self.with_it.value / self.without_it.value
+        return float("inf") if self.with_it.value else float("nan")
+
+
+def effects(
+    evidence: Evidence,
+    chances: Chances,
+    hit: Bools,
+    known: Bools,
+    alone: Bools,
+    confidence: float = 0.95,
+) -> list[Effect]:
+    """What each feature does to the hitting fraction of a target.
+
+    `known`: tests that can tell. `alone`: features whose tests without any other count, for what
+    an empty test would have done is known (see `swarmtest.roles.counting`).
+    """
+    found = []
+    single = evidence.enabled.sizes() == 1
+    for i, feature in enumerate(evidence.features):
+        inside = evidence.enabled[:, i]
+        chance = chances.values[:, i].astype(float)
+        told = ~np.isnan(chance) & known & (alone[i] | ~(single & inside))
+        rates = []
+        for side, odds in ((told & inside, chance), (told & ~inside, 1 - chance)):
+            weight = 1 / odds[side]
+            tests = effective_tests(evidence.clusters[side], weight)
+            rates.append(_rate(hit[side], weight, tests / chances.same_seed, confidence))
+        found.append(Effect(feature, *rates))
+    return found
+
+
+def _rate(hit: Bools, weight: Floats, tests: float, confidence: float) -> Rate | None:
+    """The weighted share of hits, with the interval of as many independent tests."""
+    if not len(hit):
+        return None
+    value = float((weight * hit).sum() / weight.sum())
+    low, high = wilson_interval(value * tests, tests, confidence)
+    return Rate(value, low, high)
+
+
+# -------------------------------------------------------------------------------------------------
+
+__all__ = [
+    "FIXED",
+    "INSUFFICIENT",
+    "IRRELEVANT",
+    "ROLES",
+    "SUPPRESSOR",
+    "TRIGGER",
+    "Cells",
+    "FeatureRole",
+    "FeatureShare",
+    "RoleTable",
+    "feature_shares",
+]
+
+
+@dataclass(frozen=True)
+class FeatureRole:
+    """What one feature is to one target.
+
+    >>> FeatureRole("pop", "suppressor", 0.02, 0.0, 0.09, 0.5, 60, 1e-9, 1e-8, 4).estimate
+    0.09
+    """
+
+    feature: str
+    role: str
+    """trigger, suppressor, irrelevant, insufficient data, or no variation."""
+    share: float
+    """Of the hits in which the feature was left to chance, how many contain it."""
+    low: float
+    high: float
+    """Wilson's interval for that share."""
+    base: float
+    """The share that chance alone would give."""
+    hits: float
+    """How many hits that is; not whole when tests share configurations and count for less."""
+    p_value: float
+    adjusted: float
+    """The p-value after correction for all comparisons of the table (Benjamini-Hochberg)."""
+    needed: int
+    """Hits after which either role could have been shown; 0 without variation."""
+
+    @property
+    def estimate(self) -> float:
+        """The papers' F(f, t): the bound nearest to the base rate, or the base rate itself."""
+        return {TRIGGER: self.low, SUPPRESSOR: self.high}.get(self.role, self.base)
+
+    @property
+    def missing_hits(self) -> int:
+        """How many more hits are needed; 0 if there are enough."""
+        return max(self.needed - int(self.hits), 0) if self.role == INSUFFICIENT else 0
+
+    def is_discovery(self, rate: float = 0.05) -> bool:
+        """Whether the role survives the correction: at most this share of such claims is false."""
+        return self.role in (TRIGGER, SUPPRESSOR) and self.adjusted <= rate
+
+    def to_json(self) -> dict[str, object]:
+        """Plain data; a base rate that does not exist is None."""
+        return {**vars(self), "base": None if isnan(self.base) else self.base}
+
+
+@dataclass(frozen=True)
+class RoleTable:
+    """Every feature's role for every target of a table.
+
+    Targets that the same tests hit share a row of `cells`. The arrays here have a row for each
+    target: for tables of many thousands of them, ask for one target (`of`), or for `rows`.
+    """
+
+    targets: tuple[Target, ...]
+    features: tuple[str, ...]
+    hits: npt.NDArray[np.int64]
+    """How many tests hit each target."""
+    cells: SomeCells
+    confidence: float = 0.95
+    row: npt.NDArray[np.intp] | None = None
+    """`row_of`; None: each target has its own."""
+
+    @cached_property
+    def rows(self) -> RoleRows:
+        """What there is of each row."""
+        targets = np.bincount(self.row_of, minlength=self.cells.shape[0])
+        return RoleRows(self.cells, targets, self.confidence)
+
+    @cached_property
+    def row_of(self) -> npt.NDArray[np.intp]:
+        """The row of each target in `cells`."""
+        return np.arange(len(self.targets)) if self.row is None else self.row
+
+    @property
+    def counted(self) -> Cells:
+        """What was counted for each target."""
+        return self.cells.of(self.row_of)
+
+    @property
+    def interval(self) -> tuple[Floats, Floats]:
+        """Wilson's interval for each share."""
+        return self.counted.interval(self.confidence)
+
+    @property
+    def codes(self) -> Codes:
+        """Each role as an index into `ROLES`."""
+        return self.rows.codes[self.row_of]
+
+    @property
+    def p_values(self) -> Floats:
+        """Exact two-sided p-values of the triggers and suppressors; 1 for all else."""
+        return self.rows.spread(self.rows.claims.p_value)[self.row_of]
+
+    @property
+    def adjusted(self) -> Floats:
+        """The p-values after Benjamini and Hochberg's correction, over all cells with variation."""
+        return self.rows.spread(self.rows.claims.adjusted)[self.row_of]
+
+    @property
+    def certain_triggers(self) -> Bools:
+        """Triggers that hardly one target in a hundred has by chance (Bonferroni over features).
+
+        Unlike `discoveries`, this does not depend on which other targets are in the table.
+        """
+        triggers = self.codes == ROLES.index(TRIGGER)
+        certain: Bools = triggers & (self.p_values <= 0.01 / len(self.features))
+        return certain
+
+    def discoveries(self, rate: float | None = None) -> Codes:
+        """`codes` with only the roles that survive the correction; everything else is irrelevant.
+
+        `rate` is the share of false ones among them; 1 - confidence unless given.
+        """
+        rate = 1 - self.confidence if rate is None else rate
+        return self.rows.discoveries(rate)[self.row_of]
+
+    def of(self, target: int) -> list[FeatureRole]:
+        """All features' roles for one target, by its place in `targets`."""
+        row = int(self.row_of[target])
+        cells = self.cells.of(slice(row, row + 1))
+        base, hits = cells.base[0], cells.informative[0]
+        fixed = np.isnan(base)
+        shares = np.divide(cells.containing[0], hits, out=np.zeros(len(hits)), where=hits > 0)
+        p_values = binomial_p_value(shares * hits, hits, np.where(fixed, 0.5, base))
+        low, high = cells.interval(self.confidence)
+        adjusted, codes = self.rows.adjusted_of(row), self.rows.codes[row]
+        return [
+            FeatureRole(
+                feature=feature,
+                role=ROLES[codes[i]],
+                share=float(shares[i]),
+                low=float(low[0, i]),
+                high=float(high[0, i]),
+                base=float(base[i]),
+                hits=float(hits[i]),
+                p_value=1.0 if fixed[i] else float(p_values[i]),
+                adjusted=float(adjusted[i]),
+                needed=0 if fixed[i] else hits_needed(float(base[i]), self.confidence),
+            )
+            for i, feature in enumerate(self.features)
+        ]
+
+    def counts_alone(self, target: int) -> Bools:
+        """By feature: whether hits with it alone in its test count for a target."""
+        row = int(self.row_of[target])
+        counts: Bools = self.cells.of(slice(row, row + 1)).alone[0]
+        return counts
+
+    def discovered(self, target: int, role: str) -> list[str]:
+        """The features that have this role for a target and survive the correction."""
+        found = self._discovered[self.row_of[target]] == ROLES.index(role)
+        return [feature for feature, is_it in zip(self.features, found, strict=True) if is_it]
+
+    @cached_property
+    def _discovered(self) -> Codes:
+        return self.rows.discoveries(1 - self.confidence)
+
+    def __iter__(self) -> Iterator[tuple[Target, list[FeatureRole]]]:
+        return ((target, self.of(number)) for number, target in enumerate(self.targets))
+
+
+@dataclass(frozen=True)
+class FeatureShare:
+    """For which share of targets a feature is a trigger, and for which a suppressor.
+
+    The papers' tables 2 and 6.
+    """
+
+    feature: str
+    trigger: float
+    suppressor: float
+    targets: int
+    """Targets with enough hits to tell."""
+
+
+def feature_shares(table: RoleTable, corrected: bool = True) -> list[FeatureShare]:
+    """Summarise a table by features; of the roles that survive the correction, or of all."""
+    rows = table.rows
+    codes = rows.discoveries(1 - table.confidence) if corrected else rows.codes
+    shares = []
+    for i, feature in enumerate(table.features):
+        can_tell = rows.codes[:, i] <= ROLES.index(SUPPRESSOR)
+        targets = int(can_tell @ rows.targets)
+        trigger, suppressor = (
+            int((codes[:, i] == ROLES.index(role)) @ rows.targets) / max(targets, 1)
+            for role in (TRIGGER, SUPPRESSOR)
+        )
+        shares.append(FeatureShare(feature, trigger, suppressor, targets))
+    return shares

@@ -1,0 +1,197 @@
+"""All questions that can be asked of campaigns, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from swarmtest.analysis.bit_counts import Bools
+from swarmtest.analysis.cells import IRRELEVANT
+from swarmtest.analysis.hit_columns import hit_blocks
+from swarmtest.analysis.intervals import normal_quantile
+from swarmtest.analysis.propensities import Chances, chances
+from swarmtest.analysis.trial_columns import Evidence, changed_between, read_evidence
+from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.targets import Target
+from swarmtest.roles.amounts import Amount, alike, amounts
+from swarmtest.roles.counting import fault_table, role_table, table_of_hits
+from swarmtest.roles.pairs import Pair, pairs
+from swarmtest.roles.roles import Effect, FeatureRole, RoleTable, effects
+from swarmtest.store.interface import Store
+
+
+class Study:
+    """What the tests of one or more campaigns tell about features and targets.
+
+    Campaigns of the same subject are analysed together, whatever their strategies: every test
+    counts with the odds it was drawn with.
+
+    >>> from swarmtest import Campaign, Machine, action, open_store
+    >>> class Tower(Machine):
+    ...     def start(self): self.height = 0
+    ...     @action
+    ...     def build(self): self.height += 1; assert self.height < 40
+    ...     @action
+    ...     def raze(self): self.height = 0
+    ...     @action
+    ...     def look(self): pass
+    >>> store = open_store(":memory:")
+    >>> outcome = Campaign(Tower, "coin", 300, store=store, workers=0).run()
+    >>> study = Study(store, [outcome.campaign])
+    >>> [(r.feature, r.role) for r in study.roles(study.find("fault"))]
+    [('build', 'trigger'), ('raze', 'suppressor'), ('look', 'irrelevant')]
+    """
+
+    def __init__(self, store: Store, campaigns: Sequence[int], confidence: float = 0.95) -> None:
+        normal_quantile(confidence)
+        self.store = store
+        self.confidence = confidence
+        self.evidence: Evidence = read_evidence(store, campaigns)
+        self.chances: Chances = chances(self.evidence)
+        self._hits: dict[Target, Bools] = {}
+        self._tables: dict[Target, RoleTable] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the results should know about the data behind them."""
+        records = [self.store.campaign(campaign) for campaign in self.evidence.campaigns]
+        changed = changed_between(self.store, records)
+        note = f"{changed}: a fault is taken for the same in all versions, lines are not"
+        return (*self.chances.notes, note) if changed else self.chances.notes
+
+    def require_variation(self) -> None:
+        """Refuse campaigns in which no feature was ever left to chance."""
+        if not self.chances.vary:
+            evidence = self.evidence
+            always = bool((evidence.enabled.sizes() == len(evidence.features)).all())
+            why = "all features were always on" if always else "no feature was left to chance"
+            names = ", ".join(map(str, evidence.campaigns))
+            raise UserError(
+                f"campaign {names}: {why}, so there are no triggers or suppressors to tell: run a "
+                "swarm (`--strategy coin` or `layered`), or name one target to see whether more "
+                "of a feature matters"
+            )
+
+    @cached_property
+    def targets(self) -> dict[int, Target]:
+        """Everything that was hit, by the store's id; faults are not among it."""
+        return self.store.targets(self.evidence.reached)
+
+    @cached_property
+    def faults(self) -> tuple[Target, ...]:
+        """The faults that were shown, as targets."""
+        return tuple(map(self.evidence.fault_target, range(len(self.evidence.fault_ids))))
+
+    def kinds(self) -> list[str]:
+        """The kinds of targets that were hit, faults first."""
+        kinds = sorted({target.kind for target in self.targets.values()})
+        return ["fault", *kinds] if self.faults else kinds
+
+    def table(self, kind: str = "fault") -> RoleTable:
+        """The roles of all features for all targets of a kind."""
+        if kind == "fault":
+            return fault_table(self.evidence, self.chances, self.confidence)
+        chosen = [(id, target) for id, target in self.targets.items() if target.kind == kind]
+        return role_table(self.store, self.evidence, self.chances, chosen, self.confidence)
+
+    def find(self, text: str) -> Target:
+        """The target that a person means: ``line:cart.py:12``, ``event:full``, a fault's id.
+
+        A fault's id may be shortened, and ``fault`` alone is the only one there is. What was not
+        hit has no roles; the error names the nearest names that were.
+        """
+        kind, _, name = text.partition(":")
+        named = [target for target in self.targets.values() if text in (str(target), target.name)]
+        exact = [target for target in named if str(target) == text]
+        if kind == "mutant" and not named:
+            named = [t for t in self.targets.values() if t.kind == kind and _is_named(t, name)]
+        lines = [target for target in named if target.kind == "line"]
+        short = name if kind == "fault" else text
+        faults = [fault for fault in self.faults if fault.name.startswith(short)]
+        found = exact or lines or named or faults
+        if len(found) == 1:
+            return found[0]
+        if found:
+            several = ", ".join(map(str, found[:5]))
+            raise UserError(f"{text!r} may be {several}: say which")
+        names = [*map(str, self.faults), *map(str, self.targets.values())]
+        near = did_you_mean(text, names) if len(names) < 20_000 else ""
+        where = ", ".join(map(str, self.evidence.campaigns))
+        raise UserError(f"no test of campaign {where} hit {text!r}{near[:200]}")
+
+    def roles(self, target: Target) -> list[FeatureRole]:
+        """Every feature's role for one target; does *enabling* it matter?"""
+        table, row = self._row(target)
+        return table.of(row)
+
+    def amounts(self, target: Target) -> list[Amount]:
+        """Where a feature is enabled anyway, does it matter *how much* of it there is?"""
+        mattering = {role.feature for role in self.roles(target) if role.role != IRRELEVANT}
+        mattering |= {name for pair in self.pairs(target) for name in (pair.feature, pair.other)}
+        numbers = [i for i, name in enumerate(self.evidence.features) if name in mattering]
+        strata = alike(self.evidence, numbers)
+        return amounts(
+            self.evidence, strata, self.hit(target), self._known(target), self.confidence
+        )
+
+    def roles_of_either(self, one: Target, other: Target) -> list[FeatureRole]:
+        """Every feature's role for hitting one target or the other."""
+        either = (self.hit(one) | self.hit(other))[:, None]
+        table = table_of_hits(self.evidence, self.chances, [one], either, self.confidence)
+        return table.of(0)
+
+    def effects(self, target: Target) -> list[Effect]:
+        """The hitting fraction with each feature, and without it."""
+        table, row = self._row(target)
+        hit, known, alone = self.hit(target), self._known(target), table.counts_alone(row)
+        return effects(self.evidence, self.chances, hit, known, alone, self.confidence)
+
+    def pairs(self, target: Target) -> list[Pair]:
+        """Features that matter only together with another, or only without it."""
+        return pairs(self.evidence, self.chances, self.hit(target), self.confidence)
+
+    def hit(self, target: Target) -> Bools:
+        """Which tests hit a target."""
+        if target not in self._hits:
+            self._hits[target] = self._read_hits(target)
+        return self._hits[target]
+
+    def _read_hits(self, target: Target) -> Bools:
+        if target.kind == "fault":
+            found: Bools = self.evidence.fault == self.evidence.fault_ids.index(target.name)
+            return found
+        parts = []
+        for block in hit_blocks(self.store, self.evidence, [self._id(target)]):
+            hit = np.zeros(block.stop - block.start, bool)
+            hit[block.tests] = True
+            parts.append(hit)
+        return np.concatenate(parts)
+
+    def _row(self, target: Target) -> tuple[RoleTable, int]:
+        """A table that has the target, and its row in it."""
+        if target.kind == "fault":
+            return self._fault_roles, self.faults.index(target)
+        if target not in self._tables:
+            chosen = [(self._id(target), target)]
+            self._tables[target] = role_table(
+                self.store, self.evidence, self.chances, chosen, self.confidence
+            )
+        return self._tables[target], 0
+
+    def _known(self, target: Target) -> Bools:
+        everything = np.ones(self.evidence.n, bool)
+        return everything if target.kind == "fault" else self.evidence.known
+
+    def _id(self, target: Target) -> int:
+        return next(id for id, known in self.targets.items() if known == target)
+
+    @cached_property
+    def _fault_roles(self) -> RoleTable:
+        return self.table("fault")
+
+
+def _is_named(mutant: Target, id: str) -> bool:
+    """Whether a mutant has an id, or one that begins so; its name ends in it."""
+    return bool(id) and mutant.name.rpartition(" ")[2].startswith(id)

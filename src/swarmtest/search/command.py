@@ -1,0 +1,393 @@
+"""``swarmtest search``: look for the best settings of a test, and study what was found."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+from typing import Any
+
+import click
+
+from swarmtest.campaign.budget import Budget
+from swarmtest.campaign.executors.isolation import run_isolated
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.errors import UserError
+from swarmtest.core.result import Result, Verdict
+from swarmtest.core.sampling import Proposal
+from swarmtest.search.command_options import (
+    campaign_argument,
+    engine_option,
+    fitness_option,
+    json_option,
+    limits_of,
+    loaded,
+    search_limits,
+    title_of,
+)
+from swarmtest.search.engine_comparison import (
+    compare_engines,
+    repeat_search,
+    replay_space,
+    summaries,
+)
+from swarmtest.search.executors.wrapping import once
+from swarmtest.search.exploration import Exploration
+from swarmtest.search.reader import SpaceFile, load_space
+from swarmtest.search.results import Fitness, combination_of, combined
+from swarmtest.search.search import Search, SearchOutcome
+from swarmtest.search.space import SearchSpace
+from swarmtest.search.stopping import SearchProgress
+from swarmtest.search.study_command import best_sequence_of, correlate, export, plot, roles
+from swarmtest.search.views import (
+    comparison_text,
+    outcome_text,
+    point_text,
+    progress_line,
+    signed,
+    summaries_text,
+)
+from swarmtest.search.visits import Visit
+from swarmtest.store import open_store
+from swarmtest.store.interface import Store
+from swarmtest.store.records import CampaignRecord, FaultRecord
+from swarmtest.ui.options import existing_store, latest_campaign, store_option
+from swarmtest.ui.run_options import parse_budget, parse_seed
+from swarmtest.ui.terminal.tables import plural
+from swarmtest.ui.terminal.text import json_text
+
+# -------------------------------------------------------------------------------------------------
+# A search that goes on, and a run of a search that is made again.
+
+_LONGEST = 600.0
+"""Seconds for a run that nothing else bounds."""
+_KEPT = ("fitness", "keep", "combine", "workers")
+_LIMITS = ("points", "seconds", "reach", "faults")
+"""What `Search` takes that is kept with its campaign."""
+
+
+def resume_search(store: Store, record: CampaignRecord, options: dict[str, Any]) -> int:
+    """``swarmtest resume``: go on with a search, perhaps to other limits."""
+    file = _space_file(record, f"Search(...).run(resume={record.id})")
+    kept = record.options["search"]
+    told = {name: kept[name] for name in _KEPT if name in kept}
+    told |= {"engine": record.strategy, "file": kept["file"]}
+    told |= {"workers": options["workers"]} if options["workers"] else {}
+    told |= {name: file.search[name] for name in ("before", "after") if name in file.search}
+    told |= _limits(parse_budget(options)) or {n: kept[n] for n in _LIMITS if n in kept}
+    shown = not options["quiet"] and not options["as_json"]
+    again = options | {"resume": record.id, "repeats": 1, "seed": str(record.seed)}
+    return run_searches(file.space, told, store, again, shown)
+
+
+def _limits(budget: Budget | None) -> dict[str, Any]:
+    """The limits of a campaign as those of a search: its tests are points."""
+    if budget is None:
+        return {}
+    if budget.cpu_seconds or budget.saturation:
+        raise UserError("a search ends after --tests (its points), --time, -x or --max-faults")
+    told = {"points": budget.tests, "seconds": budget.wall_seconds, "faults": budget.faults}
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def searched_trial(name: str, store: str | None) -> tuple[CampaignRecord, int] | None:
+    """The campaign and the trial that a person names, if it is one of a search."""
+    if re.fullmatch(r"\d+#\d+", name):
+        campaign, trial = map(int, name.split("#"))
+        with existing_store(store) as opened:
+            record = opened.campaign(campaign)
+        return (record, trial) if "search" in record.options else None
+    if not re.fullmatch(r"[0-9a-f]{8}", name):
+        return None
+    with existing_store(store) as opened:
+        shown = [
+            (record, fault.first_trial)
+            for record in opened.campaigns()
+            for fault in opened.faults(record.id)
+            if fault.id == name
+        ]
+    is_search = bool(shown) and all("search" in record.options for record, _ in shown)
+    return shown[-1] if is_search else None
+
+
+def replay_trial(
+    record: CampaignRecord, number: int, store: str | None, timeout: float | None, no_run: bool
+) -> int:
+    """Run a test at a point again, with the seed that it had."""
+    file = _space_file(record, "the test itself, with its settings,")
+    if file.space.to_json() != record.space:
+        raise UserError(
+            f"{record.options['search']['file']} describes another space now than when campaign "
+            f"{record.id} searched it, so {record.id}#{number} cannot be run again"
+        )
+    with existing_store(store) as opened:
+        trial = opened.trial(record.id, number)
+    point = Configuration.from_bytes(file.space, trial.configuration)
+    click.echo(f"{record.id}#{number}, {trial.origin}: seed {trial.seed}")
+    click.echo(f"  {point_text(point.to_json())}")
+    if no_run:
+        return 0
+    result = run_isolated(
+        lambda: _plain(_result(record, file, point, trial.trial, trial.seed)), timeout or _LONGEST
+    )
+    click.echo("\n" + _told(result, trial.fault or ""))
+    return int(result.verdict == Verdict.FAILED)
+
+
+def _result(
+    record: CampaignRecord, file: SpaceFile, point: Configuration, trial: int, seed: int
+) -> Result:
+    executor, kept = file.space.executor(point), record.options["search"]
+    if kept["keep"] == "all":
+        return once(executor).run(point, itertools.chain([seed], itertools.count(seed + 1)))[0]
+    seeds = Visit(0, Proposal(point), trial).seeds(record.seed, many_of_one=True)
+    combine = combination_of(kept.get("combine", "cumulated"), Fitness(kept["fitness"]))
+    return combined(executor.run(point, seeds), combine)
+
+
+def _plain(result: Result) -> Result:
+    """Only what is told of it."""
+    hits = {*result.hits, *(str(one) for hits in result.covered for one in hits.targets())}
+    return result._replace(hits=tuple(hits), covered=(), configuration=None, test=None)
+
+
+def _told(result: Result, recorded: str) -> str:
+    numbers = [f"{name} {signed(value)}" for name, value in result.measures.items()]
+    numbers += [plural(len(result.hits), "target")] if result.hits else []
+    if result.verdict == Verdict.INVALID:
+        return f"invalid: {result.missing}"
+    lines = [f"passes: {', '.join(numbers) or 'it measures nothing'}"]
+    if result.fault is not None:
+        lines = [result.fault.details.rstrip()] if result.fault.details else []
+        lines.append(f"fails: fault {result.fault.id}: {result.fault.signature}")
+    same = (result.fault.id if result.fault else "") == recorded
+    was = f"fault {recorded}" if recorded else "a pass"
+    lines.append("the same as recorded" if same else f"not what was recorded: {was}")
+    return "\n".join(lines)
+
+
+def _space_file(record: CampaignRecord, instead: str) -> SpaceFile:
+    file = record.options["search"].get("file")
+    if not file:
+        raise UserError(
+            f"campaign {record.id} is a search that Python code made: call {instead} in the "
+            f"program that has the space of {record.subject}"
+        )
+    return load_space(file)
+
+
+# -------------------------------------------------------------------------------------------------
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def search(context: click.Context) -> None:
+    """Search a space of test settings: which threads, which noise, which options find most.
+
+    A space has dimensions, of which exactly one names the test; an engine proposes points, the test
+    runs there, and what it reached and measured is kept.
+
+    \b
+    swarmtest search run airlines.toml --engine climb --points 300
+    swarmtest search correlate            which settings matter
+    swarmtest search roles                which settings trigger or suppress a fault
+    swarmtest search best-sequence        which few settings together reach everything
+    swarmtest search compare 1 -e climb -e random   engines on what is recorded
+    swarmtest search plot 1 -o space.svg  the whole space in a picture
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+@search.command()
+@click.argument("space", metavar="FILE.toml | FILE.py::SPACE")
+@engine_option("random")
+@fitness_option("hits")
+@search_limits
+@click.option(
+    "--keep",
+    type=click.Choice(["all", "combined"]),
+    help="Of repeated tests: all results, or one per point.  [default: all]",
+)
+@click.option(
+    "--combine",
+    type=click.Choice(["cumulated", "best", "worst"]),
+    help="How results of a point become one.  [default: cumulated]",
+)
+@click.option("--seed", default="0", show_default=True, help="Same seed, same points; or `random`.")
+@click.option("--repeats", type=int, default=1, metavar="K", help="Search K times, other seeds.")
+@click.option(
+    "-w",
+    "--workers",
+    type=int,
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Visit N points at a time, each in a process of its own.",
+)
+@click.option("--resume", type=int, metavar="CAMPAIGN", help="Go on with a search that stopped.")
+@store_option
+@json_option
+@click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress.")
+def run(space: str, **options: Any) -> int:
+    """Search a space that a TOML file or a Python object describes.
+
+    \b
+    swarmtest search run airlines.toml                          all points, in random order
+    swarmtest search run airlines.toml -e climb --time 10m      uphill, with restarts
+    swarmtest search run airlines.py::space -e optuna:sampler=tpe --fitness failed -n 200
+    swarmtest search run airlines.toml --fitness hits,-seconds -e optuna:sampler=nsga2
+    swarmtest search run airlines.toml --resume 3               after Ctrl-C
+
+    Exit status 1 if a test failed.
+    """
+    file = load_space(space)
+    if options["resume"] is not None and options["repeats"] != 1:
+        raise UserError("--resume goes on with one search: leave --repeats out")
+    told = file.search | {
+        name: options[name] for name in ("engine", "fitness", "keep", "combine") if options[name]
+    }
+    told |= limits_of(options)
+    told.setdefault("engine", "random")
+    told.setdefault("fitness", "hits")
+    shown = not options["quiet"] and not options["as_json"]
+    told |= {"file": space, "workers": options["workers"]}
+    with open_store(options["store"]) as store:
+        return run_searches(file.space, told, store, options, shown)
+
+
+def run_searches(
+    space: SearchSpace, told: dict[str, Any], store: Store, options: dict[str, Any], shown: bool
+) -> int:
+    """Search as `told` says, once or several times, and print what came of it."""
+    seed = parse_seed(options["seed"])
+
+    def make(number: int) -> Search:
+        view = _Progress() if shown else None
+        return Search(space, seed=number, store=store, on_progress=view, **told)
+
+    if shown:
+        limit = make(seed).stopping.describe()
+        click.echo(f"{space.name}: {space.size:,} points, {told['engine']}, until {limit}")
+    if options["resume"] is not None:
+        outcomes = [make(store.campaign(options["resume"]).seed).run(options["resume"])]
+    else:
+        outcomes = repeat_search(make, options["repeats"], seed)
+    if options["as_json"]:
+        for outcome in outcomes:
+            click.echo(json_text(_outcome_data(outcome)))
+    else:
+        for outcome in outcomes:
+            click.echo(outcome_text(outcome, told["fitness"]))
+        if len(outcomes) > 1:
+            click.echo("\n" + summaries_text(summaries(outcomes), len(outcomes)))
+    if any(outcome.interrupted for outcome in outcomes):
+        return 130
+    return int(any(outcome.faults for outcome in outcomes))
+
+
+class _Progress:
+    """A line that is written over on a terminal; new faults as lines of their own."""
+
+    def __init__(self) -> None:
+        self._live = sys.stderr.isatty()
+
+    def __call__(self, progress: SearchProgress, faults: list[FaultRecord]) -> None:
+        clear = "\r\x1b[K" if self._live else ""
+        for fault in faults:
+            click.echo(f"{clear}new fault {fault.id}: {fault.signature}", err=True)
+        if self._live:
+            click.echo(f"{clear}{progress_line(progress)}", nl=False, err=True)
+
+
+def _outcome_data(outcome: SearchOutcome) -> dict[str, Any]:
+    return {
+        "campaign": outcome.campaign,
+        "reason": outcome.reason,
+        **vars(outcome.progress),
+        "faults": [{"id": one.id, "signature": one.signature} for one in outcome.faults],
+        "notes": outcome.notes,
+    }
+
+
+@search.command()
+@campaign_argument
+@engine_option("climb")
+@fitness_option("hits")
+@search_limits
+@click.option("--seed", default="0", show_default=True, help="Same seed, same points.")
+@store_option
+@json_option
+def replay(campaign: int | None, store: str | None, **options: Any) -> int:
+    """Search a recorded exploration: no test runs, and results are there at once.
+
+    The search is kept as a campaign of its own.
+
+    \b
+    swarmtest search replay 1 --engine climb:restarts=0
+    swarmtest search replay 1 --engine optuna:sampler=tpe --points 100
+    """
+    told = limits_of(options)
+    fitness = options["fitness"] or "hits"
+    with existing_store(store, write=True) as opened:
+        exploration = Exploration.load(opened, latest_campaign(opened, campaign))
+        engine, seed = options["engine"] or "climb", parse_seed(options["seed"])
+        space = replay_space(exploration)
+        outcome = Search(space, engine, fitness=fitness, seed=seed, store=opened, **told).run()
+    if options["as_json"]:
+        click.echo(json_text(_outcome_data(outcome)))
+    else:
+        click.echo(outcome_text(outcome, fitness))
+    return 0
+
+
+@search.command()
+@campaign_argument
+@click.option(
+    "-e",
+    "--engine",
+    "engines",
+    multiple=True,
+    metavar="NAME[:KEY=VALUE,...]",
+    help="May be repeated.  [default: climb, random]",
+)
+@fitness_option("hits")
+@click.option("-n", "--points", type=int, metavar="N", help="Each search ends after N points.")
+@click.option("--repeats", type=int, default=100, show_default=True, metavar="K")
+@click.option("--seed", default="0", show_default=True, help="Of the first search.")
+@store_option
+@json_option
+def compare(campaign: int | None, store: str | None, **options: Any) -> int:
+    """Compare engines fairly: each searches the same recorded exploration, many times.
+
+    \b
+    swarmtest search compare 1 -e climb:restarts=0 -e random --points 300
+    swarmtest search compare 1 -e optuna:sampler=tpe -e optuna:sampler=qmc -n 100 --repeats 20
+    """
+    exploration = loaded(campaign, store)
+    shown = not options["as_json"] and sys.stderr.isatty()
+    found = compare_engines(
+        exploration,
+        options["engines"] or ("climb", "random"),
+        options["fitness"] or "hits",
+        points=options["points"],
+        repeats=options["repeats"],
+        seed=parse_seed(options["seed"]),
+        on_progress=_replays if shown else None,
+    )
+    if shown:
+        click.echo("\r\x1b[K", nl=False, err=True)
+    if options["as_json"]:
+        click.echo(json_text([one.to_json() for one in found]))
+        return 0
+    title = f"{title_of(exploration)}\n{options['repeats']} searches each"
+    click.echo(comparison_text(found, title))
+    return 0
+
+
+def _replays(engine: str, done: int, count: int) -> None:
+    click.echo(f"\r\x1b[K{engine}: {done:,} of {count:,} searches", nl=False, err=True)
+
+
+for command in (best_sequence_of, correlate, roles, plot, export):
+    search.add_command(command)

@@ -1,0 +1,88 @@
+"""Options that the commands of `swarmtest search` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from swarmtest.campaign.budget import parse_seconds
+from swarmtest.search.exploration import Exploration
+from swarmtest.ui.options import existing_store, latest_campaign
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def campaign_argument(command: Command) -> Command:
+    """``[CAMPAIGN]``: the search whose exploration is read; the newest if left out."""
+    return click.argument("campaign", type=int, required=False)(command)
+
+
+def json_option(command: Command) -> Command:
+    """``--json``."""
+    return click.option("--json", "as_json", is_flag=True, help="As JSON.")(command)
+
+
+def engine_option(default: str | None) -> Callable[[Command], Command]:
+    """``--engine``."""
+    shown = f"  [default: {default}]" if default else ""
+    return click.option(
+        "-e",
+        "--engine",
+        metavar="NAME[:KEY=VALUE,...]",
+        help="Who proposes points: sequential, random, climb, optuna:sampler=tpe (cma, nsga2, qmc, "
+        f"gp), or a strategy.{shown}",
+    )
+
+
+def fitness_option(default: str | None) -> Callable[[Command], Command]:
+    """``--fitness``."""
+    shown = f"  [default: {default}]" if default else ""
+    return click.option(
+        "--fitness",
+        metavar="MEASURE,...",
+        help="What is good: hits, hits.KIND, failed, seconds, a measure of the test; -NAME for "
+        f"little of it; FILE.py::FUNCTION.{shown}",
+    )
+
+
+def search_limits(command: Command) -> Command:
+    """When a search ends."""
+    options = [
+        click.option("-n", "--points", type=int, metavar="N", help="Stop after N points."),
+        click.option("--time", "wall", metavar="TIME", help="Stop after this time: 30s, 5m, 2h."),
+        click.option("--reach", type=float, metavar="X", help="Stop at a fitness of X."),
+        click.option("-x", "first", is_flag=True, help="Stop at the first fault."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def limits_of(options: dict[str, Any]) -> dict[str, Any]:
+    """What `search_limits` say, as `Search` takes it; only what is said."""
+    told = {
+        "points": options["points"],
+        "seconds": parse_seconds(options["wall"]) if options["wall"] else None,
+        "reach": options["reach"],
+        "faults": 1 if options["first"] else None,
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def loaded(campaign: int | None, store: str | None, kind: str = "") -> Exploration:
+    """The exploration of a campaign; only its targets of one kind, if one is named."""
+    with existing_store(store) as opened:
+        exploration = Exploration.load(opened, latest_campaign(opened, campaign))
+    return exploration.of_kind(kind) if kind else exploration
+
+
+def title_of(exploration: Exploration) -> str:
+    """What is studied, in a line."""
+    numbers = ", ".join(map(str, exploration.campaigns))
+    runs = sum(map(len, exploration.runs.values()))
+    which = "campaign" if len(exploration.campaigns) == 1 else "campaigns"
+    return (
+        f"{which} {numbers}: {exploration.name}, {len(exploration.points):,} points, {runs:,} runs"
+    )

@@ -1,0 +1,202 @@
+"""A search space from a TOML file: its dimensions, its tests, and how it is usually searched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from swarmtest.campaign.budget import parse_seconds
+from swarmtest.core.dimensions import Dimension, dimension_from_json
+from swarmtest.core.errors import UserError
+from swarmtest.coverage.kinds import parse_kinds
+from swarmtest.coverage.options import CoverageOptions
+from swarmtest.coverage.watch import Coverage
+from swarmtest.languages.user_objects import load_object, split_reference
+from swarmtest.search.executors.command import CommandExecutor
+from swarmtest.search.executors.function import Executor
+from swarmtest.search.executors.pytest_node import PytestExecutor, collect_pytest, executor_of
+from swarmtest.search.executors.wrapping import CoveredExecutor, wrapped
+from swarmtest.search.space import SearchSpace
+from swarmtest.search.stopping import (
+    AfterRuns,
+    AfterSeconds,
+    IterationChecker,
+    WhenFailed,
+    WhenSaturated,
+)
+from swarmtest.subjects.command.toml_reader import Section, TomlFile
+
+_KEYS = {
+    "flag": ("default",),
+    "integer": ("low", "high", "step", "default"),
+    "choice": ("values", "ordered", "default"),
+    "feature": ("requires", "excludes", "mandatory"),
+    "test": ("values", "default"),
+}
+"""What can be said about each kind of dimension."""
+
+
+@dataclass(frozen=True)
+class SpaceFile:
+    """What a file says: a space, and the search that it proposes."""
+
+    space: SearchSpace
+    search: dict[str, Any] = field(default_factory=dict)
+    """What `Search` takes beside it: engine, fitness, points, before and so on."""
+    coverage: Coverage | None = None
+    """What watches the program in this process, if the file asks for it."""
+
+
+def load_space(reference: str) -> SpaceFile:
+    """The space that a person names: ``airlines.toml``, or ``airlines.py::space``.
+
+    >>> load_space("nowhere.toml")
+    Traceback (most recent call last):
+    ...
+    swarmtest.UserError: cannot read nowhere.toml: No such file or directory
+    """
+    where, name = split_reference(reference)
+    if where.endswith(".toml") and not name:
+        return read_space(Path(where))
+    if not name:
+        raise UserError(f"{reference}: name a space in it, like {where}::space, or a TOML file")
+    found = load_object(reference, "space", lambda one: isinstance(one, SearchSpace))
+    if not isinstance(found, SearchSpace):
+        raise UserError(f"{reference} is no SearchSpace but a {type(found).__name__}")
+    return SpaceFile(found)
+
+
+def read_space(path: Path) -> SpaceFile:
+    """The space that a TOML file describes."""
+    file = TomlFile(path)
+    top = file.top()
+    name = top.text("name", path.stem)
+    listed = top.section("dimensions")
+    if not listed.names():
+        raise top.missing("dimensions", "what is searched: write [dimensions] and each below it")
+    coverage = _read_coverage(top.section("coverage"), path.parent)
+    tests = _read_tests(top.section("tests"), path.parent, coverage)
+    dimensions = [_read_dimension(listed, name, tests) for name in listed.names()]
+    search = top.section("search")
+    options, forbid = _read_search(search), search.texts("forbid")
+    search.close()
+    top.close()
+    try:
+        space = SearchSpace(dimensions, tests, forbid, name=name)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    return SpaceFile(space, options, coverage)
+
+
+def _read_dimension(listed: Section, name: str, tests: dict[str, Executor]) -> Dimension:
+    section = listed.section(name)
+    kind = section.one_of("kind", list(_KEYS), "")
+    if not kind:
+        raise section.missing("kind", f"one of {', '.join(_KEYS)}")
+    told = {key: section.raw(key) for key in _KEYS[kind] if key in section}
+    if kind == "test":
+        told["values"] = _test_values(section, told, tests)
+    section.close()
+    try:
+        return dimension_from_json({"kind": kind, "name": name, **told})
+    except UserError as error:
+        raise section.file.error(section.place, f"{section.title}: {error}") from None
+    except TypeError:
+        needed = {"integer": "low and high", "choice": "values", "test": "values"}[kind]
+        raise section.file.error(
+            section.place, f"{section.title}: {kind} {name!r} needs {needed}, as numbers or a list"
+        ) from None
+
+
+def _test_values(section: Section, told: dict[str, Any], tests: dict[str, Executor]) -> list[Any]:
+    """The values of a test dimension: what it lists, and what pytest collects."""
+    values = list(told.get("values", ()))
+    places = section.texts("pytest")
+    seconds = section.number("seconds", 60.0)
+    for node in collect_pytest(*places) if places else ():
+        values.append(node)
+        tests[node] = PytestExecutor(node, seconds)
+    return values
+
+
+def _read_coverage(section: Section, beside: Path) -> Coverage | None:
+    """What is watched, from before the first test is imported on."""
+    if not section.names():
+        return None
+    kinds, cover = parse_kinds(section.text("kinds", "line")), section.texts("cover")
+    section.close()
+    return Coverage(CoverageOptions(kinds, cover, beside=str(beside.resolve()))).install()
+
+
+def _read_tests(section: Section, beside: Path, coverage: Coverage | None) -> dict[str, Executor]:
+    found: dict[str, Executor] = {}
+    for name in section.names():
+        inner = section.section(name)
+        found[name] = _read_test(inner, name, beside, coverage)
+        inner.close()
+    return found
+
+
+def _read_test(section: Section, name: str, beside: Path, coverage: Coverage | None) -> Executor:
+    seconds = section.number("seconds", 0.0) or None
+    given = [key for key in ("run", "command", "pytest") if key in section]
+    if len(given) != 1:
+        raise section.missing("run", "a test says one of run, command and pytest")
+    text = section.text(given[0])
+    inner: Executor
+    if given[0] == "command":
+        inner, seconds = CommandExecutor(text, name, seconds or 60.0), None
+    elif given[0] == "pytest":
+        inner, seconds = PytestExecutor(text, seconds or 60.0), None
+    else:
+        inner = executor_of(_placed(text, beside), name)
+        inner = CoveredExecutor(inner, coverage) if coverage is not None else inner
+    before, after = section.text("before") or None, section.text("after") or None
+    try:
+        return wrapped(inner, seconds, _read_checkers(section), before, after)
+    except UserError as error:
+        raise section.file.error(section.place, f"{section.title}: {error}") from None
+
+
+def _placed(reference: str, beside: Path) -> str:
+    """A reference to a file that lies beside the TOML file, from where we are."""
+    where, name = split_reference(reference)
+    if where.endswith((".py", ".toml")) and (beside / where).exists():
+        return f"{beside / where}::{name}" if name else str(beside / where)
+    return reference
+
+
+def _read_checkers(section: Section) -> list[IterationChecker]:
+    """When repetition ends: ``repeat = { runs = 20, saturation = { last = 10 } }``."""
+    repeat = section.section("repeat")
+    found: list[IterationChecker] = []
+    if "runs" in repeat:
+        found.append(AfterRuns(repeat.integer("runs", 1, low=1, high=1_000_000)))
+    if "seconds" in repeat:
+        found.append(AfterSeconds(repeat.number("seconds", 0.0)))
+    if repeat.flag("failed"):
+        found.append(WhenFailed())
+    if "saturation" in repeat:
+        told = repeat.section("saturation")
+        last = told.integer("last", 10, low=1, high=100_000)
+        found.append(WhenSaturated(last, told.number("below", 1.0), told.flag("relative")))
+        told.close()
+    repeat.close()
+    return found
+
+
+def _read_search(section: Section) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key in ("engine", "fitness", "before", "after", "combine", "keep"):
+        if key in section:
+            found[key] = section.text(key)
+    if "points" in section:
+        found["points"] = section.integer("points", 1, low=1, high=10**12)
+    if "reach" in section:
+        found["reach"] = section.raw("reach")
+        if type(found["reach"]) not in (int, float):
+            raise section.error("reach", f"a number, not {found['reach']!r}")
+    if "time" in section:
+        found["seconds"] = parse_seconds(section.text("time"))
+    return found

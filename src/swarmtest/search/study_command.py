@@ -1,0 +1,264 @@
+"""Studying what a search recorded: best sequences, correlations, pictures, exports."""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO, cast
+
+import click
+
+from swarmtest.core.errors import UserError
+from swarmtest.search.command_options import campaign_argument, json_option, loaded, title_of
+from swarmtest.search.exploration import Exploration
+from swarmtest.search.export import FORMATS, collapsed, export_exploration
+from swarmtest.search.pictures import collapsed_svg, growth_svg
+from swarmtest.search.sequences import best_sequence, random_sequence
+from swarmtest.search.value_statistics import correlations, value_roles
+from swarmtest.search.views import (
+    collapsed_text,
+    correlations_text,
+    point_text,
+    sequence_text,
+    shoulders_text,
+    value_roles_text,
+)
+from swarmtest.ui.options import store_option
+from swarmtest.ui.terminal.text import json_text
+
+_ENDINGS = {"csv": "csv", "parquet": "parquet", "dat": "gnuplot", "gnuplot": "gnuplot"}
+
+
+@click.command("best-sequence")
+@campaign_argument
+@click.option("--kind", default="", metavar="KIND", help="Only targets of this kind.")
+@click.option("--most", type=int, metavar="N", help="Stop after N points.")
+@click.option(
+    "--random",
+    "orders",
+    type=int,
+    default=100,
+    show_default=True,
+    metavar="K",
+    help="Compare with K random orders; 0 for none.",
+)
+@store_option
+@json_option
+def best_sequence_of(campaign: int | None, store: str | None, **options: Any) -> int:
+    """Which few points together reach everything that all points reached.
+
+    Each point adds most to those before it (greedy).
+
+    \b
+    swarmtest search best-sequence 1
+    swarmtest search best-sequence 1 --kind pair --most 5
+    """
+    exploration = loaded(campaign, store, options["kind"])
+    if not exploration.targets:
+        raise UserError("no run reached a target: a sequence needs tests that tell their hits")
+    found = best_sequence(exploration, options["most"])
+    others = [random_sequence(exploration, seed) for seed in range(options["orders"])]
+    if options["as_json"]:
+        steps = [
+            {"point": s.point.to_json(), "new": s.new, "reached": s.reached, "runs": s.runs}
+            for s in found.steps
+        ]
+        random = [len(one.steps) for one in others]
+        click.echo(json_text({"total": found.total, "steps": steps, "random": random}))
+    else:
+        whole = not options["most"]
+        click.echo(sequence_text(found, others if whole else [], title_of(exploration)))
+    return 0
+
+
+@click.command()
+@campaign_argument
+@click.option(
+    "--measure",
+    "measures",
+    multiple=True,
+    metavar="NAME",
+    help="hits, hits.KIND, failed, seconds or one of the test. May be repeated.  [default: all]",
+)
+@store_option
+@json_option
+def correlate(campaign: int | None, store: str | None, **options: Any) -> int:
+    """How much each dimension has to do with each measure.
+
+    \b
+    swarmtest search correlate
+    swarmtest search correlate 1 --measure hits --measure failed
+    """
+    exploration = loaded(campaign, store)
+    found = correlations(exploration, options["measures"])
+    if options["as_json"]:
+        click.echo(json_text([vars(one) for one in found]))
+    else:
+        click.echo(correlations_text(found, title_of(exploration)))
+    return 0
+
+
+@click.command()
+@campaign_argument
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="KIND:NAME",
+    help="Of this target. May be repeated.  [default: all faults]",
+)
+@store_option
+@json_option
+def roles(campaign: int | None, store: str | None, **options: Any) -> int:
+    """Which values of which dimensions trigger or suppress a fault.
+
+    Of the points that show it, the share with a value, against what chance would give.
+
+    \b
+    swarmtest search roles 1
+    swarmtest search roles 1 --target "event:sold out"
+    """
+    exploration = loaded(campaign, store)
+    found = value_roles(exploration, options["targets"])
+    if options["as_json"]:
+        click.echo(json_text([vars(one) for one in found]))
+    elif not found:
+        click.echo(f"{title_of(exploration)}\nno fault was found; --target names another target")
+    else:
+        click.echo(value_roles_text(found, title_of(exploration)))
+        learned = [name for name in exploration.engines if name not in ("random", "sequential")]
+        if learned:
+            click.echo(f"{', '.join(learned)} chose points by results: take these roles as rough")
+    return 0
+
+
+@click.command()
+@campaign_argument
+@click.option("-o", "--output", metavar="FILE.svg", help="[default: in the terminal]")
+@click.option("--measure", default="hits", show_default=True, metavar="NAME")
+@click.option("--kind", default="", metavar="KIND", help="Only targets of this kind.")
+@click.option(
+    "--by",
+    default="",
+    metavar="NAME,...",
+    help="Dimensions that change slowest.  [default: those that explain most]",
+)
+@click.option(
+    "--growth",
+    "grown",
+    is_flag=True,
+    help="Instead: how what is reached grew with the "
+    "runs of the best sequence and of a random one.",
+)
+@click.option(
+    "--point",
+    "points",
+    multiple=True,
+    metavar="NAME=VALUE,...",
+    help="With --growth: of the points like this instead. May be repeated.",
+)
+@click.option(
+    "--shoulders",
+    type=int,
+    default=0,
+    metavar="N",
+    help="With --growth: mark stretches of N runs without anything new.",
+)
+@store_option
+def plot(campaign: int | None, store: str | None, output: str | None, **options: Any) -> int:
+    """A picture of an explored space: all its dimensions along one line.
+
+    Points are ordered by the dimension that explains most, then by the next: what matters shows as
+    hills.
+
+    \b
+    swarmtest search plot 1
+    swarmtest search plot 1 -o space.svg --measure failed --by noise,frequency
+    swarmtest search plot 1 -o growth.svg --growth --shoulders 10
+    swarmtest search plot 1 -o growth.svg --growth --point noise=none --point noise=sleep
+    """
+    exploration = loaded(campaign, store, options["kind"])
+    title = title_of(exploration)
+    if options["grown"]:
+        if output is None:
+            raise UserError("--growth draws a file: name it with -o FILE.svg")
+        curves = _curves(exploration, options["points"])
+        found = f"targets of kind {options['kind']}" if options["kind"] else "targets reached"
+        _write(output, growth_svg(curves, title, found, options["shoulders"]))
+        if options["shoulders"]:
+            click.echo(shoulders_text(*curves[0], options["shoulders"]))
+        return 0
+    by = [name.strip() for name in options["by"].split(",") if name.strip()]
+    line = collapsed(exploration, options["measure"], by)
+    if output is None:
+        click.echo(collapsed_text(line, title))
+    else:
+        _write(output, collapsed_svg(line, title))
+    return 0
+
+
+def _curves(exploration: Exploration, wanted: tuple[str, ...]) -> list[tuple[str, list[int]]]:
+    if not wanted:
+        best = best_sequence(exploration).points
+        chance = random_sequence(exploration, 0).points
+        return [
+            (f"best sequence ({len(best)} points)", exploration.growth(best)),
+            (f"random sequence ({len(chance)} points)", exploration.growth(chance)),
+        ]
+    found = []
+    for text in wanted:
+        pairs = [piece.partition("=") for piece in text.split(",")]
+        points = [
+            point
+            for point in exploration.points
+            if all(point_text({"": point[name.strip()]})[1:] == value for name, _, value in pairs)
+        ]
+        if not points:
+            raise UserError(f"--point {text}: no explored point is like this")
+        found.append((text, exploration.growth(points)))
+    return found
+
+
+def _write(output: str, content: str) -> None:
+    try:
+        with click.open_file(output, "w", encoding="utf-8") as out:
+            out.write(content + "\n")
+    except OSError as error:
+        raise UserError(f"cannot write {output}: {error.strerror}") from None
+
+
+@click.command()
+@campaign_argument
+@click.option(
+    "-f",
+    "--format",
+    "kind",
+    type=click.Choice(list(FORMATS)),
+    help="[default: by the file's name: .csv, .parquet, .dat for gnuplot]",
+)
+@click.option("-o", "--output", metavar="FILE", default="-", help="[default: standard output]")
+@click.option("--measure", default="", metavar="NAME", help="For gnuplot: only this.")
+@store_option
+def export(
+    campaign: int | None, kind: str | None, output: str, measure: str, store: str | None
+) -> int:
+    """Export an exploration, one row per run (gnuplot: per point).
+
+    \b
+    swarmtest search export 1 -o space.csv
+    swarmtest search export 1 -o space.dat     plot 'space.dat' using 1:8 with lines
+    """
+    ending = output.rpartition(".")[2].lower()
+    if kind is None and output != "-" and ending not in _ENDINGS:
+        raise UserError(
+            f"{output}: the name does not say the format: end it in .csv, .parquet or .dat, "
+            "or pass --format"
+        )
+    exploration = loaded(campaign, store)
+    try:
+        with click.open_file(output, "wb") as out:
+            format = kind or _ENDINGS.get(ending, "csv")
+            export_exploration(exploration, format, cast(BinaryIO, out), measure)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UserError(f"cannot write {output}: {error.strerror}") from None
+    return 0

@@ -1,0 +1,314 @@
+"""A connection to PostgreSQL that survives its loss, and says in one line why it cannot be used.
+
+Invariants: work is given as a function of the connection, which runs in one transaction and again
+from its start after a lost connection, so it has to be idempotent: the answer to a COMMIT may be
+what was lost. Every error that is the user's to mend is a `UserError`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias, TypeVar
+
+import psycopg
+from psycopg import errors, pq, sql
+
+from swarmtest.core.errors import UserError
+from swarmtest.store.interface import PostgresAddress
+from swarmtest.store.sqlite.schema import VERSION
+
+# -------------------------------------------------------------------------------------------------
+# Why a PostgreSQL store cannot be used, in one line that says what would help.
+
+_PASSING = (
+    errors.AdminShutdown,
+    errors.CrashShutdown,
+    errors.CannotConnectNow,
+    errors.ConnectionException,
+    errors.IdleInTransactionSessionTimeout,
+    errors.SerializationFailure,
+    errors.DeadlockDetected,
+)
+_IN_A_MOMENT = (
+    "starting up",
+    "shutting down",
+    "in recovery mode",
+    "not yet accepting connections",
+    "server closed the connection unexpectedly",
+)
+
+
+def is_passing(error: psycopg.Error) -> bool:
+    """Whether it may work if it is tried again: a lost connection, a server that restarts."""
+    if isinstance(error, _PASSING):
+        return True
+    # What libpq finds out by itself has no code of the server.
+    return error.sqlstate is None and isinstance(error, psycopg.OperationalError)
+
+
+def is_there(error: psycopg.Error) -> bool:
+    """Whether the server is there, and will take a connection in a moment."""
+    return isinstance(error, _PASSING) or any(words in str(error) for words in _IN_A_MOMENT)
+
+
+def first_line(error: BaseException) -> str:
+    """What the server or libpq said, without hints and the rest.
+
+    >>> first_line(OSError("connection failed: no such host\\nIs the server running?"))
+    'connection failed: no such host'
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+def cannot_connect(error: psycopg.Error, shown: str, tried: str) -> str:
+    """Why no connection could be made."""
+    said = first_line(error)
+    if "password authentication failed" in said or "no password supplied" in said:
+        return (
+            f"store {shown}: wrong user or password ({tried}): "
+            "put the right one into PGPASSWORD or ~/.pgpass"
+        )
+    if "role" in said and "does not exist" in said:
+        return f"store {shown}: the server knows no such user ({tried}): `createuser` makes one"
+    if "database" in said and "does not exist" in said:
+        return f"store {shown}: there is no such database ({tried}): `createdb` makes one"
+    if "pg_hba.conf" in said or "authentication failed" in said or "permission denied" in said:
+        return f"store {shown}: the server does not let you in ({tried}): {_last_part(said)}"
+    if "too many" in said:
+        return f"store {shown}: the server has no connection left ({tried}): {_last_part(said)}"
+    return (
+        f"store {shown}: the database cannot be reached ({tried}: {said}): "
+        "start it, or pass another --store"
+    )
+
+
+def _last_part(said: str) -> str:
+    return said.rpartition("FATAL:")[2].strip()
+
+
+def lost_for_good(error: psycopg.Error, shown: str, tries: int, seconds: float) -> str:
+    """The connection was lost, and trying again did not help."""
+    times = "once" if tries == 1 else f"{tries} times"
+    return (
+        f"store {shown}: the connection was lost, and {times} in {seconds:.0f} s no other could be "
+        f"made (the last: {first_line(error)}); what was recorded before is safe: "
+        "go on with `swarmtest resume` when the database is back"
+    )
+
+
+def explained(error: psycopg.Error, shown: str, timeout: float) -> str:
+    """Why a query did not work."""
+    if isinstance(error, errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction):
+        return (
+            f"store {shown} is read-only for you ({first_line(error)}): "
+            "ask its owner for the rights of a writer, or pass another --store"
+        )
+    if isinstance(error, errors.LockNotAvailable | errors.QueryCanceled):
+        return (
+            f"store {shown} is locked by another process (waited {timeout:g} s): "
+            "wait until that one has finished or end it, or pass another --store"
+        )
+    if isinstance(error, errors.DiskFull):
+        return (
+            f"store {shown}: the database's disk is full; what was recorded before is safe: "
+            "free some space, then go on with `swarmtest resume`"
+        )
+    return f"store {shown} cannot be used ({first_line(error)}): ask whoever keeps the database"
+
+
+def newer(shown: str, version: int) -> str:
+    """It was written by a swarmtest that is newer than this one."""
+    return (
+        f"store {shown} was written by a newer swarmtest (schema {version}; this one knows "
+        f"{VERSION}): upgrade with `pip install -U swarmtest`, or pass another --store"
+    )
+
+
+def foreign(shown: str, schema: str) -> str:
+    """There are tables that are not ours."""
+    return (
+        f"store {shown}: schema {schema} has tables of another program, which were left as they "
+        "are: name another one, like ?schema=swarmtest"
+    )
+
+
+def no_rights_to_create(shown: str, error: BaseException, version: int | None) -> str:
+    """Its tables are missing or old, and this user may not make them."""
+    if version is None:
+        what = "there are no tables yet, and you may not make them"
+    else:
+        what = f"its schema is {version}, this swarmtest needs {VERSION}, and you may not change it"
+    return (
+        f"store {shown}: {what} ({first_line(error)}): "
+        "let the owner of the database open it once with this swarmtest"
+    )
+
+
+# -------------------------------------------------------------------------------------------------
+
+T = TypeVar("T")
+Row: TypeAlias = tuple[Any, ...]
+Connection: TypeAlias = psycopg.Connection[Row]
+
+_FIRST_NAP, _LONGEST_NAP = 0.05, 2.0
+"""Seconds between two tries to connect again; each is twice as long as the one before."""
+
+_PATIENCE = {"connect_timeout": "10", "keepalives_idle": "10", "tcp_user_timeout": "30000"}
+"""When a network that answers nothing counts as lost, unless the URL says otherwise."""
+
+
+class PostgresServer:
+    """Queries and transactions on one connection at a time."""
+
+    def __init__(self, address: PostgresAddress, *, read_only: bool, timeout: float) -> None:
+        self.shown = address.shown
+        self._address = address
+        self._read_only = read_only
+        self.timeout = timeout
+        self._ended = False
+        self._given_up = ""
+        """What was said after waiting in vain: who tidies up then does not wait again."""
+        self._connection = self._first_connection()
+
+    def rows(self, query: str, *values: Any) -> list[Row]:
+        """All rows of a query."""
+        with self._translated():
+            # binary: bytes need not be written out as digits and read back.
+            return self.again(lambda line: line.execute(query, values, binary=True).fetchall())
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Do idempotent work: all of it or, after an error, nothing."""
+
+        def whole(connection: Connection) -> T:
+            with connection.transaction():
+                return work(connection)
+
+        with self._translated():
+            return self.again(whole)
+
+    def again(self, work: Callable[[Connection], T]) -> T:
+        """Work, and work once more on a new connection while the old one is lost."""
+        if self._ended:
+            raise ValueError(f"store {self.shown} was closed")
+        began, tries, nap = time.monotonic(), 0, _FIRST_NAP
+        while True:
+            try:
+                if self._connection.closed:
+                    tries += 1
+                    self._connection = self._connect(self._read_only)
+                    self._given_up = ""
+                return work(self._connection)
+            except psycopg.Error as error:
+                if not is_passing(error):
+                    raise
+                if self._given_up:
+                    raise UserError(self._given_up) from error
+                waited = time.monotonic() - began
+                said = lost_for_good(error, self.shown, tries, waited)
+                if waited > self.timeout:
+                    self._given_up = said if self._connection.closed else ""
+                    raise UserError(said) from error
+            self._nap(nap, said)
+            nap = min(2 * nap, _LONGEST_NAP)
+
+    def _nap(self, seconds: float, said: str) -> None:
+        """Wait before the next try; who cannot wait (Ctrl-C) does not wait afterwards either."""
+        if self._connection.broken:
+            self._connection.close()
+        try:
+            time.sleep(seconds)
+        except KeyboardInterrupt:
+            self._given_up = said if self._connection.closed else ""
+            raise
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turn PostgreSQL's errors into a `UserError`; misuse of `psycopg` stays what it is."""
+        try:
+            yield
+        except psycopg.Error as error:
+            if error.sqlstate is None:
+                raise
+            raise UserError(explained(error, self.shown, self.timeout)) from error
+
+    def another_connection(self) -> Connection:
+        """A new connection that may write, even if this one is for reading; raises as psycopg."""
+        connection = self._connect(read_only=False)
+        connection.autocommit = False
+        return connection
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._ended = True
+        self._connection.close()
+
+    def _first_connection(self) -> Connection:
+        """A connection; where there is no server, or none that wants us, it is not tried again."""
+        deadline = time.monotonic() + self.timeout
+        while True:
+            try:
+                return self._connect(self._read_only)
+            except psycopg.Error as error:
+                if is_there(error) and time.monotonic() < deadline:
+                    time.sleep(_FIRST_NAP)
+                    continue
+                said = cannot_connect(error, self.shown, f"tried {self._place()}")
+                raise UserError(said) from error
+
+    def _connect(self, read_only: bool) -> Connection:
+        connection = psycopg.connect(self._conninfo(), autocommit=True)
+        try:
+            self._prepare(connection, read_only)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: Connection, read_only: bool) -> None:
+        settings = {
+            "search_path": self._address.schema,
+            "lock_timeout": f"{max(1, int(self.timeout * 1000))}ms",
+            "client_min_messages": "warning",
+            # While a table is new and the server knows nothing of it, it would collect and sort all
+            # of a campaign's trials for each chunk; the index has them in order.
+            "enable_bitmapscan": "off",
+        }
+        if read_only:  # and never off: an administrator may have set it for this user
+            settings["default_transaction_read_only"] = "on"
+        wanted = [
+            sql.SQL("SET {} TO {}").format(sql.Identifier(name), sql.Literal(value))
+            for name, value in settings.items()
+        ]
+        connection.execute(sql.SQL("; ").join(wanted))
+
+    def _conninfo(self) -> str:
+        given = self._parsed()
+        missing = {name: value for name, value in _PATIENCE.items() if name not in given}
+        named = {"application_name": "swarmtest"} if "application_name" not in given else {}
+        return psycopg.conninfo.make_conninfo(self._address.conninfo, **missing, **named)
+
+    def _parsed(self) -> dict[str, Any]:
+        try:
+            return dict(psycopg.conninfo.conninfo_to_dict(self._address.conninfo))
+        except psycopg.ProgrammingError as error:
+            # libpq repeats what it could not read, and that may be a part of a password.
+            word = "an unknown option" if "URI query parameter" in str(error) else "a mistake"
+            raise UserError(
+                f"store {self.shown}: this URL has {word} in it: it is written "
+                "postgresql://USER@HOST:PORT/DATABASE?OPTION=VALUE"
+            ) from None
+
+    def _place(self) -> str:
+        """What was tried, with what libpq takes from the environment where the URL is silent."""
+        usual = {
+            option.keyword.decode(): (option.val or b"").decode()
+            for option in pq.Conninfo.get_defaults()
+        }
+        known = {name: str(value) for name, value in self._parsed().items() if value}
+        told = {name: known.get(name) or usual.get(name, "") for name in ("host", "port", "user")}
+        database = known.get("dbname") or usual.get("dbname") or told["user"]
+        host = told["host"] or known.get("hostaddr") or "a local socket"
+        return f"{host} port {told['port']} as {told['user']}, database {database}"

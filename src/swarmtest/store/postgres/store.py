@@ -1,0 +1,292 @@
+"""A store in a PostgreSQL database, for teams: many writers and readers, on many machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pyroaring import BitMap
+
+from swarmtest.core.errors import UserError
+from swarmtest.core.targets import Source, Target
+from swarmtest.store.interface import PostgresAddress
+from swarmtest.store.postgres.batch import (
+    insert_faults,
+    insert_reduction,
+    insert_tests,
+    insert_trials,
+    is_as_given,
+    kept,
+    told,
+    told_row,
+)
+from swarmtest.store.postgres.connection import Connection, PostgresServer
+from swarmtest.store.postgres.schema import bring_up_to_date
+from swarmtest.store.postgres.targets import (
+    forget_sources,
+    insert_sources,
+    insert_targets,
+    sources_of,
+    targets_by_id,
+    targets_of_campaign,
+)
+from swarmtest.store.records import (
+    CampaignRecord,
+    FaultRecord,
+    ProgressPoint,
+    ReductionRecord,
+    TestRecord,
+    TrialRecord,
+    WorkerRecord,
+)
+from swarmtest.store.sql import (
+    CAMPAIGN,
+    OF_A_CAMPAIGN,
+    TOTALS,
+    Row,
+    SqlReading,
+    bucket_width,
+    campaign_values,
+    changed_values,
+    cumulated,
+)
+from swarmtest.store.sqlite.schema import BLOCK
+
+# -------------------------------------------------------------------------------------------------
+# How far a campaign is, and who works on it, in PostgreSQL.
+
+_WORKER = ", ".join(WorkerRecord._fields)
+# Whatever it says last counts, and not what it says is latest: clocks may be set back.
+_NOTE_WORKER = f"""
+INSERT INTO workers (campaign, {_WORKER}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (campaign, name) DO UPDATE SET
+    ({_WORKER}) = ({", ".join(f"excluded.{name}" for name in WorkerRecord._fields)})
+"""
+
+
+def totals(server: PostgresServer, campaign: int) -> dict[str, int]:
+    """The sums over all trials of a campaign, by name."""
+    sums = ", ".join(f"sum({name})" for name in TOTALS)
+    row = server.rows(f"SELECT {sums} FROM blocks WHERE campaign = %s", campaign)[0]
+    return {name: int(total or 0) for name, total in zip(TOTALS, row, strict=True)}
+
+
+def progress_of(server: PostgresServer, campaign: int, buckets: int) -> list[ProgressPoint]:
+    """What a campaign had found by its trials, at about so many of them."""
+    last = server.rows("SELECT max(trial) FROM trials WHERE campaign = %s", campaign)[0][0]
+    if last is None:
+        return []
+    width = bucket_width(last, buckets)
+    if width < BLOCK:
+        sums, table = "count(*), count(*) FILTER (WHERE verdict = 1), sum(cpu_ns)", "trials"
+        place = "trial"
+    else:
+        sums, table = "sum(trials), sum(failed), sum(cpu_ns)", "blocks"
+        place = f"block * {BLOCK}"
+    rows = server.rows(
+        f"SELECT {place} / {width} AS bucket, {sums} FROM {table} "
+        "WHERE campaign = %s GROUP BY bucket ORDER BY bucket",
+        campaign,
+    )
+    found = "SELECT first_trial FROM faults WHERE campaign = %s ORDER BY first_trial"
+    return cumulated(rows, last, width, [first for (first,) in server.rows(found, campaign)])
+
+
+def upsert_worker(connection: Connection, campaign: int, worker: WorkerRecord) -> None:
+    """Keep what a worker says of itself, in place of what it said before."""
+    clean = worker._replace(
+        name=kept(worker.name), host=kept(worker.host), state=kept(worker.state)
+    )
+    connection.execute(_NOTE_WORKER, (campaign, *clean))
+
+
+def workers_of(server: PostgresServer, campaign: int) -> list[WorkerRecord]:
+    """The workers of a campaign, by name."""
+    query = f"SELECT {_WORKER} FROM workers WHERE campaign = %s ORDER BY name"
+    return [
+        one._replace(name=told(one.name), host=told(one.host), state=told(one.state))
+        for one in map(WorkerRecord._make, server.rows(query, campaign))
+    ]
+
+
+# -------------------------------------------------------------------------------------------------
+
+
+class PostgresStore(SqlReading):
+    """Campaigns in a PostgreSQL schema; see `swarmtest.store.interface.Store` for the contract."""
+
+    def __init__(
+        self, url: str, read_only: bool = False, *, must_exist: bool = False, timeout: float = 30.0
+    ) -> None:
+        """Connect; `timeout`: seconds to wait for locks, and for a lost server to come back."""
+        address = PostgresAddress.parse(url)
+        self.url = address.shown
+        self._server = PostgresServer(address, read_only=read_only, timeout=timeout)
+        try:
+            bring_up_to_date(self._server, address.schema, must_exist=must_exist or read_only)
+        except BaseException:
+            self._server.close()
+            raise
+
+    def add_campaign(self, campaign: CampaignRecord) -> int:
+        """Keep a new campaign and give it its number."""
+        values = [kept(v) if isinstance(v, str) else v for v in campaign_values(campaign)]
+        # The number first: a second try after a lost connection must not make a second campaign.
+        number = self._server.rows("SELECT nextval(pg_get_serial_sequence('campaigns', 'id'))")
+        insert = f"INSERT INTO campaigns ({CAMPAIGN}) VALUES ({', '.join(['%s'] * 11)})"
+        self._server.write(
+            lambda connection: connection.execute(
+                f"{insert} ON CONFLICT DO NOTHING", [*values, number[0][0]]
+            )
+        )
+        return int(number[0][0])
+
+    def update_campaign(self, campaign: int, **changes: Any) -> None:
+        """Change `status`, `options`, `wall_seconds`, `cpu_seconds` or `outside` of a campaign."""
+        values = changed_values(changes)
+
+        def change(connection: Connection) -> None:
+            self._hold(connection, campaign)
+            for column, value in values.items():
+                update = f"UPDATE campaigns SET {column} = %s WHERE id = %s"
+                clean = kept(value) if isinstance(value, str) else value
+                connection.execute(update, (clean, campaign))
+
+        self._server.write(change)
+
+    def delete_campaign(self, campaign: int) -> None:
+        """Forget a campaign with all that belongs to it; the server's vacuum reuses the space."""
+        self._must_have(campaign)
+
+        def delete(connection: Connection) -> None:
+            # Whoever records waits here, and then finds no campaign.
+            connection.execute("SELECT FROM campaigns WHERE id = %s FOR UPDATE", [campaign])
+            for table in OF_A_CAMPAIGN:
+                connection.execute(f"DELETE FROM {table} WHERE campaign = %s", [campaign])
+            connection.execute("DELETE FROM campaigns WHERE id = %s", [campaign])
+            forget_sources(connection)
+
+        self._server.write(delete)
+
+    def record(
+        self,
+        campaign: int,
+        trials: Sequence[TrialRecord],
+        faults: Sequence[FaultRecord] = (),
+        tests: Sequence[TestRecord] = (),
+    ) -> None:
+        """Keep a batch, in one transaction."""
+
+        def insert(connection: Connection) -> None:
+            self._hold(connection, campaign)
+            insert_trials(connection, campaign, trials)
+            insert_faults(connection, campaign, faults)
+            insert_tests(connection, campaign, tests)
+
+        self._server.write(insert)
+
+    def add_hits(self, campaign: int, hits: Mapping[int, Iterable[int]]) -> None:
+        """Add targets (by id) to what trials hit: what was found out later, like killed mutants."""
+        added = {trial: BitMap(hits[trial]) for trial in sorted(hits)}
+        place = "campaign = %s AND trial = %s"
+
+        def add(connection: Connection) -> None:
+            self._hold(connection, campaign)
+            for trial, ids in added.items():
+                query = f"SELECT hits FROM trials WHERE {place} FOR UPDATE"
+                found = connection.execute(query, (campaign, trial)).fetchone()
+                if found is None:
+                    raise UserError(self._no_trial(campaign, trial))
+                known = BitMap.deserialize(found[0]) if found[0] else BitMap()
+                update = f"UPDATE trials SET hits = %s WHERE {place}"
+                connection.execute(update, ((known | ids).serialize(), campaign, trial))
+
+        self._server.write(add)
+
+    def summary(self, campaign: int) -> dict[str, int]:
+        """Totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
+        self._must_have(campaign)
+        return totals(self._server, campaign)
+
+    def progress(self, campaign: int, buckets: int = 200) -> list[ProgressPoint]:
+        """What was found by about so many of its trials, evenly spread over their numbers."""
+        self._must_have(campaign)
+        return progress_of(self._server, campaign, buckets)
+
+    def note_worker(self, campaign: int, worker: WorkerRecord) -> None:
+        """Keep what a worker says of itself, in place of what it said before."""
+
+        def note(connection: Connection) -> None:
+            self._hold(connection, campaign)
+            upsert_worker(connection, campaign, worker)
+
+        self._server.write(note)
+
+    def workers(self, campaign: int) -> list[WorkerRecord]:
+        """The campaign's workers as they last spoke, by name."""
+        self._must_have(campaign)
+        return workers_of(self._server, campaign)
+
+    def add_reduction(self, campaign: int, reduction: ReductionRecord) -> None:
+        """Keep a fault's test made smaller, unless a better one is there."""
+
+        def add(connection: Connection) -> None:
+            self._hold(connection, campaign)
+            insert_reduction(connection, campaign, reduction)
+
+        self._server.write(add)
+
+    def target_ids(self, targets: Sequence[Target]) -> list[int]:
+        """The ids of targets, in their order; those not yet known get one."""
+        if not targets:
+            return []
+        return self._server.write(lambda connection: insert_targets(connection, targets))
+
+    def targets(self, ids: Iterable[int] | None = None) -> dict[int, Target]:
+        """Targets by id; all of them when no ids are given."""
+        return targets_by_id(self._server, ids)
+
+    def add_sources(self, campaign: int, sources: Iterable[Source]) -> None:
+        """Keep files that a campaign watches; what is kept already is only noted."""
+        several = list(sources)
+
+        def add(connection: Connection) -> None:
+            self._hold(connection, campaign)
+            insert_sources(connection, campaign, several)
+
+        self._server.write(add)
+
+    def sources(self, campaign: int) -> list[Source]:
+        """The files that a campaign watched, as they were then, in order of their paths."""
+        self._must_have(campaign)
+        return sources_of(self._server, campaign)
+
+    def watched_targets(self, campaign: int) -> dict[int, Target]:
+        """The targets that lie in a campaign's sources, hit or not, by id."""
+        self._must_have(campaign)
+        return targets_of_campaign(self._server, campaign)
+
+    def close(self) -> None:
+        """Let go of the connection; the store is not used afterwards."""
+        self._server.close()
+
+    def _hold(self, connection: Connection, campaign: int) -> None:
+        """Keep a campaign from being deleted until the end of the transaction."""
+        held = "SELECT 1 FROM campaigns WHERE id = %s FOR KEY SHARE"
+        if not connection.execute(held, [campaign]).fetchone():
+            self._refuse(campaign)
+
+    def _rows(self, query: str, *values: Any) -> list[Row]:
+        return self._server.rows(query.replace("?", "%s"), *values)
+
+    def _kept(self, text: str | None) -> str | None:
+        return kept(text)
+
+    def _told(self, row: Row) -> Row:
+        return told_row(row)
+
+    def _trial(self, row: Row) -> TrialRecord:
+        found = TrialRecord._make(row)
+        if all(map(is_as_given, (found.origin, found.fault, found.missing))):
+            return found
+        return TrialRecord._make(told_row(row))

@@ -1,0 +1,317 @@
+"""What is read in the same words from every SQL store.
+
+Reading goes by chunks of trial numbers and not by an open cursor: a reader that pauses keeps no
+transaction alive and no log from being folded back, and a lost connection costs one chunk.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields, replace
+from itertools import accumulate
+from typing import Any, NamedTuple, NoReturn, Self
+
+from swarmtest.core.errors import UserError
+from swarmtest.store.records import (
+    CampaignRecord,
+    FaultRecord,
+    ProgressPoint,
+    ReductionRecord,
+    TestRecord,
+    TrialRecord,
+)
+from swarmtest.store.sqlite.schema import BLOCK
+
+# -------------------------------------------------------------------------------------------------
+# How far a campaign is, from totals of neighbouring trials: what is the same in any store.
+
+TOTALS = ("trials", "passed", "failed", "invalid", "steps", "skipped", "cpu_ns", "wall_ns")
+"""What a summary tells, and the columns of the table blocks."""
+
+
+def bucket_width(last: int, buckets: int) -> int:
+    """Trials per bucket, so that those up to `last` fill about `buckets`; whole blocks if it can.
+
+    >>> bucket_width(149, 200), bucket_width(999_999, 200), bucket_width(1_000_001, 200)
+    (1, 5000, 5100)
+    """
+    width = -(-(last + 1) // buckets)
+    return width if width < BLOCK else -(-width // BLOCK) * BLOCK
+
+
+def cumulated(
+    buckets: Iterable[Sequence[Any]], last: int, width: int, found: Sequence[int]
+) -> list[ProgressPoint]:
+    """Points out of rows of bucket, tests, failed and cpu_ns, in order.
+
+    `found`: the first trials of the faults, in order.
+
+    >>> for point in cumulated([(0, 10, 1, 5), (2, 4, 2, 5)], last=23, width=10, found=[3, 21]):
+    ...     print(*point)
+    9 10 1 1 5
+    23 14 3 2 10
+    """
+    points: list[ProgressPoint] = []
+    rows = [tuple(map(int, row)) for row in buckets]
+    sums = accumulate(
+        (row[1:] for row in rows), lambda a, b: tuple(map(sum, zip(a, b, strict=True)))
+    )
+    faults = 0
+    for (bucket, *_), (tests, failed, cpu_ns) in zip(rows, sums, strict=True):
+        trial = min((bucket + 1) * width - 1, last)
+        while faults < len(found) and found[faults] <= trial:
+            faults += 1
+        points.append(ProgressPoint(trial, tests, failed, faults, cpu_ns))
+    return points
+
+
+# -------------------------------------------------------------------------------------------------
+# What the SQL stores share: campaigns as rows, spans of trials, and what is not there in words.
+
+CAMPAIGN = ", ".join(field.name for field in fields(CampaignRecord))
+"""The columns of a campaign, its id last."""
+
+OF_A_CAMPAIGN = (
+    "trials", "blocks", "faults", "tests", "reductions", "campaign_sources", "workers"
+)  # fmt: skip
+"""The tables whose rows go when their campaign is deleted."""
+
+CHUNK = 500
+"""Trials read at a time: large enough to be fast, small enough for hits of 100 KB each."""
+
+FAR = 2**63 - 1
+"""Above all trial numbers."""
+
+_CHANGEABLE = {"status", "options", "wall_seconds", "cpu_seconds", "outside"}
+
+
+class Span(NamedTuple):
+    """Which trial numbers to read, and in which order.
+
+    >>> Span(newest_first=True, limit=50).beyond(last=70, count=30)
+    Span(after=-1, before=70, newest_first=True, limit=20)
+    """
+
+    after: int = -1
+    before: int = FAR
+    newest_first: bool = False
+    limit: int | None = None
+
+    @property
+    def size(self) -> int:
+        """How many to read at once."""
+        return CHUNK if self.limit is None else min(CHUNK, self.limit)
+
+    @property
+    def order(self) -> str:
+        """The rest of a query by trial numbers."""
+        return f"ORDER BY trial {'DESC' if self.newest_first else 'ASC'} LIMIT {self.size}"
+
+    def beyond(self, last: int, count: int) -> Span:
+        """What is left when `count` were read, up to `last`."""
+        left = None if self.limit is None else self.limit - count
+        if self.newest_first:
+            return self._replace(before=last, limit=left)
+        return self._replace(after=last, limit=left)
+
+
+def campaign_values(campaign: CampaignRecord) -> list[Any]:
+    """The values of `CAMPAIGN`, but for the id."""
+    return [
+        campaign.subject,
+        campaign.strategy,
+        str(campaign.seed),
+        json.dumps(campaign.space),
+        json.dumps(campaign.options),
+        campaign.status,
+        campaign.created or time.time(),
+        campaign.wall_seconds,
+        campaign.cpu_seconds,
+        campaign.outside,
+    ]
+
+
+def campaign_of(row: Sequence[Any]) -> CampaignRecord:
+    """The record of a row of `CAMPAIGN`."""
+    record = CampaignRecord(*row)
+    space, options = json.loads(row[3]), json.loads(row[4])
+    return replace(record, seed=int(record.seed), space=space, options=options)
+
+
+def changed_values(changes: dict[str, Any]) -> dict[str, Any]:
+    """Changes of a campaign as values of its columns; what defines it cannot change."""
+    unknown = changes.keys() - _CHANGEABLE
+    if unknown:
+        raise TypeError(f"a campaign's {', '.join(sorted(unknown))} cannot change")
+    if "options" in changes:
+        return changes | {"options": json.dumps(changes["options"])}
+    return changes
+
+
+def no_campaign(campaign: int, url: str, latest: Sequence[int]) -> str:
+    """That a campaign is not there; `latest` are those that are, newest first, up to 21.
+
+    >>> no_campaign(9, "x.db", [3, 2, 1])
+    'no campaign 9 in x.db: it has 1, 2, 3'
+    """
+    if not latest:
+        return f"no campaign {campaign} in {url}: it has none yet; run `swarmtest run` first"
+    more = "..., " if len(latest) > 20 else ""
+    known = ", ".join(map(str, latest[19::-1]))
+    return f"no campaign {campaign} in {url}: it has {more}{known}"
+
+
+def no_trial(campaign: int, trial: int, url: str, there: Sequence[Any]) -> str:
+    """That a trial is not there; `there` is how many are, the lowest and the highest."""
+    count, low, high = there
+    told = f"it has {count}, numbered {low} to {high}" if count else "it has none yet"
+    return f"campaign {campaign} in {url} has no trial {trial}: {told}"
+
+
+# -------------------------------------------------------------------------------------------------
+
+Row = tuple[Any, ...]
+
+_TRIAL = ", ".join(TrialRecord._fields)
+_REDUCTION = ", ".join(ReductionRecord._fields)
+_FAULTS = """
+SELECT id, kind, signature, details, first_trial, trial, size, test,
+       (SELECT count(*) FROM trials
+        WHERE trials.campaign = faults.campaign AND trials.fault = faults.id)
+FROM faults WHERE campaign = ? ORDER BY first_trial, id
+"""
+
+
+class SqlReading(ABC):
+    """The reading half of a store; queries have a ``?`` for each value."""
+
+    url: str
+
+    @abstractmethod
+    def _rows(self, query: str, *values: Any) -> list[Row]:
+        """All rows of a query."""
+
+    def _kept(self, text: str | None) -> str | None:
+        """Text as the store keeps it."""
+        return text
+
+    def _told(self, row: Row) -> Row:
+        """A row with its texts as they were given."""
+        return row
+
+    def _trial(self, row: Row) -> TrialRecord:
+        return TrialRecord._make(row)
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the file or connection; the store is not used afterwards."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def campaign(self, campaign: int) -> CampaignRecord:
+        """One campaign; a number that is not there is a `UserError` that tells which are."""
+        self._must_have(campaign)
+        found = self._rows(f"SELECT {CAMPAIGN} FROM campaigns WHERE id = ?", campaign)
+        return campaign_of(self._told(found[0]))
+
+    def campaigns(self) -> list[CampaignRecord]:
+        """All campaigns, oldest first."""
+        rows = self._rows(f"SELECT {CAMPAIGN} FROM campaigns ORDER BY id")
+        return [campaign_of(self._told(row)) for row in rows]
+
+    def trials(
+        self,
+        campaign: int,
+        *,
+        after: int = -1,
+        before: int | None = None,
+        verdict: int | None = None,
+        fault: str | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[TrialRecord]:
+        """Trials in order of their numbers, streamed, all or those that are picked."""
+        filters = {"campaign": campaign, "verdict": verdict, "fault": self._kept(fault)}
+        wanted = {column: value for column, value in filters.items() if value is not None}
+        where = " AND ".join(f"{column} = ?" for column in wanted)
+        self._must_have(campaign)
+        span = Span(after, FAR if before is None else before, newest_first, limit)
+        rows = self._stream(f"SELECT {_TRIAL} FROM trials WHERE {where}", wanted.values(), span)
+        return map(self._trial, rows)
+
+    def trial(self, campaign: int, trial: int) -> TrialRecord:
+        """One trial; a `UserError` if it is not there."""
+        query = f"SELECT {_TRIAL} FROM trials WHERE campaign = ? AND trial = ?"
+        self._must_have(campaign)
+        found = self._rows(query, campaign, trial)
+        if not found:
+            raise UserError(self._no_trial(campaign, trial))
+        return self._trial(found[0])
+
+    def trial_numbers(self, campaign: int) -> Iterator[int]:
+        """The numbers of all recorded trials, in order: what `resume` need not run again."""
+        self._must_have(campaign)
+        rows = self._stream("SELECT trial FROM trials WHERE campaign = ?", (campaign,), Span())
+        return (trial for (trial,) in rows)
+
+    def faults(self, campaign: int) -> list[FaultRecord]:
+        """The campaign's faults, each with its count, in order of their first trial."""
+        self._must_have(campaign)
+        return [FaultRecord._make(self._told(row)) for row in self._rows(_FAULTS, campaign)]
+
+    def reductions(self, campaign: int) -> list[ReductionRecord]:
+        """The campaign's reductions, in order of their faults' ids."""
+        self._must_have(campaign)
+        rows = self._rows(
+            f"SELECT {_REDUCTION} FROM reductions WHERE campaign = ? ORDER BY fault, criterion",
+            campaign,
+        )
+        found = [ReductionRecord._make(self._told(row)) for row in rows]
+        return [one._replace(complete=bool(one.complete)) for one in found]
+
+    def test(self, campaign: int, trial: int) -> str | None:
+        """The JSON of a test that is kept whole (asked for, or a fault's shortest), or None."""
+        self._must_have(campaign)
+        place = "campaign = ? AND trial = ? AND test IS NOT NULL"
+        for table in ("tests", "faults"):
+            for row in self._rows(f"SELECT test FROM {table} WHERE {place}", campaign, trial):
+                return str(self._told(row)[0])
+        return None
+
+    def tests(self, campaign: int) -> Iterator[TestRecord]:
+        """The tests that were asked to be kept whole, in order of their trials, streamed."""
+        self._must_have(campaign)
+        rows = self._stream("SELECT trial, test FROM tests WHERE campaign = ?", (campaign,), Span())
+        return (TestRecord._make(self._told(row)) for row in rows)
+
+    def _stream(self, query: str, values: Iterable[Any], span: Span) -> Iterator[Row]:
+        while span.size > 0:
+            chunk = self._rows(
+                f"{query} AND trial > ? AND trial < ? {span.order}",
+                *values,
+                span.after,
+                span.before,
+            )
+            if not chunk:
+                return
+            yield from chunk
+            span = span.beyond(chunk[-1][0], len(chunk))
+
+    def _must_have(self, campaign: int) -> None:
+        if not self._rows("SELECT 1 FROM campaigns WHERE id = ?", campaign):
+            self._refuse(campaign)
+
+    def _refuse(self, campaign: int) -> NoReturn:
+        latest = self._rows("SELECT id FROM campaigns ORDER BY id DESC LIMIT 21")
+        raise UserError(no_campaign(campaign, self.url, [id for (id,) in latest]))
+
+    def _no_trial(self, campaign: int, trial: int) -> str:
+        query = "SELECT count(*), min(trial), max(trial) FROM trials WHERE campaign = ?"
+        return no_trial(campaign, trial, self.url, self._rows(query, campaign)[0])

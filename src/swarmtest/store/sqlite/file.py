@@ -1,0 +1,321 @@
+"""Opening an SQLite file as a store, and saying in one line why it cannot be used.
+
+Invariants: a file that is not ours is never changed; every `sqlite3` error that is the user's to
+mend goes through `translated`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from swarmtest.core.errors import UserError
+from swarmtest.core.errors import version as own_version
+from swarmtest.store.sqlite.schema import APPLICATION_ID, MIGRATIONS, PAGE_SIZE, SCHEMA, VERSION
+
+T = TypeVar("T")
+_NAP = 0.1
+"""Seconds that SQLite itself waits for a lock, deaf to Ctrl-C."""
+MEMORY = ":memory:"
+"""The path of a store that lives as long as its process; for tests."""
+
+
+class SqliteFile:
+    """An open store file: queries and transactions whose errors a user can understand."""
+
+    def __init__(self, path: str, *, read_only: bool = False, timeout: float = 30.0) -> None:
+        """Open a file, and make it a store if it is not there yet."""
+        self._path = path
+        self._timeout = timeout
+        self._connection = connect(path, read_only=read_only, timeout=timeout)
+
+    def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """All rows of a query.
+
+        >>> file = SqliteFile(":memory:")
+        >>> file.rows("SELECT count(*) FROM trials")
+        [(0,)]
+        >>> file.close()
+        """
+        with translated(self._path, self._timeout):
+            try:
+                return _patiently(
+                    lambda: self._connection.execute(query, values).fetchall(), self._timeout
+                )
+            except OverflowError:  # a number beyond 63 bits, asked for by a user: no row has it
+                return []
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Write: all of it or, after an error, nothing."""
+        with translated(self._path, self._timeout):
+            _patiently(lambda: self._connection.execute("BEGIN IMMEDIATE"), self._timeout)
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:  # SQLite may have rolled back by itself
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def shrink(self) -> None:
+        """Give the pages that nothing uses any more back to the file system."""
+        with translated(self._path, self._timeout):
+            # As a script: `execute` would stop after the first page.
+            self._connection.executescript(
+                "PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)"
+            )
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with translated(self._path, self._timeout):
+            self._connection.close()
+
+
+def connect(path: str, *, read_only: bool, timeout: float) -> sqlite3.Connection:
+    """A connection to the store in a file, which is made if it is not there."""
+    if path != MEMORY:
+        _prepare_place(Path(path), read_only)
+    with translated(path, timeout):
+        connection = _connect(path, "ro" if read_only else "rwc")
+        try:
+            if read_only:
+                opened = connection
+                connection = _patiently(lambda: _readable(opened, path), timeout)
+            _adopt(connection, path, read_only, timeout)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+@contextmanager
+def translated(path: str, timeout: float) -> Iterator[None]:
+    """Turn SQLite's errors into a `UserError`; misuse of `sqlite3` stays what it is, a bug."""
+    try:
+        yield
+    except (sqlite3.ProgrammingError, sqlite3.InterfaceError):
+        raise
+    except sqlite3.Error as error:
+        raise UserError(_explain(error, path, timeout)) from error
+
+
+def _connect(path: str, mode: str) -> sqlite3.Connection:
+    uri = "file::memory:"
+    if path != MEMORY:  # three slashes: what follows two would be taken for a host
+        uri = f"file:///{quote(os.fsencode(os.path.abspath(path)).lstrip(b'/'))}?mode={mode}"
+    # isolation_level=None: sqlite3 opens no transactions of its own.
+    return sqlite3.connect(uri, uri=True, timeout=_NAP, isolation_level=None)
+
+
+def _prepare_place(path: Path, read_only: bool) -> None:
+    if os.path.isdir(path):
+        raise UserError(
+            f"store {path} is a directory: name a file in it, like {path / 'swarmtest.db'}"
+        )
+    if read_only:
+        if not os.path.exists(path):
+            raise UserError(no_store(path))
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.parent.name == ".swarmtest" and not (path.parent / ".gitignore").exists():
+            (path.parent / ".gitignore").write_text("*\n")
+    except OSError as error:
+        raise UserError(
+            f"store {path}: cannot make directory {path.parent} ({error.strerror}): "
+            "pass --store with a place you can write to"
+        ) from error
+
+
+def no_store(path: str | Path) -> str:
+    """What to say when there is nothing to read.
+
+    >>> no_store("x.db")
+    'no store at x.db: run `swarmtest run` first or pass --store'
+    """
+    return f"no store at {path}: run `swarmtest run` first or pass --store"
+
+
+def _readable(connection: sqlite3.Connection, path: str) -> sqlite3.Connection:
+    """A read-only connection that also works where SQLite may not put its `-shm` file."""
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError as error:
+        cause = error.sqlite_errorcode & 0xFF
+        unfinished = os.path.exists(path + "-wal") and os.path.getsize(path + "-wal") > 0
+        if cause not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) or unfinished:
+            raise
+        if not os.access(path, os.R_OK):
+            raise
+        connection.close()
+        return _connect(path, "ro&immutable=1")
+    return connection
+
+
+def _adopt(connection: sqlite3.Connection, path: str, read_only: bool, timeout: float) -> None:
+    """Check that the file is a store, or make an empty one into one."""
+    empty = _patiently(lambda: _is_empty(connection, path), timeout)
+    if read_only:
+        if empty:
+            raise UserError(no_store(path))
+        if _version(connection) < VERSION:
+            _migrate_for_reading(path, timeout)
+        return
+    # Safe in WAL mode: a crash of the machine, not of a process, may cost the last commits.
+    _patiently(lambda: connection.execute("PRAGMA synchronous = NORMAL"), timeout)
+    if empty:
+        _create(connection, timeout)
+    else:
+        _migrate(connection, timeout)
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _migrate(connection: sqlite3.Connection, timeout: float) -> None:
+    """Bring a file that an older swarmtest wrote up to date; two processes may both try."""
+
+    def step(version: int) -> None:
+        try:
+            connection.executescript(MIGRATIONS[version])
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    while (version := _version(connection)) < VERSION:
+        try:
+            _patiently(functools.partial(step, version), timeout)
+        except sqlite3.OperationalError:
+            if _version(connection) == version:  # else another process has done it meanwhile
+                raise
+
+
+def _migrate_for_reading(path: str, timeout: float) -> None:
+    """Reading needs today's tables too."""
+    try:
+        connect(path, read_only=False, timeout=timeout).close()
+    except UserError as error:
+        raise UserError(
+            f"store {path} was written by an older swarmtest and cannot be brought up to date "
+            f"({error}): copy it to a place that can be written to"
+        ) from error
+
+
+def _is_empty(connection: sqlite3.Connection, path: str) -> bool:
+    application, version, things = _marks(connection)
+    if application == APPLICATION_ID:
+        if version > VERSION:
+            raise UserError(
+                f"store {path} was written by a newer swarmtest (schema {version}; this one knows "
+                f"{VERSION}): upgrade with `pip install -U swarmtest`, or pass another --store"
+            )
+        return False
+    if application or version or things:
+        raise UserError(
+            f"{path} is an SQLite file of another program, not a swarmtest store; "
+            "it was left as it is: pass another --store"
+        )
+    return True
+
+
+def _marks(connection: sqlite3.Connection) -> tuple[int, int, int]:
+    """Application id, version and number of tables, all of one moment: others may be creating."""
+    connection.execute("BEGIN")
+    try:
+        application, version, things = (
+            int(connection.execute(query).fetchone()[0])
+            for query in (
+                "PRAGMA application_id",
+                "PRAGMA user_version",
+                "SELECT count(*) FROM sqlite_master",
+            )
+        )
+    finally:
+        if connection.in_transaction:
+            connection.execute("COMMIT")
+    return application, version, things
+
+
+def _create(connection: sqlite3.Connection, timeout: float) -> None:
+    # Both have to come before the first page is written, which switching to WAL does.
+    for pragma in (f"page_size = {PAGE_SIZE}", "auto_vacuum = INCREMENTAL", "journal_mode = WAL"):
+        _patiently(functools.partial(connection.execute, f"PRAGMA {pragma}"), timeout)
+    _patiently(lambda: connection.executescript(SCHEMA), timeout)
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    insert = "INSERT OR IGNORE INTO meta VALUES ('created', ?), ('created_by', ?)"
+    values = (now, f"swarmtest {own_version()}")
+    _patiently(lambda: connection.execute(insert, values), timeout)
+
+
+def _patiently(call: Callable[[], T], timeout: float) -> T:
+    """Call again while another process holds the lock, up to `timeout` seconds.
+
+    SQLite can wait by itself, but deaf to Ctrl-C, and it does not wait at all where another
+    process is switching to WAL at the same time.
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            return call()
+        except sqlite3.OperationalError as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            busy = code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            if not busy or time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+
+
+def _explain(error: sqlite3.Error, path: str, timeout: float) -> str:
+    # Without a code: sqlite3 itself could not make sense of what it read (text that is not UTF-8).
+    cause = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+    if cause in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return (
+            f"store {path} is locked by another process (waited {timeout:g} s): "
+            "wait until that one has finished or end it, or pass another --store"
+        )
+    if cause in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return (
+            f"store {path} is damaged or not a store ({error}): restore a backup, save what can be "
+            f"read with `sqlite3 {path} .recover`, or move it away to start a new one"
+        )
+    if cause == sqlite3.SQLITE_FULL or (cause == sqlite3.SQLITE_IOERR and _no_space(path)):
+        return (
+            f"store {path}: the disk is full; what was recorded before is safe: "
+            "free some space, then go on with `swarmtest resume`"
+        )
+    if cause in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return f"store {path} {_missing_right(Path(path))}, or pass another --store"
+    name = getattr(error, "sqlite_errorname", type(error).__name__)
+    return f"store {path} cannot be used ({name}: {error}): check the disk, or pass another --store"
+
+
+def _no_space(path: str) -> bool:
+    try:
+        return shutil.disk_usage(Path(path).parent).free < PAGE_SIZE * 4
+    except OSError:
+        return False
+
+
+def _missing_right(path: Path) -> str:
+    if os.path.exists(path) and not os.access(path, os.R_OK):
+        return f"cannot be read by you: ask for the right to read it (`ls -l {path}`)"
+    if os.path.exists(path) and not os.access(path, os.W_OK):
+        return f"is read-only for you: ask for the right to write it (`ls -l {path}`)"
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        return (
+            f"cannot be written, because its directory {path.parent} is read-only for you: "
+            "ask for the right to write there"
+        )
+    return "cannot be opened for writing: check that the file and its directory are writable"

@@ -1,0 +1,356 @@
+"""A store in one SQLite file, with nothing but the standard library.
+
+Two processes may write at once: every write is a `BEGIN IMMEDIATE` transaction, and the file is in
+WAL mode, so readers never wait. Do not use a store in a process forked after it was opened.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from os import fspath
+from pathlib import Path
+from typing import Any
+
+from pyroaring import BitMap
+
+from swarmtest.core.errors import UserError
+from swarmtest.core.targets import Source, Target
+from swarmtest.store.records import (
+    CampaignRecord,
+    FaultRecord,
+    ProgressPoint,
+    ReductionRecord,
+    TestRecord,
+    TrialRecord,
+    WorkerRecord,
+)
+from swarmtest.store.sql import (
+    CAMPAIGN,
+    FAR,
+    OF_A_CAMPAIGN,
+    TOTALS,
+    Row,
+    SqlReading,
+    bucket_width,
+    campaign_values,
+    changed_values,
+    cumulated,
+)
+from swarmtest.store.sqlite.batch import (
+    insert_faults,
+    insert_reduction,
+    insert_tests,
+    insert_trials,
+    storable,
+)
+from swarmtest.store.sqlite.file import SqliteFile
+from swarmtest.store.sqlite.schema import BLOCK, COUNT_BLOCKS
+
+# -------------------------------------------------------------------------------------------------
+# How far a campaign is, and who works on it, in SQLite.
+
+_WORKER = ", ".join(WorkerRecord._fields)
+# Whatever it says last counts, and not what it says is latest: clocks may be set back.
+_NOTE_WORKER = f"""
+INSERT INTO workers (campaign, {_WORKER}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (campaign, name) DO UPDATE SET
+    ({_WORKER}) = ({", ".join(f"excluded.{name}" for name in WorkerRecord._fields)})
+"""
+_COUNT = f"{COUNT_BLOCKS} WHERE campaign = ? AND trial BETWEEN ? AND ? GROUP BY trial / {BLOCK}"
+
+
+def count_blocks(
+    connection: sqlite3.Connection, campaign: int, trials: Sequence[TrialRecord]
+) -> None:
+    """Bring the totals of the blocks that these trials lie in up to date.
+
+    They are counted again: what was recorded twice counts once without having to be found out.
+    """
+    # A row may be a plain tuple: the recorder makes no records of what only passes by.
+    starts = sorted({trial[0] // BLOCK * BLOCK for trial in trials})
+    connection.executemany(_COUNT, [(campaign, start, start + BLOCK - 1) for start in starts])
+
+
+def totals(file: SqliteFile, campaign: int) -> dict[str, int]:
+    """The sums over all trials of a campaign, by name."""
+    sums = ", ".join(f"sum({name})" for name in TOTALS)
+    row = file.rows(f"SELECT {sums} FROM blocks WHERE campaign = ?", campaign)[0]
+    return {name: int(total or 0) for name, total in zip(TOTALS, row, strict=True)}
+
+
+def progress_of(file: SqliteFile, campaign: int, buckets: int) -> list[ProgressPoint]:
+    """What a campaign had found by its trials, at about so many of them."""
+    query = "SELECT max(trial) FROM trials WHERE campaign = ?"
+    last = file.rows(query, campaign)[0][0]
+    if last is None:
+        return []
+    width = bucket_width(last, buckets)
+    if width < BLOCK:
+        sums, place, table = "count(*), sum(verdict = 1), total(cpu_ns)", "trial", "trials"
+    else:
+        sums, place, table = "sum(trials), sum(failed), sum(cpu_ns)", f"block * {BLOCK}", "blocks"
+    rows = file.rows(
+        f"SELECT {place} / {width}, {sums} FROM {table} WHERE campaign = ? GROUP BY 1 ORDER BY 1",
+        campaign,
+    )
+    found = "SELECT first_trial FROM faults WHERE campaign = ? ORDER BY first_trial"
+    return cumulated(rows, last, width, [first for (first,) in file.rows(found, campaign)])
+
+
+def upsert_worker(connection: sqlite3.Connection, campaign: int, worker: WorkerRecord) -> None:
+    """Keep what a worker says of itself, in place of what it said before."""
+    clean = worker._replace(name=storable(worker.name), host=storable(worker.host))
+    connection.execute(_NOTE_WORKER, (campaign, *clean))
+
+
+def workers_of(file: SqliteFile, campaign: int) -> list[WorkerRecord]:
+    """The workers of a campaign, by name."""
+    query = f"SELECT {_WORKER} FROM workers WHERE campaign = ? ORDER BY name"
+    return list(map(WorkerRecord._make, file.rows(query, campaign)))
+
+
+# -------------------------------------------------------------------------------------------------
+# Targets, and the files that they lie in, in SQLite.
+
+_COLUMNS = "kind, name, file, line, function, content, source, detail"
+_INSERT = f"INSERT OR IGNORE INTO targets ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_FIND = "SELECT id FROM targets WHERE kind = ? AND name = ? AND source = ?"
+
+FORGET_SOURCES = (
+    "DELETE FROM sources WHERE id NOT IN (SELECT source FROM campaign_sources)",
+    "DELETE FROM targets WHERE source != '' AND source NOT IN (SELECT id FROM sources)",
+)
+"""After campaigns are deleted: files that none watches any more, and what lies in them."""
+_AT_A_TIME = 900
+"""Ids in a query: SQLite took no more than 999 parameters once."""
+
+
+def insert_targets(connection: sqlite3.Connection, targets: Sequence[Target]) -> list[int]:
+    """Insert targets that are not there yet; answers the ids of all, in order."""
+    rows = [_row(target) for target in targets]
+    connection.executemany(_INSERT, rows)
+    find = connection.execute
+    return [find(_FIND, (row[0], row[1], row[6])).fetchone()[0] for row in rows]
+
+
+def checked(target: Target) -> Target:
+    """The target, if it has a kind and a name."""
+    if not target.kind or not target.name:
+        raise UserError(
+            "a target is written kind:name, like 'event:stack was full', "
+            f"not {target.name or target.kind!r}"
+        )
+    return target
+
+
+def _row(target: Target) -> tuple[str, str, str, int, str, str, str, str]:
+    checked(target)
+    return (
+        storable(target.kind),
+        storable(target.name),
+        storable(target.file),
+        target.line,
+        storable(target.function),
+        target.content,
+        target.source,
+        storable(target.detail),
+    )
+
+
+def targets_by_id(file: SqliteFile, ids: Iterable[int] | None) -> dict[int, Target]:
+    """Targets by id; all of them when no ids are given."""
+    query = f"SELECT id, {_COLUMNS} FROM targets"
+    if ids is None:
+        rows = file.rows(f"{query} ORDER BY id")
+    else:
+        rows, wanted = [], sorted(id for id in ids if id <= FAR)
+        for start in range(0, len(wanted), _AT_A_TIME):
+            some = wanted[start : start + _AT_A_TIME]
+            marks = ", ".join("?" * len(some))
+            rows += file.rows(f"{query} WHERE id IN ({marks}) ORDER BY id", *some)
+    return {row[0]: Target(*row[1:]) for row in rows}
+
+
+def targets_of_campaign(file: SqliteFile, campaign: int) -> dict[int, Target]:
+    """The targets that lie in a campaign's sources."""
+    rows = file.rows(
+        f"SELECT id, {_COLUMNS} FROM targets WHERE source IN "
+        "(SELECT source FROM campaign_sources WHERE campaign = ?) ORDER BY id",
+        campaign,
+    )
+    return {row[0]: Target(*row[1:]) for row in rows}
+
+
+def insert_sources(
+    connection: sqlite3.Connection, campaign: int, sources: Iterable[Source]
+) -> None:
+    """Keep files, and that a campaign watches them."""
+    for source in sources:
+        text = zlib.compress(source.text.encode(errors="surrogatepass"))
+        connection.execute(
+            "INSERT OR IGNORE INTO sources (id, path, text) VALUES (?, ?, ?)",
+            (source.id, storable(source.path), text),
+        )
+        connection.execute(
+            "INSERT INTO campaign_sources (campaign, source, place) VALUES (?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET place = excluded.place WHERE excluded.place != ''",
+            (campaign, source.id, storable(source.place)),
+        )
+
+
+def sources_of(file: SqliteFile, campaign: int) -> list[Source]:
+    """The files that a campaign watched."""
+    rows = file.rows(
+        "SELECT path, text, place FROM sources JOIN campaign_sources ON source = id "
+        "WHERE campaign = ? ORDER BY path",
+        campaign,
+    )
+    return [
+        Source(path, zlib.decompress(text).decode(errors="surrogatepass"), place)
+        for path, text, place in rows
+    ]
+
+
+# -------------------------------------------------------------------------------------------------
+
+
+class SqliteStore(SqlReading):
+    """Campaigns in an SQLite file; see `swarmtest.store.interface.Store` for the contract.
+
+    >>> store = SqliteStore(":memory:")
+    >>> campaign = store.add_campaign(CampaignRecord("stack.py", "coin", 7, {"dimensions": []}))
+    >>> store.record(campaign, [TrialRecord(0, b"", steps=20), TrialRecord(1, b"", steps=30)])
+    >>> store.summary(campaign)["steps"]
+    50
+    >>> store.close()
+    """
+
+    def __init__(self, path: str | Path, read_only: bool = False, *, timeout: float = 30.0) -> None:
+        """Open a file; `timeout`: seconds to wait for another process that is writing."""
+        self.url = fspath(path)
+        self._file = SqliteFile(self.url, read_only=read_only, timeout=timeout)
+
+    def add_campaign(self, campaign: CampaignRecord) -> int:
+        """Keep a new campaign and give it its number."""
+        values = [storable(v) if isinstance(v, str) else v for v in campaign_values(campaign)]
+        with self._file.transaction() as connection:
+            cursor = connection.execute(
+                f"INSERT INTO campaigns ({CAMPAIGN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+                values,
+            )
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def update_campaign(self, campaign: int, **changes: Any) -> None:
+        """Change `status`, `options`, `wall_seconds`, `cpu_seconds` or `outside` of a campaign."""
+        values = changed_values(changes)
+        with self._file.transaction() as connection:
+            self._must_have(campaign)
+            for column, value in values.items():
+                connection.execute(
+                    f"UPDATE campaigns SET {column} = ? WHERE id = ?", (value, campaign)
+                )
+
+    def delete_campaign(self, campaign: int) -> None:
+        """Forget a campaign with all that belongs to it, and give the space back."""
+        with self._file.transaction() as connection:
+            self._must_have(campaign)
+            for table in OF_A_CAMPAIGN:
+                connection.execute(f"DELETE FROM {table} WHERE campaign = ?", (campaign,))
+            connection.execute("DELETE FROM campaigns WHERE id = ?", (campaign,))
+            for statement in FORGET_SOURCES:
+                connection.execute(statement)
+        self._file.shrink()
+
+    def record(
+        self,
+        campaign: int,
+        trials: Sequence[TrialRecord],
+        faults: Sequence[FaultRecord] = (),
+        tests: Sequence[TestRecord] = (),
+    ) -> None:
+        """Keep a batch, in one transaction."""
+        with self._file.transaction() as connection:
+            self._must_have(campaign)
+            insert_trials(connection, campaign, trials)
+            count_blocks(connection, campaign, trials)
+            insert_faults(connection, campaign, faults)
+            insert_tests(connection, campaign, tests)
+
+    def add_hits(self, campaign: int, hits: Mapping[int, Iterable[int]]) -> None:
+        """Add targets (by id) to what trials hit: what was found out later, like killed mutants."""
+        with self._file.transaction() as connection:
+            self._must_have(campaign)
+            place = "campaign = ? AND trial = ?"
+            for trial, ids in hits.items():
+                query = f"SELECT hits FROM trials WHERE {place}"
+                found = connection.execute(query, (campaign, trial)).fetchone()
+                if found is None:
+                    raise UserError(self._no_trial(campaign, trial))
+                known = BitMap.deserialize(found[0]) if found[0] else BitMap()
+                packed = (known | BitMap(ids)).serialize()
+                update = f"UPDATE trials SET hits = ? WHERE {place}"
+                connection.execute(update, (packed, campaign, trial))
+
+    def summary(self, campaign: int) -> dict[str, int]:
+        """Totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
+        self._must_have(campaign)
+        return totals(self._file, campaign)
+
+    def progress(self, campaign: int, buckets: int = 200) -> list[ProgressPoint]:
+        """What was found by about so many of its trials, evenly spread over their numbers."""
+        self._must_have(campaign)
+        return progress_of(self._file, campaign, buckets)
+
+    def note_worker(self, campaign: int, worker: WorkerRecord) -> None:
+        """Keep what a worker says of itself, in place of what it said before."""
+        with self._file.transaction() as connection:
+            self._must_have(campaign)
+            upsert_worker(connection, campaign, worker)
+
+    def workers(self, campaign: int) -> list[WorkerRecord]:
+        """The campaign's workers as they last spoke, by name."""
+        self._must_have(campaign)
+        return workers_of(self._file, campaign)
+
+    def add_reduction(self, campaign: int, reduction: ReductionRecord) -> None:
+        """Keep a fault's test made smaller, unless a better one is there."""
+        with self._file.transaction() as connection:
+            self._must_have(campaign)
+            insert_reduction(connection, campaign, reduction)
+
+    def target_ids(self, targets: Sequence[Target]) -> list[int]:
+        """The ids of targets, in their order; those not yet known get one."""
+        if not targets:
+            return []
+        with self._file.transaction() as connection:
+            return insert_targets(connection, targets)
+
+    def targets(self, ids: Iterable[int] | None = None) -> dict[int, Target]:
+        """Targets by id; all of them when no ids are given."""
+        return targets_by_id(self._file, ids)
+
+    def add_sources(self, campaign: int, sources: Iterable[Source]) -> None:
+        """Keep files that a campaign watches; what is kept already is only noted."""
+        with self._file.transaction() as connection:
+            self._must_have(campaign)
+            insert_sources(connection, campaign, sources)
+
+    def sources(self, campaign: int) -> list[Source]:
+        """The files that a campaign watched, as they were then, in order of their paths."""
+        self._must_have(campaign)
+        return sources_of(self._file, campaign)
+
+    def watched_targets(self, campaign: int) -> dict[int, Target]:
+        """The targets that lie in a campaign's sources, hit or not, by id."""
+        self._must_have(campaign)
+        return targets_of_campaign(self._file, campaign)
+
+    def close(self) -> None:
+        """Let go of the file; the store is not used afterwards."""
+        self._file.close()
+
+    def _rows(self, query: str, *values: Any) -> list[Row]:
+        return self._file.rows(query, *values)

@@ -1,0 +1,85 @@
+"""All non-empty subsets of the features, in turn: for small spaces."""
+
+from __future__ import annotations
+
+import functools
+import random
+from dataclasses import dataclass
+
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.errors import UserError
+from swarmtest.core.sampling import Proposal, draw_settings, toss
+from swarmtest.core.seeds import Stream, key_of
+from swarmtest.core.space import Space
+from swarmtest.strategies.strategy import register
+
+# -------------------------------------------------------------------------------------------------
+# The default configuration, every feature on: ordinary random testing (the papers' C_D).
+
+
+@register("default")
+@dataclass(frozen=True)
+class Default:
+    """All features on, in every test.
+
+    >>> print(Default().ask(Space(["push", "pop"]), 0, Stream()).configuration)
+    push pop
+    """
+
+    def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
+        """C_D, with settings that are not features drawn uniformly."""
+        bits = space.default().bits
+        configuration = Configuration(space, bits, None, draw_settings(space, rng))
+        return Proposal(configuration, (1.0,), "default")
+
+
+# -------------------------------------------------------------------------------------------------
+
+_MOST = 16
+
+
+@register("complete")
+@dataclass(frozen=True)
+class Complete:
+    """Every subset that the constraints allow, one after the other, then again from the start.
+
+    In a shuffled order: a campaign that ends before all had their turn has still seen every
+    feature in about half of its tests.
+
+    >>> space = Space(["push", "pop"])
+    >>> sorted(str(Complete().ask(space, trial, Stream()).configuration) for trial in range(3))
+    ['-push pop', 'push -pop', 'push pop']
+    """
+
+    def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
+        """The subset whose turn it is."""
+        if not space.features:
+            return toss(space, (), rng)
+        subsets = _subsets(space)
+        bits = subsets[trial % len(subsets)]
+        configuration = Configuration(space, bits, None, draw_settings(space, rng))
+        return Proposal(configuration, _chances(space, bits))
+
+
+def _chances(space: Space, bits: int) -> tuple[float, ...]:
+    """All subsets are equally likely: given the others, a feature is a coin toss or has no choice.
+
+    >>> _chances(Space(["push", "pop"]), 0b01)
+    (0.5, 0.5)
+    """
+    flipped = [bits ^ 1 << i for i in range(len(space.features))]
+    free = [not other or not space.violated(other) for other in flipped]
+    return tuple(0.5 if free[i] else float(bits >> i & 1) for i in range(len(free)))
+
+
+@functools.lru_cache(maxsize=8)
+def _subsets(space: Space) -> list[int]:
+    count = len(space.features)
+    if count > _MOST:
+        raise UserError(
+            f"strategy 'complete' runs all subsets: {count} features have {2**count - 1:,}; "
+            f"it takes at most {_MOST} features (covering:t=2 reaches all pairs in a few)"
+        )
+    subsets = [bits for bits in range(1, 1 << count) if not space.violated(bits)]
+    random.Random(key_of("complete")).shuffle(subsets)
+    return subsets

@@ -1,0 +1,291 @@
+"""What can be known to be wrong with a command subject before a campaign is run."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.constraints import solve
+from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.messages.telling_lines import telling_line
+from swarmtest.core.result import Result, Verdict
+from swarmtest.core.seeds import Stream
+from swarmtest.core.space import Space
+from swarmtest.subjects.command.debian_packages import how_to_install, remedy_for
+from swarmtest.subjects.command.generator import words_of
+from swarmtest.subjects.command.specification import Call, Specification
+from swarmtest.subjects.command.step_runner import detected, program_of
+from swarmtest.subjects.command.toml_reader import filled, placeholders
+
+if TYPE_CHECKING:
+    from swarmtest.subjects.command.subject import CommandSubject
+
+
+_SEEDS = (1, 2)
+"""A form is rejected when it is for each of these: one failure may be that test's own."""
+
+_TRIES = 8
+"""Tests of which one has to be valid: with all features, then with some of them."""
+
+
+def problems_of(subject: CommandSubject, thorough: bool) -> list[str]:
+    """Each problem in one line: commands that are missing, a generator that makes nothing.
+
+    `thorough`: can every feature be chosen? It is tried off too, and the same seed twice. Then
+    tests are run, until one gets through all steps.
+    """
+    spec = subject.spec
+    problems = [f"{spec.path}: {problem}" for problem in _command_problems(spec)]
+    if problems:
+        return problems
+    problems = list(_space_problems(subject.space)) if thorough else []
+    problems += _generator_problems(subject, thorough)
+    if thorough and not problems:
+        problems += _step_problems(subject)
+    return [f"{spec.path}: {problem}" for problem in problems]
+
+
+def _space_problems(space: Space) -> Iterator[str]:
+    """Features that nobody can choose: a mistake in requires, excludes or mandatory."""
+    clauses = [space.never_empty, *space.clauses]
+    free = 0
+    for number, name in enumerate(space.feature_names):
+        on, off = (solve(clauses, *bits) for bits in ((1 << number, 0), (0, 1 << number)))
+        if on is None:
+            yield f"feature {name!r} can never be on: its requires and excludes contradict"
+        free += on is not None and off is not None
+    if not free and not space.settings:
+        yield "there is only one configuration: no feature can be chosen or left out"
+
+
+def _generator_problems(subject: CommandSubject, thorough: bool) -> list[str]:
+    base = fullest(subject.space)
+    made = subject.generated(base, 1)
+    rejected = list(_rejected(subject, 0 if made.why_not else base.bits)) if thorough else []
+    if made.why_not:
+        # What is wrong with one feature says more; what is wrong with all has another cause.
+        told = 0 < len(rejected) < len(subject.space.features)
+        return rejected if told else [f"with all features there is no test: {made.why_not}"]
+    if thorough and subject.generated(base, 1).content != made.content:
+        return [
+            "the generator gives another test for the same seed, so a test could not be made "
+            "again; does all that it draws come from {seed}?"
+        ]
+    return rejected
+
+
+def _step_problems(subject: CommandSubject) -> list[str]:
+    """Why no test can be valid; nothing if one of a few is."""
+    reasons: Counter[str] = Counter()
+    for number in range(_TRIES):
+        why = _why_useless(subject.execute(_tried(subject.space, number), number + 1))
+        if not why:
+            return []
+        reasons[why] += 1
+    return [f"none of {_TRIES} tests was valid: {reasons.most_common(1)[0][0]}"]
+
+
+def _tried(space: Space, number: int) -> Configuration:
+    """All features in the first two tests, then each with even odds."""
+    if number < len(_SEEDS):
+        return fullest(space)
+    stream = Stream(0, number)
+    wanted = sum((stream.named(name) < 0.5) << i for i, name in enumerate(space.feature_names))
+    bits = _filled_up(space, 0, 0, wanted)
+    assert bits is not None, "a space whose constraints clash is refused when it is made"
+    return Configuration(space, bits, None, space.default_settings)
+
+
+def _why_useless(result: Result) -> str:
+    """Why a test says nothing about the program: it is invalid, or a step lacks something."""
+    if result.verdict == Verdict.INVALID:
+        return result.missing
+    if result.fault is None or result.fault.kind != "exit":
+        return ""
+    step, _command, output = result.fault.details.split("\n", 2)
+    line = telling_line(output)
+    remedy = remedy_for(line)
+    return f"{step}: {line} ({remedy})" if remedy else ""
+
+
+def _command_problems(spec: Specification) -> Iterator[str]:
+    calls = [("[generate]", spec.generate.call)] if spec.generate.call else []
+    calls += [(f"step {step.name!r}", step.call) for step in spec.steps]
+    own = f"test{spec.generate.suffix}"
+    for where, call in calls:
+        problem = _missing_command(call, spec.here) or _misplaced_word(call, spec.here, own)
+        if not problem and call.cwd and not placeholders([call.cwd.replace("{here}", "")]):
+            directory = filled(call.cwd, {"here": spec.here})
+            if not os.path.isdir(directory):
+                problem = f"cwd: there is no directory {directory}"
+        if problem:
+            yield f"{where}: {problem}"
+    for step in spec.steps:
+        if step.cover:
+            try:
+                program = program_of(step, spec.here)
+                if step.cover == "auto":
+                    detected(program, step.name)
+            except UserError as error:
+                yield str(error)
+    yield from _missing_reducer(spec)
+
+
+def _missing_command(call: Call, here: str) -> str:
+    word = filled(call.words[0], {"here": here})
+    if placeholders([word]):
+        return ""  # known only when a test is there
+    if "=" in word and os.sep not in word.partition("=")[0]:
+        return f"{word!r} is no command: variables are set with env"
+    if os.sep not in word:
+        path = call.env.get("PATH")
+        if shutil.which(word, path=path):
+            return ""
+        beside = (
+            f"; {word} is in {here}, so write {{here}}/{word}"
+            if os.access(os.path.join(here, word), os.X_OK)
+            else how_to_install(word)
+        )
+        return f"the command {word!r} is not installed{beside}"
+    if not os.path.isabs(word):
+        if os.path.isfile(os.path.join(here, word)) and not call.cwd:
+            return _write_here(word)
+        return ""  # in the test's directory: an earlier step makes it
+    if not os.path.isfile(word):
+        return f"there is no program {word}"
+    if not os.access(word, os.X_OK):
+        return f"{word} cannot be executed: chmod +x {shlex.quote(word)}"
+    return ""
+
+
+def _misplaced_word(call: Call, here: str, own: str) -> str:
+    """A file beside the TOML file that a command would look for in the test's directory."""
+    if call.cwd:
+        return ""
+    for word in call.words[1:]:
+        looks_like_file = "." in word or os.sep in word
+        relative = looks_like_file and not os.path.isabs(word) and not placeholders([word])
+        if relative and word != own and Path(here, word).is_file():
+            return _write_here(word)
+    return ""
+
+
+def _write_here(word: str) -> str:
+    name = word.removeprefix("./")
+    return (
+        f"{word!r} is beside the TOML file, but commands run in a directory of the test's own: "
+        f"write {{here}}/{name}"
+    )
+
+
+def _missing_reducer(spec: Specification) -> Iterator[str]:
+    reduce = spec.reduce
+    name = reduce.command[0] if reduce.command else reduce.external
+    if name in ("none", "auto"):
+        return
+    if not shutil.which(filled(name, {"here": spec.here})):
+        yield f"[reduce]: the command {name!r} is not installed{how_to_install(name)}"
+
+
+def _rejected(subject: CommandSubject, accepted: int) -> Iterator[str]:
+    """The features whose words the generator rejects, given those it has accepted together.
+
+    Each of those is tried off, with the others of them on; the rest is tried alone.
+    """
+    space = subject.space
+    if subject.spec.generate.call is None:
+        return  # a grammar's features are no words that anybody could reject
+    everything = (1 << len(space.features)) - 1
+    for number, name in enumerate(space.feature_names):
+        bit = 1 << number
+        if accepted & bit:
+            how, bits = "off", _filled_up(space, 0, bit | everything & ~accepted, everything)
+        else:
+            how, bits = "alone", _filled_up(space, bit, 0, 0)
+        why = _why_never(subject, bits) if bits is not None else ""
+        if why:
+            form = _form(subject, number, float(how == "alone"))
+            yield f"feature {name!r} {how}{form}: {why}"
+
+
+def _form(subject: CommandSubject, number: int, weight: float) -> str:
+    forms = subject.spec.forms
+    words = words_of(forms[number], weight) if number < len(forms) else []
+    return f" ({shlex.join(words)})" if words else ""
+
+
+def _why_never(subject: CommandSubject, bits: int) -> str:
+    space = subject.space
+    configuration = Configuration(space, bits, None, space.default_settings)
+    why = ""
+    for seed in _SEEDS:
+        why = subject.generated(configuration, seed).why_not
+        if not why:
+            return ""
+    return why
+
+
+def fullest(space: Space) -> Configuration:
+    """All features; where some exclude each other, the later ones are left out.
+
+    >>> from swarmtest import Feature
+    >>> print(fullest(Space([Feature("a"), Feature("b", excludes=["a"]), Feature("c")])))
+    a -b c
+    """
+    bits = _filled_up(space, 0, 0, (1 << len(space.features)) - 1)
+    assert bits is not None, "a space whose constraints clash is refused when it is made"
+    return Configuration(space, bits, None, space.default_settings)
+
+
+def _filled_up(space: Space, true: int, false: int, wanted: int) -> int | None:
+    """A configuration with these features on and off, the others as `wanted` where possible."""
+    clauses = [space.never_empty, *space.clauses]
+    if solve(clauses, true, false) is None:
+        return None
+    for number in range(len(space.features)):
+        bit = 1 << number
+        if (true | false) & bit:
+            continue
+        on, off = (true | bit, false), (true, false | bit)
+        first, second = (on, off) if wanted & bit else (off, on)
+        true, false = first if solve(clauses, *first) is not None else second
+    return true
+
+
+# -------------------------------------------------------------------------------------------------
+# The templates that `swarmtest init` writes: commented TOML files that run as they are.
+
+_PLACE = files("swarmtest.subjects.command") / "templates"
+
+
+def template_names() -> list[str]:
+    """The templates there are.
+
+    >>> "script" in template_names()
+    True
+    """
+    found = (one.name for one in _PLACE.iterdir() if one.name.endswith(".toml"))
+    return sorted(name.removesuffix(".toml") for name in found)
+
+
+def template_text(name: str) -> str:
+    """A template; its first line, a comment, says what it is for."""
+    if name not in template_names():
+        raise UserError(f"no template {name!r}{did_you_mean(name, template_names())}")
+    return (_PLACE / f"{name}.toml").read_text()
+
+
+def template_purpose(name: str) -> str:
+    """What a template is for, in one line.
+
+    >>> template_purpose("script")
+    'A generator of your own with a switch for each feature, and a program to test.'
+    """
+    return template_text(name).partition("\n")[0].lstrip("# ")

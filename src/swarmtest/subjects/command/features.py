@@ -1,0 +1,160 @@
+"""The parts of a TOML file that say what can vary: features and settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from swarmtest.core.dimensions import Choice, Dimension, Feature, Flag, Integer
+from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.subjects.command.generator import SourceLines, marked_names
+from swarmtest.subjects.command.specification import FeatureForm, Generate
+from swarmtest.subjects.command.toml_reader import Section, placeholders
+
+_SETTING = "a setting is true or false, a list of values, or a table with low and high"
+
+
+def read_features(
+    section: Section, generate: Generate
+) -> tuple[list[Feature], tuple[FeatureForm, ...]]:
+    """The features as dimensions, and what each does to the generator, in the same order."""
+    features: list[Feature] = []
+    forms: list[FeatureForm] = []
+    for name in section.names():
+        one = section.raw(name)
+        if isinstance(one, str | list):
+            features.append(_feature(section, name))
+            forms.append(FeatureForm(name, on=section.words(name)))
+            continue
+        if not isinstance(one, dict):
+            raise section.error(
+                name, f'the words that it adds, like "--loops", or a table of keys, not {one!r}'
+            )
+        inner = section.section(name)
+        features.append(read_feature(name, inner))
+        forms.append(_read_form(name, inner))
+        inner.close()
+    if generate.source is not None:
+        declared = {feature.name for feature in features}
+        text = generate.source.path.read_text(errors="surrogateescape")
+        found = marked_names(text, generate.source.marker)
+        features += [Feature(name) for name in found if name not in declared]
+        forms += [FeatureForm(name) for name in found if name not in declared]
+    _check_names(section, features)
+    _check_forms(section, forms, generate)
+    return features, tuple(forms)
+
+
+def read_feature(name: str, section: Section) -> Feature:
+    """What a table says of a feature as a dimension."""
+    return _feature(
+        section,
+        name,
+        rate=section.raw("rate"),
+        group=section.text("group") or None,
+        requires=section.texts("requires"),
+        excludes=section.texts("excludes"),
+        mandatory=section.flag("mandatory"),
+    )
+
+
+def _feature(section: Section, name: str, **said: Any) -> Feature:
+    try:
+        return Feature(name, **said)
+    except UserError as error:
+        raise section.file.error(section.place, f"{section.title}: {error}") from None
+
+
+def _read_form(name: str, section: Section) -> FeatureForm:
+    weight = section.words("weight")
+    if weight and not {"weight", "percent"} & set(placeholders(weight)):
+        raise section.error("weight", "has neither {weight} nor {percent}")
+    return FeatureForm(
+        name,
+        section.words("on"),
+        section.words("off"),
+        weight,
+        section.mapping("env"),
+        section.mapping("env_off"),
+        section.text("config"),
+        section.text("config_off"),
+        section.pattern("lines"),
+        section.pattern("appears"),
+    )
+
+
+def _check_names(section: Section, features: list[Feature]) -> None:
+    known = [feature.name for feature in features]
+    for feature in features:
+        for key, names in (("requires", feature.requires), ("excludes", feature.excludes)):
+            for name in names:
+                if name not in known:
+                    raise section.file.error(
+                        (*section.place, feature.name, key),
+                        f"feature {feature.name!r} {key}: no feature {name!r}"
+                        f"{did_you_mean(name, known)}",
+                    )
+
+
+def _check_forms(section: Section, forms: list[FeatureForm], generate: Generate) -> None:
+    """A feature that changes nothing would be noise in every statistic."""
+    source = generate.source and SourceLines(generate.source, forms)
+    words = placeholders(generate.call.words) if generate.call else []
+    for form in forms:
+        if generate.call is None:
+            continue
+        if not form.acts and not (source and form.name in source.used):
+            raise section.error(
+                form.name,
+                "changes nothing: give it on, off, weight, env or config"
+                + (", or mark lines of the source with its name" if source else ""),
+            )
+        placed = {"features", f"feature:{form.name}"}
+        if (form.on or form.off or form.weight) and not placed & set(words):
+            raise section.error(
+                form.name, "adds words, but [generate] command has no {features} to put them in"
+            )
+        if form.config or form.config_off:
+            if generate.config is None:
+                raise section.error(form.name, "has config, but there is no [generate.config]")
+            if not placed & set(placeholders([generate.config.text])):
+                raise section.error(
+                    form.name, f"has config, but the template has no {{feature:{form.name}}}"
+                )
+
+
+def read_settings(section: Section) -> list[Dimension]:
+    """The dimensions that are not features: usable as ``{setting:NAME}``."""
+    found: list[Dimension] = []
+    for name in section.names():
+        value = section.raw(name)
+        try:
+            if isinstance(value, bool):
+                found.append(Flag(name, value))
+            elif isinstance(value, list):
+                found.append(Choice(name, tuple(value)))
+            elif isinstance(value, dict):
+                inner = section.section(name)
+                found.append(_read_setting(name, inner))
+                inner.close()
+            else:
+                raise section.error(name, f"{_SETTING}, not {value!r}")
+        except UserError as error:
+            if str(error).startswith(str(section.file.path)):
+                raise
+            raise section.error(name, str(error)) from None
+    return found
+
+
+def _read_setting(name: str, section: Section) -> Dimension:
+    default = section.raw("default")
+    if "values" in section:
+        values = section.raw("values")
+        return Choice(name, values, section.flag("ordered"), default)
+    given = {key: section.raw(key) for key in ("low", "high", "step", "default")}
+    for key, value in given.items():
+        if value is not None and type(value) is not int:
+            raise section.error(key, f"a whole number, not {value!r}")
+        if value is None and key in ("low", "high"):
+            raise section.missing(key, _SETTING)
+    low, high, step, default = given.values()
+    return Integer(name, low, high, 1 if step is None else step, default)

@@ -1,0 +1,230 @@
+"""From the outcomes of a test's steps to its verdict.
+
+A test shows one fault at most. What is looked for, in this order; the first that is found counts:
+
+1. a step that says the test is invalid: then nothing else counts;
+2. crashes, in the order of the steps: a message that a pattern or a recogniser knows, or a signal;
+3. exit statuses that are not expected, timeouts, and programs that are not there, in that order of
+   the steps;
+4. steps that do not agree;
+5. what the Python function says.
+
+So a fault that most tests show hides the rarer ones behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from swarmtest.core.errors import UserError
+from swarmtest.core.faults import message_of, normalised
+from swarmtest.core.messages.crashes import recognise
+from swarmtest.core.messages.telling_lines import telling_line
+from swarmtest.subjects.command.specification import Oracle, Pattern, Specification, Step
+from swarmtest.subjects.command.steps import Outcome, said_by, signal_name
+
+# -------------------------------------------------------------------------------------------------
+# What a person wants to see of a fault: the step, its command, its output, how to repeat it.
+
+_TAIL = 3000
+
+
+def details_of(
+    judgement: Judgement, outcomes: Mapping[str, Outcome], file: str, commands: Mapping[str, str]
+) -> str:
+    """The details of a fault, the same for the same test."""
+    parts = []
+    for name in judgement.steps:
+        outcome = outcomes[name]
+        parts.append(f"step {name}: {outcome.how}\n$ {commands[name]}\n{_output(outcome)}")
+    others = [outcome for name, outcome in outcomes.items() if name not in judgement.steps]
+    if others:
+        parts.append("".join(f"step {one.name}: {one.how}\n" for one in others))
+    by_hand = "".join(f"  {line}\n" for line in commands.values())
+    parts.append(f"by hand, in an empty directory with the test as {file}:\n{by_hand}")
+    return "\n".join(parts)
+
+
+def _output(outcome: Outcome) -> str:
+    parts = []
+    for output in (outcome.stdout, outcome.stderr):
+        text = output.decode(errors="replace").rstrip()
+        if len(text) > _TAIL:
+            text = f"... {len(text) - _TAIL:,} characters before ...\n{text[-_TAIL:]}"
+        parts += [text + "\n"] if text else []
+    return "".join(parts)
+
+
+# -------------------------------------------------------------------------------------------------
+
+Check = Callable[[Mapping[str, Outcome], str], object]
+"""A Python oracle: told the outcomes by name and the test's text."""
+
+_NUMBERED = re.compile(r"\b([A-Za-z_]\w*?)\d+\b")
+_TEMPORARY = re.compile(r"((?:/var|\B)/tmp)/[\w.+-]+")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A fault with the steps it is about, or why the test is invalid; neither: it passed."""
+
+    kind: str = ""
+    signature: str = ""
+    steps: tuple[str, ...] = ()
+    invalid: str = ""
+
+
+PASSED = Judgement()
+
+
+class Judge:
+    """Applies a subject's oracles."""
+
+    def __init__(self, spec: Specification, check: Check | None) -> None:
+        self._steps: Mapping[str, Step] = {step.name: step for step in spec.steps}
+        self._oracle: Oracle = spec.oracle
+        self._check = check
+
+    def judge(self, by_name: Mapping[str, Outcome], text: str) -> Judgement:
+        """The verdict on a test, given what came of its steps and its text."""
+        outcomes = by_name.values()
+        groups = self._oracle.differential
+        looks: list[Callable[[], Judgement]] = [
+            lambda: _first(self._invalid(one) for one in outcomes),
+            lambda: _first(self._crash(one) for one in outcomes),
+            lambda: _first(self._unexpected(one) for one in outcomes),
+            lambda: _first(self._disagreement(group, by_name) for group in groups),
+            lambda: self._python(by_name, text),
+        ]
+        return _first(look() for look in looks)
+
+    def _invalid(self, outcome: Outcome) -> Judgement:
+        meaning = self._meaning(outcome)
+        if meaning != "invalid":
+            return PASSED
+        said = said_by(outcome.stderr, outcome.stdout)
+        return Judgement(invalid=f"step {outcome.name}: {outcome.how}{said}")
+
+    def _meaning(self, outcome: Outcome) -> str:
+        """What the way in which a step ended means; empty when all was well."""
+        step = self._steps[outcome.name]
+        if outcome.ok or outcome.skipped:
+            return ""
+        if outcome.timed_out:
+            return step.on_timeout
+        return step.on_crash if outcome.signal else step.on_exit
+
+    def _crash(self, outcome: Outcome) -> Judgement:
+        known = self._recognised(outcome)
+        if known:
+            return Judgement("message", f"{outcome.name}: {known}", (outcome.name,))
+        if outcome.signal and self._meaning(outcome) == "fail":
+            signature = f"{outcome.name}: {signal_name(outcome.signal)}"
+            return Judgement("signal", signature, (outcome.name,))
+        return PASSED
+
+    def _recognised(self, outcome: Outcome) -> str:
+        """The signature that a pattern or a recogniser finds in a step's output."""
+        if outcome.skipped:
+            return ""
+        text = outcome.text
+        for pattern in self._oracle.patterns:
+            if not pattern.steps or outcome.name in pattern.steps:
+                found = pattern.regex.search(text)
+                if found:
+                    return pattern_signature(pattern, found)
+        known = recognise(text, self._oracle.recognise)
+        return known.signature if known else ""
+
+    def _unexpected(self, outcome: Outcome) -> Judgement:
+        if outcome.broken:
+            return Judgement("exit", f"{outcome.name}: {outcome.skipped}", (outcome.name,))
+        if self._meaning(outcome) != "fail" or outcome.signal:
+            return PASSED
+        if outcome.timed_out:
+            return Judgement("timeout", f"{outcome.name}: timeout", (outcome.name,))
+        said = telling(outcome)
+        signature = f"{outcome.name}: exit status {outcome.status}{f': {said}' if said else ''}"
+        return Judgement("exit", signature, (outcome.name,))
+
+    def _disagreement(self, group: tuple[str, ...], by_name: Mapping[str, Outcome]) -> Judgement:
+        members = [by_name[name] for name in group]
+        voters = [one for one in members if not one.skipped and not one.timed_out]
+        signature = disagreement(voters)
+        if not signature:
+            return PASSED
+        return Judgement("differential", signature, tuple(one.name for one in voters))
+
+    def _python(self, by_name: Mapping[str, Outcome], text: str) -> Judgement:
+        if self._check is None:
+            return PASSED
+        try:
+            answer = self._check(by_name, text)
+        except AssertionError as error:
+            answer = normalised(str(error)) or "assertion failed"
+        except Exception as error:
+            raise UserError(
+                f"the oracle {self._oracle.python} raised {message_of(error)}"
+            ) from error
+        if answer is None:
+            return PASSED
+        if not isinstance(answer, str) or not answer.strip():
+            raise UserError(
+                f"the oracle {self._oracle.python} answered {answer!r}: None if all is well, or "
+                "the fault's signature as a text"
+            )
+        return Judgement("oracle", " ".join(answer.split()))
+
+
+def _first(judgements: Iterable[Judgement]) -> Judgement:
+    return next((one for one in judgements if one is not PASSED), PASSED)
+
+
+def pattern_signature(pattern: Pattern, found: re.Match[str]) -> str:
+    """The signature of a match: its named groups, else all of it.
+
+    >>> regex = re.compile(r"panic in (?P<where>\\w+) at (?P<line>\\d+)")
+    >>> pattern_signature(Pattern("panic", regex), regex.search("panic in eval at 17"))
+    'panic: eval, 17'
+    """
+    named = [part for part in found.groupdict().values() if part]
+    parts = ", ".join(" ".join(part.split()) for part in named) or normalised(found[0])
+    return f"{pattern.name}: {parts}" if pattern.name else parts
+
+
+def telling(outcome: Outcome) -> str:
+    """The line of a step's output that tells most, without what varies from test to test.
+
+    >>> telling(Outcome("cc", 1, stderr=b"test.c:3: error: bad 'x'\\ntest.c:9: error: worse"))
+    "test.c:#: error: bad '…'"
+    >>> telling(Outcome("cc", 1, stderr=b"ld: /tmp/ccQ3xb.o: undefined reference"))
+    'ld: /tmp/…: undefined reference'
+    """
+    line = telling_line(outcome.stderr.decode(errors="replace"))
+    return normalised(_NUMBERED.sub(r"\1#", _TEMPORARY.sub(r"\1/…", line)))
+
+
+def disagreement(voters: Sequence[Outcome]) -> str:
+    """What to say of steps that had to agree; empty when they do.
+
+    The steps of the largest group are right, unless another group is as large.
+
+    >>> votes = [Outcome("gcc", 0, stdout=b"1"), Outcome("clang", 0, stdout=b"1")]
+    >>> disagreement([*votes, Outcome("tcc", 0, stdout=b"2")])
+    'tcc disagrees with the majority'
+    """
+    answers: dict[tuple[int | None, int, bytes], list[str]] = {}
+    for one in voters:
+        answers.setdefault((one.status, one.signal, one.stdout), []).append(one.name)
+    groups = list(answers.values())
+    if len(groups) < 2:
+        return ""
+    largest = max(groups, key=len)
+    if sum(len(group) == len(largest) for group in groups) == 1:
+        right = set(largest)
+        wrong = [one.name for one in voters if one.name not in right]
+        verb = "disagrees" if len(wrong) == 1 else "disagree"
+        return f"{', '.join(wrong)} {verb} with the majority"
+    return f"{' against '.join(', '.join(group) for group in groups)}"

@@ -1,0 +1,229 @@
+"""Commands as a subject: a generator makes a file, steps are run on it, oracles judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.errors import UserError
+from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.languages.user_objects import load_object
+from swarmtest.processes.scratch import Scratch
+from swarmtest.reducer.reducer import AskedAs
+from swarmtest.subjects.command.generator import CommandGenerator, Generator, GrammarTests, Made
+from swarmtest.subjects.command.oracles import Check, Judge, details_of
+from swarmtest.subjects.command.reader import read_specification
+from swarmtest.subjects.command.specification import Specification
+from swarmtest.subjects.command.step_runner import Stepper
+from swarmtest.subjects.command.steps import Caller
+from swarmtest.subjects.command.test import CommandTest
+
+
+def load_command_subject(path: str) -> CommandSubject:
+    """The subject that a TOML file describes; what is wrong with the file is one clear line.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+    ...     _ = file.write('''
+    ...     [generate]
+    ...     command = "echo {seed} {features}"
+    ...     [features]
+    ...     loops = "--loops"
+    ...     calls = { on = "--calls", off = "--no-calls" }
+    ...     [[steps]]
+    ...     run = "grep -q loops {test}"
+    ...     ''')
+    ...     file.flush()
+    ...     subject = load_command_subject(file.name)
+    >>> result = subject.execute(subject.space.configuration(["calls"]), seed=1)
+    >>> result.verdict.label, result.fault.signature, subject.code(result.test)
+    ('failed', 'step1: exit status 1', '2 --calls\\n')
+    """
+    return CommandSubject(read_specification(Path(path)), path)
+
+
+class CommandSubject:
+    """Tests what a TOML file says: see docs/commands.md."""
+
+    def __init__(self, spec: Specification, name: str = "") -> None:
+        self.spec = spec
+        self.name = name or str(spec.path)
+        self.space = spec.space
+        self.harness = str(spec.path)
+        self.part = "line" if spec.generate.grammar is None else "token"
+        self.suffix = spec.generate.suffix or ".txt"
+        self.weighted = spec.weighted
+        calls = [spec.generate.call] if spec.generate.call else []
+        self.seconds: float | None = sum(
+            call.timeout for call in [*calls, *(step.call for step in spec.steps)]
+        )
+        self.interruptible = True
+        self.keep_tests = False
+        self.journal: Callable[[Any], None] | None = None
+        self._scratch = Scratch()
+        self._caller = Caller(self._scratch, spec.here)
+        self._generator: Generator = self._make_generator()
+        self._stepper = Stepper(spec, self._scratch, self._caller)
+        self._judge = Judge(spec, _python_oracle(spec))
+        self._counted = any(form.appears for form in spec.forms)
+
+    def execute(self, configuration: Configuration, seed: int) -> Result:
+        """Generate a test and run its steps."""
+        made = self.generated(configuration, seed)
+        if made.why_not:
+            return Result(Verdict.INVALID, missing=made.why_not, cpu_seconds=made.cpu_seconds)
+        test = self._test(made, configuration, seed)
+        if self.journal is not None:
+            self.journal(test.to_json())
+        result = self._run(test)
+        return result._replace(cpu_seconds=result.cpu_seconds + made.cpu_seconds)
+
+    def generated(self, configuration: Configuration, seed: int) -> Made:
+        """What the generator makes of a configuration and a seed: a test, or why not."""
+        return self._generator.make(configuration, seed)
+
+    def test_of(self, configuration: Configuration, seed: int) -> Any:
+        """The test that a configuration and a seed give (JSON data)."""
+        made = self.generated(configuration, seed)
+        if made.why_not:
+            raise UserError(f"there is no test: {made.why_not}")
+        return self._test(made, configuration, seed).to_json()
+
+    def result_of_journal(
+        self, told: Sequence[Any], configuration: Configuration, fault: Fault
+    ) -> Result:
+        """What came of a test in which this very process ended, not one that it had started."""
+        if not told:
+            why = f"the generator did not come to an end ({fault.signature})"
+            return Result(Verdict.INVALID, missing=why)
+        test = CommandTest.from_json(told[-1])
+        return Result(Verdict.FAILED, fault, self._used(test), (), self._size(test), 0, told[-1])
+
+    def replay(self, test: Any) -> Result:
+        """Run the steps on a saved test; the generator is not needed."""
+        return self._run(CommandTest.from_json(test))
+
+    def size(self, test: Any) -> int:
+        """How many lines a saved test has, or tokens if it came from a grammar."""
+        return self._size(CommandTest.from_json(test))
+
+    def code(self, test: Any) -> str:
+        """The test's text, or a dump of its bytes if it has none."""
+        return CommandTest.from_json(test).shown
+
+    def content(self, test: Any) -> bytes:
+        """The test's file, as it is."""
+        return CommandTest.from_json(test).content
+
+    def commands(self, test: Any) -> list[str]:
+        """Shell lines that run the steps by hand, in an empty directory with the test's file."""
+        return list(self._stepper.commands(CommandTest.from_json(test)).values())
+
+    def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
+        """A smaller test: by blocks and lines, then by an external reducer if one is asked for."""
+        from swarmtest.subjects.command.reduction import needed_steps, reduced_quickly
+
+        whole = CommandTest.from_json(test)
+        judgement = self._judge.judge(self._stepper.run(whole).outcomes, whole.text)
+        steps = needed_steps(self.spec, judgement.steps)
+        still = AskedAs(interesting, CommandTest.to_json)
+        return reduced_quickly(self.spec, whole, steps, still).to_json()
+
+    def parts(self, test: Any) -> list[Any]:
+        """The lines of a test that are not blank; none of one that came from a grammar."""
+        whole = CommandTest.from_json(test)
+        if whole.tree is not None:
+            return []
+        return [line for line in whole.content.splitlines(keepends=True) if line.strip()]
+
+    def with_parts(self, test: Any, parts: Sequence[Any]) -> Any:
+        """A test with other lines."""
+        return CommandTest.from_json(test).with_content(b"".join(parts)).to_json()
+
+    def check(self, thorough: bool = False) -> list[str]:
+        """What is wrong before any test is run, a line each; `thorough`: try every feature too."""
+        from swarmtest.subjects.command.check import problems_of
+
+        return problems_of(self, thorough)
+
+    def close(self) -> None:
+        """Remove what was made for tests; done by itself when the process ends."""
+        self._scratch.close()
+
+    def _make_generator(self) -> Generator:
+        if self.spec.generate.grammar is not None:
+            return GrammarTests(self.spec.generate.grammar)
+        return CommandGenerator(self.spec, self._scratch, self._caller)
+
+    def _test(self, made: Made, configuration: Configuration, seed: int) -> CommandTest:
+        return CommandTest(
+            self.name,
+            made.content,
+            configuration.settings,
+            seed,
+            configuration.included,
+            made.tree,
+        )
+
+    def _run(self, test: CommandTest) -> Result:
+        stepped = self._stepper.run(test)
+        judgement = self._judge.judge(stepped.outcomes, test.text)
+        cpu = stepped.cpu_seconds
+        if judgement.invalid:
+            return Result(Verdict.INVALID, missing=judgement.invalid, cpu_seconds=cpu)
+        fault = None
+        if judgement.signature:
+            file = f"test{self.spec.generate.suffix}"
+            commands = self._stepper.commands(test)
+            details = details_of(judgement, stepped.outcomes, file, commands)
+            fault = Fault(judgement.kind, judgement.signature, details)
+        kept = test.to_json() if fault or self.keep_tests else None
+        return Result(
+            Verdict.FAILED if fault else Verdict.PASSED,
+            fault,
+            self._used(test),
+            steps=self._size(test),
+            test=kept,
+            cpu_seconds=cpu,
+            covered=tuple(stepped.covered),
+            missing="; ".join(stepped.missing),
+        )
+
+    def _size(self, test: CommandTest) -> int:
+        grammar = self.spec.generate.grammar
+        return grammar.size(test.tree) if grammar and test.tree is not None else test.size
+
+    def _used(self, test: CommandTest) -> tuple[int, ...]:
+        """How often each feature appears in the test's text; without a way to tell, nothing.
+
+        Where only some features say how they appear, one that does not counts once when it is on.
+        """
+        grammar = self.spec.generate.grammar
+        if grammar is not None and test.tree is not None:
+            used = grammar.used(test.tree)
+            return tuple(used.get(name, 0) for name in self.space.feature_names)
+        if not self._counted:
+            return ()
+        text, on = test.text, set(test.features or ())
+        return tuple(
+            sum(1 for _ in form.appears.finditer(text)) if form.appears else int(form.name in on)
+            for form in self.spec.forms
+        )
+
+
+def _python_oracle(spec: Specification) -> Check | None:
+    if not spec.oracle.python:
+        return None
+    where, _, name = spec.oracle.python.partition(":")
+    if where.endswith(".py"):
+        where = str(Path(spec.here) / where)
+    try:
+        found = load_object(f"{where}:{name}", "function", callable)
+    except UserError as error:
+        raise UserError(f"{spec.path}: [oracle] python: {error}") from None
+    if not callable(found):
+        raise UserError(f"{spec.path}: [oracle] python: {name} is no function")
+    check: Check = found
+    return check

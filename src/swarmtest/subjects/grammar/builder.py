@@ -1,0 +1,374 @@
+"""From what a grammar file says to the model: groups become rules, features get their names.
+
+A source (Lark, ANTLR) gives each rule as an expression; the rest is the same for all of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.subjects.grammar.model import (
+    Alternative,
+    Grammar,
+    Item,
+    Ref,
+    Repeat,
+    Rule,
+    Terminal,
+    base_of,
+)
+
+# -------------------------------------------------------------------------------------------------
+# Rules as a grammar file has them: expressions, before groups become rules of their own.
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A reference to a rule by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Expressions one after the other."""
+
+    parts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Alternatives, each with its alias (empty if it has none)."""
+
+    ways: tuple[tuple[str, Expression], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """An expression `low` to `high` times; None: no limit."""
+
+    part: Expression
+    low: int
+    high: int | None
+
+
+Expression: TypeAlias = Terminal | Named | Several | OneOf | Times
+
+
+def bare(expression: Expression) -> Expression:
+    """An expression without brackets around a single part."""
+    while True:
+        match expression:
+            case OneOf(((_, inner),)) | Several((inner,)):
+                expression = inner
+            case _:
+                return expression
+
+
+def ways_of(expression: Expression) -> Iterator[tuple[str, Expression]]:
+    """The alternatives of a rule; those of nested groups that stand alone are its own."""
+    if isinstance(expression, Several) and len(expression.parts) == 1:
+        yield from ways_of(expression.parts[0])
+    elif isinstance(expression, OneOf):
+        for alias, way in expression.ways:
+            inner = [*ways_of(way)]
+            if alias or len(inner) == 1:
+                yield alias or inner[0][0], way
+            else:
+                yield from inner
+    else:
+        yield "", expression
+
+
+def spelled(expression: Expression) -> str:
+    """An expression in a few characters, without spaces and commas.
+
+    >>> spelled(Several((Named("expr"), Terminal("PLUS", "+"), Named("expr"))))
+    'expr+expr'
+    """
+    match expression:
+        case Terminal(name, text, pattern):
+            plain = text and not pattern and not re.search(r"[\s,\"']", text)
+            return text if plain else re.sub(r"[\s,]+", "_", re.sub("[\"']", "", name)) or "quote"
+        case Named(name):
+            return name.replace(",", "|")
+        case Several(parts):
+            return _joined([spelled(part) for part in parts]) or "empty"
+        case OneOf(ways):
+            words = [spelled(way) for _, way in ways]
+            return f"({'|'.join(words)})" if len(words) > 1 else words[0]
+        case Times(part, low, high):
+            sign = {(0, 1): "?", (0, None): "*", (1, None): "+"}.get((low, high), f"~{low}..{high}")
+            body = spelled(part)
+            return f"({body}){sign}" if isinstance(bare(part), Several) else body + sign
+
+
+def _joined(words: Sequence[str]) -> str:
+    """Words with a hyphen where two of letters meet."""
+    text, before = "", ""
+    for word in words:
+        # A sign after a word says how often it comes; alone it is a token.
+        meets = re.match(r"[\w{]", word) and re.search(r"[\w}]$|.[?*+]$", before)
+        text += f"-{word}" if meets else word
+        before = word
+    return text
+
+
+# -------------------------------------------------------------------------------------------------
+
+_LONGEST_NAME = 28
+
+
+@dataclass
+class _Draft:
+    """A rule before numbers are final."""
+
+    name: str
+    owner: str
+    ways: list[tuple[str, list[Item], str]] = field(default_factory=list)
+    """Alias, items and text of each alternative."""
+
+
+def build_grammar(
+    path: str,
+    definitions: Mapping[str, Expression],
+    start: str,
+    ignored: Iterable[str] = (),
+    lines: Mapping[str, int] | None = None,
+    optional_features: bool = True,
+) -> Grammar:
+    """The model of the rules that `start` reaches.
+
+    >>> rules = {"start": OneOf((("", Terminal("A", "a")), ("", Terminal("B", "b"))))}
+    >>> build_grammar("tiny", rules, "start").features
+    ('start:a', 'start:b')
+    """
+    if start not in definitions:
+        raise UserError(
+            f"{path} has no rule {start!r} to start from{did_you_mean(start, definitions)}"
+        )
+    drafts = _Drafts(definitions)
+    drafts.number_of(start)
+    drafts.complete()
+    where = f"{path}:{lines[start]}" if lines and start in lines else path
+    kept, notes = _pruned(drafts.drafts, where, path, lines or {})
+    rules = _Namer(kept, optional_features).rules()
+    return Grammar(path, rules, tuple(ignored), tuple(notes))
+
+
+class _Drafts:
+    """Rules as they are met, groups after the rule they stand in."""
+
+    def __init__(self, definitions: Mapping[str, Expression]) -> None:
+        self.definitions = definitions
+        self.drafts: list[_Draft] = []
+        self.numbers: dict[str, int] = {}
+        self.repeats = itertools.count()
+        self.waiting: list[tuple[int, str]] = []
+
+    def number_of(self, name: str) -> int:
+        if name not in self.numbers:
+            self.numbers[name] = self._new(name, name)
+            self.waiting.append((self.numbers[name], name))
+        return self.numbers[name]
+
+    def complete(self) -> None:
+        while self.waiting:
+            number, name = self.waiting.pop(0)
+            self._fill(number, self.definitions[name])
+
+    def _new(self, name: str, owner: str) -> int:
+        self.drafts.append(_Draft(name, owner))
+        return len(self.drafts) - 1
+
+    def _group(self, owner: str, expression: Expression) -> Ref:
+        groups = sum(d.owner == owner for d in self.drafts)
+        number = self._new(f"{owner}/{groups}", owner)
+        self._fill(number, expression)
+        return Ref(number)
+
+    def _fill(self, number: int, expression: Expression) -> None:
+        draft = self.drafts[number]
+        for alias, way in ways_of(expression):
+            # What stands in an alternative that has a name is best named after that.
+            items = [*self._items(alias or draft.owner, way)]
+            draft.ways.append((alias, items, spelled(way)))
+
+    def _items(self, owner: str, expression: Expression) -> Iterator[Item]:
+        match expression:
+            case Terminal():
+                yield expression
+            case Named(name):
+                yield Ref(self.number_of(name))
+            case Several(parts):
+                for part in parts:
+                    yield from self._items(owner, part)
+            case OneOf(ways) if len(ways) == 1:
+                yield from self._items(owner, ways[0][1])
+            case OneOf():
+                yield self._group(owner, expression)
+            case Times(part, low, high):
+                inner = bare(part)
+                if low == high == 1:
+                    yield from self._items(owner, inner)
+                elif high != 0 and inner != Several(()):
+                    item = self._single(owner, inner)
+                    yield Repeat(next(self.repeats), item, low, high, spelled(part))
+
+    def _single(self, owner: str, part: Expression) -> Terminal | Ref:
+        if isinstance(part, Terminal):
+            return part
+        if isinstance(part, Named):
+            return Ref(self.number_of(part.name))
+        return self._group(owner, part)
+
+
+def _pruned(
+    drafts: list[_Draft], where: str, path: str, lines: Mapping[str, int]
+) -> tuple[list[_Draft], list[str]]:
+    """The drafts without the alternatives that can never be finished, and what was left out."""
+    finished = _finished(drafts)
+    if 0 not in finished:
+        raise UserError(f"{where}: {_reason(drafts, finished)}")
+    notes = []
+    for draft in drafts:
+        kept = [way for way in draft.ways if _can_finish(way[1], finished)]
+        line = f"{path}:{lines[draft.owner]}" if draft.owner in lines else path
+        notes += [
+            f"{line}: left out, for it can never be finished: {draft.owner}: {text}"
+            for _, items, text in draft.ways
+            if not _can_finish(items, finished)
+        ]
+        draft.ways = [(alias, [*_possible(items, finished)], text) for alias, items, text in kept]
+    return _renumbered(drafts), notes
+
+
+def _finished(drafts: Sequence[_Draft]) -> set[int]:
+    """The rules from which a text can be made."""
+    finished: set[int] = set()
+    while True:
+        before = len(finished)
+        for number, draft in enumerate(drafts):
+            if any(_can_finish(items, finished) for _, items, _ in draft.ways):
+                finished.add(number)
+        if len(finished) == before:
+            return finished
+
+
+def _can_finish(items: Iterable[Item], finished: set[int]) -> bool:
+    return all(
+        isinstance(base_of(i), Terminal)
+        or base_of(i).rule in finished  # type: ignore[union-attr]
+        or (isinstance(i, Repeat) and i.low == 0)
+        for i in items
+    )
+
+
+def _possible(items: Iterable[Item], finished: set[int]) -> Iterator[Item]:
+    for item in items:
+        base = base_of(item)
+        if isinstance(base, Terminal) or base.rule in finished:
+            yield item
+
+
+def _reason(drafts: Sequence[_Draft], finished: set[int]) -> str:
+    """Why no text can be made: the rules that need each other, from the start on."""
+    chain, number = [0], 0
+    while True:
+        items = drafts[number].ways[0][1] if drafts[number].ways else []
+        stuck = [base_of(i) for i in items if not _can_finish([i], finished)]
+        if not stuck:
+            return f"rule {drafts[number].owner!r} has no alternative: nothing can be generated"
+        number = stuck[0].rule  # type: ignore[union-attr]
+        if number in chain:
+            break
+        chain.append(number)
+    names = list(dict.fromkeys(drafts[n].owner for n in [*chain, number]))
+    loop = " needs ".join([*names, drafts[number].owner])
+    return f"the rule {drafts[0].name!r} can never be finished: every way needs it again ({loop})"
+
+
+def _renumbered(drafts: Sequence[_Draft]) -> list[_Draft]:
+    """The drafts that the first one still reaches, with references to their new numbers."""
+    order: dict[int, int] = {}
+    waiting = [0]
+    while waiting:
+        number = waiting.pop()
+        if number not in order:
+            order[number] = len(order)
+            bases = [base_of(i) for _, items, _ in drafts[number].ways for i in items]
+            waiting += [base.rule for base in reversed(bases) if isinstance(base, Ref)]
+    new = {old: place for place, old in enumerate(sorted(order))}
+
+    def moved(item: Item) -> Item:
+        if isinstance(item, Ref):
+            return Ref(new[item.rule])
+        if isinstance(item, Repeat) and isinstance(item.item, Ref):
+            return Repeat(item.number, Ref(new[item.item.rule]), item.low, item.high, item.feature)
+        return item
+
+    return [
+        _Draft(
+            drafts[old].name,
+            drafts[old].owner,
+            [(alias, [*map(moved, items)], text) for alias, items, text in drafts[old].ways],
+        )
+        for old in sorted(order)
+    ]
+
+
+class _Namer:
+    """Final rules: features get names that are unique and say what they stand for."""
+
+    def __init__(self, drafts: Sequence[_Draft], optional_features: bool) -> None:
+        self.drafts = drafts
+        self.optional_features = optional_features
+        self.taken: set[str] = set()
+        aliases = [alias for draft in drafts for alias, _, _ in draft.ways if alias]
+        self.shared = {alias for alias in aliases if aliases.count(alias) > 1}
+
+    def rules(self) -> tuple[Rule, ...]:
+        numbers = itertools.count()
+        repeats = itertools.count()
+        rules = []
+        for number, draft in enumerate(self.drafts):
+            alternatives = []
+            for alias, items, text in draft.ways:
+                name = self._named(draft, alias, text) if len(draft.ways) > 1 else ""
+                final = tuple(
+                    self._repeat(alias or draft.owner, item, next(repeats))
+                    if isinstance(item, Repeat)
+                    else item
+                    for item in items
+                )
+                alternatives.append(Alternative(next(numbers), number, final, name))
+            rules.append(Rule(number, draft.name, draft.owner, tuple(alternatives)))
+        return tuple(rules)
+
+    def _named(self, draft: _Draft, alias: str, text: str) -> str:
+        owner = draft.owner.replace(",", "|")
+        if alias:
+            return self._free(f"{owner}.{alias}" if alias in self.shared else alias)
+        return self._free(f"{owner}:{_cut(text)}")
+
+    def _repeat(self, owner: str, repeat: Repeat, number: int) -> Repeat:
+        name = ""
+        if repeat.low == 0 and self.optional_features:
+            sign = "?" if repeat.high == 1 else "*"
+            name = self._free(f"{owner.replace(',', '|')}{sign}{_cut(repeat.feature)}")
+        return Repeat(number, repeat.item, repeat.low, repeat.high, name)
+
+    def _free(self, wish: str) -> str:
+        more = (f"{wish}/{n}" for n in itertools.count(2))
+        name = next(name for name in itertools.chain([wish], more) if name not in self.taken)
+        self.taken.add(name)
+        return name
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 2].rstrip("-") + ".."

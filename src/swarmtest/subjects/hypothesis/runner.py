@@ -1,0 +1,221 @@
+"""One run of a state machine: what Hypothesis's own loop does for each step, and a record of it.
+
+The order is Hypothesis's: the machine is made, invariants are checked, each initialize rule runs
+once, then rules; after each step invariants are checked; `teardown` always runs. Which rule comes
+next is decided by whoever drives the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from types import TracebackType
+from typing import Any
+
+from swarmtest.subjects.hypothesis.code import taken_down, text_of
+from swarmtest.subjects.hypothesis.declaration import invariants_of
+from swarmtest.subjects.hypothesis.drawing import Draws, resolved
+from swarmtest.subjects.hypothesis.internals import (
+    MultipleResults,
+    RuleBasedStateMachine,
+    StopTest,
+    UnsatisfiedAssumption,
+    VarReference,
+    build_context,
+    deterministic_PRNG,
+)
+from swarmtest.subjects.hypothesis.test import RuleStep
+
+
+class GaveUp(Exception):
+    """A rule's body gave up in the middle (`assume`, a draw that is impossible): the test ends."""
+
+
+@dataclass(frozen=True)
+class DrivenRule:
+    """A rule, with what every step of it needs."""
+
+    name: str
+    rule: Any
+    strategy: Any
+    """For an initialize rule: what draws all of its arguments, as Hypothesis draws them."""
+
+    def arguments(self, draws: Draws) -> dict[str, Any]:
+        """Fresh arguments, in the order in which Hypothesis draws them."""
+        if self.strategy is not None:
+            return dict(draws.draw(self.strategy))
+        return {key: draws.draw(s) for key, s in self.rule.arguments_strategies.items()}
+
+    def possible(self, machine: Any) -> bool:
+        """Whether its bundles have values and its preconditions hold."""
+        return all(machine.bundle(b.name) for b in self.rule.bundles) and all(
+            holds(machine) for holds in self.rule.preconditions
+        )
+
+
+@dataclass
+class Noted:
+    """A step as it is recorded while it runs."""
+
+    rule: str
+    label: int
+    choices: list[Any]
+    names: list[str]
+    arguments: dict[str, Any] = field(default_factory=dict)
+    drawn: list[Any] = field(default_factory=list)
+    gives: int | None = None
+
+    def step(self) -> RuleStep:
+        """The step as a value."""
+        return RuleStep(
+            self.rule,
+            self.label,
+            tuple(self.choices),
+            tuple(self.names),
+            {key: text_of(taken) for key, taken in self.arguments.items()},
+            tuple(map(text_of, self.drawn)),
+            self.gives,
+        )
+
+
+class Run:
+    """A state machine under test. A context: inside, Hypothesis's `assume` and the like work."""
+
+    def __init__(
+        self,
+        machine: type[Any],
+        provider: type[Any],
+        random: Random | None,
+        journal: Callable[[Any], None] | None,
+    ) -> None:
+        self._class = machine
+        self._journal = journal
+        self._invariants = invariants_of(machine)
+        self._own_check = machine.check_invariants is not RuleBasedStateMachine.check_invariants
+        self.draws = Draws(random, provider, None)
+        self.noted: list[Noted] = []
+        self.checking = ""
+        """The invariant that is being checked right now."""
+        self.machine: Any = None
+        self._random = deterministic_PRNG()
+        self._context = build_context(self.draws, machine)
+
+    def __enter__(self) -> Run:
+        self._random.__enter__()
+        self._context.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        try:
+            self._context.__exit__(kind, error, tb)
+        finally:
+            self._random.__exit__(None, None, None)
+
+    def start(self) -> None:
+        """Make the machine."""
+        self.machine = self.draws.hypothesis_runner = self._class()
+        self.check()
+
+    def stop(self) -> None:
+        """What comes last in every test."""
+        if self.machine is not None:
+            self.machine.teardown()
+
+    def step(self, driven: DrivenRule, label: int, saved: RuleStep | None = None) -> bool:
+        """Run a rule, with fresh arguments or those of a saved step.
+
+        False: there were no arguments for it, and it did not run.
+        """
+        draws, machine = self.draws, self.machine
+        if saved is None:
+            draws.begin()
+        else:
+            draws.begin(saved.choices, saved.names)
+        noted = Noted(driven.name, label, draws.drawn, draws.named)
+        self.noted.append(noted)
+        try:
+            arguments = driven.arguments(draws)
+        except (StopTest, UnsatisfiedAssumption):
+            self.noted.pop()
+            draws.give_back()
+            return False
+        self._take_down(noted, arguments)
+        if self._journal is not None:
+            self._journal(noted.step().to_json())
+        if driven.strategy is not None:
+            machine._initialize_rules_to_run.remove(driven.rule)
+        values = {key: resolved(machine, value) for key, value in arguments.items()}
+        draws.in_body = self._note_draw
+        try:
+            result = driven.rule.function(machine, **values)
+        except (StopTest, UnsatisfiedAssumption) as error:
+            self.noted.pop()
+            if self._journal is not None:
+                self._journal({"gave up": True})
+            raise GaveUp(f"rule {driven.name} gave up: {error}") from None
+        finally:
+            draws.in_body = None
+        if driven.rule.targets:
+            self._keep(noted, driven.rule.targets, result)
+        self.check()
+        return True
+
+    def check(self) -> None:
+        """Check the invariants, as `check_invariants` does."""
+        machine = self.machine
+        if self._own_check:
+            machine.check_invariants(self._class.TestCase.settings, _ignore, _NoTimes())
+            return
+        for invariant in self._invariants:
+            if machine._initialize_rules_to_run and not invariant.check_during_init:
+                continue
+            if all(holds(machine) for holds in invariant.preconditions):
+                self.checking = invariant.function.__name__
+                invariant.function(machine)
+                self.checking = ""
+
+    def _take_down(self, noted: Noted, arguments: Mapping[str, Any]) -> None:
+        direct = sum(isinstance(value, VarReference) for value in arguments.values())
+        made = self.machine.names_to_values if len(noted.names) > direct else None
+        for key, value in arguments.items():
+            noted.arguments[key] = taken_down(value, self._context, made)
+
+    def _note_draw(self, value: Any) -> None:
+        noted = self.noted[-1]
+        made = self.machine.names_to_values if noted.names else None
+        noted.drawn.append(taken_down(value, self._context, made))
+        if self._journal is not None:
+            step = noted.step().to_json()
+            self._journal({k: step[k] for k in ("choices", "names", "drawn") if k in step})
+
+    def _keep(self, noted: Noted, targets: tuple[str, ...], result: Any) -> None:
+        """Put what a rule gave into its bundles, under names that other steps do not change."""
+        machine = self.machine
+        name = f"v{noted.label}"
+        if isinstance(result, MultipleResults):
+            noted.gives = len(result.values)
+            made = {f"{name}_{at}": value for at, value in enumerate(result.values, 1)}
+            if self._journal is not None:
+                self._journal({"gives": noted.gives})
+        else:
+            made = {name: result}
+        machine.names_to_values |= made
+        for target in targets:
+            machine.bundle(target).extend(VarReference(name) for name in made)
+
+
+class _NoTimes(dict[str, float]):
+    """Where Hypothesis adds up how long invariants took."""
+
+    def __missing__(self, key: str) -> float:
+        return 0.0
+
+
+def _ignore(_line: str) -> None:
+    return None

@@ -1,0 +1,390 @@
+"""The inner loop of a machine's test, written out as Python source and compiled once per class.
+
+Why: choosing an action, drawing its arguments and noting the step must cost less than the action.
+Written out, the choice is a table look-up, arguments are drawn inline, the counts of used features
+are local variables, and an action costs one call. A generic loop over `Action` objects is about
+three times slower (`benchmarks/throughput.py` prints ours beside a hand-written loop).
+
+The loop's contract:
+
+- ``picks`` holds the numbers of the included actions; each step picks one uniformly. One whose
+  guard is false is handed to ``another``, which picks among those that are possible: that gives
+  the same odds as listing the possible ones first, and is much cheaper when most guards are true.
+- ``weighted`` skips the chosen action with probability 1 - weight, and the step is spent (the
+  blog's semantics). ``renormalised`` picks in proportion to the weights, whose running sums are
+  ``bounds``. ``plain`` is for configurations where all weights are 0 or 1.
+- Every step is noted in ``record`` *before* it runs, with concrete arguments, so that the step that
+  raised is the last one noted. Arguments that might be changed by the program are noted as JSON.
+- ``rescued`` is told of exceptions that are a correct outcome of the step noted last.
+- ``tally`` gets how often each action ran and how many steps were skipped, also after a failure.
+"""
+
+from __future__ import annotations
+
+import bisect
+import inspect
+import linecache
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from swarmtest.core.dimensions import Feature
+from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.faults import message_of
+from swarmtest.core.space import Space
+from swarmtest.subjects.machine.generators import Generator, as_generator
+from swarmtest.subjects.machine.machine import ACTION, INVARIANT, Action, FromPool, Machine, Pool
+from swarmtest.subjects.machine.test import Ref, to_json
+
+# -------------------------------------------------------------------------------------------------
+# Reading what a machine class declares: its actions, invariants and space, with all checks.
+
+
+def actions_of(cls: type) -> list[Action]:
+    """The actions of a machine class in the order of their definition, base classes first."""
+    found: dict[str, Action] = {}
+    for base in reversed(cls.__mro__):
+        for name, member in vars(base).items():
+            note = getattr(member, ACTION, None)
+            if note is not None:
+                found[name] = _read(cls, name, member, note)
+            elif name in found:
+                del found[name]
+    return list(found.values())
+
+
+def invariants_of(cls: type) -> list[str]:
+    """The names of a machine class's invariants."""
+    names = dict.fromkeys(
+        name
+        for base in reversed(cls.__mro__)
+        for name, member in vars(base).items()
+        if getattr(member, INVARIANT, False)
+    )
+    return [name for name in names if getattr(getattr(cls, name), INVARIANT, False)]
+
+
+def refuse_constructor_arguments(cls: type[Any], what: str) -> None:
+    """A machine is made anew for every test, by nobody who could know arguments."""
+    required = [
+        p.name
+        for p in list(inspect.signature(cls.__init__).parameters.values())[1:]
+        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]
+    if required:
+        raise UserError(
+            f"{what} {cls.__name__!r} is made without arguments, but its __init__ needs "
+            f"{', '.join(required)}"
+        )
+
+
+def space_of(cls: type[Machine]) -> Space:
+    """The space of a machine: its actions as features, and its other dimensions."""
+    refuse_constructor_arguments(cls, "machine")
+    actions = actions_of(cls)
+    if not actions:
+        raise UserError(
+            f"machine {cls.__name__!r} has no actions: decorate at least one method with @action"
+        )
+    return Space([*(a.feature for a in actions), *cls.dimensions], cls.constraints)
+
+
+def _read(cls: type, name: str, method: Callable[..., Any], note: dict[str, Any]) -> Action:
+    options = dict(note)
+    where = f"action {cls.__name__}.{name}"
+    when, raises, into = (
+        options.pop("when", None),
+        options.pop("raises", ()),
+        options.pop("into", None),
+    )
+    render = options.pop("_render", None)
+    feature = Feature(
+        name,
+        **{
+            key: options.pop(key)
+            for key in ("rate", "group", "requires", "excludes", "mandatory")
+            if key in options
+        },
+    )
+    extra = options.pop("args", None) or {}
+    arguments = options | extra
+    if when is not None and not callable(when):
+        raise UserError(f"{where}: when is a function of the machine, not {when!r}")
+    if into is not None and not isinstance(into, Pool):
+        raise UserError(f"{where}: into is a Pool, not {into!r}")
+    raises = raises if isinstance(raises, tuple) else (raises,)
+    if not all(inspect.isclass(e) and issubclass(e, BaseException) for e in raises):
+        raise UserError(f"{where}: raises is an exception class, or several, not {raises!r}")
+    parameters = _check_arguments(where, method, arguments)
+    sources = {key: _argument(arguments[key], f"{where}, argument {key!r}") for key in parameters}
+    for pool in (into, *(s.pool for s in sources.values() if isinstance(s, FromPool))):
+        if pool is not None and getattr(cls, pool.name, None) is not pool:
+            raise UserError(
+                f"{where}: its pool is not an attribute of the class; "
+                "write `things = Pool()` in the class body and name that"
+            )
+    return Action(
+        name,
+        feature,
+        sources,
+        _positional(method, parameters),
+        when,
+        raises,
+        into,
+        render,
+    )
+
+
+def _argument(value: Any, where: str) -> Generator[Any] | FromPool:
+    if isinstance(value, Pool):
+        return FromPool(value)
+    return value if isinstance(value, FromPool) else as_generator(value, where)
+
+
+def _check_arguments(
+    where: str, method: Callable[..., Any], arguments: dict[str, Any]
+) -> list[str]:
+    """The parameters that get an argument, in the order of the signature."""
+    parameters = list(inspect.signature(method).parameters.values())[1:]
+    names = [p.name for p in parameters]
+    for key in arguments:
+        if key not in names:
+            raise UserError(f"{where} has no parameter {key!r}{did_you_mean(key, names)}")
+    for parameter in parameters:
+        fixed = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        if parameter.default is parameter.empty and not fixed and parameter.name not in arguments:
+            raise UserError(
+                f"{where}: say where {parameter.name!r} comes from, "
+                f"like @action({parameter.name}=integers(0, 9))"
+            )
+    return [name for name in names if name in arguments]
+
+
+def _positional(method: Callable[..., Any], given: list[str]) -> int:
+    parameters = list(inspect.signature(method).parameters.values())[1:]
+    count = 0
+    for name, parameter in zip(given, parameters, strict=False):
+        if name != parameter.name or parameter.kind is parameter.KEYWORD_ONLY:
+            break
+        count += 1
+    return count
+
+
+# -------------------------------------------------------------------------------------------------
+
+
+class InvariantViolated(AssertionError):
+    """An invariant returned False."""
+
+
+class Snapshot:
+    """An argument noted as JSON data at the moment it was drawn."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, value: Any) -> None:
+        self.data = to_json(value)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A machine class with its written-out loop."""
+
+    actions: tuple[Action, ...]
+    plain: Callable[..., None]
+    weighted: Callable[..., None]
+    renormalised: Callable[..., None]
+    check: Callable[[Machine], None]
+    possible: tuple[Callable[[Machine], Any] | None, ...]
+
+
+def compile_machine(cls: type[Machine]) -> Compiled:
+    """Write out and compile the loop of a machine class."""
+    actions = tuple(actions_of(cls))
+    names: dict[str, Any] = {
+        "bisect": bisect.bisect_right,
+        "Ref": Ref,
+        "Snapshot": Snapshot,
+        "InvariantViolated": InvariantViolated,
+    }
+    possible = tuple(_possible(action) for action in actions)
+    names["possible"] = possible
+    lines = _check_source(cls)
+    for how in ("plain", "weighted", "renormalised"):
+        lines += _run_source(cls, actions, names, how)
+    source = "\n".join(lines) + "\n"
+    filename = f"<swarmtest {cls.__module__}.{cls.__qualname__}>"
+    # So that a traceback through the loop shows its lines.
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    exec(compile(source, filename, "exec"), names)
+    return Compiled(
+        actions,
+        names["plain"],
+        names["weighted"],
+        names["renormalised"],
+        names["check"],
+        possible,
+    )
+
+
+def _possible(action: Action) -> Callable[[Machine], Any] | None:
+    """The guard of an action, its pools included; None if it is always possible."""
+    drawn = [a for a in action.arguments.values() if isinstance(a, FromPool)]
+    needs = {
+        a.pool.name: sum(b.consumed for b in drawn if b.pool is a.pool)
+        + any(not b.consumed for b in drawn if b.pool is a.pool)
+        for a in drawn
+    }
+    when = action.when
+    if not needs:
+        return when
+
+    def possible(machine: Machine) -> Any:
+        enough = all(len(getattr(machine, pool)) >= count for pool, count in needs.items())
+        return enough and (when is None or when(machine))
+
+    return possible
+
+
+def _check_source(cls: type[Machine]) -> list[str]:
+    lines = ["def check(m):"]
+    for name in invariants_of(cls):
+        message = f"{name} returned False"
+        lines += [
+            f"    if m.{name}() is False:",
+            f"        raise InvariantViolated({message!r})",
+        ]
+    return [*lines, "    return None", ""]
+
+
+def _run_source(
+    cls: type[Machine], actions: tuple[Action, ...], names: dict[str, Any], how: str
+) -> list[str]:
+    """The loop for one way of choosing: ``plain``, ``weighted`` or ``renormalised``.
+
+    Three loops, because asking at every step which way it is would cost as much as a short action.
+    """
+    counters = [f"c{i}" for i in range(len(actions))]
+    pick = {
+        "plain": "picks[int(random() * size)]",
+        "weighted": "picks[int(random() * size)]",
+        "renormalised": "picks[bisect(bounds, random() * bounds[-1])]",
+    }[how]
+    lines = [
+        f"def {how}(m, rng, picks, weights, bounds, count, record, rescued, another, tally):",
+        "    random = rng.random",
+        "    note = record.append",
+        "    size = len(picks)",
+        "    skipped = 0",
+        f"    {' = '.join(counters)} = 0",
+        *(f"    a{i} = m.{action.name}" for i, action in enumerate(actions)),
+        "    try:",
+        "        for _ in range(count):",
+        f"            k = {pick}",
+    ]
+    if any(guard is not None for guard in names["possible"]):
+        lines += [
+            "            guard = possible[k]",
+            "            if guard is not None and not guard(m):",
+            "                k = another(m, random)",
+            "                if k < 0:",
+            "                    break",
+        ]
+    if how == "weighted":
+        lines += [
+            "            if random() >= weights[k]:",
+            "                skipped += 1",
+            "                continue",
+        ]
+    lines += _dispatch(actions, names, 0, len(actions), " " * 12)
+    if invariants_of(cls):
+        lines.append("            check(m)")
+    return [
+        *lines,
+        "    finally:",
+        f"        tally[:] = {', '.join(counters)}, skipped",
+        "",
+    ]
+
+
+def _dispatch(
+    actions: tuple[Action, ...], names: dict[str, Any], low: int, high: int, indent: str
+) -> list[str]:
+    """A binary tree of comparisons: six for sixty-four actions, where a chain has thirty-two."""
+    if high - low == 1:
+        return [indent + line for line in _call(actions[low], low, names)]
+    middle = (low + high) // 2
+    return [
+        f"{indent}if k < {middle}:",
+        *_dispatch(actions, names, low, middle, indent + "    "),
+        f"{indent}else:",
+        *_dispatch(actions, names, middle, high, indent + "    "),
+    ]
+
+
+def _call(action: Action, number: int, names: dict[str, Any]) -> list[str]:
+    lines, noted, passed = [], [], []
+    for at, (name, source) in enumerate(action.arguments.items()):
+        value = f"x{at}"
+        where = f"action {action.name!r}, argument {name!r}"
+        passed.append(value if at < action.positional else f"{name}={value}")
+        if isinstance(source, FromPool):
+            lines += _draw_from_pool(source, value)
+            noted.append(f"Ref({value}_label)")
+        else:
+            lines.append(f"{value} = {_drawn(source, f'{number}_{at}', names, where)}")
+            noted.append(value if source.immutable else f"Snapshot({value})")
+    label = "len(record)"
+    lines += [f"note(({', '.join([str(number), *noted])},))", f"c{number} += 1"]
+    call = f"a{number}({', '.join(passed)})"
+    if action.into is not None:
+        made = f"result = {call}"
+        keep = [
+            "if result is not None:",
+            f"    m.{action.into.name}.entries.append(({label}, result))",
+        ]
+    else:
+        made, keep = call, []
+    if not action.raises:
+        return [*lines, made, *keep]
+    names[f"raises{number}"] = action.raises
+    return [
+        *lines,
+        "try:",
+        f"    {made}",
+        f"except raises{number} as error:",
+        "    rescued(error)",
+        *(["else:", *("    " + line for line in keep)] if keep else []),
+    ]
+
+
+def _guarded(draw: Callable[[Any], Any], where: str) -> Callable[[Any], Any]:
+    """A mistake in a generator is the harness's, not a fault of the program."""
+
+    def guarded(rng: Any) -> Any:
+        try:
+            return draw(rng)
+        except UserError:
+            raise
+        except Exception as error:
+            raise UserError(f"{where}: its generator raised {message_of(error)}") from error
+
+    return guarded
+
+
+def _drawn(source: Generator[Any], key: str, names: dict[str, Any], where: str) -> str:
+    if not source.inline:
+        names[f"draw{key}"] = _guarded(source.draw, where)
+        return f"draw{key}(rng)"
+    expression = source.inline
+    for constant, value in source.constants.items():
+        names[f"{constant}{key}"] = value
+        expression = expression.replace(constant, f"{constant}{key}")
+    return expression
+
+
+def _draw_from_pool(source: FromPool, value: str) -> list[str]:
+    entries = f"m.{source.pool.name}.entries"
+    at = f"int(random() * len({entries}))"
+    taken = f"{entries}.pop({at})" if source.consumed else f"{entries}[{at}]"
+    return [f"{value}_label, {value} = {taken}"]

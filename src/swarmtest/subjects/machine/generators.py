@@ -1,0 +1,289 @@
+"""Where arguments come from: a small set of generators, plain callables, Hypothesis strategies.
+
+A generator draws a value from a `random.Random`. Ours also know two things that make machines fast:
+a Python expression that draws the value inline (`inline`), and whether what they draw can never
+change (`immutable`), so that a test may keep it without copying.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import random
+import string
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from swarmtest.core.errors import UserError
+
+# -------------------------------------------------------------------------------------------------
+# Drawing from Hypothesis strategies with our own random source.
+#
+# Hypothesis has no public way to draw one value from a given `random.Random`; `ConjectureData`
+# with
+# a random source is what its own engine uses, and has been stable for years. A draw that
+# Hypothesis
+# gives up on (``assume``, a filter that never passes) is tried again a few times.
+
+_TRIES = 50
+
+
+def from_hypothesis(strategy: Any) -> Generator[Any]:
+    """A generator that draws from a Hypothesis strategy, reproducibly.
+
+    >>> from hypothesis import strategies
+    >>> 0 <= from_hypothesis(strategies.integers(0, 9)).draw(random.Random(1)) <= 9
+    True
+    """
+    from hypothesis.control import BuildContext
+    from hypothesis.errors import InvalidArgument, StopTest
+    from hypothesis.internal.conjecture.data import ConjectureData
+
+    try:
+        strategy.validate()
+    except InvalidArgument as error:
+        raise UserError(f"Hypothesis refuses the strategy {strategy!r}: {error}") from None
+
+    # Newer versions want to know the test that draws.
+    wanted = "wrapped_test" in inspect.signature(BuildContext).parameters
+    context: dict[str, Any] = {"wrapped_test": from_hypothesis} if wanted else {}
+
+    def draw(rng: random.Random) -> Any:
+        for _ in range(_TRIES):
+            data = ConjectureData(random=random.Random(rng.getrandbits(64)))
+            try:
+                with BuildContext(data, is_final=False, **context):
+                    return data.draw(strategy)
+            except StopTest:
+                continue
+        raise UserError(f"{strategy!r} gave no value in {_TRIES} tries: its filters are too strict")
+
+    return Generator(draw)
+
+
+# -------------------------------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+_SMALL = 1 << 32
+"""Below this many values ``int(random() * n)`` is uniform to better than one in two million."""
+
+
+@dataclass(frozen=True)
+class Generator(Generic[T]):
+    """Draws values. Anything callable with a `random.Random` can stand in its place.
+
+    >>> dice = Generator(lambda rng: rng.randrange(6) + 1)
+    >>> 1 <= dice.draw(random.Random(0)) <= 6
+    True
+    """
+
+    draw: Callable[[random.Random], T]
+    inline: str = ""
+    """An expression over ``random`` (the method) and the names in `constants`."""
+    constants: dict[str, Any] = field(default_factory=dict)
+    immutable: bool = False
+    allows: Callable[[Any], bool] | None = None
+    """Whether a value could have been drawn; None: not known. Reduction makes no others."""
+    options: tuple[T, ...] = ()
+    """All that can be drawn, the simplest first, where these are few."""
+
+
+def integers(low: int = -100, high: int = 100) -> Generator[int]:
+    """Whole numbers from `low` to `high`, both included, uniformly.
+
+    >>> integers(1, 6).draw(random.Random(0)) in range(1, 7)
+    True
+    """
+    if high < low:
+        raise UserError(f"integers({low}, {high}): low is above high")
+    span = high - low + 1
+    if span > _SMALL:
+        return Generator(
+            lambda rng: low + rng.randrange(span), immutable=True, allows=_within(int, low, high)
+        )
+    return Generator(
+        lambda rng: low + int(rng.random() * span),
+        f"{low} + int(random() * {span})" if low else f"int(random() * {span})",
+        immutable=True,
+        allows=_within(int, low, high),
+    )
+
+
+def floats(low: float = -1.0, high: float = 1.0) -> Generator[float]:
+    """Floating-point numbers from `low` to `high`.
+
+    >>> 0 <= floats(0, 1).draw(random.Random(0)) <= 1
+    True
+    """
+    span = high - low
+    return Generator(
+        lambda rng: low + rng.random() * span,
+        f"{low!r} + random() * {span!r}",
+        immutable=True,
+        allows=_within(float, low, high),
+    )
+
+
+def booleans(p: float = 0.5) -> Generator[bool]:
+    """True with probability p.
+
+    >>> booleans(1.0).draw(random.Random(0))
+    True
+    """
+    return Generator(
+        lambda rng: rng.random() < p,
+        f"random() < {p!r}",
+        immutable=True,
+        options=tuple(value for value, chance in ((False, 1 - p), (True, p)) if chance > 0),
+    )
+
+
+def sampled_from(values: Sequence[T]) -> Generator[T]:
+    """One of the values, uniformly; the same objects, so let them be immutable.
+
+    >>> sampled_from("abc").draw(random.Random(0)) in "abc"
+    True
+    """
+    options = tuple(values)
+    if not options:
+        raise UserError("sampled_from() needs at least one value")
+    count = len(options)
+    return Generator(
+        lambda rng: options[int(rng.random() * count)],
+        f"options[int(random() * {count})]",
+        {"options": options},
+        immutable=True,
+        options=options,
+    )
+
+
+def just(value: T) -> Generator[T]:
+    """Always this value; a fresh copy each time if it can change.
+
+    >>> just([]).draw(random.Random(0))
+    []
+    """
+    return Generator(lambda rng: copy.deepcopy(value))
+
+
+def text(
+    alphabet: str = string.ascii_lowercase, max_size: int = 10, min_size: int = 0
+) -> Generator[str]:
+    """Strings over an alphabet, every length from `min_size` to `max_size` equally likely.
+
+    >>> len(text("ab", max_size=3).draw(random.Random(0))) <= 3
+    True
+    """
+
+    size = _sizes(min_size, max_size)
+    letters = frozenset(alphabet)
+
+    def draw(rng: random.Random) -> str:
+        return "".join(rng.choices(alphabet, k=size(rng)))
+
+    def allows(value: Any) -> bool:
+        return type(value) is str and min_size <= len(value) <= max_size and letters >= set(value)
+
+    return Generator(draw, immutable=True, allows=allows)
+
+
+def binary(max_size: int = 10, min_size: int = 0) -> Generator[bytes]:
+    """Byte strings, every length from `min_size` to `max_size` equally likely.
+
+    >>> len(binary(max_size=3).draw(random.Random(0))) <= 3
+    True
+    """
+    size = _sizes(min_size, max_size)
+
+    def allows(value: Any) -> bool:
+        return type(value) is bytes and min_size <= len(value) <= max_size
+
+    return Generator(lambda rng: rng.randbytes(size(rng)), immutable=True, allows=allows)
+
+
+def lists(elements: Any, max_size: int = 5, min_size: int = 0) -> Generator[list[Any]]:
+    """Lists of drawn elements, every length from `min_size` to `max_size` equally likely.
+
+    >>> all(0 <= x <= 9 for x in lists(integers(0, 9)).draw(random.Random(0)))
+    True
+    """
+    element, size = as_generator(elements), _sizes(min_size, max_size)
+    draw, possible = element.draw, allowed_by(element)
+
+    def allows(value: Any) -> bool:
+        fits = type(value) is list and min_size <= len(value) <= max_size
+        return fits and possible is not None and all(map(possible, value))
+
+    return Generator(
+        lambda rng: [draw(rng) for _ in range(size(rng))], allows=allows if possible else None
+    )
+
+
+def allowed_by(generator: Generator[Any]) -> Callable[[Any], bool] | None:
+    """Whether a generator could have drawn a value; None if it does not say."""
+    if generator.options:
+        return lambda value: any(type(value) is type(o) and value == o for o in generator.options)
+    return generator.allows
+
+
+def _within(kind: type[float], low: float, high: float) -> Callable[[Any], bool]:
+    return lambda value: type(value) is kind and low <= value <= high
+
+
+def _sizes(low: int, high: int) -> Callable[[random.Random], int]:
+    if not 0 <= low <= high:
+        raise UserError(f"sizes go from min_size to max_size: 0 <= {low} <= {high} does not hold")
+    return lambda rng: low + int(rng.random() * (high - low + 1))
+
+
+def tuples(*parts: Any) -> Generator[tuple[Any, ...]]:
+    """A tuple with one drawn value per part.
+
+    >>> tuples(just("a"), integers(1, 1)).draw(random.Random(0))
+    ('a', 1)
+    """
+    generators = [as_generator(part) for part in parts]
+    possible = [allowed_by(g) for g in generators]
+
+    def allows(value: Any) -> bool:
+        fits = type(value) is tuple and len(value) == len(possible)
+        return fits and all(p is not None and p(v) for p, v in zip(possible, value, strict=True))
+
+    return Generator(
+        lambda rng: tuple(g.draw(rng) for g in generators),
+        immutable=all(g.immutable for g in generators),
+        allows=allows if all(possible) else None,
+    )
+
+
+def one_of(*options: Any) -> Generator[Any]:
+    """A value from one of several generators, each equally likely.
+
+    >>> one_of(just(None), integers(1, 1)).draw(random.Random(0)) in (None, 1)
+    True
+    """
+    generators = [as_generator(option) for option in options]
+    if not generators:
+        raise UserError("one_of() needs at least one generator")
+    possible = [allowed_by(g) for g in generators]
+    return Generator(
+        lambda rng: generators[int(rng.random() * len(generators))].draw(rng),
+        immutable=all(g.immutable for g in generators),
+        allows=lambda value: any(p is not None and p(value) for p in possible),
+    )
+
+
+def as_generator(source: Any, where: str = "") -> Generator[Any]:
+    """A generator from what a user wrote: one of ours, a callable, or a Hypothesis strategy."""
+    if isinstance(source, Generator):
+        return source
+    if type(source).__module__.partition(".")[0] == "hypothesis":
+        return from_hypothesis(source)
+    if callable(source):
+        return Generator(source)
+    raise UserError(
+        f"{where or 'a generator'}: expected a generator (like integers(0, 9)), a function of a "
+        f"random source, a pool or a Hypothesis strategy, not {source!r}"
+    )

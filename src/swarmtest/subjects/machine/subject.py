@@ -1,0 +1,285 @@
+"""A machine class as a subject: generates tests while running them, replays them, prints them."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import sys
+from bdb import BdbQuit
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, TypeAlias
+
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.errors import UserError
+from swarmtest.core.faults import fault_of_exception, message_of
+from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.subjects.machine.compiled import Snapshot, compile_machine, invariants_of, space_of
+from swarmtest.subjects.machine.machine import Machine
+from swarmtest.subjects.machine.replay import Another, Journal, Record, Replay, journalled
+from swarmtest.subjects.machine.test import MachineTest, Step, to_json
+
+_PASSED = Verdict.PASSED
+_MOST_PICKS = 4096
+
+Length: TypeAlias = int | tuple[int, int] | Callable[[random.Random], int]
+_Way: TypeAlias = tuple[
+    Callable[..., None], list[int], Sequence[float] | None, Sequence[float] | None
+]
+
+
+class MachineSubject:
+    """Tests a machine class.
+
+    >>> from swarmtest import Machine, action
+    >>> class Counter(Machine):
+    ...     def start(self): self.n = 0
+    ...     @action
+    ...     def up(self): self.n += 1; assert self.n < 3
+    ...     @action
+    ...     def down(self): self.n -= 1
+    >>> subject = MachineSubject(Counter)
+    >>> result = subject.execute(subject.space.configuration(["up"]), seed=1)
+    >>> result.verdict.label, result.steps
+    ('failed', 3)
+    """
+
+    def __init__(
+        self,
+        machine: type[Machine],
+        name: str = "",
+        steps: int | tuple[int, int] | None = None,
+        harness: bool = True,
+    ) -> None:
+        self.machine = machine
+        self.harness = _file_of(machine) if harness else ""
+        """The file that only drives the program; empty if the machine was derived from it."""
+        self.name = name or f"{machine.__module__}:{machine.__qualname__}"
+        self.space = space_of(machine)
+        self.compiled = compile_machine(machine)
+        self.actions = {action.name: action for action in self.compiled.actions}
+        self._length = _length(machine, steps)
+        self._check = self.compiled.check
+        self._guarded = any(guard is not None for guard in self.compiled.possible)
+        self._stops = machine.stop is not Machine.stop
+        self._rng = random.Random(0)
+        # Python's own seed() looks at the type first; this is the C function behind it.
+        self._reseed = super(random.Random, self._rng).seed
+        self._picks: dict[int, list[int]] = {}
+        self.journal: Callable[[Any], None] | None = None
+        """Told of every step before it runs, when the test at hand may kill the process."""
+        self.keep_tests = False
+        """Whether results carry their test also when it passed."""
+        self.part = "step"
+        self.suffix = ".py"
+        self.weighted = True
+        self.seconds: float | None = None
+        self.interruptible = True
+        """Whether KeyboardInterrupt is the user's Ctrl-C; in a worker it is the program's doing."""
+
+    def check(self, thorough: bool = False) -> list[str]:
+        """Nothing: what is wrong with a machine is said when it is loaded."""
+        return []
+
+    def execute(self, configuration: Configuration, seed: int) -> Result:
+        """Generate a test and run it, in one go."""
+        rng = self._rng
+        self._reseed(seed)
+        rng.gauss_next = None  # type: ignore[attr-defined]  # what seed() resets beside the state
+        count = self._length if type(self._length) is int else self._draw_length(rng)
+        run, picks, weights, bounds = self._way(configuration)
+        record = Record() if self.journal is None else Journal(self.journal, self.step)
+        tally: list[int] = []
+        another = self._guarded and Another(picks, self.compiled.possible, weights, bounds)
+        machine = None
+        fault = None
+        try:
+            machine = self.machine()
+            if configuration.space.settings:
+                machine.settings = configuration.settings
+            try:
+                machine.start()
+                self._check(machine)
+                run(
+                    machine,
+                    rng,
+                    picks,
+                    weights,
+                    bounds,
+                    count,
+                    record,
+                    record.rescued,
+                    another,
+                    tally,
+                )
+            finally:
+                if self._stops:
+                    machine.stop()
+        except BaseException as error:
+            fault = self.fault_of(error)
+        hits = machine.hits() if machine is not None and machine._events else ()
+        skipped = tally.pop() if tally else 0
+        used = tuple(tally) if tally else (0,) * len(self.actions)
+        if fault is None and not self.keep_tests:
+            result = Result(_PASSED, None, used, hits, len(record), skipped)
+        else:
+            test = self._test(record, configuration.settings).to_json()
+            verdict = Verdict.FAILED if fault else _PASSED
+            result = Result(verdict, fault, used, hits, len(record), skipped, test)
+        if machine is not None and (machine._covered or machine._missing):
+            return result._replace(covered=machine._covered, missing=machine._missing)
+        return result
+
+    def test_of(self, configuration: Configuration, seed: int) -> Any:
+        """The test that a configuration and a seed give (JSON data), also when it passes."""
+        told: list[Any] = []
+        self.journal = told.append
+        try:
+            self.execute(configuration, seed)
+        finally:
+            self.journal = None
+        return MachineTest(self.name, journalled(told), configuration.settings).to_json()
+
+    def result_of_journal(
+        self, told: Sequence[Any], configuration: Configuration, fault: Fault
+    ) -> Result:
+        """What came of a test that ended its process, from what it told the journal before."""
+        steps = journalled(told)
+        used = tuple(sum(step.action == name for step in steps) for name in self.actions)
+        test = MachineTest(self.name, steps, configuration.settings).to_json()
+        return Result(Verdict.FAILED, fault, used, (), len(steps), 0, test)
+
+    def replay(self, test: Any) -> Result:
+        """Run a saved test step by step; steps that cannot run are skipped and counted."""
+        return Replay(self, MachineTest.from_json(test)).run()
+
+    def size(self, test: Any) -> int:
+        """How many steps a saved test has."""
+        return len(MachineTest.from_json(test))
+
+    def code(self, test: Any) -> str:
+        """A saved test as a Python program."""
+        from swarmtest.subjects.machine.code import code_of
+
+        return code_of(self.machine, MachineTest.from_json(test), self.actions)
+
+    def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
+        """The test without steps that are not needed, with simpler arguments, in one order."""
+        from swarmtest.subjects.machine.reduction import reduced_machine_test
+
+        defaults = self.space.default().settings
+        whole = MachineTest.from_json(test)
+        return reduced_machine_test(whole, self.actions, defaults, interesting).to_json()
+
+    def parts(self, test: Any) -> list[Any]:
+        """The steps of a saved test."""
+        return list(MachineTest.from_json(test).steps)
+
+    def with_parts(self, test: Any, parts: Sequence[Any]) -> Any:
+        """A saved test with other steps."""
+        return replace(MachineTest.from_json(test), steps=tuple(parts)).to_json()
+
+    def told_again(self, test: Any) -> Result:
+        """Run a saved test; the result's test tells which steps raised something expected."""
+        return Replay(self, MachineTest.from_json(test)).run(noting=True)
+
+    def _guard_in(self, tb: TracebackType | None) -> str:
+        """The action whose guard raised, from the traceback; empty if none did."""
+        codes = {getattr(a.when, "__code__", None): name for name, a in self.actions.items()}
+        while tb is not None:
+            if tb.tb_frame.f_code in codes:
+                return codes[tb.tb_frame.f_code]
+            tb = tb.tb_next
+        return ""
+
+    def _draw_length(self, rng: random.Random) -> int:
+        if isinstance(self._length, tuple):
+            low, high = self._length
+            return low + int(rng.random() * (high - low + 1))
+        if not callable(self._length):
+            return self._length
+        name = self.machine.__name__
+        try:
+            steps = self._length(rng)
+        except Exception as error:
+            raise UserError(f"machine {name!r}: steps raised {message_of(error)}") from None
+        if not isinstance(steps, int) or steps < 1:
+            raise UserError(f"machine {name!r}: steps answered {steps!r}, not a number above 0")
+        return steps
+
+    def _way(self, configuration: Configuration) -> _Way:
+        """The loop for a configuration, with the tables it needs."""
+        bits = configuration.bits
+        picks = self._picks.get(bits)
+        if picks is None:
+            if len(self._picks) > _MOST_PICKS:
+                self._picks.clear()
+            picks = [i for i in range(len(self.actions)) if bits >> i & 1]
+            self._picks[bits] = picks
+        if not configuration.fractional:
+            return self.compiled.plain, picks, None, None
+        weights = configuration.weights
+        if not configuration.renormalised:
+            return self.compiled.weighted, picks, weights, None
+        bounds = list(itertools.accumulate(weights[k] for k in picks))
+        return self.compiled.renormalised, picks, weights, bounds
+
+    def step(self, noted: tuple[Any, ...], label: int, raised: str = "") -> Step:
+        """A step as the loop noted it: the action's number, then its arguments."""
+        action = self.compiled.actions[noted[0]]
+        arguments = tuple(a.data if type(a) is Snapshot else to_json(a) for a in noted[1:])
+        return Step(action.name, arguments, label if action.into is not None else 0, raised)
+
+    def _test(self, record: Record, settings: Mapping[str, Any]) -> MachineTest:
+        raised = dict(record.raised)
+        steps = tuple(
+            self.step(noted, label, raised.get(label, "")) for label, noted in enumerate(record, 1)
+        )
+        return MachineTest(self.name, steps, dict(settings))
+
+    def fault_of(self, error: BaseException) -> Fault:
+        """The fault that an exception shows; what is not the program's doing goes on its way."""
+        if isinstance(error, UserError):
+            raise error
+        if isinstance(error, KeyboardInterrupt | BdbQuit) and self.interruptible:
+            raise KeyboardInterrupt from error
+        name = _violated(error.__traceback__, self.compiled.check, invariants_of(self.machine))
+        if name:
+            return fault_of_exception(error, "invariant", f"invariant {name}:")
+        guard = self._guard_in(error.__traceback__)
+        if guard:
+            return fault_of_exception(error, label=f"guard of {guard}:")
+        if isinstance(error, MemoryError):
+            return fault_of_exception(error, "memory")
+        return fault_of_exception(error)
+
+
+def _file_of(machine: type[Machine]) -> str:
+    module = sys.modules.get(machine.__module__)
+    return getattr(module, "__file__", None) or ""
+
+
+def _length(machine: type[Machine], steps: int | tuple[int, int] | None) -> Length:
+    wanted = machine.steps if steps is None else steps
+    if callable(wanted):
+        return wanted
+    low, high = wanted if isinstance(wanted, tuple) and len(wanted) == 2 else (wanted, wanted)
+    if not (isinstance(low, int) and isinstance(high, int) and 1 <= low <= high):
+        raise UserError(
+            f"machine {machine.__name__!r}: steps is a number above 0, a range, or a function of "
+            f"a random source, not {wanted!r}"
+        )
+    return low if low == high else (low, high)
+
+
+def _violated(
+    tb: TracebackType | None, check: Callable[..., None], invariants: Sequence[str]
+) -> str:
+    """The invariant whose check raised, from the traceback; empty if an action raised."""
+    while tb is not None:
+        if tb.tb_frame.f_code is check.__code__:
+            line = tb.tb_lineno - check.__code__.co_firstlineno - 1
+            return invariants[line // 2]
+        tb = tb.tb_next
+    return ""

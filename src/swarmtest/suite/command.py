@@ -1,0 +1,301 @@
+"""``swarmtest suite``: from a campaign to a small suite that a team commits."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from swarmtest.campaign.budget import parse_seconds
+from swarmtest.core.errors import UserError
+from swarmtest.store.interface import redacted
+from swarmtest.suite.build import make_suite
+from swarmtest.suite.formatting import counted, name_of
+from swarmtest.suite.output_files import check_place
+from swarmtest.suite.selection import FAULTS, METHODS, SuiteRequest
+from swarmtest.suite.suite import Suite, SuiteTest
+from swarmtest.suite.verification import SavedSuite, save_suite
+from swarmtest.ui.options import (
+    existing_store,
+    latest_campaign,
+    refuse_imported,
+    screen_width,
+    store_option,
+)
+from swarmtest.ui.terminal.tables import plural, table
+from swarmtest.ui.terminal.text import duration, json_text, short_percent
+
+# -------------------------------------------------------------------------------------------------
+# A suite as text for the terminal, and as plain data.
+
+
+def suite_text(suite: Suite, saved: SavedSuite | None, width: int = 0) -> str:
+    """The tests with what each adds, and what they keep together."""
+    part = suite.subject.part
+    head = ("adds", f"{part}s", "of", "time", "test")
+    rows = [
+        (
+            f"{len(one.adds):,}",
+            f"{one.size:,}",
+            f"{one.before:,}",
+            duration(one.seconds) if one.seconds else "-",
+            name_of(one),
+        )
+        for one in suite.tests
+    ]
+    parts = [table(head, rows, right="rrrr", width=width), "\n".join(_summary(suite))]
+    if saved is not None:
+        parts.append("\n".join(_written(saved)))
+    told = [f"note: {note}" for note in suite.notes]
+    told += [f"dropped: trial {trial}: {why}" for trial, why in suite.dropped if _matters(why)]
+    parts += ["\n".join(told)] if told else []
+    return "\n\n".join(parts)
+
+
+def _matters(why: str) -> bool:
+    return "kept by others" not in why
+
+
+def _summary(suite: Suite) -> list[str]:
+    part = suite.subject.part
+    lines = [f"{plural(len(suite.tests), 'test')} of {suite.trials:,}{_kept(suite)}"]
+    faults = {one.fault.id for one in suite.tests if one.fault is not None}
+    if faults:
+        lines.append(f"{plural(len(faults), 'fault')} shown: {', '.join(sorted(faults))}")
+    lines.append(f"chosen: {plural(suite.chosen, 'whole test')} ({suite.method}), {_proof(suite)}")
+    before, now = suite.parts
+    lines.append(
+        f"reduced: from {plural(before, part)} to {now:,} (SRR {short_percent(suite.srr)}), "
+        f"from {duration(suite.seconds[0])} to {duration(suite.seconds[1])}; "
+        f"all tests took {duration(suite.trials_seconds)}"
+    )
+    unfinished = sum(not one.complete for one in suite.tests)
+    if unfinished:
+        lines.append(f"{plural(unfinished, 'test')} could become smaller: --reduce-time gives time")
+    return lines
+
+
+def _proof(suite: Suite) -> str:
+    if suite.proven:
+        return "and fewer do not keep as much"
+    if suite.at_least:
+        return f"perhaps not the fewest: at least {suite.at_least:,} are needed"
+    return "not known to be the fewest"
+
+
+def _kept(suite: Suite) -> str:
+    if not suite.targets:
+        return "; nothing but faults was there to keep"
+    verb = "keeps" if len(suite.tests) == 1 else "keep"
+    told = [f"{kept:,} of {counted(all_, kind)}" for kind, (kept, all_) in suite.by_kind.items()]
+    return (
+        f" {verb} {len(suite.kept):,} of {plural(len(suite.targets), 'target')} "
+        f"({short_percent(suite.share)}): {', '.join(told)}"
+    )
+
+
+def _written(saved: SavedSuite) -> list[str]:
+    tests = saved.suite.tests
+    faults = sum(one.fault is not None for one in tests)
+    told = [f"{len(tests) - faults} passed"] if len(tests) > faults else []
+    words = {"xfail": "failed as expected", "fail": "failed as they should", "skip": "skipped"}
+    told += [f"{faults} {words[saved.suite.faults]}"] if faults else []
+    need = "needs" if saved.needs_swarmtest else "does not need"
+    return [
+        f"written: {saved.path}, {', '.join(told)}, twice, in {duration(saved.seconds)}; "
+        f"it {need} swarmtest"
+    ]
+
+
+def suite_data(suite: Suite, saved: SavedSuite | None) -> dict[str, Any]:
+    """The same as dictionaries and lists."""
+    return {
+        "campaign": suite.campaign,
+        "tests": [_test(one) for one in suite.tests],
+        "targets": len(suite.targets),
+        "kept": len(suite.kept),
+        "by_kind": {
+            kind: {"kept": kept, "targets": count} for kind, (kept, count) in suite.by_kind.items()
+        },
+        "trials": suite.trials,
+        "trials_seconds": suite.trials_seconds,
+        "chosen": suite.chosen,
+        "chosen_kept": suite.chosen_kept,
+        "method": suite.method,
+        "at_least": suite.at_least or None,
+        "proven": suite.proven,
+        "parts": list(suite.parts),
+        "seconds": list(suite.seconds),
+        "srr": suite.srr,
+        "dropped": [{"trial": trial, "reason": why} for trial, why in suite.dropped],
+        "notes": list(suite.notes),
+        "file": str(saved.path) if saved else None,
+        "pytest_seconds": saved.seconds if saved else None,
+        "needs_swarmtest": saved.needs_swarmtest if saved else None,
+    }
+
+
+def _test(test: SuiteTest) -> dict[str, Any]:
+    return {
+        "trial": test.trial,
+        "name": name_of(test),
+        "fault": test.fault.id if test.fault else None,
+        "adds": [str(target) for target in test.adds],
+        "hits": len(test.hits),
+        "before": test.before,
+        "size": test.size,
+        "srr": test.srr,
+        "seconds": test.seconds,
+        "seconds_before": test.seconds_before,
+        "complete": test.complete,
+        "test": test.data,
+    }
+
+
+# -------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("campaign", type=int, required=False)
+@click.option(
+    "-o", "--output", metavar="FILE", help="The pytest file to write; without, only a table."
+)
+@click.option(
+    "--keep",
+    type=float,
+    default=100,
+    show_default=True,
+    metavar="PERCENT",
+    help="Of the targets, by whole tests.",
+)
+@click.option(
+    "--keep-parts",
+    type=float,
+    default=100,
+    show_default=True,
+    metavar="PERCENT",
+    help="Of what each test adds, when it is reduced.",
+)
+@click.option(
+    "--kinds",
+    default="",
+    metavar="KIND,...",
+    help="What counts: coverage, line, ..., event, mutant, fault.  [default: all there is]",
+)
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="PATTERN",
+    help="Only targets like `line:shop/*`. May be repeated.",
+)
+@click.option("--time", "budget", metavar="TIME", help="The best suite that takes no longer: 10s.")
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default=METHODS[0],
+    show_default=True,
+    help="The fewest tests, or quickly few.",
+)
+@click.option(
+    "--faults",
+    type=click.Choice(FAULTS),
+    default=FAULTS[0],
+    show_default=True,
+    help="What tests of faults are: expected to fail, failing, skipped, left out.",
+)
+@click.option("--no-reduce", is_flag=True, help="Leave tests whole.")
+@click.option(
+    "--reduce-time",
+    default="30s",
+    show_default=True,
+    metavar="TIME",
+    help="For the reduction of one test.",
+)
+@click.option("--force", is_flag=True, help="Overwrite a file that was not made like this.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress.")
+@store_option
+def suite(campaign: int | None, store: str | None, **options: Any) -> int:
+    """Make a small suite of a campaign's tests: few, short, and it keeps what all of them reached.
+
+    Tests are chosen, reduced to what each adds to those before it, put in the order of what they
+    add per second, and written as a plain pytest file, which is run.
+
+    \b
+    swarmtest suite                                       what it would be
+    swarmtest suite 3 -o tests/test_swarm_regressions.py
+    swarmtest suite 3 --keep 95 --keep-parts 90           much smaller, and nearly as good
+    swarmtest suite 3 --time 10s -o tests/test_quick.py   the best that takes 10 s
+    swarmtest suite 3 --kinds line,mutant                 after `swarmtest mutate`
+
+    What counts is all that tests hit: lines and branches (`run --coverage`), events, and mutants
+    that they kill. Every fault keeps a test.
+    """
+    request = _request(options)
+    output = Path(options["output"]) if options["output"] is not None else None
+    if output is not None:
+        check_place(output, options["force"])
+    shown = not options["quiet"] and not options["as_json"] and sys.stderr.isatty()
+    with existing_store(store) as opened:
+        number = latest_campaign(opened, campaign)
+        refuse_imported(opened.campaign(number), "chosen")
+        made = make_suite(opened, number, request, on_progress=_progress if shown else None)
+    if shown:
+        click.echo("\r\x1b[K", nl=False, err=True)
+    saved = None
+    if output is not None:
+        saved = save_suite(made, output, _command(number, store, options), options["force"])
+        made = saved.suite
+    if options["as_json"]:
+        click.echo(json_text(suite_data(made, saved)))
+    else:
+        click.echo(suite_text(made, saved, screen_width()))
+    return 0
+
+
+def _progress(what: str, done: int, count: int) -> None:
+    click.echo(f"\r\x1b[K{what}: {done:,} of {count:,}", nl=False, err=True)
+
+
+def _request(options: dict[str, Any]) -> SuiteRequest:
+    kinds = tuple(kind.strip() for kind in options["kinds"].split(",") if kind.strip())
+    return SuiteRequest(
+        keep=_share(options["keep"], "--keep"),
+        keep_parts=_share(options["keep_parts"], "--keep-parts"),
+        kinds=kinds,
+        targets=options["targets"],
+        seconds=parse_seconds(options["budget"]) if options["budget"] else None,
+        method=options["method"],
+        faults=options["faults"],
+        reduce=not options["no_reduce"],
+        budget=parse_seconds(options["reduce_time"]),
+    )
+
+
+def _share(percent: float, option: str) -> float:
+    if not 0 < percent <= 100:
+        raise UserError(f"{option} is a percentage above 0, up to 100, not {percent:g}")
+    return percent / 100
+
+
+def _command(campaign: int, store: str | None, options: dict[str, Any]) -> str:
+    """The command that makes the file again."""
+    words = ["swarmtest", "suite", str(campaign)]
+    words += ["-o", Path(options["output"]).as_posix()]
+    for name, usual in (("keep", 100), ("keep_parts", 100), ("reduce_time", "30s")):
+        if options[name] != usual:
+            value = options[name]
+            text = f"{value:g}" if isinstance(value, float) else value
+            words += [f"--{name.replace('_', '-')}", text]
+    words += ["--kinds", options["kinds"]] if options["kinds"] else []
+    words += [word for pattern in options["targets"] for word in ("--target", pattern)]
+    words += ["--time", options["budget"]] if options["budget"] else []
+    words += ["--method", options["method"]] if options["method"] != METHODS[0] else []
+    words += ["--faults", options["faults"]] if options["faults"] != FAULTS[0] else []
+    words += ["--no-reduce"] if options["no_reduce"] else []
+    words += ["--store", redacted(store)] if store else []
+    return shlex.join(words)

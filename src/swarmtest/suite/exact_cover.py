@@ -1,0 +1,307 @@
+"""The smallest suite, and whether it is known to be: reductions, bounds, search, and SAT.
+
+Everything here is counted, not timed, so that the same problem gives the same answer everywhere.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from swarmtest.suite.cover import Bools, Floats, Problem, greedy, irredundant, thinned
+
+# -------------------------------------------------------------------------------------------------
+# How few tests cannot be enough: a lower bound for set cover, also for part of it.
+#
+# Lagrangian relaxation: each class gets a price u; a test is worth taking if the prices of what it
+# hits exceed 1. For any prices, the sum of them, less what the tests that are worth taking have in
+# excess, less the most that classes which may be left out can be worth, is a number of tests below
+# which nothing does. Subgradient steps look for good prices; on the way, the tests that the prices
+# favour are tried as a suite.
+
+_STEPS = 300
+_WORK = 1_000_000_000
+"""Entries of the table that all steps together may look at."""
+_SLACK = 1e-6
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What prices tell."""
+
+    value: float
+    prices: Floats
+    chosen: list[int]
+    """The best suite that was known or found."""
+
+    @property
+    def tests(self) -> int:
+        """So many tests are needed at least."""
+        return max(math.ceil(self.value - _SLACK), 0)
+
+    @property
+    def proves(self) -> bool:
+        """Whether nothing smaller than the suite is possible."""
+        return len(self.chosen) <= self.tests
+
+
+def lower_bound(problem: Problem, known: list[int]) -> Bound:
+    """The best bound of some steps; `known` is a suite, to be improved on.
+
+    >>> problem = Problem.of(np.array([[1, 1, 0, 0], [0, 0, 1, 1], [0, 1, 1, 0]], bool))
+    >>> lower_bound(problem, [2, 0, 1]).tests
+    2
+    """
+    rows = problem.rows.astype(np.float32)
+    count = np.maximum(problem.rows.sum(0), 1)
+    prices = 1.0 / np.maximum(rows @ (1.0 / count), 1e-9).max() / count
+    best = Bound(-math.inf, prices, known)
+    length, since = 1.0, 0
+    for _ in range(min(_STEPS, _WORK // rows.size + 1)):
+        excess = 1.0 - rows @ prices.astype(np.float32)
+        left_out = _left_out(problem, prices)
+        value = float(prices.sum() + np.minimum(excess, 0).sum() - (prices * left_out).sum())
+        since += 1
+        if value > best.value + 1e-4:
+            best, since = replace(best, value=value, prices=prices), 0
+            best = replace(best, chosen=_better(problem, best.chosen, excess))
+        if best.proves:
+            break
+        if since >= 15:
+            length, since = length / 2, 0
+        taken = (excess < 0).astype(np.float32)
+        slope = 1.0 - taken @ rows - left_out
+        square = float(slope @ slope)
+        if square == 0 or length < 1e-3:
+            break
+        prices = np.maximum(prices + length * (len(best.chosen) - value) / square * slope, 0)
+    return best
+
+
+def bound_of_prices(problem: Problem, prices: Floats, available: Bools) -> int:
+    """So many of the available tests are needed at least, by these prices."""
+    excess = 1.0 - problem.rows @ prices
+    value = prices.sum() + np.minimum(excess, 0)[available].sum()
+    value -= (prices * _left_out(problem, prices)).sum()
+    return max(math.ceil(float(value) - _SLACK), 0)
+
+
+def _left_out(problem: Problem, prices: Floats) -> Floats:
+    """The classes, one perhaps in part, that are worth most of those that may be left out."""
+    spare = float(problem.total - problem.need)
+    shares = np.zeros(len(prices))
+    if spare <= 0:
+        return shares
+    order = np.argsort(-prices / problem.weights, kind="stable")
+    before = np.cumsum(problem.weights[order]) - problem.weights[order]
+    shares[order] = np.clip((spare - before) / problem.weights[order], 0, 1)
+    return shares
+
+
+def _better(problem: Problem, known: list[int], excess: Floats) -> list[int]:
+    """The suite that comes of taking tests in the order of their excess, if it is smaller."""
+    covered: Bools = np.zeros(len(problem.weights), bool)
+    kept, chosen = 0, []
+    for test in np.argsort(excess, kind="stable")[: 4 * len(known) + 4]:
+        new = problem.rows[test] & ~covered
+        gain = int(problem.weights[new].sum())
+        if gain:
+            chosen.append(int(test))
+            covered |= new
+            kept += gain
+        if kept >= problem.need:
+            found = irredundant(problem, chosen)
+            return found if len(found) < len(known) else known
+    return known
+
+
+# -------------------------------------------------------------------------------------------------
+
+_WORK_SEARCH = 400_000_000
+"""Entries of the table that the search may look at."""
+_CONFLICTS = 20_000
+"""Of the SAT solver, for each number of tests."""
+_LITERALS = 2_000_000
+"""Beyond so many entries a table is not given to the SAT solver."""
+
+
+def smallest(problem: Problem) -> tuple[list[int], int]:
+    """The fewest tests that were found to keep what is needed; and how many it takes at least.
+
+    >>> smallest(Problem.of(np.array([[0, 1, 1, 0], [1, 1, 0, 0], [0, 0, 1, 1]], bool)))
+    ([1, 2], 2)
+    """
+    forced, tests, core = _reduced(problem)
+    if core.need <= 0:
+        return sorted(forced), len(forced)
+    bound = lower_bound(core, _known(core))
+    if not bound.proves:
+        bound = _Search(core, bound).run()
+    if not bound.proves and core.adequate:
+        bound = _by_sat(core, bound)
+    chosen = irredundant(problem, [*forced, *(tests[i] for i in bound.chosen)])
+    return sorted(chosen), len(forced) + min(bound.tests, len(bound.chosen))
+
+
+def _known(problem: Problem) -> list[int]:
+    """A suite to begin with: greedy, or what is left of one that keeps all, if that is smaller."""
+    found = greedy(problem)
+    if problem.adequate:
+        return found
+    everything, _ = smallest(replace(problem, need=problem.total))
+    return min(found, thinned(problem, everything), key=len)
+
+
+def _reduced(problem: Problem) -> tuple[list[int], list[int], Problem]:
+    """Tests that are in every smallest suite, and what is left to choose from."""
+    forced: list[int] = []
+    tests = list(range(len(problem.rows)))
+    while True:
+        before = problem.rows.shape
+        if problem.adequate:
+            problem = _without_implied(problem)
+            alone = problem.rows[:, problem.rows.sum(0) == 1]
+            essential = np.flatnonzero(alone.any(1)).tolist()
+            if essential:
+                forced += [tests[i] for i in essential]
+                problem = problem.after(essential)
+        keep = _not_contained(problem.rows)
+        tests = [tests[i] for i in keep]
+        problem = replace(problem, rows=np.asfortranarray(problem.rows[keep]))
+        if problem.rows.shape == before or problem.need <= 0:
+            return forced, tests, problem
+
+
+def _without_implied(problem: Problem) -> Problem:
+    """Only classes that are not hit by all tests that hit another: those are kept anyway."""
+    columns = np.ascontiguousarray(problem.rows.T)
+    gone = np.zeros(len(columns), bool)
+    packed = np.packbits(problem.rows, axis=1)
+    for k in np.argsort(columns.sum(1), kind="stable"):
+        if not gone[k]:
+            common = np.bitwise_and.reduce(packed[columns[k]], axis=0)
+            above = np.unpackbits(common, count=len(columns)).astype(bool)
+            above[k] = False
+            gone |= above
+    weights = problem.weights[~gone]
+    members = tuple(m for m, out in zip(problem.members, gone, strict=True) if not out)
+    rows = np.asfortranarray(problem.rows[:, ~gone])
+    return replace(problem, rows=rows, weights=weights, need=int(weights.sum()), members=members)
+
+
+def _not_contained(rows: Bools) -> list[int]:
+    """The tests that hit something that no other hits along with all the rest; of equals one."""
+    packed = np.packbits(np.ascontiguousarray(rows.T), axis=1)
+    gone = np.zeros(len(rows), bool)
+    for i in np.argsort(rows.sum(1), kind="stable"):
+        if not rows[i].any():
+            gone[i] = True
+            continue
+        common = np.bitwise_and.reduce(packed[rows[i]], axis=0)
+        above = np.unpackbits(common, count=len(rows)).astype(bool)
+        above[i] = False
+        gone[i] = (above & ~gone).any()
+    return np.flatnonzero(~gone).tolist()
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A part of what there is to search."""
+
+    still: Bools
+    """The classes that are not kept yet."""
+    available: Bools
+    """The tests that may be taken."""
+    chosen: tuple[int, ...]
+    need: int
+
+
+class _Search:
+    """Branch and bound: the test that adds most is taken, or is left out for good."""
+
+    def __init__(self, problem: Problem, bound: Bound) -> None:
+        self._problem = problem
+        self._rows = problem.rows.astype(np.float32)
+        self._weights = problem.weights.astype(np.float32)
+        self._bound = bound
+        self._left = _WORK_SEARCH
+        self._best = bound.chosen
+
+    def run(self) -> Bound:
+        """The bound with the best suite that was found; proven, if the search came to an end."""
+        everything = np.ones(len(self._weights), bool)
+        nodes = [_Node(everything, np.ones(len(self._rows), bool), (), self._problem.need)]
+        while nodes and self._left > 0:
+            nodes += self._branches(nodes.pop())
+        value = self._bound.value if nodes else float(len(self._best))
+        return replace(self._bound, chosen=self._best, value=value)
+
+    def _branches(self, node: _Node) -> list[_Node]:
+        """Without the best test, and with it: the last one is looked at first."""
+        if node.need <= 0:
+            if len(node.chosen) < len(self._best):
+                self._best = list(node.chosen)
+            return []
+        self._left -= self._rows.size
+        gains = np.where(node.available, self._rows @ (self._weights * node.still), 0)
+        if len(node.chosen) + self._fewest(node, gains) >= len(self._best):
+            return []
+        test = int(np.argmax(gains))
+        rest = node.available.copy()
+        rest[test] = False
+        still = node.still & ~self._problem.rows[test]
+        return [
+            replace(node, available=rest),
+            _Node(still, rest, (*node.chosen, test), node.need - int(gains[test])),
+        ]
+
+    def _fewest(self, node: _Node, gains: npt.NDArray[np.float32]) -> int:
+        """So many more tests are needed at least."""
+        sums = np.cumsum(-np.sort(-gains))
+        if sums[-1] < node.need:
+            return len(self._best)
+        by_gain = int(np.searchsorted(sums, node.need)) + 1
+        if len(node.chosen) + by_gain >= len(self._best):
+            return by_gain
+        part = replace(
+            self._problem,
+            rows=self._problem.rows[:, node.still],
+            weights=self._problem.weights[node.still],
+            need=node.need,
+        )
+        return max(by_gain, bound_of_prices(part, self._bound.prices[node.still], node.available))
+
+
+def sat_is_installed() -> bool:
+    """Whether python-sat can be used."""
+    return importlib.util.find_spec("pysat") is not None
+
+
+def _by_sat(problem: Problem, bound: Bound) -> Bound:
+    """Fewer tests, one fewer each time, until there are none or the solver gives up."""
+    if not sat_is_installed() or int(problem.rows.sum()) > _LITERALS:
+        return bound
+    solvers = importlib.import_module("pysat.solvers")
+    cards = importlib.import_module("pysat.card")
+    tests = list(range(1, len(problem.rows) + 1))
+    clauses = [(np.flatnonzero(column) + 1).tolist() for column in problem.rows.T]
+    with (
+        cards.ITotalizer(lits=tests, ubound=len(bound.chosen)) as count,
+        solvers.Solver(name="glucose4", bootstrap_with=clauses) as solver,
+    ):
+        solver.append_formula(count.cnf.clauses)
+        while not bound.proves:
+            solver.conf_budget(_CONFLICTS)
+            answer = solver.solve_limited(assumptions=[-count.rhs[len(bound.chosen) - 1]])
+            if answer is None:
+                break
+            if not answer:
+                return replace(bound, value=float(len(bound.chosen)))
+            on = [literal - 1 for literal in solver.get_model() if 0 < literal <= len(tests)]
+            bound = replace(bound, chosen=irredundant(problem, on))
+    return bound

@@ -1,0 +1,214 @@
+"""What tests of a suite are called, and what is said of them."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import textwrap
+import tokenize
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+from swarmtest.core.targets import Target
+from swarmtest.suite.suite import SuiteTest
+
+# -------------------------------------------------------------------------------------------------
+# Python text as black and ruff would leave it, at any line length of 79 or more.
+#
+# What fits a line of 79 is on one; a call or a collection that does not has one item per line,
+# with
+# a comma behind the last, which formatters take as the wish to keep it so.
+
+WIDTH = 79
+_STEP = "    "
+_SINGLE = re.compile(r"(b?)'([^\"]*)'", re.DOTALL)
+
+
+def formatted(code: str, indent: str = "") -> list[str]:
+    """The lines of some statements.
+
+    >>> print(*formatted("shop.add('tea', count=1); shop.close()"), sep="\\n")
+    shop.add("tea", count=1)
+    shop.close()
+    """
+    lines = []
+    for node in ast.parse(code).body:
+        lines += _statement(node, indent)
+    return lines
+
+
+def expression(code: str, indent: str = "", prefix: str = "", suffix: str = "") -> list[str]:
+    """The lines of one expression, with something before and behind it."""
+    return _fitted(ast.parse(code, mode="eval").body, indent, prefix, suffix)
+
+
+def _statement(node: ast.stmt, indent: str) -> list[str]:
+    if isinstance(node, ast.Expr):
+        return _fitted(node.value, indent, "", "")
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        return _fitted(node.value, indent, f"{_text(node.targets[0])} = ", "")
+    if isinstance(node, ast.With) and len(node.items) == 1 and not node.items[0].optional_vars:
+        head = _fitted(node.items[0].context_expr, indent, "with ", ":")
+        return [*head, *_block(node.body, indent)]
+    if isinstance(node, ast.For):
+        head = [f"{indent}for {_text(node.target)} in {_text(node.iter)}:"]
+        return [*head, *_block(node.body, indent)]
+    return [indent + line for line in _text(node).splitlines()]
+
+
+def _block(body: list[ast.stmt], indent: str) -> list[str]:
+    return [line for node in body for line in _statement(node, indent + _STEP)]
+
+
+def _fitted(node: ast.expr, indent: str, prefix: str, suffix: str) -> list[str]:
+    line = f"{indent}{prefix}{_text(node)}{suffix}"
+    items = _items(node)
+    if len(line) <= WIDTH or not items:
+        return [line]
+    before, behind = _brackets(node)
+    inside = [line for name, item in items for line in _fitted(item, indent + _STEP, name, ",")]
+    return [f"{indent}{prefix}{before}", *inside, f"{indent}{behind}{suffix}"]
+
+
+def _items(node: ast.expr) -> list[tuple[str, ast.expr]]:
+    """What stands between the brackets, with what is written before each."""
+    if isinstance(node, ast.Call):
+        named = [(f"{one.arg}=" if one.arg else "**", one.value) for one in node.keywords]
+        return [*(("", one) for one in node.args), *named]
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return [("", one) for one in node.elts]
+    if isinstance(node, ast.Dict):
+        keys = [f"{_text(key)}: " if key else "**" for key in node.keys]
+        return list(zip(keys, node.values, strict=True))
+    return []
+
+
+def _brackets(node: ast.expr) -> tuple[str, str]:
+    if isinstance(node, ast.Call):
+        return f"{_text(node.func)}(", ")"
+    if isinstance(node, ast.Tuple):
+        return "(", ")"
+    return ("[", "]") if isinstance(node, ast.List) else ("{", "}")
+
+
+def _text(node: ast.AST) -> str:
+    """The code of a node on one line, with the quotes that formatters prefer."""
+    found = ast.unparse(node)
+    if "'" not in found:
+        return found
+    lines = found.splitlines(keepends=True)
+    tokens = [*tokenize.generate_tokens(io.StringIO(found).readline)]
+    for token in reversed(tokens):
+        if token.type == tokenize.STRING and token.start[0] == token.end[0]:
+            row, start, end = token.start[0] - 1, token.start[1], token.end[1]
+            lines[row] = lines[row][:start] + _double_quoted(token.string) + lines[row][end:]
+    return "".join(lines)
+
+
+def _double_quoted(text: str) -> str:
+    found = _SINGLE.fullmatch(text)
+    return f'{found[1]}"{found[2]}"' if found and "\\'" not in found[2] else text
+
+
+# -------------------------------------------------------------------------------------------------
+
+_LONGEST = 60
+_LISTED = 8
+"""Names of targets that are listed of a kind; of the rest only the number is told."""
+_PLURALS = {"branch": "branches", "du": "definition-use pairs", "path": "paths"}
+
+
+def name_of(test: SuiteTest) -> str:
+    """A function's name: the trial, which no other has, and what it preserves.
+
+    >>> line = Target("line", "cart.py:3", "cart.py", 3, "Cart.add")
+    >>> name_of(SuiteTest(17, None, 9, 2, adds=(line, line)))
+    'test_17_keeps_2_lines_of_cart_add'
+    """
+    if test.fault is not None:
+        told = _words(f"shows {test.fault.signature}")
+        return f"test_{test.trial}_{told}"
+    counts = Counter(target.kind for target in test.adds).most_common(2)
+    what = " and ".join(counted(count, kind) for kind, count in counts)
+    where = Counter(target.function or target.file for target in test.adds).most_common(1)
+    place = f" of {where[0][0]}" if where and where[0][0] else ""
+    single = f" {test.adds[0].name}" if len(test.adds) == 1 and not place else ""
+    return f"test_{test.trial}_{_words(f'keeps {what}{place}{single}')}"
+
+
+def counted(count: int, kind: str) -> str:
+    """A number of targets of a kind.
+
+    >>> counted(1, "branch"), counted(2, "branch"), counted(3, "mutant")
+    ('1 branch', '2 branches', '3 mutants')
+    """
+    word = kind if count == 1 else _PLURALS.get(kind, f"{kind}s")
+    return f"{count:,} {word}"
+
+
+def comment_of(test: SuiteTest, campaign: int, part: str) -> list[str]:
+    """What a test preserves and where it comes from, as comment lines."""
+    lines = []
+    if test.fault is not None:
+        lines += _wrapped(f"Shows fault {test.fault.id}: {test.fault.signature}")
+    by_kind: dict[str, list[Target]] = defaultdict(list)
+    for target in test.adds:
+        by_kind[target.kind].append(target)
+    if by_kind:
+        told = [counted(len(some), kind) for kind, some in sorted(by_kind.items())]
+        lines += _wrapped(f"Keeps {', '.join(told)}:")
+    for kind, some in sorted(by_kind.items()):
+        lines += _wrapped(f"{kind} {places(kind, some)}", "  ")
+    left = f"{test.size:,} of {test.before:,} {part}s are left"
+    whole = f"{test.size:,} {part}{'s' * (test.size != 1)}"
+    lines += _wrapped(f"Trial {test.trial} of campaign {campaign}: {left if test.srr else whole}.")
+    return lines
+
+
+def places(kind: str, targets: Sequence[Target]) -> str:
+    """Where targets are, in short: lines as ranges, of others the first few names.
+
+    >>> lines = [Target("line", f"a.py:{n}", "a.py", n) for n in (3, 4, 5, 9)]
+    >>> places("line", lines)
+    'a.py:3-5, 9'
+    """
+    if kind in ("line", "block"):
+        by_file: dict[str, set[int]] = defaultdict(set)
+        for target in targets:
+            by_file[target.file].add(target.line)
+        return "; ".join(f"{file}:{_ranges(lines)}" for file, lines in sorted(by_file.items()))
+    names = [target.name for target in targets]
+    more = len(names) - _LISTED
+    shown = ", ".join(names[:_LISTED])
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
+
+
+def _words(text: str) -> str:
+    """Text as a part of an identifier."""
+    plain = re.sub(r"[^0-9a-zA-Z]+", "_", text.replace(",", "")).strip("_").lower()
+    if len(plain) <= _LONGEST:
+        return plain
+    return plain[:_LONGEST].rpartition("_")[0] or plain[:_LONGEST]
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    plain = " ".join(re.sub(r"[^\x20-\x7e]", "?", " ".join(text.split())).split())
+    return textwrap.wrap(
+        plain,
+        WIDTH,
+        initial_indent=f"# {indent}",
+        subsequent_indent=f"# {indent}    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

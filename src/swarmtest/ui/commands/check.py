@@ -1,0 +1,127 @@
+"""``swarmtest check``: is a subject fit to be tested?"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from swarmtest.campaign.campaign import Campaign
+from swarmtest.core.errors import UserError
+from swarmtest.core.space import Space
+from swarmtest.coverage.native.compiler import compiler_command
+from swarmtest.subjects.command.check import template_names, template_purpose, template_text
+from swarmtest.subjects.loading import SubjectReference, is_grammar_file
+from swarmtest.ui.terminal.tables import plural
+
+
+@click.command()
+@click.argument("path", metavar="PATH[::NAME]")
+@click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: its public methods.")
+@click.option("--quick", is_flag=True, help="Run no test, and do not try each feature.")
+@click.option("--start", metavar="RULE", default="", help="The rule a grammar file starts from.")
+def check(path: str, api: bool, quick: bool, start: str) -> int:
+    """Say what is wrong with a subject before a campaign is run.
+
+    A TOML file is read and its commands are looked up. Its generator is tried with everything on,
+    and with each feature off, to see whether it takes its words. Then a test is run through all
+    steps; if none of a few is valid, you see which step rejects them, and why. A grammar (.lark,
+    .g4) is read, and what in it can never be used is told. Machines are loaded, and their
+    constraints checked.
+
+    Exit status: 0 nothing is wrong, 2 something is.
+    """
+    if is_grammar_file(path):
+        from swarmtest.subjects.grammar.generator import load_grammar
+
+        generator = load_grammar(path, start=start)
+        _refuse(generator.grammar.notes)
+        space = Space(generator.features, generator.constraints)
+    else:
+        subject = SubjectReference(path, api).load()
+        _refuse(subject.check(thorough=not quick))
+        Campaign(subject, "coin", 1, store=":memory:", workers=0).rehearse()
+        path, space = subject.name, subject.space
+    unknown = " so far; no test was run" if quick else ""
+    click.echo(f"{path}: {_described(space)}: nothing wrong{unknown}")
+    return 0
+
+
+def _refuse(problems: Sequence[str]) -> None:
+    for problem in problems[:-1]:
+        click.echo(f"swarmtest: {problem}", err=True)
+    if problems:
+        raise UserError(problems[-1])
+
+
+def _described(space: Space) -> str:
+    words = [plural(len(space.features), "feature")]
+    if space.settings:
+        words.append(plural(len(space.settings), "setting"))
+    if space.clauses:
+        words.append(plural(len(space.clauses), "constraint"))
+    return ", ".join(words)
+
+
+# -------------------------------------------------------------------------------------------------
+# ``swarmtest init``: a commented TOML file to start from.
+
+
+@click.command()
+@click.argument("template", required=False)
+@click.option("-o", "--output", metavar="FILE", help="[default: TEMPLATE.toml]")
+def init(template: str | None, output: str | None) -> None:
+    """Write a commented TOML file that tests a program with a generator of tests.
+
+    Without TEMPLATE, list the templates. A file that is there already is not overwritten.
+    """
+    if template is None:
+        names = template_names()
+        width = max(map(len, names))
+        for name in names:
+            click.echo(f"{name:{width}}  {template_purpose(name)}")
+        click.echo("\nstart from one with: swarmtest init TEMPLATE")
+        return
+    text = template_text(template)
+    path = Path(output or f"{template}.toml")
+    try:
+        with path.open("x") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UserError(f"{path} is there already: name another file with -o") from None
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from None
+    click.echo(f"{path} is written; next: swarmtest check {path}, swarmtest run {path}")
+
+
+# -------------------------------------------------------------------------------------------------
+# ``swarmtest cc``: a compiler that builds for the fast path of native coverage.
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    short_help="Compile C or C++ with coverage for swarmtest.",
+)
+@click.argument("words", metavar="COMPILER [ARGUMENTS]...", nargs=-1, type=click.UNPROCESSED)
+def cc(words: tuple[str, ...]) -> None:
+    """Compile C or C++ so that a test's coverage is collected through shared memory.
+
+    Behaves as COMPILER (gcc or clang, also g++, clang++ or a path) with the flags for coverage, -g,
+    and where it links swarmtest's runtime added. SWARMTEST is defined for the preprocessor.
+
+    \b
+    swarmtest cc gcc -O1 -o prog prog.c
+    swarmtest cc clang++ -O2 -c part.cc
+    CC="swarmtest cc gcc" ./configure && make
+    make CC="swarmtest cc clang"
+    swarmtest cc gcc -shared -fPIC -o libpart.so part.c
+
+    With gcc, tail calls are not optimised (-fno-optimize-sibling-calls): they would hide blocks.
+    The program runs as usual without swarmtest, somewhat slower.
+    """
+    command = compiler_command(words)
+    sys.stdout.flush()
+    os.execvp(command[0], command)

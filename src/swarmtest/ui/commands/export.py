@@ -1,0 +1,146 @@
+"""``swarmtest copy``."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import time
+from typing import BinaryIO, cast
+
+import click
+
+from swarmtest.core.errors import UserError
+from swarmtest.store import open_store
+from swarmtest.store.copies import COPYING, copy_campaign
+from swarmtest.store.export import FORMATS, export_campaign
+from swarmtest.store.interface import Store, is_postgres
+from swarmtest.ui.options import existing_store, latest_campaign, store_option
+
+# -------------------------------------------------------------------------------------------------
+# ``swarmtest export`` and ``swarmtest delete``.
+
+
+@click.command()
+@click.argument("campaign", type=int, required=False)
+@click.option(
+    "-f", "--format", "kind", type=click.Choice(list(FORMATS)), help="[default: by the file's name]"
+)
+@click.option("-o", "--output", metavar="FILE", default="-", help="[default: standard output]")
+@store_option
+def export(campaign: int | None, kind: str | None, output: str, store: str | None) -> None:
+    """Export a campaign, one row per test: CSV, JSON lines or Parquet."""
+    opened = existing_store(store)
+    number = latest_campaign(opened, campaign)
+    if kind is None:
+        ending = output.rpartition(".")[2].lower()
+        if output != "-" and ending not in FORMATS:
+            raise UserError(
+                f"{output}: the name does not say the format: end it in .{' or .'.join(FORMATS)}, "
+                "or pass --format"
+            )
+        kind = ending if output != "-" else "csv"
+    if kind == "parquet" and importlib.util.find_spec("pyarrow") is None:
+        raise UserError("Parquet needs pyarrow: pip install 'swarmtest[parquet]'")
+    try:
+        with click.open_file(output, "wb") as out:
+            export_campaign(opened, number, kind, cast(BinaryIO, out))
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise UserError(f"cannot write {output}: {error.strerror}") from None
+
+
+@click.command()
+@click.argument("campaigns", type=int, nargs=-1, required=True)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@store_option
+def delete(campaigns: tuple[int, ...], yes: bool, store: str | None) -> None:
+    """Delete campaigns with all their trials, faults and tests."""
+    opened = existing_store(store, write=True)
+    for number in campaigns:
+        record = opened.campaign(number)
+        tests = opened.summary(number)["trials"]
+        if not yes:
+            click.confirm(
+                f"delete campaign {number} ({record.subject}, {tests:,} tests)?", abort=True
+            )
+        opened.delete_campaign(number)
+        click.echo(f"campaign {number} is deleted")
+
+
+# -------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("source", metavar="FROM")
+@click.argument("destination", metavar="TO")
+@click.option(
+    "-c",
+    "--campaign",
+    "campaigns",
+    type=int,
+    multiple=True,
+    metavar="N",
+    help="Copy this one only. May be repeated.  [default: all]",
+)
+def copy(source: str, destination: str, campaigns: tuple[int, ...]) -> None:
+    """Copy campaigns from one store to another: files, or postgresql://USER@HOST/DATABASE.
+
+    Each copy is read back and compared by a hash of its contents. A copy that was interrupted is
+    shown as `copying` by `swarmtest list`; copy again, and it goes on where it ended.
+    """
+    with existing_store(source) as old:
+        numbers = list(campaigns) or [record.id for record in old.campaigns()]
+        for number in numbers:
+            _check(old, number)
+        if not numbers:
+            raise UserError(f"{old.url} holds no campaign yet: there is nothing to copy")
+        if _same_place(source, destination):
+            raise UserError(f"{old.url} is both FROM and TO: name two stores")
+        with open_store(destination) as new:
+            for number in numbers:
+                _copy(old, new, number)
+
+
+def _check(store: Store, number: int) -> None:
+    if store.campaign(number).status == COPYING:
+        raise UserError(
+            f"campaign {number} in {store.url} is itself an unfinished copy: finish it first, "
+            f"or delete it with `swarmtest delete {number}`"
+        )
+
+
+def _same_place(source: str, destination: str) -> bool:
+    if is_postgres(source) or is_postgres(destination):
+        return source == destination
+    paths = [path.removeprefix("sqlite:///") for path in (source, destination)]
+    return os.path.realpath(paths[0]) == os.path.realpath(paths[1])
+
+
+def _copy(old: Store, new: Store, number: int) -> None:
+    copied = copy_campaign(old, new, number, _Progress(number, old.summary(number)["trials"]))
+    before = "was copied before" if copied.was_there else "equal"
+    click.echo(
+        f"campaign {number} -> {copied.number}: {copied.trials:,} trials, "
+        f"sha256 {copied.hash} {before}"
+    )
+    if copied.unknown_targets:
+        click.echo(
+            f"  {copied.unknown_targets:,} hit targets were left out: {old.url} no longer knows "
+            "what they were"
+        )
+
+
+class _Progress:
+    """A line on standard error every few seconds, for who waits."""
+
+    def __init__(self, campaign: int, total: int) -> None:
+        self._campaign, self._total = campaign, total
+        self._next = time.monotonic() + 2
+
+    def __call__(self, trials: int) -> None:
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + (1 if sys.stderr.isatty() else 10)
+            click.echo(f"campaign {self._campaign}: {trials:,} of {self._total:,} trials", err=True)

@@ -1,0 +1,104 @@
+"""``swarmtest replay``: run one test again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from swarmtest.campaign.executors.isolation import run_isolated
+from swarmtest.core.errors import UserError
+from swarmtest.core.result import Result, Verdict
+from swarmtest.reduce.named_tests import named_test, save_test, seconds_of
+from swarmtest.search.command import replay_trial, searched_trial
+from swarmtest.subjects.subject import Subject
+from swarmtest.ui.options import store_option
+from swarmtest.ui.run_options import timeout_option
+from swarmtest.ui.terminal.tables import plural
+
+
+@click.command()
+@click.argument("test", metavar="CAMPAIGN#TRIAL | FAULT | FILE")
+@click.option(
+    "--save", metavar="FILE", help="Write the test as JSON; as code if FILE is named so (.py)."
+)
+@timeout_option
+@click.option("--no-run", is_flag=True, help="Print the test, do not run it.")
+@click.option("--pdb", is_flag=True, help="Run in this process, under the debugger if it fails.")
+@store_option
+def replay(
+    test: str, save: str | None, timeout: float | None, no_run: bool, pdb: bool, store: str | None
+) -> int:
+    """Run one test again and print it as code.
+
+    \b
+    swarmtest replay 3#17         trial 17 of campaign 3; of a search, the test at that point
+    swarmtest replay 4ee18053     the smallest test of a fault, reduced if it was
+    swarmtest replay test.json    a test that was saved
+
+    Exit status: 0 passes, 1 fails.
+    """
+    searched = searched_trial(test, store)
+    if searched is not None:
+        if save is not None or pdb:
+            raise UserError(
+                f"{test} is a run of a search: its settings and its seed, as printed, are all of it"
+            )
+        return replay_trial(*searched, store, timeout, no_run)
+    named = named_test(test, store, timeout)
+    subject, data = named.subject, named.data
+    if save is not None:
+        save_test(Path(save), named, data)
+    click.echo(subject.code(data).rstrip())
+    if no_run:
+        return 0
+    if pdb:
+        return _debug(subject, data)
+    result = run_isolated(lambda: subject.replay(data), seconds_of(subject, timeout))
+    click.echo("\n" + _verdict(result, named.fault, subject.part))
+    return int(result.verdict == Verdict.FAILED)
+
+
+def _verdict(result: Result, recorded: str | None, part: str) -> str:
+    lines = []
+    if result.verdict == Verdict.INVALID:
+        lines.append(f"invalid: {result.missing}")
+    elif result.fault is None:
+        ran = " ran" if part == "step" else ""
+        lines.append(f"passes: {plural(result.steps, part)}{ran}")
+    else:
+        if result.fault.details:
+            lines.append(result.fault.details.rstrip())
+        lines.append(f"fails: fault {result.fault.id}: {result.fault.signature}")
+    if result.missing and result.verdict != Verdict.INVALID:
+        lines.append(f"note: {result.missing}")
+    if result.skipped:
+        lines.append(f"{result.skipped} steps were skipped: their value or guard was gone")
+    if recorded is not None:
+        shown = result.fault.id if result.fault else ""
+        same = shown == recorded
+        was = f"fault {recorded}" if recorded else "a pass"
+        lines.append("the same as recorded" if same else f"not what was recorded: {was}")
+    return "\n".join(lines)
+
+
+def _debug(subject: Subject, data: Any) -> int:
+    """Run the printed code itself, so that the debugger stops in the user's own frames."""
+    import linecache
+    import pdb as debugger
+    import sys
+    import traceback
+
+    if subject.suffix != ".py":
+        raise UserError("--pdb is for tests that are Python code")
+    code = subject.code(data)
+    linecache.cache["<test>"] = (len(code), None, code.splitlines(True), "<test>")
+    try:
+        exec(compile(code, "<test>", "exec"), {"__name__": "__test__"})
+    except Exception:
+        traceback.print_exc()
+        debugger.post_mortem(sys.exc_info()[2])
+        return 1
+    click.echo("passes")
+    return 0

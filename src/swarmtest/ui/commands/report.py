@@ -1,0 +1,187 @@
+"""``swarmtest report``: everything about campaigns in one HTML file, and figures for papers."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from swarmtest.core.errors import UserError
+from swarmtest.ui.options import (
+    campaigns_argument,
+    confidence_option,
+    existing_store,
+    latest_campaign,
+    store_option,
+)
+from swarmtest.ui.report.matplotlib_figures import require_matplotlib, write_figures
+from swarmtest.ui.report.page import make_page, report_html
+from swarmtest.ui.report.search_report import are_searches, search_html, search_page
+from swarmtest.ui.terminal.tables import plural
+
+
+@click.command()
+@campaigns_argument
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    metavar="FILE",
+    help="The file to write.",
+)
+@click.option(
+    "--figures",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Also write every figure as PDF, PNG and SVG, and its data as CSV, for a paper.",
+)
+@click.option("--title", default="", metavar="TEXT", help="Of the report.")
+@confidence_option
+@store_option
+def report(
+    campaigns: list[int],
+    output: Path,
+    figures: Path | None,
+    title: str,
+    confidence: float,
+    store: str | None,
+) -> None:
+    """Write a report: faults, their triggers and suppressors, discovery, coverage, comparisons.
+
+    CAMPAIGN is a number, the newest one if left out; several of the same subject are taken
+    together. Searches have a report of their own: the picture of the space, and what matters. The
+    report is one file that opens in any browser, without a network.
+
+    \b
+    swarmtest report                         the newest campaign, as report.html
+    swarmtest report 1 4-9 -o stack.html     seven campaigns, compared where strategies differ
+    swarmtest report 1 --figures figures/    also PDF, PNG, SVG and CSV for a paper
+    """
+    try:
+        _check_writable(output)
+    except OSError as error:
+        raise UserError(f"{output}: {error.strerror}") from None
+    if figures is not None:
+        if figures in (output, Path()):
+            raise UserError("--figures names a directory of its own for the figures")
+        require_matplotlib()
+        _make_directory(figures)
+    with existing_store(store) as opened:
+        numbers = campaigns or [latest_campaign(opened, None)]
+        if are_searches(opened, numbers):
+            if figures is not None:
+                raise UserError(
+                    "a search has no figures for papers: `swarmtest search plot` draws, and "
+                    "`swarmtest search export` gives the data"
+                )
+            _write(output, search_html(search_page(opened, numbers, title)))
+            _say(output)
+            return
+        page = make_page(opened, numbers, confidence, title)
+        _write(output, report_html(page))
+        _say(output)
+        if figures is not None:
+            _say_figures(figures, write_figures(page, figures))
+
+
+def _check_writable(output: Path) -> None:
+    """Refuse before the work, not after it."""
+    if output.is_dir():
+        raise UserError(f"{output} is a directory: name a file, like {output / 'report.html'}")
+    if not output.parent.is_dir():
+        raise UserError(f"{output}: there is no directory {output.parent}")
+    place = output if output.exists() else output.parent
+    if not os.access(place, os.W_OK):
+        raise UserError(f"{output}: {place} is not writable")
+
+
+def _make_directory(figures: Path) -> None:
+    try:
+        figures.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--figures {figures}: {error.strerror}") from None
+    if not os.access(figures, os.W_OK):
+        raise UserError(f"--figures {figures}: the directory is not writable")
+
+
+def _write(output: Path, text: str) -> None:
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{output}: cannot be written: {error.strerror}") from None
+
+
+def _say(output: Path) -> None:
+    size = output.stat().st_size
+    click.echo(f"{output}: {size / 1e6:.2f} MB; open it in a browser: {output.resolve().as_uri()}")
+
+
+def _say_figures(directory: Path, written: Iterable[Path]) -> None:
+    names = [path.suffix.removeprefix(".").upper() for path in written]
+    counts = ", ".join(f"{names.count(name)} {name}" for name in sorted(set(names)))
+    click.echo(f"{directory}: {plural(len(names), 'file')} ({counts})")
+
+
+# -------------------------------------------------------------------------------------------------
+# ``swarmtest dashboard``: a live page of what runs and what was found.
+
+_NEEDED = ("starlette", "uvicorn")
+
+
+@click.command()
+@store_option
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="Where to listen. Anything but this machine needs the token that is printed.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8321,
+    show_default=True,
+    metavar="N",
+    help="0: any that is free.",
+)
+@click.option("--read-only", is_flag=True, help="Only look: no page starts or stops anything.")
+@click.option(
+    "--token",
+    "wants_token",
+    is_flag=True,
+    help="A token on this machine, too: others have accounts on it.",
+)
+@click.option("--open", "open_browser", is_flag=True, help="Open a browser.")
+def dashboard(
+    store: str | None,
+    host: str,
+    port: int,
+    read_only: bool,
+    wants_token: bool,
+    open_browser: bool,
+) -> None:
+    """Watch campaigns live in a browser: progress, faults, roles, source, and what is left.
+
+    \b
+    swarmtest dashboard                     on http://127.0.0.1:8321/
+    swarmtest dashboard --read-only         nothing can be started from it
+    swarmtest dashboard --host 0.0.0.0      for other machines, with a token
+    """
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UserError(
+            f"the dashboard needs {' and '.join(missing)}: pip install 'swarmtest[dashboard]'"
+        )
+    existing_store(store).close()
+    from swarmtest.ui.dashboard.app import serve
+    from swarmtest.ui.dashboard.context import Settings, is_loopback
+
+    token = secrets.token_urlsafe(24) if wants_token or not is_loopback(host) else ""
+    serve(Settings(store, host, port, read_only, token), click.echo, open_browser)

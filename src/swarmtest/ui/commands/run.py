@@ -1,0 +1,242 @@
+"""``swarmtest run`` and ``swarmtest resume``."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import click
+
+from swarmtest.campaign.budget import Budget, Limits, parse_bytes
+from swarmtest.campaign.campaign import Campaign, Outcome
+from swarmtest.campaign.executors.executor import parse_engine
+from swarmtest.campaign.reduced_faults import FaultReductions, reductions_of
+from swarmtest.core.errors import UserError
+from swarmtest.reduce.hypothesis_export import hand_over_faults
+from swarmtest.store import open_store
+from swarmtest.store.interface import Store
+from swarmtest.strategies.strategy import strategy_text
+from swarmtest.ui.options import existing_store, latest_campaign, refuse_imported, store_option
+from swarmtest.ui.run_options import (
+    avoid_option,
+    budget_options,
+    coverage_options,
+    engine_options,
+    parse_budget,
+    parse_coverage,
+    parse_reduction_time,
+    parse_seed,
+    parse_subject,
+    reduce_options,
+    subject_options,
+    view_options,
+    workers_option,
+)
+from swarmtest.ui.run_report import report_outcome
+from swarmtest.ui.terminal.progress import JsonLines, ProgressView, view_for
+from swarmtest.ui.terminal.tables import command_text, plural
+
+_LEAST_MEMORY = 64 << 20
+_DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
+
+
+@click.command()
+@click.argument("path", metavar="PATH[::MACHINE]")
+@click.option(
+    "-s",
+    "--strategy",
+    metavar="NAME[:KEY=VALUE,...]",
+    help="Who chooses the configurations; `swarmtest strategies` lists them.  [default: layered; "
+    "coin where features can only be on or off]",
+)
+@budget_options
+@click.option(
+    "--seed", default="0", show_default=True, help="Same seed, same tests; `random` for another."
+)
+@workers_option
+@engine_options
+@subject_options
+@click.option(
+    "--memory",
+    default="auto",
+    show_default=True,
+    metavar="SIZE",
+    help="Memory of one worker: 512MB, 2GB, none; auto: its share of the machine.",
+)
+@avoid_option
+@coverage_options
+@reduce_options
+@click.option("--keep-tests", is_flag=True, help="Store every test whole, not only failing ones.")
+@click.option(
+    "--allow-unused", is_flag=True, help="Do not mind actions that never ran (exit status 2)."
+)
+@store_option
+@view_options
+def run(path: str, **options: Any) -> int:
+    """Test a machine: generate random tests from a swarm of configurations, and run them.
+
+    PATH is a Python file or module with a Machine; with --api, MODULE:CLASS or FILE.py::CLASS is
+    any class. Without limits, a campaign ends after 10,000 tests or 60 seconds.
+    """
+    reference = parse_subject(path, options)
+    budget = parse_budget(options) or _DEFAULT_BUDGET
+    parse_reduction_time(options)
+    store = open_store(options["store"])
+    if options["avoid"]:
+        from swarmtest.ui.commands.avoid import avoiding_faults
+
+        quiet = options["quiet"] or options["as_json"]
+        reference = avoiding_faults(reference, store, options["avoid"], quiet)
+    view = _view(budget, options)
+    try:
+        campaign = Campaign(
+            reference,
+            options["strategy"],
+            budget,
+            parse_seed(options["seed"]),
+            options["workers"],
+            store,
+            limits=Limits(options["timeout"], _memory(options["memory"])),
+            keep_tests=options["keep_tests"],
+            coverage=parse_coverage(options),
+            on_progress=view.update,
+            engine=parse_engine(options["engine"], options["engine_option"]),
+        )
+        return _run(campaign, store, view, options)
+    finally:
+        view.end()
+
+
+@click.command()
+@click.argument("campaign", type=int, required=False)
+@budget_options
+@workers_option
+@engine_options
+@reduce_options
+@click.option(
+    "--allow-unused", is_flag=True, help="Do not mind actions that never ran (exit status 2)."
+)
+@store_option
+@view_options
+def resume(campaign: int | None, **options: Any) -> int:
+    """Go on with a campaign that was interrupted, or give a finished one a larger budget.
+
+    CAMPAIGN is its number; the newest one if left out.
+    """
+    parse_reduction_time(options)
+    store = existing_store(options["store"], write=True)
+    number = latest_campaign(store, campaign)
+    record = store.campaign(number)
+    refuse_imported(record, "resumed")
+    if "search" in record.options:
+        from swarmtest.search.command import resume_search
+
+        return resume_search(store, record, options)
+    known = Budget(**record.options["budget"])
+    budget = parse_budget(options) or known
+    view = _view(budget, options)
+    try:
+        engine = parse_engine(options["engine"], options["engine_option"])
+        workers = options["workers"]
+        resumed = Campaign.resume(store, number, budget, workers, view.update, engine)
+        return _run(resumed, store, view, options)
+    finally:
+        view.end()
+
+
+def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str, Any]) -> int:
+    signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+    if isinstance(view, JsonLines):
+        view.event(
+            "start",
+            {
+                "subject": campaign.subject.name,
+                "strategy": strategy_text(campaign.strategy),
+                "seed": campaign.seed,
+                "features": list(campaign.subject.space.feature_names),
+                "constraints": [str(c) for c in campaign.subject.space.constraints],
+                "coverage": list(campaign.coverage.kinds) if campaign.coverage else [],
+            },
+        )
+    elif not options["quiet"]:
+        click.echo(
+            f"{campaign.subject.name}: {plural(len(campaign.subject.space.features), 'feature')}, "
+            f"strategy {strategy_text(campaign.strategy)}, seed {campaign.seed}, "
+            f"{_where(campaign)}, "
+            f"until {campaign.budget.describe()}"
+            + (f", coverage {','.join(campaign.coverage.kinds)}" if campaign.coverage else "")
+        )
+    left_out = getattr(getattr(campaign.subject, "machine", None), "left_out", ())
+    if left_out and not options["quiet"] and not isinstance(view, JsonLines):
+        click.echo(f"left out, for want of type hints: {', '.join(left_out)}")
+    outcome = campaign.run()
+    view.end()
+    found = _reduced(campaign, store, outcome, view, options)
+    reductions = reductions_of(store, outcome.campaign)
+    stopped = outcome.interrupted
+    handed = [] if stopped else hand_over_faults(campaign.subject, outcome.faults, reductions)
+    report_outcome(campaign, store, outcome, view, handed, found)
+    if found and found.interrupted:
+        return 130
+    return _status(outcome, options, steps=campaign.subject.part == "step")
+
+
+def _where(campaign: Campaign) -> str:
+    if not campaign.engine.is_local:
+        return f"at {campaign.engine.text}"
+    return plural(campaign.workers, "worker") if campaign.workers else "in this process"
+
+
+def _reduced(
+    campaign: Campaign,
+    store: Store,
+    outcome: Outcome,
+    view: ProgressView,
+    options: dict[str, Any],
+) -> FaultReductions | None:
+    """What came of reducing; None if that is not wanted, or the user wants no more."""
+    allowed = parse_reduction_time(options)
+    if allowed is None or outcome.interrupted or not outcome.faults:
+        return None
+    from swarmtest.reduce.progress import make_small
+
+    return make_small(campaign.subject, store, outcome.campaign, allowed, view)
+
+
+def _view(budget: Budget, options: dict[str, Any]) -> ProgressView:
+    return view_for(
+        budget,
+        quiet=options["quiet"],
+        as_json=options["as_json"],
+        workers=options["workers"],
+    )
+
+
+def _status(outcome: Outcome, options: dict[str, Any], *, steps: bool) -> int:
+    """The exit status; `steps`: tests are made of actions, and one that never runs is a mistake."""
+    if outcome.interrupted:
+        return 130
+    if outcome.progress.tests and outcome.progress.invalid == outcome.progress.tests:
+        raise UserError(
+            f"none of the {plural(outcome.progress.tests, 'test')} was valid, so nothing was "
+            f"tested: see `{command_text(f'show {outcome.campaign}', outcome.store)}`"
+        )
+    every_test_failed = outcome.progress.failed == outcome.progress.tests
+    if outcome.unused and not options["allow_unused"] and not every_test_failed and steps:
+        name, tests = next(iter(outcome.unused.items()))
+        others = f" (and {len(outcome.unused) - 1} more)" if len(outcome.unused) > 1 else ""
+        raise UserError(
+            f"action {name!r}{others} was allowed in {tests:,} tests and never ran: its guard was "
+            "never true (or its pool always empty); mend its when=, lengthen the tests with "
+            "--steps, or pass --allow-unused; the campaign is kept"
+        )
+    return 1 if outcome.faults else 0
+
+
+def _memory(text: str) -> int | str:
+    if text == "auto":
+        return text
+    size = 0 if text == "none" else parse_bytes(text)
+    if 0 < size < _LEAST_MEMORY:
+        raise UserError(f"--memory {text}: a worker needs at least 64MB")
+    return size

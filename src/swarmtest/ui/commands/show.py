@@ -1,0 +1,58 @@
+"""``swarmtest show``: one campaign, with its features and faults."""
+
+from __future__ import annotations
+
+import click
+
+from swarmtest.campaign.reduced_faults import reductions_of
+from swarmtest.store.records import ReductionRecord
+from swarmtest.ui.options import existing_store, latest_campaign, store_option
+from swarmtest.ui.run_report import invalid_lines
+from swarmtest.ui.terminal.coverage import campaign_tally, coverage_lines
+from swarmtest.ui.terminal.tables import campaign_lines, command_text, feature_rows, table
+
+_FEATURES = ("feature", "allowed in", "used in", "times", "fails if allowed", "fails if not")
+
+
+@click.command()
+@click.argument("campaign", type=int, required=False)
+@store_option
+def show(campaign: int | None, store: str | None) -> None:
+    """Show a campaign: totals, features and faults. The newest one if CAMPAIGN is left out."""
+    opened = existing_store(store)
+    number = latest_campaign(opened, campaign)
+    for line in campaign_lines(opened.campaign(number), opened.summary(number)):
+        click.echo(line)
+    features = feature_rows(opened, number)
+    if features:
+        click.echo("\n" + table(_FEATURES, features, right=" rrrrr"))
+        invalid = invalid_lines(opened, number)
+        if invalid:
+            click.echo("\n" + "\n".join(invalid))
+    tally = campaign_tally(opened, number)
+    if tally.catalogue.targets:
+        command = command_text(f"coverage {number}", opened.url)
+        click.echo("\n" + "\n".join(coverage_lines(tally, command)))
+    found = opened.faults(number)
+    if found:
+        small = reductions_of(opened, number)
+        rows = [
+            (
+                f.id,
+                f.kind,
+                f"{f.count:,}",
+                str(f.first_trial),
+                str(f.size),
+                _left(small.get(f.id)),
+                f.signature,
+            )
+            for f in found
+        ]
+        head = ("fault", "kind", "tests", "first", "steps", "reduced", "signature")
+        click.echo("\n" + table(head, rows, right="  rrrr"))
+        click.echo(f"\ntests as code: {command_text(f'faults {number}', opened.url)}")
+
+
+def _left(reduction: ReductionRecord | None) -> str:
+    """The size of a test that was made small, for a table."""
+    return str(reduction.size) if reduction is not None and reduction.test is not None else "-"

@@ -1,0 +1,101 @@
+"""Options of commands that look at a store, and what their values mean.
+
+Every command imports this module, so it needs nothing that runs tests: see `run_options`.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from swarmtest.core.errors import UserError
+from swarmtest.store import open_store
+from swarmtest.store.interface import Store
+from swarmtest.store.records import CampaignRecord
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def store_option(command: Command) -> Command:
+    """``--store``."""
+    return click.option(
+        "--store",
+        metavar="FILE",
+        envvar="SWARMTEST_STORE",
+        help="Where campaigns are kept: a file, or postgresql://USER@HOST/DATABASE.  "
+        "[default: .swarmtest/swarmtest.db]",
+    )(command)
+
+
+def campaign_numbers(word: str) -> list[int]:
+    """The campaigns of ``7`` or ``3-9``; none if that is not what it is.
+
+    >>> campaign_numbers("3-5"), campaign_numbers("stack.py")
+    ([3, 4, 5], [])
+    """
+    found = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", word)
+    if not found:
+        return []
+    low, high = int(found[1]), int(found[2] or found[1])
+    if not low <= high <= low + 10_000:
+        raise UserError(f"{word}: a range goes from low to high, like 3-9, over 10,000 at most")
+    return [*range(low, high + 1)]
+
+
+def campaigns_argument(command: Command) -> Command:
+    """``[CAMPAIGN]...``: numbers, and ranges like ``3-9``."""
+
+    def numbers(context: click.Context, parameter: object, words: tuple[str, ...]) -> list[int]:
+        for word in words:
+            if not campaign_numbers(word):
+                raise UserError(f"{word!r}: name campaigns by their numbers, like 7, or 3-9")
+        return [number for word in words for number in campaign_numbers(word)]
+
+    return click.argument("campaigns", nargs=-1, metavar="[CAMPAIGN]...", callback=numbers)(command)
+
+
+def confidence_option(command: Command) -> Command:
+    """``--confidence``."""
+    return click.option(
+        "--confidence",
+        type=float,
+        default=0.95,
+        show_default=True,
+        metavar="C",
+        help="Of the intervals; 1 - C is also the share of false ones among discoveries.",
+    )(command)
+
+
+def existing_store(store: str | None, *, write: bool = False) -> Store:
+    """The store of a command that needs what is there; most only read it."""
+    return open_store(store, must_exist=True, read_only=not write)
+
+
+def screen_width() -> int:
+    """The columns of the terminal; 0, which is no limit, for a file or a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+
+
+def refuse_imported(record: CampaignRecord, done: str) -> None:
+    """Only tests of our own can be run again."""
+    file = record.imported_from
+    if file:
+        raise UserError(
+            f"campaign {record.id} is coverage of another tool, read from {file}: "
+            f"there are no tests to be {done}"
+        )
+
+
+def latest_campaign(store: Store, campaign: int | None) -> int:
+    """The campaign that was named, or the newest."""
+    if campaign is not None:
+        return store.campaign(campaign).id
+    campaigns = store.campaigns()
+    if not campaigns:
+        raise UserError(f"{store.url} holds no campaign yet: `swarmtest run` makes one")
+    return campaigns[-1].id

@@ -1,0 +1,298 @@
+"""Coverage of a page: a table of files, and each file with the hitting fraction of its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from swarmtest.analysis.cells import SUPPRESSOR, TRIGGER
+from swarmtest.core.targets import Source, Target, unpack_hits
+from swarmtest.coverage.kinds import KINDS, WITH_PROBES
+from swarmtest.coverage.scope import is_as_it_was
+from swarmtest.growth.verdict import words_for
+from swarmtest.roles.roles import MARKS, RoleTable
+from swarmtest.roles.study import Study
+from swarmtest.roles.views import MOST_ROLES, RoleGroups
+from swarmtest.ui.report.figures import csv_text
+from swarmtest.ui.report.reproduce import confidence_words
+from swarmtest.ui.report.tables import Cell, Table, number_cell, percent, percent_cell
+from swarmtest.ui.terminal.coverage import nothing_watched
+from swarmtest.ui.terminal.tables import command_text, plural
+from swarmtest.ui.terminal.text import elided, printable, spans
+
+MOST_LINES = 20_000
+"""Lines of source in one page; files beyond that are in the table only."""
+_LETTERS = 300
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of source."""
+
+    number: int
+    text: str
+    state: str = ""
+    """``hit``, ``import`` or ``missed``; empty: nothing to be reached here."""
+    hits: int = 0
+    share: float = 0.0
+    group: int | None = None
+    roles: str = ""
+    """In short; a ditto mark where they are those of the line before."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A version of a file."""
+
+    id: str
+    path: str
+    campaigns: tuple[int, ...]
+    """Those that watched this version."""
+    tests: int
+    """Tests of these campaigns whose coverage is known."""
+    lines: tuple[Line, ...]
+    shares: dict[str, tuple[int, int]]
+    """For each kind: how many targets were reached, of how many."""
+    missed: tuple[int, ...]
+    places: dict[int, list[list[Any]]]
+    """By line: blocks and branches that begin there, as ``[name, hits, group]``."""
+    changed: bool
+    """Whether the file is another one by now."""
+
+
+@dataclass(frozen=True)
+class _File:
+    source: Source
+    campaigns: tuple[int, ...]
+    targets: dict[int, Target]
+    outside: frozenset[int]
+
+
+def listings(study: Study, groups: RoleGroups, disk: bool = True) -> list[Listing]:
+    """All watched files, by path; `groups` knows the hits of lines, blocks and branches.
+
+    `disk`: look whether they have changed since, on this machine.
+    """
+    made = [
+        _listing(study, groups, file, f"f{number}", disk)
+        for number, file in enumerate(_files(study), 1)
+    ]
+    chosen: set[str] = set()
+    room = MOST_LINES
+    for one in sorted(made, key=lambda one: -sum(hit for hit, _ in one.shares.values())):
+        if len(one.lines) <= room:
+            chosen.add(one.id)
+            room -= len(one.lines)
+    return [one if one.id in chosen else replace(one, lines=(), places={}) for one in made]
+
+
+def _files(study: Study) -> list[_File]:
+    files: dict[str, _File] = {}
+    for campaign in study.evidence.campaigns:
+        record = study.store.campaign(campaign)
+        kinds = (record.options.get("coverage") or {}).get("kinds", ["line"])
+        outside = frozenset(unpack_hits(record.outside)) if record.outside else frozenset()
+        watched: dict[str, dict[int, Target]] = {}
+        for id, target in study.store.watched_targets(campaign).items():
+            if target.kind in kinds:
+                watched.setdefault(target.source, {})[id] = target
+        for source in study.store.sources(campaign):
+            before = files.get(source.id, _File(source, (), {}, frozenset()))
+            files[source.id] = _File(
+                source,
+                (*before.campaigns, campaign),
+                before.targets | watched.get(source.id, {}),
+                before.outside | outside,
+            )
+    return sorted(files.values(), key=lambda file: (file.source.path, file.campaigns))
+
+
+def _listing(study: Study, groups: RoleGroups, file: _File, id: str, disk: bool) -> Listing:
+    evidence = study.evidence
+    numbers = [evidence.campaigns.index(campaign) for campaign in file.campaigns]
+    tests = int((evidence.known & np.isin(evidence.campaign, numbers)).sum())
+    states: dict[int, Line] = {}
+    shares: dict[str, tuple[int, int]] = {}
+    places: dict[int, list[list[Any]]] = {}
+    for number, target in file.targets.items():
+        identity = target.kind, target.name, target.source
+        hits = groups.hits.get(identity, 0)
+        reached = bool(hits) or number in file.outside
+        if not reached and target.kind not in WITH_PROBES:
+            continue  # a path that another campaign found
+        hit, known = shares.get(target.kind, (0, 0))
+        shares[target.kind] = (hit + reached, known + 1)
+        group = groups.group.get(identity)
+        if target.kind == "line":
+            state = "hit" if hits else "import" if reached else "missed"
+            share = hits / tests if tests else 0.0
+            states[target.line] = Line(target.line, "", state, hits, share, group)
+        elif target.kind in WITH_PROBES:
+            name = f"{target.kind} {target.name.removeprefix(f'{target.file}:')}"
+            entry = [name, hits, -1 if group is None else group]
+            places.setdefault(target.line, []).append(entry)
+    missed = tuple(sorted(n for n, line in states.items() if line.state == "missed"))
+    return Listing(
+        id,
+        file.source.path,
+        file.campaigns,
+        tests,
+        tuple(_lines(file.source.text, states, groups)),
+        shares,
+        missed,
+        places,
+        disk and not is_as_it_was(file.source),
+    )
+
+
+def _lines(text: str, states: dict[int, Line], groups: RoleGroups) -> Iterable[Line]:
+    before: int | None = None
+    for number, content in enumerate(text.removesuffix("\n").split("\n"), 1) if text else ():
+        line = states.get(number, Line(number, ""))
+        roles = ""
+        if line.group is not None:
+            roles = groups.texts[line.group]
+            roles = "– ″ –" if line.group == before and roles else roles
+            before = line.group
+        yield replace(line, text=elided(content, _LETTERS), roles=roles)
+
+
+def file_table(found: Sequence[Listing]) -> Table:
+    """A row per file: how much of each kind was reached, and the lines that were not."""
+    kinds = [kind for kind in KINDS if any(kind in one.shares for one in found)]
+    several = len({one.path for one in found}) < len(found)
+    rows = []
+    for one in found:
+        name = f"{one.path} (campaigns {spans(one.campaigns)})" if several else one.path
+        link = f"#{one.id}" if one.lines else ""
+        cells = [Cell(name, cls="name", link=link)]
+        cells += [_share_cell(kind, one.shares.get(kind)) for kind in kinds]
+        missed = spans(one.missed)
+        rows.append((*cells, Cell(elided(missed, 80), title=missed)))
+    head = ("file", *kinds, "lines not reached")
+    return Table("What was reached, by file", head, tuple(rows))
+
+
+def _share_cell(kind: str, share: tuple[int, int] | None) -> Cell:
+    if share is None:
+        return Cell("-", -1.0)
+    hit, known = share
+    if kind not in WITH_PROBES:
+        return Cell(f"{hit:,}", float(hit))
+    return Cell(f"{hit:,} of {known:,} ({percent(hit / known)})", hit / known)
+
+
+# -------------------------------------------------------------------------------------------------
+# Coverage of a page, and what its script needs to tell the roles of a line.
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What was reached."""
+
+    files: Table | None
+    listings: tuple[Listing, ...]
+    others: tuple[Table, ...]
+    """Targets without a line of source."""
+    why_none: str
+    groups: RoleGroups
+    left_out: tuple[str, ...]
+
+
+def coverage_of(study: Study, tables: Mapping[str, RoleTable], disk: bool = True) -> Coverage:
+    """What the tests of a study reached; `disk`: and which files have changed since."""
+    groups = RoleGroups()
+    for kind in WITH_PROBES & tables.keys():
+        groups.add(tables[kind])
+    found = listings(study, groups, disk)
+    tests = int(study.evidence.known.sum())
+    others = [
+        target_table(kind, table, tests)
+        for kind, table in tables.items()
+        if kind != "fault" and kind not in WITH_PROBES
+    ]
+    left_out = []
+    hidden = [one.path for one in found if not one.lines]
+    if hidden:
+        left_out.append(
+            f"{plural(len(hidden), 'file')} without a listing, for a page takes at most "
+            f"{MOST_LINES:,} lines of source (or their source was not kept): {', '.join(hidden)}"
+        )
+    unknown = study.evidence.n - tests
+    if unknown:
+        left_out.append(
+            f"the coverage of {plural(unknown, 'test')} is not known: they do not count"
+        )
+    left_out.append(f"of each line at most {MOST_ROLES} features are told, the clearest")
+    why = nothing_watched(study.store.campaign(study.evidence.campaigns[0])) if not found else ""
+    return Coverage(
+        file_table(found) if found else None,
+        tuple(found),
+        tuple(others),
+        why,
+        groups,
+        tuple(left_out),
+    )
+
+
+def script_data(study: Study, coverage: Coverage) -> dict[str, Any]:
+    """What the page's script needs to show the roles of a line."""
+    named = " ".join(map(str, study.evidence.campaigns))
+    usual = command_text(f"roles {named} TARGET", study.store.url)
+    return {
+        "features": [printable(feature) for feature in study.evidence.features],
+        "groups": coverage.groups.entries,
+        "files": {
+            one.id: {"path": printable(one.path), "tests": one.tests, "places": one.places}
+            for one in coverage.listings
+            if one.lines
+        },
+        "command": usual + confidence_words(study.confidence),
+    }
+
+
+# -------------------------------------------------------------------------------------------------
+# Targets that have no line of source to stand at: events, paths, predicates; and all as CSV.
+
+MOST_TARGETS = 200
+_LETTERS_TARGET_TABLES = 120
+
+
+def target_table(kind: str, table: RoleTable, tests: int) -> Table:
+    """The rarest targets of a kind, with what triggers and suppresses them."""
+    order = sorted(range(len(table.targets)), key=lambda t: (table.hits[t], table.targets[t].name))
+    rows = []
+    for number in order[:MOST_TARGETS]:
+        target, hits = table.targets[number], int(table.hits[number])
+        told = " ".join(filter(None, [target.name, target.detail]))
+        rows.append(
+            (
+                Cell(elided(told, _LETTERS_TARGET_TABLES), cls="name", title=told),
+                number_cell(hits),
+                percent_cell(hits / max(tests, 1)),
+                *(_named(table, number, role) for role in (TRIGGER, SUPPRESSOR)),
+            )
+        )
+    left = len(table.targets) - len(rows)
+    note = f"The {len(rows)} rarest; {left:,} more are left out here." if left else ""
+    head = (kind, "tests", "share", "triggers", "suppressors")
+    return Table(f"{words_for(kind)[1].capitalize()} that were reached", head, tuple(rows), note)
+
+
+def _named(table: RoleTable, number: int, role: str) -> Cell:
+    marked = [f"{MARKS[role]}{feature}" for feature in table.discovered(number, role)]
+    return Cell(" ".join(marked), cls=role)
+
+
+def targets_csv(table: RoleTable, tests: int) -> str:
+    """Every target with its hits and its discovered triggers and suppressors."""
+    rows = []
+    for number, target in enumerate(table.targets):
+        names = [" ".join(table.discovered(number, role)) for role in (TRIGGER, SUPPRESSOR)]
+        hits = int(table.hits[number])
+        rows.append((target.kind, target.name, hits, tests, hits / max(tests, 1), *names))
+    head = ("kind", "target", "hits", "tests", "hitting_fraction", "triggers", "suppressors")
+    return csv_text(head, rows)

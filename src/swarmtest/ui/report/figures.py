@@ -1,0 +1,247 @@
+"""Figures as data: what is drawn, before anybody decides how. Pages and papers draw the same.
+
+Every figure has a name for its files, a title, a caption that says what is seen, and its numbers as
+CSV.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from swarmtest.analysis.cells import FIXED, INSUFFICIENT, SUPPRESSOR, TRIGGER
+from swarmtest.roles.roles import FeatureRole, FeatureShare
+
+
+class Figure(Protocol):
+    """Anything that can be drawn."""
+
+    @property
+    def name(self) -> str:
+        """The name of its files, without an ending."""
+
+    @property
+    def title(self) -> str:
+        """One line."""
+
+    @property
+    def caption(self) -> str:
+        """What a reader has to know to read it."""
+
+    def to_csv(self) -> str:
+        """Its numbers, with a head."""
+
+
+def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table for spreadsheets and scripts.
+
+    >>> csv_text(["feature", "share"], [["push", 0.5]])
+    'feature,share\\npush,0.5\\n'
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+@dataclass(frozen=True)
+class IntervalPlot:
+    """How many of a target's tests contain each feature (the paper's figures 3, 4 and 6)."""
+
+    name: str
+    title: str
+    roles: tuple[FeatureRole, ...]
+    """From the top of the plot to its bottom."""
+    confidence: float
+
+    @property
+    def hits(self) -> str:
+        """How many tests that is; not the same for all features if some were left to chance more.
+
+        >>> IntervalPlot("", "", (), 0.95).hits
+        '0'
+        """
+        counts = sorted(role.hits for role in self.roles if role.role != FIXED) or [0]
+        ends = f"{counts[0]:,.0f}", f"{counts[-1]:,.0f}"
+        return ends[0] if ends[0] == ends[1] else " to ".join(ends)
+
+    @property
+    def caption(self) -> str:
+        """What the marks mean."""
+        return (
+            f"{self.confidence * 100:g}% Wilson intervals: of the tests that show it and left a "
+            f"feature to chance ({self.hits}), how many contain it. Dashed: what chance alone "
+            "would give. Filled marks survive the correction for many comparisons "
+            "(Benjamini-Hochberg)."
+        )
+
+    def mark(self, role: FeatureRole) -> str:
+        """Which of `MARKS` a feature gets."""
+        sure = role.role not in (TRIGGER, SUPPRESSOR) or role.is_discovery(1 - self.confidence)
+        return role.role if sure else f"{role.role} before correction"
+
+    def verdict(self, role: FeatureRole) -> str:
+        """A feature's role in words, with what is missing to tell."""
+        if role.role == INSUFFICIENT:
+            return f"{INSUFFICIENT} ({role.hits:g} hits, {role.needed} needed)"
+        return self.mark(role)
+
+    def to_csv(self) -> str:
+        """A row per feature."""
+        head = ("feature", "role", "discovery", "share", "low", "high", "base", "hits")
+        rate = 1 - self.confidence
+        rows = [
+            (
+                *(r.feature, r.role, int(r.is_discovery(rate)), r.share, r.low, r.high, r.base),
+                *(r.hits, r.needed, r.p_value, r.adjusted),
+            )
+            for r in self.roles
+        ]
+        return csv_text((*head, "hits_needed", "p", "q"), rows)
+
+
+@dataclass(frozen=True)
+class RoleShares:
+    """For how many targets of a kind each feature matters (the paper's tables 2 and 6)."""
+
+    name: str
+    title: str
+    shares: tuple[FeatureShare, ...]
+    targets: int
+
+    @property
+    def caption(self) -> str:
+        """Of what the shares are."""
+        return (
+            f"Share of the targets ({self.targets:,}, those with enough hits to tell) for which a "
+            "feature is a suppressor (left) or a trigger (right), after correction for many "
+            "comparisons."
+        )
+
+    def to_csv(self) -> str:
+        """A row per feature."""
+        rows = [(s.feature, s.trigger, s.suppressor, s.targets) for s in self.shares]
+        return csv_text(("feature", "trigger_share", "suppressor_share", "targets"), rows)
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """What would probably have been found after more effort, with its interval."""
+
+    effort: float
+    found: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What one campaign had found, after which effort: a staircase."""
+
+    campaign: int
+    strategy: str
+    effort: tuple[float, ...]
+    found: tuple[int, ...]
+    """From the first of these efforts on; the last point is the end of the campaign."""
+    ahead: Ahead | None = None
+    """Where it is going; pages of campaigns that run show it."""
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Discovery curves of several campaigns."""
+
+    name: str
+    title: str
+    unit: str
+    """Of the effort: ``tests`` or ``CPU seconds``."""
+    found: str
+    """What was found: ``faults``."""
+    curves: tuple[Curve, ...]
+
+    @property
+    def caption(self) -> str:
+        """How to read the axes."""
+        return (
+            f"Distinct {self.found} found after so many {self.unit}, one line per campaign; each "
+            "tenfold has the same width."
+        )
+
+    @property
+    def start(self) -> float:
+        """Where the axis of efforts begins: above 0, for an axis of tenfolds has no 0."""
+        if self.unit == "tests":
+            return 1.0
+        efforts = [effort for curve in self.curves for effort in curve.effort if effort > 0]
+        return min(efforts, default=1e-9)
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """In the order of the campaigns; each is drawn in its own style."""
+        return tuple(dict.fromkeys(curve.strategy for curve in self.curves))
+
+    def to_csv(self) -> str:
+        """A row per step of a curve."""
+        rows = [
+            (curve.campaign, curve.strategy, effort, found)
+            for curve in self.curves
+            for effort, found in zip(curve.effort, curve.found, strict=True)
+        ]
+        return csv_text(("campaign", "strategy", self.unit.replace(" ", "_"), "found"), rows)
+
+
+@dataclass(frozen=True)
+class HeatRow:
+    """One configuration."""
+
+    label: str
+    """``1#17``: campaign and trial."""
+    weights: tuple[float, ...]
+    tests: int = 1
+    """So many tests of the group have it; the label names the first."""
+
+
+@dataclass(frozen=True)
+class HeatGroup:
+    """Configurations of tests that ended alike."""
+
+    label: str
+    tests: int
+    """All of them; `rows` is a sample."""
+    enabled: tuple[float, ...]
+    """The share of all these tests in which each feature was enabled."""
+    rows: tuple[HeatRow, ...]
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """Configurations by features."""
+
+    name: str
+    title: str
+    features: tuple[str, ...]
+    groups: tuple[HeatGroup, ...]
+    sampling: str
+    """Which configurations are shown."""
+
+    @property
+    def caption(self) -> str:
+        """How to read a cell."""
+        return (
+            "One row per configuration, one column per feature: the larger and darker the square, "
+            "the larger the weight; a dot: left out. The row with bars is the share of all tests "
+            f"of the group in which the feature was enabled. {self.sampling}"
+        )
+
+    def to_csv(self) -> str:
+        """A row per configuration."""
+        rows = [
+            (group.label, row.label, row.tests, *row.weights)
+            for group in self.groups
+            for row in group.rows
+        ]
+        return csv_text(("group", "first_test", "tests", *self.features), rows)

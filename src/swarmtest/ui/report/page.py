@@ -1,0 +1,360 @@
+"""All that a report tells, gathered from a store; drawing it is for others."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import hashlib
+import platform
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from swarmtest.analysis.discovery import discovery
+from swarmtest.compare.comparison import compare_campaigns
+from swarmtest.compare.views import conclusions
+from swarmtest.core.errors import UserError, version
+from swarmtest.growth.growth import Growth, growth
+from swarmtest.growth.verdict import verdict, words_for
+from swarmtest.roles.roles import RoleTable
+from swarmtest.roles.study import Study
+from swarmtest.roles.triage import triage
+from swarmtest.store.interface import Store
+from swarmtest.store.records import CampaignRecord
+from swarmtest.ui.report.coverage import Coverage, coverage_of, script_data, targets_csv
+from swarmtest.ui.report.faults import (
+    MOST_FAULTS,
+    FaultView,
+    KnownFault,
+    fault_views,
+    known_faults,
+    load_subject,
+)
+from swarmtest.ui.report.figures import Curves, Figure, HeatMap, RoleShares
+from swarmtest.ui.report.reproduce import confidence_words, run_command
+from swarmtest.ui.report.study_figures import configurations, discovery_curves, role_shares
+from swarmtest.ui.report.svg_figures import figure_svg
+from swarmtest.ui.report.tables import (
+    Cell,
+    Table,
+    comparison_tables,
+    growth_table,
+    number_cell,
+    percent,
+    percent_cell,
+)
+from swarmtest.ui.terminal.tables import command_text
+from swarmtest.ui.terminal.text import duration, printable, spans
+
+# -------------------------------------------------------------------------------------------------
+# Templates of pages: what is text is escaped, and what cannot be seen is shown as a code.
+
+
+def environment(*packages: str) -> Environment:
+    """Templates of the report, and those of other packages, which may use them."""
+    made = Environment(
+        loader=ChoiceLoader(
+            [PackageLoader(package, "templates") for package in (*packages, "swarmtest.ui.report")]
+        ),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    made.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    made.filters["svg"] = lambda figure: Markup(figure_svg(figure))
+    made.filters["percent"] = percent
+    made.filters["spans"] = spans
+    made.filters["kind_name"] = lambda kind: words_for(kind)[1]
+    return made
+
+
+def _shown(value: Any) -> Any:
+    """Every text on its way into the page; what is markup already was made by us."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def asset(name: str) -> str:
+    """A style sheet or a script of the report."""
+    return files("swarmtest.ui.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+# -------------------------------------------------------------------------------------------------
+# The head of a page: totals, campaigns and faults as tables.
+
+
+def totals_of(
+    study: Study, faults: Sequence[KnownFault], coverage: Coverage
+) -> tuple[tuple[str, str], ...]:
+    """The numbers that a reader looks for first, each with its name."""
+    evidence = study.evidence
+    failing = int((evidence.fault >= 0).sum())
+    totals = [
+        ("tests", f"{evidence.n:,}"),
+        ("distinct faults", f"{len(faults):,}"),
+        ("tests that fail", f"{failing:,} ({percent(failing / evidence.n)})"),
+        ("features", f"{len(evidence.features):,}"),
+        ("CPU time of tests", duration(float(evidence.cpu_seconds.sum()))),
+    ]
+    for kind in ("line", "branch"):
+        shares = [one.shares[kind] for one in coverage.listings if kind in one.shares]
+        if shares:
+            hit, known = (sum(part) for part in zip(*shares, strict=True))
+            totals.append((f"{kind} coverage", f"{percent(hit / known)} of {known:,}"))
+    return tuple(totals)
+
+
+def campaign_table(store: Store, records: Sequence[CampaignRecord]) -> Table:
+    """A row per campaign."""
+    rows = []
+    for record in records:
+        summary = store.summary(record.id)
+        created = datetime.datetime.fromtimestamp(record.created).strftime("%Y-%m-%d %H:%M")
+        rows.append(
+            (
+                number_cell(record.id),
+                Cell(created),
+                Cell(record.label, cls="name"),
+                Cell(str(record.seed), float(record.seed)),
+                Cell(record.status),
+                number_cell(summary["trials"]),
+                number_cell(summary["failed"]),
+                number_cell(summary["invalid"]),
+                number_cell(summary["steps"]),
+                Cell(duration(summary["cpu_ns"] / 1e9), summary["cpu_ns"]),
+                Cell(str(record.options.get("python", "?"))),
+            )
+        )
+    head = ("campaign", "begun", "strategy", "seed", "status", "tests", "failed", "invalid")
+    return Table("Campaigns", (*head, "steps", "CPU in tests", "Python"), tuple(rows))
+
+
+def fault_table(faults: Sequence[KnownFault], study: Study) -> Table:
+    """A row per fault."""
+    tests = study.evidence.n
+    rows = [
+        (
+            Cell(
+                fault.record.id,
+                cls="name",
+                link=f"#fault-{fault.record.id}" if place < MOST_FAULTS else "",
+            ),
+            Cell(fault.record.kind),
+            number_cell(fault.count),
+            percent_cell(fault.count / tests),
+            number_cell(fault.size),
+            Cell("{}#{}".format(*fault.first)),
+            Cell(", ".join(f"{number}: {count:,}" for number, count in fault.counts.items())),
+            Cell(fault.record.signature, cls="wide"),
+        )
+        for place, fault in enumerate(faults)
+    ]
+    left = len(faults) - MOST_FAULTS
+    note = f"The {left} rarest are told of in this table only." if left > 0 else ""
+    head = ("fault", "kind", "tests", "share", "smallest, steps", "first test", "by campaign")
+    return Table("Faults, the most frequent first", (*head, "signature"), tuple(rows), note)
+
+
+# -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What the growth of the campaigns of one strategy says."""
+
+    strategy: str
+    sentence: str
+    """What to do and why; or why that cannot be told."""
+    growth: Growth | None
+    command: str
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """How strategies compare; or why they cannot be compared."""
+
+    conclusions: tuple[str, ...]
+    """In what each strategy differs from the baseline, in words."""
+    tables: tuple[Table, ...]
+    notes: tuple[str, ...]
+    refusal: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report."""
+
+    title: str
+    records: tuple[CampaignRecord, ...]
+    study: Study
+    totals: tuple[tuple[str, str], ...]
+    campaigns: Table
+    runs: tuple[str, ...]
+    """Commands that run the campaigns again."""
+    command: str
+    """Makes this report again."""
+    made: str
+    notes: tuple[str, ...]
+    """What a reader should know about the data."""
+    outlooks: tuple[Outlook, ...]
+    growth: Table
+    no_variation: str
+    fault_table: Table
+    faults: tuple[FaultView, ...]
+    relations: tuple[str, ...]
+    """Faults that may be one bug."""
+    no_subject: str
+    shares: tuple[RoleShares, ...]
+    curves: tuple[tuple[Curves, ...], ...]
+    """By kind: by tests and by CPU time."""
+    comparing: Comparing | None
+    heat: HeatMap
+    coverage: Coverage
+    tables: dict[str, RoleTable]
+    """By kind of target."""
+
+    def again(self, command: str, campaigns: Sequence[int], *words: str) -> str:
+        """A command about some campaigns, quoted for a shell."""
+        told = " ".join([command, *map(str, campaigns), *map(shlex.quote, words)])
+        if command in ("roles", "triage"):
+            told += confidence_words(self.study.confidence)
+        return command_text(told, self.study.store.url)
+
+    def figures(self) -> list[Figure]:
+        """Everything that can be drawn."""
+        plots = [fault.plot for fault in self.faults if fault.plot]
+        curves = [one for kind in self.curves for one in kind]
+        return [*plots, *self.shares, *curves, self.heat]
+
+    def data(self) -> dict[str, str]:
+        """Tables for spreadsheets that are no figures, by name."""
+        tests = int(self.study.evidence.known.sum())
+        return {
+            f"targets-{kind}": targets_csv(
+                table, self.study.evidence.n if kind == "fault" else tests
+            )
+            for kind, table in self.tables.items()
+        }
+
+
+def make_page(
+    store: Store, campaigns: Sequence[int], confidence: float = 0.95, title: str = ""
+) -> Page:
+    """Gather everything about campaigns of one subject."""
+    campaigns = list(dict.fromkeys(campaigns))
+    study = Study(store, campaigns, confidence)
+    records = tuple(store.campaign(campaign) for campaign in campaigns)
+    faults = known_faults(store, campaigns)
+    subject, no_subject = load_subject(store, campaigns[0]) if faults else (None, "")
+    tables = {kind: study.table(kind) for kind in study.kinds()}
+    no_variation = _no_variation(study)
+    coverage = coverage_of(study, tables)
+    outlooks = _outlooks(store, records)
+    curves = discovery_curves([discovery(store, campaign) for campaign in campaigns])
+    named = " ".join(map(str, campaigns))
+    return Page(
+        title=title or f"{records[0].subject}: swarm testing report",
+        records=records,
+        study=study,
+        totals=totals_of(study, faults, coverage),
+        campaigns=campaign_table(store, records),
+        runs=tuple(filter(None, (run_command(r, store.summary(r.id)["trials"]) for r in records))),
+        command=command_text(f"report {named}{confidence_words(confidence)}", store.url),
+        made=_made(),
+        notes=study.notes,
+        outlooks=tuple(outlooks),
+        growth=growth_table([outlook.growth for outlook in outlooks if outlook.growth]),
+        no_variation=no_variation,
+        fault_table=fault_table(faults, study),
+        faults=tuple(fault_views(study, faults[:MOST_FAULTS], subject)),
+        relations=() if no_variation else tuple(r.sentence() for r in triage(study).relations),
+        no_subject=no_subject,
+        shares=()
+        if no_variation
+        else tuple(role_shares(kind, table) for kind, table in tables.items()),
+        curves=tuple(zip(curves[::2], curves[1::2], strict=True)),
+        comparing=_comparing(store, records, confidence),
+        heat=configurations(study),
+        coverage=coverage,
+        tables=tables,
+    )
+
+
+def _made() -> str:
+    now = datetime.datetime.now().strftime("%Y-%m-%d %H:%M")
+    return f"{now}, swarmtest {version()}, Python {platform.python_version()}"
+
+
+def _no_variation(study: Study) -> str:
+    try:
+        study.require_variation()
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def _outlooks(store: Store, records: Sequence[CampaignRecord]) -> list[Outlook]:
+    found = []
+    for strategy in dict.fromkeys(record.label for record in records):
+        numbers = [record.id for record in records if record.label == strategy]
+        command = command_text(f"growth {' '.join(map(str, numbers))}", store.url)
+        try:
+            told = growth(store, numbers)
+        except UserError as error:
+            found.append(Outlook(strategy, str(error), None, command))
+        else:
+            found.append(Outlook(strategy, str(verdict(told)), told, command))
+    return found
+
+
+def _comparing(
+    store: Store, records: Sequence[CampaignRecord], confidence: float
+) -> Comparing | None:
+    if len({record.strategy for record in records}) < 2:
+        return None
+    numbers = [record.id for record in records]
+    words = f"compare {' '.join(map(str, numbers))}{confidence_words(confidence)}"
+    command = command_text(words, store.url)
+    try:
+        found = compare_campaigns(store, numbers, confidence=confidence)
+    except UserError as error:
+        return Comparing((), (), (), str(error), command)
+    tables = tuple(comparison_tables(found))
+    return Comparing(tuple(conclusions(found)), tables, found.notes, "", command)
+
+
+# -------------------------------------------------------------------------------------------------
+# A report as one HTML file that needs nothing else: no network, no fonts, no libraries.
+
+_OPEN_LINES = 400
+"""Sources of no more lines than this, together, are open at once."""
+
+
+def report_html(page: Page) -> str:
+    """The whole file."""
+    script = Markup(asset("report.js"))  # our own, and no part of it comes from data
+    lines = sum(len(one.lines) for one in page.coverage.listings)
+    return (
+        environment()
+        .get_template("report.html")
+        .render(
+            page=page,
+            style=Markup(asset("report.css")),
+            script=script,
+            script_hash=_hash(script),
+            data=script_data(page.study, page.coverage),
+            listings_open=lines <= _OPEN_LINES,
+        )
+    )
+
+
+def _hash(script: str) -> str:
+    """By which the browser knows our script, and runs no other."""
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

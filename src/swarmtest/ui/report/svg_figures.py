@@ -1,0 +1,404 @@
+"""Interval plots, and how often features are triggers and suppressors, as SVG."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import groupby
+
+from swarmtest.analysis.cells import FIXED, INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
+from swarmtest.roles.roles import FeatureRole
+from swarmtest.ui.report.figures import (
+    Curve,
+    Curves,
+    Figure,
+    HeatGroup,
+    HeatMap,
+    HeatRow,
+    IntervalPlot,
+    RoleShares,
+)
+from swarmtest.ui.svg import Scale, element, line, mark, picture, text
+from swarmtest.ui.terminal.text import duration, elided, p_value, spans
+
+# -------------------------------------------------------------------------------------------------
+# Discovery curves as SVG: a colour, a dash and a mark for each strategy.
+
+_WIDTH, _HEIGHT = 470.0, 270.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 28.0, 10.0, 46.0
+_LEGEND_ROW = 18.0
+_MARKS_PER_CURVE = 5
+SHAPES = ("circle", "square", "up", "diamond", "down", "cross")
+STYLES = len(SHAPES)
+
+
+def curves_svg(curves: Curves) -> str:
+    """Staircases over an axis of tenfolds, with a legend under it."""
+    aheads = [curve.ahead for curve in curves.curves if curve.ahead]
+    ends = [*(curve.effort[-1] for curve in curves.curves), *(ahead.effort for ahead in aheads)]
+    end = max([curves.start * 1.001, *ends])
+    across = Scale(curves.start, end, _LEFT, _WIDTH - _RIGHT, tenfolds=True)
+    most = max((curve.found[-1] for curve in curves.curves), default=1)
+    # An interval may be very wide while little is known: it does not flatten the curve.
+    top = max([most, 1, *(min(ahead.high, 1.6 * most) for ahead in aheads)])
+    up = Scale(0, top * 1.05, _HEIGHT - _BOTTOM, _TOP)
+    styles = {name: number % STYLES for number, name in enumerate(curves.strategies)}
+    parts = [_axes(curves, across, up)]
+    parts += [_drawn(curve, curves, across, up, styles[curve.strategy]) for curve in curves.curves]
+    rows = _legend(curves, styles)
+    height = _HEIGHT + _LEGEND_ROW * len(styles)
+    return picture(_WIDTH, height, curves.title, *parts, *rows)
+
+
+def _axes(curves: Curves, across: Scale, up: Scale) -> str:
+    bottom = up.at(0)
+    parts = []
+    for tick in up.ticks():
+        parts.append(line(_LEFT, up.at(tick), _WIDTH - _RIGHT, up.at(tick), "grid"))
+        parts.append(text(_LEFT - 6, up.at(tick) + 4, f"{tick:,.0f}", "tick", "end"))
+    for tick in across.ticks():
+        shown = f"{tick:,.0f}" if curves.unit == "tests" else duration(tick)
+        parts.append(line(across.at(tick), bottom, across.at(tick), bottom + 4, "axis"))
+        parts.append(text(across.at(tick), bottom + 17, shown, "tick", "middle"))
+    parts.append(line(_LEFT, bottom, _WIDTH - _RIGHT, bottom, "axis"))
+    name = "tests" if curves.unit == "tests" else "CPU time of tests"
+    parts.append(text((_LEFT + _WIDTH - _RIGHT) / 2, bottom + 35, name, "label", "middle"))
+    middle = (up.at(0) + _TOP) / 2
+    turned = f"rotate(-90 12 {middle:.0f})"
+    words = f"distinct {curves.found}"
+    parts.append(text(12, middle, words, "label", "middle", turn=turned))
+    return element("g", *parts)
+
+
+def _drawn(curve: Curve, curves: Curves, across: Scale, up: Scale, style: int) -> str:
+    points = [
+        (across.at(effort), up.at(found))
+        for effort, found in zip(curve.effort, curve.found, strict=True)
+    ]
+    path = f"M{across.start:.1f},{up.at(0):.1f}"
+    path += "".join(f"H{x:.1f}V{y:.1f}" for x, y in points)
+    cls = f"curve s{style}"
+    chosen = _spread(points)
+    marks = [mark(SHAPES[style], *points[i], f"dot s{style}", 3.2) for i in chosen]
+    end = curve.effort[-1]
+    effort = f"{end:,.0f} tests" if curves.unit == "tests" else duration(end)
+    words = f"campaign {curve.campaign}, {curve.strategy}: {curve.found[-1]:,} in {effort}"
+    ahead = [_ahead(curve, across, up, points[-1])] if curve.ahead else []
+    return element("g", element("path", d=path, cls=cls), *ahead, *marks, title=words)
+
+
+def _ahead(curve: Curve, across: Scale, up: Scale, start: tuple[float, float]) -> str:
+    """A wedge to where it is going, as far as can be told."""
+    assert curve.ahead is not None
+    ahead, x = curve.ahead, across.at(curve.ahead.effort)
+    low, middle, high = (max(up.at(n), up.end) for n in (ahead.low, ahead.found, ahead.high))
+    at = f"{start[0]:.1f},{start[1]:.1f}"
+    wedge = f"M{at}L{x:.1f},{high:.1f}L{x:.1f},{low:.1f}z"
+    words = (
+        f"after {ahead.effort:,.0f} tests probably {ahead.found:,.1f} "
+        f"({ahead.low:,.1f} to {ahead.high:,.1f})"
+    )
+    parts = [
+        element("path", d=wedge, cls="wedge"),
+        element("path", d=f"M{at}L{x:.1f},{middle:.1f}", cls="ahead"),
+    ]
+    return element("g", *parts, title=words)
+
+
+def _spread(points: list[tuple[float, float]]) -> list[int]:
+    """Some points along a curve, at least a fifth of its width apart; and the end."""
+    gap = (points[-1][0] - points[0][0]) / _MARKS_PER_CURVE
+    chosen = [0]
+    for i, (x, _) in enumerate(points[1:-1], 1):
+        if x - points[chosen[-1]][0] >= gap:
+            chosen.append(i)
+    return sorted({*chosen, len(points) - 1})
+
+
+def _legend(curves: Curves, styles: dict[str, int]) -> list[str]:
+    rows = []
+    for number, (strategy, style) in enumerate(styles.items()):
+        y = _HEIGHT + _LEGEND_ROW * (number + 0.5) - 4
+        numbers = [curve.campaign for curve in curves.curves if curve.strategy == strategy]
+        which = "campaign" if len(numbers) == 1 else "campaigns"
+        rows += [
+            line(_LEFT, y, _LEFT + 40, y, f"curve s{style}"),
+            mark(SHAPES[style], _LEFT + 20, y, f"dot s{style}", 3.2),
+            text(_LEFT + 48, y + 4, f"{elided(strategy, 40)} ({which} {spans(numbers)})", "tick"),
+        ]
+    return rows
+
+
+# -------------------------------------------------------------------------------------------------
+# Configurations as SVG: squares that grow and darken with the weight.
+
+_WIDTH_SVG_HEAT_MAP = 1050.0
+_CELL = 18.0
+_LEFT_SVG_HEAT_MAP = 108.0
+_LETTERS = 20
+_LETTER = 6.3
+_HEAD = 22.0
+_BARS = 20.0
+_LEVELS = 5
+
+
+def heat_map_svg(heat: HeatMap) -> str:
+    """A block per group: its name, a bar per feature, and a row per configuration."""
+    longest = max((min(len(name), _LETTERS) for name in heat.features), default=0)
+    top = longest * _LETTER + 20
+    block = _LEFT_SVG_HEAT_MAP + _CELL * len(heat.features) + longest * _LETTER * 0.5 + 12
+    columns = max(min(int(_WIDTH_SVG_HEAT_MAP // block), len(heat.groups)), 1)
+    heights = [top] * columns
+    parts: list[list[str]] = [[_column_names(heat, top)] for _ in range(columns)]
+    for group in heat.groups:
+        column = heights.index(min(heights))
+        parts[column].append(_block(heat, group, heights[column]))
+        heights[column] += _HEAD + _BARS + 4 + _CELL * len(group.rows) + 8
+    placed = [
+        element("g", *inside, transform=f"translate({block * number:.0f} 0)")
+        for number, inside in enumerate(parts)
+    ]
+    return picture(block * columns, max(heights), heat.title, *placed)
+
+
+def _block(heat: HeatMap, group: HeatGroup, y: float) -> str:
+    parts = [text(4, y + 15, f"{group.label}: {group.tests:,} tests", "group")]
+    parts.append(_bars(heat, group, y + _HEAD))
+    y += _HEAD + _BARS + 4
+    parts += [_row(heat, row, y + _CELL * number) for number, row in enumerate(group.rows)]
+    return element("g", *parts)
+
+
+def _column_names(heat: HeatMap, top: float) -> str:
+    return element("g", *(_column_name(name, i, top) for i, name in enumerate(heat.features)))
+
+
+def _column_name(name: str, place: int, top: float) -> str:
+    x = _LEFT_SVG_HEAT_MAP + _CELL * (place + 0.5) + 3
+    turn = f"rotate(-60 {x:.1f} {top - 4:.1f})"
+    words = text(x, top - 4, elided(name, _LETTERS), "name", turn=turn)
+    return element("g", words, title=name)
+
+
+def _bars(heat: HeatMap, group: HeatGroup, y: float) -> str:
+    parts = [text(_LEFT_SVG_HEAT_MAP - 6, y + _BARS - 3, "enabled in", "tick", "end")]
+    parts.append(
+        line(
+            _LEFT_SVG_HEAT_MAP,
+            y + _BARS,
+            _LEFT_SVG_HEAT_MAP + _CELL * len(heat.features),
+            y + _BARS,
+            "axis",
+        )
+    )
+    for i, (name, share) in enumerate(zip(heat.features, group.enabled, strict=True)):
+        height = (_BARS - 2) * share
+        x = _LEFT_SVG_HEAT_MAP + _CELL * i + 3
+        bar = element(
+            "rect", x=x, y=y + _BARS - height, width=_CELL - 6, height=height, cls="share"
+        )
+        hover = element("rect", x=x - 3, y=y, width=_CELL, height=_BARS, cls="row")
+        words = f"{name}: enabled in {share:.1%} of {group.tests:,} tests ({group.label})"
+        parts.append(element("g", bar, hover, title=words))
+    return element("g", *parts)
+
+
+def _row(heat: HeatMap, row: HeatRow, y: float) -> str:
+    right = _LEFT_SVG_HEAT_MAP + _CELL * len(heat.features)
+    parts = [element("rect", x=0, y=y, width=right, height=_CELL, cls="row")]
+    times = f" ×{row.tests:,}" if row.tests > 1 else ""
+    parts.append(text(_LEFT_SVG_HEAT_MAP - 6, y + 13, row.label + times, "tick", "end"))
+    parts += [
+        element(
+            "path", d="".join(squares), cls="cell", opacity=f"{0.3 + 0.7 * level / _LEVELS:.2f}"
+        )
+        for level, squares in sorted(_squares(row.weights, y).items())
+    ]
+    dots = "".join(
+        f"M{_LEFT_SVG_HEAT_MAP + _CELL * (i + 0.5) - 1:.0f},{y + _CELL / 2 - 1:.0f}h2v2h-2z"
+        for i, weight in enumerate(row.weights)
+        if not weight
+    )
+    if dots:
+        parts.append(element("path", d=dots, cls="off"))
+    return element("g", *parts, title=f"{row.label}: {_words(heat.features, row.weights)}")
+
+
+def _squares(weights: Sequence[float], y: float) -> dict[int, list[str]]:
+    """By shade: the squares of a row. One path for each shade keeps the page small."""
+    found: dict[int, list[str]] = defaultdict(list)
+    for i, weight in enumerate(weights):
+        if weight:
+            side = (_CELL - 3) * max(weight, 0.06) ** 0.5
+            x, top = _LEFT_SVG_HEAT_MAP + _CELL * (i + 0.5) - side / 2, y + (_CELL - side) / 2
+            level = min(_LEVELS, int(weight * _LEVELS + 0.999))
+            found[level].append(f"M{x:.1f},{top:.1f}h{side:.1f}v{side:.1f}h-{side:.1f}z")
+    return found
+
+
+def _words(features: Sequence[str], weights: Sequence[float]) -> str:
+    on = [
+        name if weight == 1 else f"{name}={weight:.2g}"
+        for name, weight in zip(features, weights, strict=True)
+        if weight
+    ]
+    return " ".join(on)
+
+
+# -------------------------------------------------------------------------------------------------
+
+_ROW = 22.0
+_TOP_SVG_ROLES = 8.0
+_WIDTH_SVG_ROLES, _NARROW = 600.0, 500.0
+_BAR = 11.0
+_LETTERS_SVG_ROLES, _LETTER_SVG_ROLES, _SMALL = 23, 7.4, 6.2
+"""Letters of a name; how wide they are, and those of a verdict."""
+_SHAPES = {
+    TRIGGER: ("up", "trigger"),
+    SUPPRESSOR: ("down", "suppressor"),
+    f"{TRIGGER} before correction": ("up", "trigger hollow"),
+    f"{SUPPRESSOR} before correction": ("down", "suppressor hollow"),
+    IRRELEVANT: ("circle", "irrelevant"),
+    INSUFFICIENT: ("diamond", "insufficient"),
+    FIXED: ("cross", "fixed"),
+}
+
+
+def intervals_svg(plot: IntervalPlot) -> str:
+    """A row per feature: its interval, its mark, and the base rate as a dashed line."""
+    names = [role.feature for role in plot.roles]
+    words = max(len(_verdict(plot, role)) for role in plot.roles) * _SMALL + 20
+    scale = Scale(0, 1, _label_width(names) + 8, _WIDTH_SVG_ROLES - words)
+    bottom = _TOP_SVG_ROLES + _ROW * len(plot.roles)
+    parts = [_percent_axis(scale, bottom, [0, 0.25, 0.5, 0.75, 1.0])]
+    parts += _base_lines(plot, scale)
+    parts += [
+        _interval(plot, role, scale, _TOP_SVG_ROLES + _ROW * (i + 0.5))
+        for i, role in enumerate(plot.roles)
+    ]
+    middle = (scale.start + scale.end) / 2
+    told = "tests with the feature, of those that show it"
+    parts.append(text(middle, bottom + 34, told, "label", "middle"))
+    return picture(_WIDTH_SVG_ROLES, bottom + 42, f"Intervals: {plot.title}", *parts)
+
+
+def _label_width(names: list[str]) -> float:
+    return (
+        max((min(len(name), _LETTERS_SVG_ROLES) for name in names), default=0) * _LETTER_SVG_ROLES
+        + 6
+    )
+
+
+def _percent_axis(scale: Scale, bottom: float, shares: list[float]) -> str:
+    parts = []
+    for share in shares:
+        x = scale.at(share)
+        parts.append(line(x, _TOP_SVG_ROLES, x, bottom + 4, "grid"))
+        parts.append(text(x, bottom + 17, f"{abs(share):.0%}", "tick", "middle"))
+    return element("g", *parts)
+
+
+def _base_lines(plot: IntervalPlot, scale: Scale) -> list[str]:
+    """One dashed line through all neighbours that have the same base rate."""
+    told = [(i, round(role.base, 3)) for i, role in enumerate(plot.roles) if role.role != FIXED]
+    parts = []
+    for base, rows in groupby(told, key=lambda pair: pair[1]):
+        numbers = [i for i, _ in rows]
+        x = scale.at(base)
+        ends = _TOP_SVG_ROLES + _ROW * numbers[0], _TOP_SVG_ROLES + _ROW * (numbers[-1] + 1)
+        parts.append(line(x, ends[0], x, ends[1], "base"))
+    return parts
+
+
+def _interval(plot: IntervalPlot, role: FeatureRole, scale: Scale, y: float) -> str:
+    shape, cls = _SHAPES[plot.mark(role)]
+    parts = [element("rect", x=0, y=y - _ROW / 2, width=_WIDTH_SVG_ROLES, height=_ROW, cls="row")]
+    parts.append(
+        text(scale.start - 8, y + 4, elided(role.feature, _LETTERS_SVG_ROLES), "name", "end")
+    )
+    if role.role == FIXED:
+        parts.append(text(scale.at(0.5), y + 4, "in no test left to chance", "label", "middle"))
+    else:
+        whisker = "whisker dashed" if role.role == INSUFFICIENT else "whisker"
+        low, high = scale.at(role.low), scale.at(role.high)
+        parts += [line(low, y, high, y, f"{whisker} {cls}")]
+        parts += [line(x, y - 4, x, y + 4, f"whisker {cls}") for x in (low, high)]
+        parts.append(mark(shape, scale.at(role.share), y, f"mark {cls}"))
+    parts.append(text(scale.end + 12, y + 4, _verdict(plot, role), f"verdict {cls}"))
+    return element("g", *parts, title=f"{role.feature}: {plot.verdict(role)}{_numbers(role)}")
+
+
+def _verdict(plot: IntervalPlot, role: FeatureRole) -> str:
+    """A verdict as short as it can be; hovering tells all of it."""
+    if role.role == INSUFFICIENT:
+        return f"{role.hits:g} of {role.needed} hits"
+    return plot.verdict(role).replace(" before correction", "?")
+
+
+def _numbers(role: FeatureRole) -> str:
+    if role.role == FIXED:
+        return ""
+    return (
+        f"; in {role.share:.1%} of {role.hits:g} hits ({role.low:.1%} to {role.high:.1%}), "
+        f"by chance {role.base:.1%}; p {p_value(role.p_value)}, corrected {p_value(role.adjusted)}"
+    )
+
+
+def shares_svg(shares: RoleShares) -> str:
+    """Bars to the right for triggers, hollow bars to the left for suppressors."""
+    most = max((max(s.trigger, s.suppressor) for s in shares.shares), default=0.0)
+    reach = next(limit for limit in (0.1, 0.25, 0.5, 1.0) if most <= limit)
+    start = _label_width([share.feature for share in shares.shares])
+    scale = Scale(-reach, reach, start + 42, _NARROW - 40)
+    bottom = _TOP_SVG_ROLES + _ROW * len(shares.shares)
+    parts = [_percent_axis(scale, bottom, [-reach, -reach / 2, 0, reach / 2, reach])]
+    for i, share in enumerate(shares.shares):
+        y = _TOP_SVG_ROLES + _ROW * (i + 0.5)
+        bars = [
+            _bar(scale, y, share.trigger, "bar trigger"),
+            _bar(scale, y, -share.suppressor, "bar suppressor hollow"),
+        ]
+        words = (
+            f"{share.feature}: trigger of {share.trigger:.1%}, suppressor of "
+            f"{share.suppressor:.1%} of {share.targets:,} targets"
+        )
+        row = element("rect", x=0, y=y - _ROW / 2, width=_NARROW, height=_ROW, cls="row")
+        name = text(start, y + 4, elided(share.feature, _LETTERS_SVG_ROLES), "name", "end")
+        parts.append(element("g", row, name, *bars, title=words))
+    parts.append(line(scale.at(0), _TOP_SVG_ROLES, scale.at(0), bottom, "axis"))
+    left, right = (scale.at(side * reach / 2) for side in (-1, 1))
+    parts.append(text(left, bottom + 34, "▼ suppressor of", "verdict suppressor", "middle"))
+    parts.append(text(right, bottom + 34, "▲ trigger of", "verdict trigger", "middle"))
+    return picture(_NARROW, bottom + 42, shares.title, *parts)
+
+
+def _bar(scale: Scale, y: float, share: float, cls: str) -> str:
+    if not share:
+        return ""
+    ends = sorted((scale.at(0), scale.at(share)))
+    label = text(
+        ends[1] + 4 if share > 0 else ends[0] - 4,
+        y + 4,
+        f"{abs(share):.0%}" if abs(share) >= 0.005 else "<1%",
+        "tick",
+        "start" if share > 0 else "end",
+    )
+    box = element("rect", x=ends[0], y=y - _BAR / 2, width=ends[1] - ends[0], height=_BAR, cls=cls)
+    return box + label
+
+
+# -------------------------------------------------------------------------------------------------
+# Any figure as SVG, whose colours are those of the page around it.
+
+
+def figure_svg(figure: Figure) -> str:
+    """A figure as SVG, whose colours are those of the page around it."""
+    if isinstance(figure, IntervalPlot):
+        return intervals_svg(figure)
+    if isinstance(figure, RoleShares):
+        return shares_svg(figure)
+    if isinstance(figure, Curves):
+        return curves_svg(figure)
+    if isinstance(figure, HeatMap):
+        return heat_map_svg(figure)
+    raise TypeError(f"no drawing for {type(figure).__name__}")

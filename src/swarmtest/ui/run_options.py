@@ -1,0 +1,243 @@
+"""Options of commands that run tests, and what their values mean."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from swarmtest.campaign.budget import Budget, parse_seconds
+from swarmtest.campaign.reduced_faults import ReductionTime
+from swarmtest.core.errors import UserError
+from swarmtest.coverage.kinds import parse_kinds
+from swarmtest.coverage.options import PROBES, CoverageOptions
+from swarmtest.subjects.loading import SubjectReference
+from swarmtest.ui.options import Command
+
+
+def _with_all(options: Sequence[Callable[[Any], Any]], command: Command) -> Command:
+    """A command with options, in the order in which they are listed."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def budget_options(command: Command) -> Command:
+    """The limits of a campaign."""
+    options = [
+        click.option("-n", "--tests", type=int, metavar="N", help="Stop after N tests."),
+        click.option("--time", "wall", metavar="TIME", help="Stop after this time: 30s, 5m, 2h."),
+        click.option(
+            "--cpu-time", "cpu", metavar="TIME", help="Stop after this CPU time in tests."
+        ),
+        click.option(
+            "--stop-after-faults", "max_faults", type=int, metavar="N", help="Stop at N faults."
+        ),
+        click.option("-x", "first", is_flag=True, help="Stop at the first fault."),
+        click.option(
+            "--saturation", type=int, metavar="K", help="Stop after K tests without anything new."
+        ),
+    ]
+    return _with_all(options, command)
+
+
+def view_options(command: Command) -> Command:
+    """How progress and results are shown."""
+    command = click.option("--json", "as_json", is_flag=True, help="JSON lines, for programs.")(
+        command
+    )
+    return click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress.")(
+        command
+    )
+
+
+def subject_options(command: Command) -> Command:
+    """How a subject is tested."""
+    options = [
+        click.option(
+            "--steps", metavar="N | LOW-HIGH", help="Steps of a test, instead of the machine's."
+        ),
+        timeout_option,
+        click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: test its public methods."),
+        click.option(
+            "--raises",
+            multiple=True,
+            metavar="EXCEPTION",
+            help="With --api: an exception that is a correct outcome. May be repeated.",
+        ),
+    ]
+    return _with_all(options, command)
+
+
+def coverage_options(command: Command) -> Command:
+    """What is watched while tests run."""
+    options = [
+        click.option(
+            "--coverage",
+            "kinds",
+            metavar="KIND,...",
+            help="Watch what tests reach: line, block, branch, predicate, path, prime, du.",
+        ),
+        click.option(
+            "--cover",
+            multiple=True,
+            metavar="NAME",
+            help="A module, package or path to watch. May be repeated.  [default: the program's "
+            "modules beside PATH]",
+        ),
+        click.option(
+            "--probes",
+            type=click.Choice(PROBES),
+            default="auto",
+            show_default=True,
+            help="How: woven into the source, or by the interpreter (lines only, Python 3.12+).",
+        ),
+    ]
+    return _with_all(options, command)
+
+
+def timeout_option(command: Command) -> Command:
+    """``--timeout``, in seconds; None if it is not given."""
+
+    def seconds(context: click.Context, parameter: object, text: str | None) -> float | None:
+        return None if text is None else parse_seconds(text)
+
+    return click.option(
+        "--timeout",
+        metavar="TIME",
+        callback=seconds,
+        help="Longest time of one test.  [default: 10s; for commands, their own limits]",
+    )(command)
+
+
+def workers_option(command: Command) -> Command:
+    """``--workers``."""
+    return click.option(
+        "-j",
+        "--workers",
+        type=int,
+        metavar="N",
+        help="Worker processes; 0 runs in this process, for debuggers.  "
+        "[default: SWARMTEST_WORKERS, or all cores]",
+    )(command)
+
+
+def engine_options(command: Command) -> Command:
+    """Where tests run."""
+    options = [
+        click.option(
+            "--engine",
+            default="local",
+            envvar="SWARMTEST_ENGINE",
+            show_default=True,
+            metavar="ENGINE",
+            help="Where tests run: local, dask://HOST:PORT, slurm, pbs, kubernetes, or a .toml "
+            "file that says so.",
+        ),
+        click.option(
+            "--engine-option",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Of that engine, like jobs=4. May be repeated.",
+        ),
+    ]
+    return _with_all(options, command)
+
+
+def avoid_option(command: Command) -> Command:
+    """``--avoid``."""
+    return click.option(
+        "--avoid",
+        multiple=True,
+        metavar="FAULT",
+        help="Keep the features that trigger a fault of an earlier campaign out of the "
+        "configurations, so that others get found; `known`: all faults. May be repeated.",
+    )(command)
+
+
+def reduce_options(command: Command) -> Command:
+    """Whether and how long the tests of faults are made small at the end."""
+    options = [
+        click.option(
+            "--no-reduce", is_flag=True, help="Do not make the tests of faults small at the end."
+        ),
+        click.option(
+            "--reduce-time",
+            metavar="TIME",
+            help="How long that may take, for all faults together.  [default: as long as the "
+            "campaign took, from 20s to 60s, and 20s for each]",
+        ),
+    ]
+    return _with_all(options, command)
+
+
+def parse_reduction_time(options: dict[str, Any]) -> ReductionTime | None:
+    """What `reduce_options` say; None: not at all."""
+    told = options["reduce_time"]
+    if options["no_reduce"]:
+        if told is not None:
+            raise UserError("--reduce-time and --no-reduce: say one of them")
+        return None
+    return ReductionTime(None if told is None else parse_seconds(told))
+
+
+def parse_steps(text: str | None) -> tuple[int, int] | None:
+    """``50`` or ``10-200``.
+
+    >>> parse_steps("10-200")
+    (10, 200)
+    """
+    if text is None:
+        return None
+    low, _, high = text.partition("-")
+    try:
+        steps = int(low), int(high or low)
+    except ValueError:
+        raise UserError(
+            f"--steps is a number or a range, like 50 or 10-200, not {text!r}"
+        ) from None
+    if not 1 <= steps[0] <= steps[1]:
+        raise UserError(f"--steps needs 1 <= LOW <= HIGH, not {text!r}")
+    return steps
+
+
+def parse_budget(options: dict[str, Any]) -> Budget | None:
+    """The limits that were given; None if there was none."""
+    budget = Budget(
+        tests=options["tests"],
+        wall_seconds=parse_seconds(options["wall"]) if options["wall"] else None,
+        cpu_seconds=parse_seconds(options["cpu"]) if options["cpu"] else None,
+        faults=1 if options.get("first") else options.get("max_faults"),
+        saturation=options.get("saturation"),
+    )
+    return budget if budget.to_json() else None
+
+
+def parse_subject(path: str, options: dict[str, Any]) -> SubjectReference:
+    """What PATH and the options of `subject_options` name."""
+    if options["raises"] and not options["api"]:
+        raise UserError("--raises goes with --api; a machine's actions say raises= themselves")
+    steps = parse_steps(options["steps"])
+    return SubjectReference(path, options["api"], steps, tuple(options["raises"]))
+
+
+def parse_coverage(options: dict[str, Any]) -> CoverageOptions | None:
+    """What ``--coverage``, ``--cover`` and ``--probes`` ask for."""
+    if options["kinds"] is None:
+        if options["cover"]:
+            raise UserError("--cover goes with --coverage: say what to watch, like --coverage line")
+        return None
+    kinds = parse_kinds(options["kinds"])
+    return CoverageOptions(kinds, tuple(options["cover"]), options["probes"])
+
+
+def parse_seed(text: str) -> int:
+    """A number, or ``random``."""
+    if text == "random":
+        return secrets.randbelow(10**6)
+    try:
+        return int(text)
+    except ValueError:
+        raise UserError(f"--seed is a whole number or `random`, not {text!r}") from None

@@ -1,0 +1,279 @@
+"""What `run` and `resume` print when a campaign is over."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from swarmtest.campaign.campaign import Campaign, Outcome
+from swarmtest.campaign.reduced_faults import FaultReductions, reductions_of
+from swarmtest.core.configuration import Configuration
+from swarmtest.core.result import Verdict
+from swarmtest.core.space import Space
+from swarmtest.store.interface import Store
+from swarmtest.store.records import FaultRecord, ReductionRecord, unpack_floats
+from swarmtest.subjects.subject import Subject
+from swarmtest.ui.options import screen_width
+from swarmtest.ui.terminal.progress import JsonLines, ProgressView
+from swarmtest.ui.terminal.reduced_tests import (
+    as_shown,
+    reduction_data,
+    reduction_line,
+    reduction_notes,
+    replay_words,
+    unfinished_notes,
+    with_reasons,
+)
+from swarmtest.ui.terminal.tables import (
+    command_text,
+    fault_configurations,
+    fault_lines,
+    plural,
+    table,
+)
+
+if TYPE_CHECKING:
+    from swarmtest.coverage.totals import Tally
+
+
+# -------------------------------------------------------------------------------------------------
+# What a person wants to know when a campaign ends, as text for a terminal.
+
+
+def outcome_text(
+    outcome: Outcome,
+    subject: Subject,
+    configurations: Mapping[str, str],
+    why: Mapping[str, Sequence[str]],
+    reductions: Mapping[str, ReductionRecord],
+) -> str:
+    """Totals, and each fault by the smallest test there is; `why`: lines about its roles."""
+    progress = outcome.progress
+    rate = progress.tests / progress.wall_seconds if progress.wall_seconds else 0.0
+    lines = [
+        f"campaign {outcome.campaign}: {outcome.reason}: {progress.tests:,} tests, "
+        f"{plural(progress.steps, subject.part)} in {progress.wall_seconds:.1f} s "
+        f"({rate:,.0f} tests/s), "
+        f"{plural(len(outcome.faults), 'distinct fault')}"
+    ]
+    for fault in outcome.faults:
+        reduction = reductions.get(fault.id)
+        lines += [
+            "",
+            *fault_lines(
+                as_shown(fault, reduction),
+                subject,
+                configurations.get(fault.id, ""),
+                command_text(replay_words(outcome.campaign, fault, reduction), outcome.store),
+                why.get(fault.id, ()),
+                reduction_line(fault, reduction, outcome.campaign, subject.part),
+            ),
+        ]
+    return "\n".join(lines)
+
+
+# -------------------------------------------------------------------------------------------------
+# Tests that the generator could not make, as text: why, and under which configurations.
+
+_MOST = 8
+_HEAD = ("invalid", "of tests", "configuration")
+_FEATURES = ("feature", "invalid with", "invalid without")
+
+
+def invalid_lines(store: Store, campaign: int) -> list[str]:
+    """Reasons, the worst configurations, and the features that go with it; nothing if none was."""
+    space = Space.from_json(store.campaign(campaign).space)
+    reasons: Counter[str] = Counter()
+    tests: Counter[bytes] = Counter()
+    invalid: Counter[bytes] = Counter()
+    for trial in store.trials(campaign):
+        tests[trial.configuration] += 1
+        if trial.verdict == Verdict.INVALID:
+            reasons[trial.missing] += 1
+            invalid[trial.configuration] += 1
+    if not invalid:
+        return []
+    useless = sum(invalid[c] == tests[c] for c in invalid)
+    lines = [
+        f"invalid tests: {reasons.total():,}, in {plural(len(invalid), 'configuration')}, "
+        f"of which {useless:,} gave no valid test",
+        *(f"  {count:,}: {reason}" for reason, count in reasons.most_common(_MOST)),
+    ]
+    if any(count > 1 for count in tests.values()):
+        worst = sorted(invalid, key=lambda c: (-invalid[c] / tests[c], -tests[c], c))[:_MOST]
+        rows = [
+            (str(invalid[c]), str(tests[c]), str(Configuration.from_bytes(space, c))) for c in worst
+        ]
+        lines += ["", *table(_HEAD, rows, right="rr").splitlines()]
+    return [*lines, "", *table(_FEATURES, _feature_rows(space, tests, invalid), " rr").splitlines()]
+
+
+def _feature_rows(
+    space: Space, tests: Counter[bytes], invalid: Counter[bytes]
+) -> list[tuple[str, ...]]:
+    """For each feature the share of invalid tests with and without it, largest difference first."""
+    shares: list[tuple[float, str, tuple[str, str]]] = []
+    bits = {c: Configuration.from_bytes(space, c).bits for c in tests}
+    for i, name in enumerate(space.feature_names):
+        with_it = [c for c in tests if bits[c] >> i & 1]
+        without = [c for c in tests if not bits[c] >> i & 1]
+        pair = [
+            sum(invalid[c] for c in some) / max(sum(tests[c] for c in some), 1)
+            for some in (with_it, without)
+        ]
+        shown = [
+            f"{share:.1%}" if some else "-"
+            for share, some in zip(pair, (with_it, without), strict=True)
+        ]
+        shares.append((-abs(pair[0] - pair[1]), name, (shown[0], shown[1])))
+    return [(name, *shown) for _, name, shown in sorted(shares)[:_MOST]]
+
+
+# -------------------------------------------------------------------------------------------------
+
+_NAMED = 8
+_WIDEST_RACE = 110
+_QUICKLY_STUDIED = 200_000
+"""Tests that are studied within a second or two."""
+_FEWEST_HITS = 4
+"""With fewer hits no feature can have a role, whatever its chance (95%, Wilson)."""
+_FEW_TESTS = 100
+"""Campaigns up to this size are looked through before a study is begun."""
+
+
+def report_outcome(
+    campaign: Campaign,
+    store: Store,
+    outcome: Outcome,
+    view: ProgressView,
+    handed: list[str],
+    found: FaultReductions | None,
+) -> None:
+    """Print what came of a campaign.
+
+    `handed`: what became of faults that another tool keeps as well; `found`: of reducing them.
+    """
+    tally = _tally(campaign, store, outcome)
+    notes = reduction_notes(found, store.url) if found else []
+    if isinstance(view, JsonLines):
+        view.event("end", _end(store, outcome, tally, [*handed, *notes]))
+        return
+    races = _races(campaign, store, outcome, found)
+    if races is not None:
+        click.echo(races)
+    else:
+        _print_outcome(campaign, store, outcome, found)
+    if outcome.faults:
+        command = command_text(f"roles {outcome.campaign}", outcome.store)
+        click.echo(f"  why, with intervals: {command}")
+    for line in handed:
+        click.echo(f"  {line}")
+    for note in unfinished_notes(found, store.url) if found else ():
+        click.echo(f"\nnote: {note}")
+    if tally is not None and (campaign.coverage is not None or tally.catalogue.targets):
+        from swarmtest.ui.terminal.coverage import coverage_lines
+
+        command = command_text(f"coverage {outcome.campaign}", outcome.store)
+        click.echo("\n" + "\n".join(coverage_lines(tally, command)))
+    if outcome.interrupted:
+        words = f"resume {outcome.campaign}{campaign.engine.words}"
+        command = command_text(words, outcome.store)
+        click.echo(f"\neverything so far is kept; go on with: {command}")
+
+
+def _tally(campaign: Campaign, store: Store, outcome: Outcome) -> Tally | None:
+    """Return what the tests reached; None if nothing was watched."""
+    if campaign.coverage is None and not store.sources(outcome.campaign):
+        return None  # native code is watched without an option, and has sources
+    from swarmtest.ui.terminal.coverage import campaign_tally
+
+    return campaign_tally(store, outcome.campaign)
+
+
+def _print_outcome(
+    campaign: Campaign, store: Store, outcome: Outcome, found: FaultReductions | None
+) -> None:
+    for note in [*outcome.notes, *_never_seen(campaign, outcome)]:
+        click.echo(f"note: {note}")
+    configurations = fault_configurations(store, outcome.campaign, outcome.faults)
+    reductions = reductions_of(store, outcome.campaign)
+    why = with_reasons(_why(store, outcome), found)
+    click.echo(outcome_text(outcome, campaign.subject, configurations, why, reductions))
+
+
+def _races(
+    campaign: Campaign, store: Store, outcome: Outcome, found: FaultReductions | None
+) -> str | None:
+    """Return the races that a program with threads showed, as text; None for other subjects."""
+    if campaign.subject.part != "switch":
+        return None  # and what is about threads need not be imported
+    from swarmtest.race.subject import ThreadsSubject
+    from swarmtest.race.views import races_text
+
+    if not isinstance(campaign.subject, ThreadsSubject):
+        return None
+    why_not = found.why if found else {}
+    return races_text(store, outcome, campaign.subject, why_not, race_width())
+
+
+def race_width() -> int:
+    """How wide a timeline may be."""
+    return min(screen_width() or _WIDEST_RACE, _WIDEST_RACE)
+
+
+def _end(store: Store, outcome: Outcome, tally: Tally | None, notes: list[str]) -> dict[str, Any]:
+    """The last event, for programs."""
+    small = reductions_of(store, outcome.campaign)
+    return {
+        "campaign": outcome.campaign,
+        "reason": outcome.reason,
+        "progress": vars(outcome.progress),
+        "faults": [_fault(fault, small.get(fault.id)) for fault in outcome.faults],
+        "unused": outcome.unused,
+        "notes": [*outcome.notes, *notes],
+        "coverage": tally.shares() if tally else {},
+        "coverage_missing": dict(tally.missing) if tally else {},
+    }
+
+
+def _fault(fault: FaultRecord, small: ReductionRecord | None) -> dict[str, Any]:
+    test = json.loads(fault.test) if fault.test else None
+    return fault._asdict() | {"test": test, "reduced": reduction_data(small) if small else None}
+
+
+def _never_seen(campaign: Campaign, outcome: Outcome) -> list[str]:
+    """Of generators, features that never appeared are worth a note; they may just be rare."""
+    if not outcome.unused or campaign.subject.part == "step":
+        return []
+    names = list(outcome.unused)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return [f"allowed, but in no test: {', '.join(names[:_NAMED])}{more}"]
+
+
+def _why(store: Store, outcome: Outcome) -> dict[str, list[str]]:
+    """Triggers and suppressors in short, unless a long campaign would make its user wait."""
+    if not outcome.faults or outcome.progress.tests > _QUICKLY_STUDIED:
+        return {}
+    if outcome.progress.tests <= _FEW_TESTS and _is_too_little(store, outcome):
+        return {fault.id: [_too_few(fault)] for fault in outcome.faults}
+    from swarmtest.roles.views import study_or_none, why_in_short
+
+    return why_in_short(study_or_none(store, outcome.campaign))
+
+
+def _is_too_little(store: Store, outcome: Outcome) -> bool:
+    """Return whether no fault can have triggers yet, though features were left to chance."""
+    return all(fault.count < _FEWEST_HITS for fault in outcome.faults) and any(
+        0 < chance < 1
+        for trial in store.trials(outcome.campaign)
+        for chance in unpack_floats(trial.propensities)
+    )
+
+
+def _too_few(fault: FaultRecord) -> str:
+    more = plural(_FEWEST_HITS - fault.count, "more hit")
+    return f"triggers unknown: insufficient data, at least {more} needed"

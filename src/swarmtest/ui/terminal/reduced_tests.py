@@ -1,0 +1,118 @@
+"""Faults whose tests were made small, in words; the test that was recorded keeps its name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from swarmtest.campaign.reduced_faults import FaultReductions, Reducing
+from swarmtest.store.records import FaultRecord, ReductionRecord
+from swarmtest.ui.terminal.tables import command_text, plural
+from swarmtest.ui.terminal.text import one_line
+
+
+def is_smaller(reduction: ReductionRecord | None, fault: FaultRecord) -> bool:
+    """Whether what is left of a fault's test is what to look at.
+
+    After a reduction a campaign that was resumed may have found a test that is shorter still.
+
+    >>> fault = FaultRecord("4ee18053", "exit", "boom", "", 0, trial=21, size=2, test="[2]")
+    >>> is_smaller(ReductionRecord("4ee18053", trial=17, before=31, size=3, test="[3]"), fault)
+    False
+    """
+    if reduction is None or reduction.test is None:
+        return False
+    return reduction.trial == fault.trial or reduction.size <= fault.size
+
+
+def as_shown(fault: FaultRecord, reduction: ReductionRecord | None) -> FaultRecord:
+    """The fault with the test that a person is to see: what is left of it, if it was reduced."""
+    if reduction is None or not is_smaller(reduction, fault):
+        return fault
+    return fault._replace(test=reduction.test, details=reduction.details or fault.details)
+
+
+def replay_words(campaign: int, fault: FaultRecord, reduction: ReductionRecord | None) -> str:
+    """What to type after ``swarmtest`` for the test that is shown."""
+    small = is_smaller(reduction, fault)
+    return f"replay {fault.id}" if small else f"replay {campaign}#{fault.trial}"
+
+
+def reduction_line(
+    fault: FaultRecord, reduction: ReductionRecord | None, campaign: int, part: str
+) -> str:
+    """What came of making a fault's test small; empty if it was not tried.
+
+    >>> fault = FaultRecord("4ee18053", "exit", "boom", "", 0, 17, 31, "[31]")
+    >>> small = ReductionRecord("4ee18053", 17, 31, 3, "[3]", runs=42, complete=True)
+    >>> reduction_line(fault, small, 5, "step")
+    'reduced: from 31 steps (5#17) to 3, in 42 runs; nothing more can go'
+    """
+    if reduction is None:
+        return ""
+    runs = plural(reduction.runs, "run")
+    if reduction.test is None:
+        return f"did not show again in {runs}: flaky?"
+    if not is_smaller(reduction, fault):
+        return (
+            f"shorter than what a reduction left of {campaign}#{reduction.trial}: not reduced yet"
+        )
+    before, place = plural(reduction.before, part), f"{campaign}#{reduction.trial}"
+    end = "nothing more can go" if reduction.complete else "more may go"
+    if reduction.size < reduction.before:
+        return f"reduced: from {before} ({place}) to {reduction.size:,}, in {runs}; {end}"
+    if fault.test is not None and json.loads(reduction.test) != json.loads(fault.test):
+        return f"reduced: {before} as in {place}, but simpler, in {runs}; {end}"
+    return f"none of its {before} can go ({runs})" if reduction.complete else f"as found; {end}"
+
+
+def reduction_notes(found: FaultReductions, store: str) -> list[str]:
+    """What was not reduced, and why, for who does not see it beside the faults."""
+    reasons = [f"fault {id} was not reduced: {one_line(why)}" for id, why in found.why.items()]
+    return [*reasons, *unfinished_notes(found, store)]
+
+
+def unfinished_notes(found: FaultReductions, store: str) -> list[str]:
+    """Whether faults keep the test they had, and what to do about it: a line, or none.
+
+    >>> unfinished_notes(FaultReductions(7, {}, untried=("4ee18053",)), ".swarmtest/swarmtest.db")
+    ['1 fault was not reduced: the time was up; `swarmtest resume 7 --reduce-time 5m` goes on']
+    """
+    begun = sum(1 for one in found.reductions.values() if one.test and not one.complete)
+    count = len(found.untried) or begun
+    if not count:
+        return []
+    left = "not reduced" if found.untried else "not reduced as far as it goes"
+    these = f"{plural(count, 'fault')} {'was' if count == 1 else 'were'} {left}"
+    why, more = "the time was up", " --reduce-time 5m"
+    if found.interrupted:
+        why, more = "interrupted", ""
+    command = command_text(f"resume {found.campaign}{more}", store)
+    return [f"{these}: {why}; `{command}` goes on"]
+
+
+def reducing_line(progress: Reducing, part: str) -> str:
+    """How reducing goes.
+
+    >>> reducing_line(Reducing("4ee18053", 2, 5, runs=40, size=12), "step")
+    'reducing fault 2 of 5: 40 runs, 12 steps left'
+    """
+    runs, size = plural(progress.runs, "run"), plural(progress.size, part)
+    return f"reducing fault {progress.number} of {progress.faults}: {runs}, {size} left"
+
+
+def reduction_data(reduction: ReductionRecord) -> dict[str, Any]:
+    """A reduction for programs."""
+    test = json.loads(reduction.test) if reduction.test is not None else None
+    return reduction._asdict() | {"test": test}
+
+
+def with_reasons(
+    why: Mapping[str, Sequence[str]], found: FaultReductions | None
+) -> dict[str, list[str]]:
+    """Lines about each fault, and why one that was tried could not be reduced."""
+    told = {fault: list(lines) for fault, lines in why.items()}
+    for fault, reason in (found.why if found else {}).items():
+        told.setdefault(fault, []).append(f"not reduced: {one_line(reason)}")
+    return told

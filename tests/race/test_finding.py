@@ -1,0 +1,125 @@
+"""Faults of concurrency are found, replayed and made small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+from threaded_programs import AB_BA, AIRLINES, CRAWLER, FAULTY, LOST_UPDATE, MISSED_NOTIFY
+
+from swarmtest.race.control.runner import Run, controlled_run, minimised_schedule, replay
+from swarmtest.race.control.schedulers import PCT, POS, RandomWalk, Replay, Schedule, Scheduler
+from swarmtest.race.weaving.sites import SITES
+
+Load = Callable[[str], ModuleType]
+
+
+def found(test: Callable[[], object], make: Callable[[int], Scheduler] = RandomWalk) -> Run:
+    """The first of many runs that shows a fault."""
+    for seed in range(500):
+        run = controlled_run(test, make(seed))
+        assert not run.problem
+        if run.fault:
+            return run
+    raise AssertionError("no run shows the fault")
+
+
+def small_steps(seed: int) -> PCT:
+    return PCT(seed, depth=3, steps=30)
+
+
+@pytest.mark.parametrize("name", FAULTY)
+@pytest.mark.parametrize("make", [RandomWalk, POS, small_steps])
+def test_each_scheduler_finds_each_fault(
+    load: Load, name: str, make: Callable[[int], Scheduler]
+) -> None:
+    assert found(load(FAULTY[name]).test, make).fault
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_a_fault_is_replayed_ten_times_of_ten(load: Load, name: str) -> None:
+    test = load(FAULTY[name]).test
+    run = found(test)
+    again = [replay(test, Schedule.from_json(run.schedule.to_json())) for _ in range(10)]
+    assert [one.fault for one in again] == [run.fault] * 10
+    assert all(one.schedule == run.schedule and not one.missed for one in again)
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_few_switches_are_left_and_each_is_needed(load: Load, name: str) -> None:
+    test = load(FAULTY[name]).test
+    run = found(test)
+    assert run.fault
+    small = minimised_schedule(test, run.schedule, run.fault)
+    assert 1 <= len(small) <= 4
+    assert replay(test, small).fault == run.fault
+    for i in range(len(small)):
+        fewer = Schedule(small.switches[:i] + small.switches[i + 1 :])
+        assert controlled_run(test, Replay(fewer)).fault != run.fault
+
+
+def test_a_lost_update_fails_the_assertion(load: Load) -> None:
+    fault = found(load(LOST_UPDATE).test).fault
+    assert fault
+    assert fault.kind == "exception"
+    assert fault.signature == "AssertionError [test]"
+
+
+def test_a_deadlock_names_both_places(load: Load) -> None:
+    fault = found(load(AB_BA).test).fault
+    assert fault
+    assert fault.kind == "deadlock"
+    assert fault.signature == "deadlock: a_then_b: with b: | b_then_a: with a:"
+    assert "main.1 waits for a lock that main.2 holds" in fault.details
+
+
+def test_a_missed_notify_is_a_lost_wake_up(load: Load) -> None:
+    fault = found(load(MISSED_NOTIFY).test).fault
+    assert fault
+    assert fault.kind == "lost wake-up"
+    assert fault.signature == "lost wake-up: Box.take: self.changed.wait()"
+
+
+def test_seats_are_sold_twice(load: Load) -> None:
+    run = found(load(AIRLINES).test)
+    assert run.fault
+    assert run.fault.signature == "AssertionError [test]"
+    assert run.threads == 4
+
+
+def test_a_fault_in_a_thread_is_a_fault_of_the_run(load: Load) -> None:
+    fault = found(load(CRAWLER).test).fault
+    assert fault
+    assert fault.signature == "AssertionError [Crawler.work]"
+
+
+def test_the_same_seed_makes_the_same_run(load: Load) -> None:
+    test = load(AIRLINES).test
+    runs = [controlled_run(test, POS(7)) for _ in range(3)]
+    assert len({(run.schedule, run.steps, run.fault) for run in runs}) == 1
+
+
+def test_switches_may_be_restricted_to_some_sites(load: Load) -> None:
+    test = load(LOST_UPDATE).test
+    reads_only = {n for n in range(len(SITES)) if SITES[n].kind == "read"}
+    all_sites = set(range(len(SITES)))
+    assert not any(
+        controlled_run(test, RandomWalk(seed), sites=reads_only).fault for seed in range(200)
+    )
+    run = next(
+        run
+        for seed in range(200)
+        if (run := controlled_run(test, RandomWalk(seed), sites=all_sites)).fault
+    )
+    assert replay(test, run.schedule).fault == run.fault
+
+
+def test_a_lock_mends_it(load: Load) -> None:
+    program = load(
+        LOST_UPDATE.replace("total += 1", "with lock:\n            total += 1").replace(
+            "import Thread", "import Thread, Lock\n\n    lock = Lock()"
+        )
+    )
+    for make in (RandomWalk, POS, small_steps):
+        assert not any(controlled_run(program.test, make(seed)).fault for seed in range(200))

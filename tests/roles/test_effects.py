@@ -1,0 +1,79 @@
+"""How often with a feature and how often without: estimates against truths."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from simulated_campaigns import SIGMAS, space_of, study_of
+
+from swarmtest.roles.roles import Effect, Rate
+
+
+def needs_first(weights):
+    return 0.3 * (weights[:, 0] > 0)
+
+
+def effects_of(strategies, seed, tests=600, truth=needs_first):
+    study = study_of(strategies, [truth], tests, seed, space_of(8))
+    return study.effects(study.find("event:0"))
+
+
+@pytest.mark.parametrize(
+    "strategies",
+    [("coin",), ("coin:p=0.2",), ("coin:p=random",), ("sized",), ("layered",), ("coin", "sized")],
+    ids=" and ".join,
+)
+def test_a_feature_that_does_nothing_has_the_same_hitting_fraction_with_it_and_without(strategies):
+    pairs = [effects_of(strategies, seed)[5] for seed in range(12)]
+    differences = np.array([e.with_it.value - e.without_it.value for e in pairs])
+    error = differences.std(ddof=1) / math.sqrt(len(differences))
+    assert abs(differences.mean()) < SIGMAS * error
+
+
+@pytest.mark.parametrize("strategy", ["coin", "coin:p=random", "sized", "layered"])
+def test_the_needed_feature_has_the_true_fraction_with_it_and_none_without(strategy):
+    first = [effects_of([strategy], seed)[0] for seed in range(8)]
+    values = np.array([effect.with_it.value for effect in first])
+    error = values.std(ddof=1) / math.sqrt(len(values))
+    assert values.mean() == pytest.approx(0.3, abs=SIGMAS * error)
+    assert {effect.without_it.value for effect in first} == {0.0}
+    assert {effect.ratio for effect in first} == {math.inf}
+
+
+@pytest.mark.parametrize("strategy", ["coin", "coin:p=random"])
+def test_intervals_hold_the_true_fraction_as_often_as_they_say(strategy):
+    seeds = 30
+    held = [
+        effect.low <= 0.3 <= effect.high
+        for seed in range(seeds)
+        if (effect := effects_of([strategy], 100 + seed, 250)[0].with_it)
+    ]
+    assert np.mean(held) > 0.95 - SIGMAS * math.sqrt(0.95 * 0.05 / seeds)
+
+
+def test_intervals_know_that_tests_of_a_fixed_swarm_share_their_configurations():
+    seeds = 40
+    held = [
+        effect.low <= 0.15 <= effect.high
+        for seed in range(seeds)
+        if (effect := effects_of(["coin:n=20"], 300 + seed, 1000)[5].with_it)
+    ]
+    assert np.mean(held) > 0.95 - SIGMAS * math.sqrt(0.95 * 0.05 / seeds)
+
+
+def test_a_feature_that_is_always_in_has_no_fractions():
+    effect = effects_of(["default"], 1)[0]
+    assert effect.with_it is None
+    assert effect.without_it is None
+    assert math.isnan(effect.ratio)
+
+
+def test_the_ratio_of_a_suppressor_is_below_one():
+    effect = Effect("pop", Rate(0.01, 0, 0.1), Rate(0.5, 0.4, 0.6))
+    assert effect.ratio == pytest.approx(0.02)
+
+
+def test_never_with_it_and_never_without_it_has_no_ratio():
+    assert math.isnan(Effect("pop", Rate(0, 0, 0.1), Rate(0, 0, 0.1)).ratio)
