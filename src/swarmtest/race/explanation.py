@@ -156,7 +156,7 @@ class AroundSeen(Scheduler):
     ) -> None:
         self._counted = counted
         self._shared = shared
-        self._chance = chance
+        self._rng = chance
         self._passed: dict[str, int] = {}
         self._stops: dict[tuple[str, int], str] = {}
         """The thread that was disturbed next, by the thread that stops and the number of its
@@ -169,9 +169,9 @@ class AroundSeen(Scheduler):
 
     def _shifted(self, at: int) -> int:
         distance = 0
-        while self._chance.random() < _SHIFT_PROBABILITY:
+        while self._rng.random() < _SHIFT_PROBABILITY:
             distance += 1
-        return max(1, at + self._chance.choice((-distance, distance)))
+        return max(1, at + self._rng.choice((-distance, distance)))
 
     def choose(self, running: Task, able: Sequence[Task], step: int) -> Task:
         """Return another thread at a stop, any thread at some others, else the running thread."""
@@ -180,20 +180,20 @@ class AroundSeen(Scheduler):
             if (running.name, at) in self._stops:
                 return self._another_thread(running, able, self._stops[running.name, at])
         may_choose = running.site < 0 or running.site in self._shared
-        if may_choose and self._chance.random() < _EXTRA_CHOICE_PROBABILITY:
-            return self._chance.choice(able)
+        if may_choose and self._rng.random() < _EXTRA_CHOICE_PROBABILITY:
+            return self._rng.choice(able)
         return running
 
     def choose_next(self, running: Task, able: Sequence[Task], step: int) -> Task:
         """Return any thread."""
-        return self._chance.choice(able)
+        return self._rng.choice(able)
 
     def _another_thread(self, running: Task, able: Sequence[Task], name: str) -> Task:
         others = [task for task in able if task is not running]
         named = [task for task in others if task.name == name]
-        if named and self._chance.random() >= _OTHER_THREAD_PROBABILITY:
+        if named and self._rng.random() >= _OTHER_THREAD_PROBABILITY:
             return named[0]
-        return self._chance.choice(others or [running])
+        return self._rng.choice(others or [running])
 
 
 # Checking a fix. A neighbour keeps most switches of the old schedule, each at its place or some
@@ -246,11 +246,11 @@ def _explore_here(
     if old.problem:
         raise UserError(f"{target.reference}: {old.problem}")
     lengths = dict(old.lengths)
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     first_failure = old if old.fault else None
     runs = failures = 0
     while (tests is None or runs < tests) and time.monotonic() - begin < limit:
-        nearby = neighbour(old.schedule, lengths, chance)
+        nearby = neighbour(old.schedule, lengths, rng)
         ran = racer.scheduled(Replay(nearby))
         if ran.problem:
             raise UserError(f"{target.reference}: {ran.problem}")
@@ -292,14 +292,10 @@ def neighbour(schedule: Schedule, lengths: dict[str, int], chance: random.Random
     return Schedule(tuple(sorted(switches, key=lambda switch: switch.at)))
 
 
-def _moved(switch: Switch, threads: Sequence[str], chance: random.Random) -> Switch:
+def _moved(switch: Switch, threads: Sequence[str], rng: random.Random) -> Switch:
     distance = 0
-    while not switch.forced and chance.random() >= _STAY_PROBABILITY:
+    while not switch.forced and rng.random() >= _STAY_PROBABILITY:
         distance += 1
-    at = max(1, switch.at + chance.choice((-distance, distance)))
-    named = (
-        chance.choice(threads)
-        if threads and chance.random() < _REDIRECT_PROBABILITY
-        else switch.next
-    )
+    at = max(1, switch.at + rng.choice((-distance, distance)))
+    named = rng.choice(threads) if threads and rng.random() < _REDIRECT_PROBABILITY else switch.next
     return replace(switch, at=at, next=named, site="", nth=0)

@@ -15,46 +15,6 @@ from swarmtest.coverage.scope import shown_path
 from swarmtest.race.coverage.trace import TraceStep
 from swarmtest.race.weaving.sites import SITES, Site
 
-# Shared variables of a trace.
-
-
-def shared_sites(steps: Iterable[TraceStep]) -> frozenset[Site]:
-    """Return the accesses to variables that two threads touch and one of them changes.
-
-    What the main thread does before it starts others does not count: it builds the objects then.
-    """
-    variables: dict[tuple[str, str], tuple[set[str], set[str], set[Site]]] = {}
-    alone = True
-    for step in steps:
-        alone = alone and not begins(step)
-        if step.site < 0:
-            continue
-        site = SITES[step.site]
-        threads, kinds, sites = variables.setdefault(variable_of(site), (set(), set(), set()))
-        sites.add(site)
-        if not alone:
-            threads.add(step.thread)
-            kinds.add(site.kind)
-    return frozenset(
-        site
-        for threads, kinds, sites in variables.values()
-        if len(threads) > 1 and kinds != {"read"}
-        for site in sites
-    )
-
-
-def begins(step: TraceStep) -> bool:
-    """Return whether the main thread is no longer the only one."""
-    return step.thread != "main" or step.kind == "thread.start"
-
-
-def variable_of(site: Site) -> tuple[str, str]:
-    """Return the key of a variable; attributes of the same name on two objects share one key."""
-    return site.what, site.name or site.variable
-
-
-# The rows of a timeline.
-
 STUCK = ("deadlock", "lost wake-up")
 """The kinds of faults in which threads wait forever."""
 _MAX_ROWS = 24
@@ -254,17 +214,17 @@ def timeline_text(explanation: Explanation, width: int = 100) -> str:
         return "(no shared variable and no synchronisation was seen)"
     room = (width - 2 * (len(threads) - 1)) // len(threads)
     room = max(_MIN_COLUMN, min(_MAX_COLUMN, room))
-    whole = len(threads) * (room + 2) - 2
+    total_width = len(threads) * (room + 2) - 2
     only = explanation.paths[0] if len(explanation.paths) == 1 else ""
-    head = [f"{threads[0]} ({only})" if only else threads[0], *threads[1:]]
-    lines = [_columns(head, room), _columns(["-" * room] * len(threads), room)]
+    headings = [f"{threads[0]} ({only})" if only else threads[0], *threads[1:]]
+    lines = [_columns(headings, room), _columns(["-" * room] * len(threads), room)]
     for row in explanation.rows[: explanation.interleaved]:
         if not row.thread:
-            lines.append(row.source.center(whole).rstrip())
+            lines.append(row.source.center(total_width).rstrip())
             continue
         indent = " " * threads.index(row.thread) * (room + 2)
         lines += [indent + line for line in cell(row, room, only)]
-    lines += _closing_lines(explanation, whole, only)
+    lines += _closing_lines(explanation, total_width, only)
     return "\n".join(lines + explanation.message.splitlines())
 
 
@@ -280,15 +240,53 @@ def cell(row: Row, room: int, only: str = "") -> list[str]:
     return [line if len(line) <= room else line[: room - 1] + "…" for line in lines]
 
 
-def _closing_lines(explanation: Explanation, whole: int, only: str) -> list[str]:
+def _closing_lines(explanation: Explanation, total_width: int, only: str) -> list[str]:
     rows = explanation.rows[explanation.interleaved :]
     if not rows:
         return []
     lines = [f"then {rows[0].thread}:"]
     for row in rows:
-        lines += cell(row, whole, only)
+        lines += cell(row, total_width, only)
     return lines
 
 
 def _columns(cells: list[str], room: int) -> str:
     return "  ".join(cell.ljust(room) for cell in cells).rstrip()
+
+
+# Shared variables of a trace.
+
+
+def shared_sites(steps: Iterable[TraceStep]) -> frozenset[Site]:
+    """Return the accesses to variables that two threads touch and one of them changes.
+
+    What the main thread does before it starts others does not count: it builds the objects then.
+    """
+    variables: dict[tuple[str, str], tuple[set[str], set[str], set[Site]]] = {}
+    alone = True
+    for step in steps:
+        alone = alone and not begins(step)
+        if step.site < 0:
+            continue
+        site = SITES[step.site]
+        threads, kinds, sites = variables.setdefault(variable_of(site), (set(), set(), set()))
+        sites.add(site)
+        if not alone:
+            threads.add(step.thread)
+            kinds.add(site.kind)
+    return frozenset(
+        site
+        for threads, kinds, sites in variables.values()
+        if len(threads) > 1 and kinds != {"read"}
+        for site in sites
+    )
+
+
+def begins(step: TraceStep) -> bool:
+    """Return whether the main thread is no longer the only one."""
+    return step.thread != "main" or step.kind == "thread.start"
+
+
+def variable_of(site: Site) -> tuple[str, str]:
+    """Return the key of a variable; attributes of the same name on two objects share one key."""
+    return site.what, site.name or site.variable

@@ -23,54 +23,6 @@ from swarmtest.race.primitives.locks import OWN_POINT, SYNCHRONISERS, Lock
 from swarmtest.race.primitives.originals import get_ident
 from swarmtest.race.weaving.sites import SITES
 
-
-def deciding_access(control: Handing, sites: Collection[int] | None) -> Callable[..., Any]:
-    """Return the probe of a controlled run; it has to be fast.
-
-    With `sites`, only these accesses may stop the thread.
-    """
-    state, decide, ident = control.state, control.decide, get_ident
-
-    def access(site: int, obj: Any = None) -> Any:
-        if ident() == state[2]:
-            step = state[0] = state[0] + 1
-            if step >= state[1]:
-                decide(site, obj)
-        return obj
-
-    if sites is None:
-        return access
-    allowed = bytearray(len(SITES))
-    for site in sites:
-        allowed[site] = 1
-
-    def restricted_access(site: int, obj: Any = None) -> Any:
-        if ident() == state[2]:
-            step = state[0] = state[0] + 1
-            if step >= state[1] and (allowed[site] or control.must_stop()):
-                decide(site, obj)
-        return obj
-
-    return restricted_access
-
-
-def counting_access(control: Handing) -> Callable[..., Any]:
-    """Return the probe of a run in feasible mode, which only counts accesses.
-
-    In feasible mode, threads are switched at events and at synchronisation.
-    """
-    state, ident = control.state, get_ident
-
-    def access(site: int, obj: Any = None) -> Any:
-        if ident() == state[2]:
-            state[0] += 1
-            if control.must_stop():
-                control.decide(site, obj)
-        return obj
-
-    return access
-
-
 _TICK = 0.001
 """The seconds by which reading the clock advances it, so that a loop that polls the time ends."""
 _MONOTONIC_START = 1_000.0
@@ -140,9 +92,9 @@ class Control(Handing):
             if is_library(code):
                 self.event()
             return function(*args, **kwargs)
-        answer = function(*args, **kwargs)
+        result = function(*args, **kwargs)
         self.event()
-        return answer
+        return result
 
     # Synchronisation. Operations inside the standard library are not counted.
 
@@ -355,6 +307,53 @@ class Control(Handing):
             self.problem = f"the program ends its process by os._exit({code})"
             self.end()
             raise Unwound
+
+
+def deciding_access(control: Handing, sites: Collection[int] | None) -> Callable[..., Any]:
+    """Return the probe of a controlled run; it has to be fast.
+
+    With `sites`, only these accesses may stop the thread.
+    """
+    state, decide, ident = control.state, control.decide, get_ident
+
+    def access(site: int, obj: Any = None) -> Any:
+        if ident() == state[2]:
+            step = state[0] = state[0] + 1
+            if step >= state[1]:
+                decide(site, obj)
+        return obj
+
+    if sites is None:
+        return access
+    allowed = bytearray(len(SITES))
+    for site in sites:
+        allowed[site] = 1
+
+    def restricted_access(site: int, obj: Any = None) -> Any:
+        if ident() == state[2]:
+            step = state[0] = state[0] + 1
+            if step >= state[1] and (allowed[site] or control.must_stop()):
+                decide(site, obj)
+        return obj
+
+    return restricted_access
+
+
+def counting_access(control: Handing) -> Callable[..., Any]:
+    """Return the probe of a run in feasible mode, which only counts accesses.
+
+    In feasible mode, threads are switched at events and at synchronisation.
+    """
+    state, ident = control.state, get_ident
+
+    def access(site: int, obj: Any = None) -> Any:
+        if ident() == state[2]:
+            state[0] += 1
+            if control.must_stop():
+                control.decide(site, obj)
+        return obj
+
+    return access
 
 
 def _is_inside_library() -> bool:

@@ -32,111 +32,6 @@ from swarmtest.race.weaving.sites import SITES
 from swarmtest.race.weaving.weaver import use_events
 from swarmtest.reducer.reducer import minimised
 
-# Calling the program.
-
-
-class _EndableRun(Protocol):
-    interrupted: bool
-    """Whether the watchdog interrupted the main thread because its time was up."""
-
-    def fail(self, fault: Fault) -> None: ...
-    def end(self) -> None: ...
-    def outlive(self) -> None: ...
-
-
-def call_to_the_end(function: Callable[[], object], run: _EndableRun) -> None:
-    """Call a function and let the threads that it started end; re-raise a user's interrupt."""
-    pid = os.getpid()
-    by_user: BaseException | None = None
-    try:
-        function()
-    except Unwound:
-        pass
-    except SystemExit as error:
-        if error.code:
-            run.fail(fault_of_exception(error, "exit"))
-    except Exception as error:
-        run.fail(fault_of_exception(error))
-    except BaseException as error:
-        by_user = None if run.interrupted else error
-        run.end()
-    if os.getpid() != pid:
-        _exit_fork()
-    while True:
-        try:
-            run.outlive()
-            break
-        except KeyboardInterrupt as error:
-            by_user = by_user or (None if run.interrupted else error)
-            run.end()
-    if by_user is not None:
-        raise by_user
-
-
-def _exit_fork() -> None:
-    """End a child process that the program forked and that returned from the run."""
-    print(
-        "swarmtest: a process that the program forked came back from the run; it ends here "
-        "(a child should end by os._exit)",
-        file=sys.stderr,
-    )
-    sys.stderr.flush()
-    os._exit(1)
-
-
-# A controlled run with concurrency coverage.
-
-
-class CoveredControl(Control):
-    """A controlled run that reports to concurrency coverage what its threads do."""
-
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        sites: Collection[int] | None,
-        most_probes: int,
-        feasible: bool,
-        tracer: Tracer | None,
-        coverage: ConcurrencyCoverage,
-    ) -> None:
-        super().__init__(scheduler, sites, most_probes, feasible, tracer)
-        coverage.reset()
-        self._coverage = coverage
-        self._known_tasks = 1
-        self.access = coverage.watching(self.access)  # type: ignore[method-assign]
-
-    def changed(self) -> None:
-        """Update which threads are able to run, and report new threads."""
-        super().changed()
-        for task in self.tasks[self._known_tasks :]:
-            self._known_tasks += 1
-            self._coverage.began(task.ident)
-
-    def _counted_point(self, task: Task, kind: str, obj: Any) -> None:
-        super()._counted_point(task, kind, obj)
-        frame = user_frame(sys._getframe(1))
-        if frame is not None:
-            self._coverage.visits(kind, frame)
-
-    def _take(self, task: Task, lock: Lock, blocking: bool, timeout: float) -> bool:
-        taken = super()._take(task, lock, blocking, timeout)
-        if taken:
-            self._coverage.takes(lock)
-        return taken
-
-    def block(self, task: Task, waiting: Any, deadline: float | None) -> None:
-        """Report that the running thread waits, and make it wait."""
-        self._coverage.waits(task.doing, waiting)
-        super().block(task, waiting, deadline)
-
-    def wake(self, waited_for: Any) -> None:
-        """Report that other threads may see what the running thread has built, and wake them."""
-        self._coverage.gives()
-        super().wake(waited_for)
-
-
-# Running a function under control.
-
 MOST_PROBES = 100_000
 SECONDS = 10.0
 
@@ -375,3 +270,106 @@ def _probe_of(switch: Switch, steps: Iterable[TraceStep]) -> int:
     if switch.nth:
         return same[min(switch.nth, len(same)) - 1]
     return min(same, key=lambda at: abs(at - switch.at))
+
+
+# Calling the program.
+
+
+class _EndableRun(Protocol):
+    interrupted: bool
+    """Whether the watchdog interrupted the main thread because its time was up."""
+
+    def fail(self, fault: Fault) -> None: ...
+    def end(self) -> None: ...
+    def outlive(self) -> None: ...
+
+
+def call_to_the_end(function: Callable[[], object], run: _EndableRun) -> None:
+    """Call a function and let the threads that it started end; re-raise a user's interrupt."""
+    pid = os.getpid()
+    by_user: BaseException | None = None
+    try:
+        function()
+    except Unwound:
+        pass
+    except SystemExit as error:
+        if error.code:
+            run.fail(fault_of_exception(error, "exit"))
+    except Exception as error:
+        run.fail(fault_of_exception(error))
+    except BaseException as error:
+        by_user = None if run.interrupted else error
+        run.end()
+    if os.getpid() != pid:
+        _exit_fork()
+    while True:
+        try:
+            run.outlive()
+            break
+        except KeyboardInterrupt as error:
+            by_user = by_user or (None if run.interrupted else error)
+            run.end()
+    if by_user is not None:
+        raise by_user
+
+
+def _exit_fork() -> None:
+    """End a child process that the program forked and that returned from the run."""
+    print(
+        "swarmtest: a process that the program forked came back from the run; it ends here "
+        "(a child should end by os._exit)",
+        file=sys.stderr,
+    )
+    sys.stderr.flush()
+    os._exit(1)
+
+
+# A controlled run with concurrency coverage.
+
+
+class CoveredControl(Control):
+    """A controlled run that reports to concurrency coverage what its threads do."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        sites: Collection[int] | None,
+        most_probes: int,
+        feasible: bool,
+        tracer: Tracer | None,
+        coverage: ConcurrencyCoverage,
+    ) -> None:
+        super().__init__(scheduler, sites, most_probes, feasible, tracer)
+        coverage.reset()
+        self._coverage = coverage
+        self._known_tasks = 1
+        self.access = coverage.watching(self.access)  # type: ignore[method-assign]
+
+    def changed(self) -> None:
+        """Update which threads are able to run, and report new threads."""
+        super().changed()
+        for task in self.tasks[self._known_tasks :]:
+            self._known_tasks += 1
+            self._coverage.began(task.ident)
+
+    def _counted_point(self, task: Task, kind: str, obj: Any) -> None:
+        super()._counted_point(task, kind, obj)
+        frame = user_frame(sys._getframe(1))
+        if frame is not None:
+            self._coverage.visits(kind, frame)
+
+    def _take(self, task: Task, lock: Lock, blocking: bool, timeout: float) -> bool:
+        taken = super()._take(task, lock, blocking, timeout)
+        if taken:
+            self._coverage.takes(lock)
+        return taken
+
+    def block(self, task: Task, waiting: Any, deadline: float | None) -> None:
+        """Report that the running thread waits, and make it wait."""
+        self._coverage.waits(task.doing, waiting)
+        super().block(task, waiting, deadline)
+
+    def wake(self, waited_for: Any) -> None:
+        """Report that other threads may see what the running thread has built, and wake them."""
+        self._coverage.gives()
+        super().wake(waited_for)

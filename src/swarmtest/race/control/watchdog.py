@@ -22,25 +22,6 @@ from swarmtest.race.primitives import originals as raw
 from swarmtest.race.primitives.frames import user_frame
 from swarmtest.race.primitives.originals import get_ident, raw_lock
 
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Make SIGINT raise KeyboardInterrupt while a run is on.
-
-    A shell starts background jobs with SIGINT ignored, as some CI systems do, and a program may
-    have a handler of its own.
-    """
-    before = getsignal(signal.SIGINT)  # signal.getsignal() converts to an enumeration: slower
-    if before in (signal.default_int_handler, None) or get_ident() != threading.main_thread().ident:
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 _POLL_SECONDS = 0.1
 _GRACE_SECONDS = 0.5
 """Seconds that a thread has to reach its next probe after it was asked to end."""
@@ -115,3 +96,21 @@ def _problem(task: Task) -> str:
         f"the run was not over in time; {task.name} is {where}: "
         "it waits outside of probes (I/O, C code that holds a lock), or takes long"
     )
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Make SIGINT raise KeyboardInterrupt while a run is on.
+
+    A shell starts background jobs with SIGINT ignored, as some CI systems do, and a program may
+    have a handler of its own.
+    """
+    before = getsignal(signal.SIGINT)  # signal.getsignal() converts to an enumeration: slower
+    if before in (signal.default_int_handler, None) or get_ident() != threading.main_thread().ident:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -37,6 +37,77 @@ _idle: list[Worker] = []
 os.register_at_fork(after_in_child=_idle.clear)
 
 
+def under_control(control: Handing, task: Task, thread: Thread, start: Callable[[], None]) -> None:
+    """Start a thread that runs only when the scheduler chooses it."""
+    worker = worker_for(thread)
+    if worker is None:
+        _run_on_own_thread(control, task, thread, start)
+    else:
+        _run_on_worker(control, task, thread, worker)
+
+
+def _run_on_worker(control: Handing, task: Task, thread: Thread, worker: Worker) -> None:
+    """Run the thread on a worker that exists already."""
+
+    def controlled() -> Baton | None:
+        if not control.ended:
+            _run_thread(control, thread)
+        if control.ended:
+            control.state[IDENT] = 0  # finalizers of thread-locals must not be unwound
+        worker.forget()
+        worker.played(thread)
+        return control.finished(task)
+
+    task.worker, task.baton, task.ident = worker, worker.baton, worker.ident
+    worker.does = controlled
+    worker.plays(thread)
+
+
+def _run_on_own_thread(
+    control: Handing, task: Task, thread: Thread, start: Callable[[], None]
+) -> None:
+    """Run the thread on a thread of its own, with its `run` and `_delete` methods replaced.
+
+    Python calls `run` when the thread begins and `_delete` when it ends.
+    """
+    own: dict[str, Any] = thread.__dict__
+    run = own.get("run")
+
+    def controlled() -> None:
+        if run is None:
+            own.pop("run", None)
+        else:
+            own["run"] = run
+        task.baton.acquire()
+        if not control.ended:
+            _run_thread(control, thread)
+
+    def ended() -> None:
+        own.pop("_delete", None)
+        thread._delete()  # type: ignore[attr-defined]
+        next_baton = control.finished(task)
+        if next_baton is not None:
+            next_baton.release()
+
+    task.baton = new_baton()
+    own["run"], own["_delete"] = controlled, ended
+    own["_started"] = Started()
+    start()
+    task.ident = thread.ident or 0
+
+
+def _run_thread(control: Handing, thread: Thread) -> None:
+    try:
+        thread.run()
+    except (Unwound, SystemExit):
+        pass  # Python ignores a SystemExit in a thread as well
+    except BaseException as error:
+        control.fail(fault_of_exception(error))
+
+
+# Workers.
+
+
 class Worker:
     """One thread of the operating system that executes a job whenever it gets its baton."""
 
@@ -48,15 +119,15 @@ class Worker:
         self.ident = self.native_id = 0
         self._pid = os.getpid()
         self._locals: dict[Any, Any] = {}
-        begun = raw_lock()
-        begun.acquire()
-        _thread.start_new_thread(self._serve, (begun.release,))
-        begun.acquire()
+        started = raw_lock()
+        started.acquire()
+        _thread.start_new_thread(self._serve, (started.release,))
+        started.acquire()
 
-    def _serve(self, begun: Callable[[], None]) -> None:
+    def _serve(self, report_start: Callable[[], None]) -> None:
         self.ident, self.native_id = get_ident(), threading.get_native_id()
         self._locals = _thread_locals()
-        begun()
+        report_start()
         self.baton.acquire()
         with suppress(Unwound):  # the watchdog may raise it in an abandoned thread
             while self.does is not None:
@@ -186,71 +257,3 @@ class _StartedEvent:
 
 
 _STARTED_EVENT = _StartedEvent()
-
-
-def under_control(control: Handing, task: Task, thread: Thread, start: Callable[[], None]) -> None:
-    """Start a thread that runs only when the scheduler chooses it."""
-    worker = worker_for(thread)
-    if worker is None:
-        _run_on_own_thread(control, task, thread, start)
-    else:
-        _run_on_worker(control, task, thread, worker)
-
-
-def _run_on_worker(control: Handing, task: Task, thread: Thread, worker: Worker) -> None:
-    """Run the thread on a worker that exists already."""
-
-    def controlled() -> Baton | None:
-        if not control.ended:
-            _run_thread(control, thread)
-        if control.ended:
-            control.state[IDENT] = 0  # finalizers of thread-locals must not be unwound
-        worker.forget()
-        worker.played(thread)
-        return control.finished(task)
-
-    task.worker, task.baton, task.ident = worker, worker.baton, worker.ident
-    worker.does = controlled
-    worker.plays(thread)
-
-
-def _run_on_own_thread(
-    control: Handing, task: Task, thread: Thread, start: Callable[[], None]
-) -> None:
-    """Run the thread on a thread of its own, with its `run` and `_delete` methods replaced.
-
-    Python calls `run` when the thread begins and `_delete` when it ends.
-    """
-    own: dict[str, Any] = thread.__dict__
-    run = own.get("run")
-
-    def controlled() -> None:
-        if run is None:
-            own.pop("run", None)
-        else:
-            own["run"] = run
-        task.baton.acquire()
-        if not control.ended:
-            _run_thread(control, thread)
-
-    def ended() -> None:
-        own.pop("_delete", None)
-        thread._delete()  # type: ignore[attr-defined]
-        next_baton = control.finished(task)
-        if next_baton is not None:
-            next_baton.release()
-
-    task.baton = new_baton()
-    own["run"], own["_delete"] = controlled, ended
-    own["_started"] = Started()
-    start()
-    task.ident = thread.ident or 0
-
-
-def _run_thread(control: Handing, thread: Thread) -> None:
-    try:
-        thread.run()
-    except (Unwound, SystemExit):
-        pass  # Python ignores a SystemExit in a thread as well
-    except BaseException as error:
-        control.fail(fault_of_exception(error))

@@ -24,6 +24,123 @@ from swarmtest.race.primitives.originals import get_ident
 from swarmtest.race.primitives.policy import woven_namespaces
 from swarmtest.race.weaving.sites import SITES
 
+
+class ConcurrencyCoverage:
+    """Records what the threads of a run do to each other; one object serves many runs.
+
+    - ``shared``: a variable that two threads touched, one of them writing;
+    - ``pair``: two sites passed one after the other, and whether the thread changed in between;
+    - ``sync``: a place of synchronisation was visited, was blocked (a thread had to wait there), or
+      was blocking (a lock was acquired there that another thread had to wait for).
+
+    Pass it to `controlled_run` or `free_run`. Recording only pairs is the cheapest.
+
+    >>> from swarmtest.race.free.runner import free_run
+    >>> coverage = ConcurrencyCoverage(["pair"])
+    >>> free_run(lambda: None, coverage=coverage).hits.targets()
+    []
+    """
+
+    def __init__(self, kinds: Iterable[str] = CONCURRENT_KINDS) -> None:
+        self.kinds = tuple(kinds)
+        for kind in self.kinds:
+            if kind not in CONCURRENT_KINDS:
+                raise UserError(
+                    f"concurrency coverage: no kind {kind!r}{did_you_mean(kind, CONCURRENT_KINDS)}"
+                )
+        self.catalogue = Catalogue()
+        self._places = Places()
+        self._known_places = self._places.numbers
+        self._naming = Naming(self.catalogue, self._places)
+        self._pairs = new_pairs() if "pair" in self.kinds else None
+        self._sync = Synchronisation(self._places) if "sync" in self.kinds else None
+        self.sees_locks = self._sync is not None
+        self._sharing: Sharing | None = None
+        self.reset()
+
+    # What a run reports.
+
+    def reset(self) -> None:
+        """Prepare for a new run."""
+        if self._pairs is not None:
+            self._pairs.reset(None)
+        if self._sync is not None:
+            self._sync.reset()
+        if "shared" in self.kinds:
+            self._sharing = Sharing()
+            self._sharing.began(get_ident())
+
+    def watching(self, access: Callable[..., Any] | None) -> Callable[..., Any]:
+        """Return a probe that calls the policy's own probe, if any, and records what is needed."""
+        if self._sharing is not None:
+            access = self._sharing.watching(access)
+        if self._pairs is not None:
+            self._pairs.reset(access)
+            access = self._pairs.access
+        return access or _plain_access
+
+    def began(self, ident: int) -> None:
+        """Note that a thread begins."""
+        if self._pairs is not None:
+            self._pairs.began(ident)
+        if self._sharing is not None:
+            self._sharing.began(ident)
+
+    def visits(self, kind: str, frame: FrameType) -> None:
+        """Note that this thread is about to synchronise."""
+        key = id(frame.f_code), frame.f_lasti, kind
+        place = self._known_places.get(key)  # saves a call in the most frequent case
+        if place is None:
+            place = self._places.number(kind, frame)
+        if self._pairs is not None:
+            self._pairs.passes(FIRST_PLACE + place)
+        if self._sync is not None:
+            self._sync.visits(place)
+        if self._sharing is not None:
+            self._sharing.synchronises()
+
+    def pairs_alone(self) -> Pairs | None:
+        """Return the recorder of pairs if no other kind is recorded, else None."""
+        return self._pairs if self.kinds == ("pair",) else None
+
+    def site_of(self, kind: str, frame: FrameType) -> int:
+        """Return the number that a place of synchronisation has in pairs."""
+        return FIRST_PLACE + self._places.number(kind, frame)
+
+    def gives(self) -> None:
+        """Note that this thread makes what it has built visible to others."""
+        if self._sharing is not None:
+            self._sharing.synchronises()
+
+    def takes(self, lock: Any) -> None:
+        """Note that this thread has acquired a lock."""
+        if self._sync is not None:
+            self._sync.takes(lock)
+
+    def waits(self, kind: str, waiting: Any) -> None:
+        """Note that this thread has to wait."""
+        if self._sync is not None:
+            self._sync.waits(kind, waiting)
+
+    # The result of a run.
+
+    def take(self) -> Hits:
+        """Return the targets that the last run reached."""
+        naming = self._naming
+        numbers: list[int] = []
+        if self._pairs is not None:
+            numbers += map(naming.pair, self._pairs.pairs())
+        if self._sync is not None:
+            numbers += map(naming.state, self._sync.seen())
+        if self._sharing is not None:
+            numbers += map(naming.shared, self._sharing.shared())
+        return Hits.of(self.catalogue, numbers)
+
+
+def _plain_access(site: int, obj: Any = None) -> Any:
+    return obj
+
+
 # Pairs of sites.
 
 SITE_BITS = 24
@@ -210,125 +327,6 @@ class Synchronisation:
         taken = self._taken.get(waiting) if kind.endswith(".acquire") else None
         if taken is not None:
             self._seen.add(taken << 2 | _BLOCKING)
-
-
-# Concurrency coverage as a whole.
-
-
-def _plain_access(site: int, obj: Any = None) -> Any:
-    return obj
-
-
-class ConcurrencyCoverage:
-    """Records what the threads of a run do to each other; one object serves many runs.
-
-    - ``shared``: a variable that two threads touched, one of them writing;
-    - ``pair``: two sites passed one after the other, and whether the thread changed in between;
-    - ``sync``: a place of synchronisation was visited, was blocked (a thread had to wait there), or
-      was blocking (a lock was acquired there that another thread had to wait for).
-
-    Pass it to `controlled_run` or `free_run`. Recording only pairs is the cheapest.
-
-    >>> from swarmtest.race.free.runner import free_run
-    >>> coverage = ConcurrencyCoverage(["pair"])
-    >>> free_run(lambda: None, coverage=coverage).hits.targets()
-    []
-    """
-
-    def __init__(self, kinds: Iterable[str] = CONCURRENT_KINDS) -> None:
-        self.kinds = tuple(kinds)
-        for kind in self.kinds:
-            if kind not in CONCURRENT_KINDS:
-                raise UserError(
-                    f"concurrency coverage: no kind {kind!r}{did_you_mean(kind, CONCURRENT_KINDS)}"
-                )
-        self.catalogue = Catalogue()
-        self._places = Places()
-        self._known_places = self._places.numbers
-        self._naming = Naming(self.catalogue, self._places)
-        self._pairs = new_pairs() if "pair" in self.kinds else None
-        self._sync = Synchronisation(self._places) if "sync" in self.kinds else None
-        self.sees_locks = self._sync is not None
-        self._sharing: Sharing | None = None
-        self.reset()
-
-    # What a run reports.
-
-    def reset(self) -> None:
-        """Prepare for a new run."""
-        if self._pairs is not None:
-            self._pairs.reset(None)
-        if self._sync is not None:
-            self._sync.reset()
-        if "shared" in self.kinds:
-            self._sharing = Sharing()
-            self._sharing.began(get_ident())
-
-    def watching(self, access: Callable[..., Any] | None) -> Callable[..., Any]:
-        """Return a probe that calls the policy's own probe, if any, and records what is needed."""
-        if self._sharing is not None:
-            access = self._sharing.watching(access)
-        if self._pairs is not None:
-            self._pairs.reset(access)
-            access = self._pairs.access
-        return access or _plain_access
-
-    def began(self, ident: int) -> None:
-        """Note that a thread begins."""
-        if self._pairs is not None:
-            self._pairs.began(ident)
-        if self._sharing is not None:
-            self._sharing.began(ident)
-
-    def visits(self, kind: str, frame: FrameType) -> None:
-        """Note that this thread is about to synchronise."""
-        key = id(frame.f_code), frame.f_lasti, kind
-        place = self._known_places.get(key)  # saves a call in the most frequent case
-        if place is None:
-            place = self._places.number(kind, frame)
-        if self._pairs is not None:
-            self._pairs.passes(FIRST_PLACE + place)
-        if self._sync is not None:
-            self._sync.visits(place)
-        if self._sharing is not None:
-            self._sharing.synchronises()
-
-    def pairs_alone(self) -> Pairs | None:
-        """Return the recorder of pairs if no other kind is recorded, else None."""
-        return self._pairs if self.kinds == ("pair",) else None
-
-    def site_of(self, kind: str, frame: FrameType) -> int:
-        """Return the number that a place of synchronisation has in pairs."""
-        return FIRST_PLACE + self._places.number(kind, frame)
-
-    def gives(self) -> None:
-        """Note that this thread makes what it has built visible to others."""
-        if self._sharing is not None:
-            self._sharing.synchronises()
-
-    def takes(self, lock: Any) -> None:
-        """Note that this thread has acquired a lock."""
-        if self._sync is not None:
-            self._sync.takes(lock)
-
-    def waits(self, kind: str, waiting: Any) -> None:
-        """Note that this thread has to wait."""
-        if self._sync is not None:
-            self._sync.waits(kind, waiting)
-
-    # The result of a run.
-
-    def take(self) -> Hits:
-        """Return the targets that the last run reached."""
-        naming = self._naming
-        numbers: list[int] = []
-        if self._pairs is not None:
-            numbers += map(naming.pair, self._pairs.pairs())
-        if self._sync is not None:
-            numbers += map(naming.state, self._sync.seen())
-        if self._sharing is not None:
-            numbers += map(naming.shared, self._sharing.shared())
-        return Hits.of(self.catalogue, numbers)
 
 
 # Naming targets.

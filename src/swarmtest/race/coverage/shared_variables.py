@@ -76,19 +76,19 @@ class Sharing:
 
     def touches(self, site: int, obj: Any) -> None:
         """Note that this thread is about to read or write."""
-        place = SITES[site]
-        kind, name = place.kind, place.name
+        accessed = SITES[site]
+        kind, name = accessed.kind, accessed.name
         if kind == LINE:
             return
-        if place.what in ("global", "closure"):
-            key: tuple[Any, str] = (place.path, name)
+        if accessed.what in ("global", "closure"):
+            key: tuple[Any, str] = (accessed.path, name)
         else:
             if kind == "call":
                 effect = _effect_of_call(obj, name)
                 if not effect:
                     return
                 kind, name = effect
-            elif place.what == "subscript":
+            elif accessed.what == "subscript":
                 name = CONTENTS
             key = (id(obj), name)
         thread = self._threads.get(get_ident())
@@ -97,7 +97,7 @@ class Sharing:
         self.passed.add(site)
         variable = self.variables.get(key)
         if variable is None:
-            variable = self._add_variable(key, place, obj, thread)
+            variable = self._add_variable(key, accessed, obj, thread)
         if variable.builder == thread[0] and variable.epoch == thread[1]:
             return
         variable.threads.add(thread[0])
@@ -106,15 +106,15 @@ class Sharing:
             variable.written = True
 
     def _add_variable(
-        self, key: tuple[Any, str], place: Site, obj: Any, thread: list[int]
+        self, key: tuple[Any, str], accessed: Site, obj: Any, thread: list[int]
     ) -> Variable:
-        if place.what in ("attribute", "subscript"):
+        if accessed.what in ("attribute", "subscript"):
             self._objects[id(obj)] = obj
         # Lists and modules are created without a probe, so the first thread seen may not have
         # created them.
-        makes = place.kind == "write" and place.what == "attribute"
+        makes = accessed.kind == "write" and accessed.what == "attribute"
         builder = thread[0] if makes or self._began == 1 else None
-        variable = Variable(_label(place, obj, key[1]), builder, thread[1])
+        variable = Variable(_label(accessed, obj, key[1]), builder, thread[1])
         return self.variables.setdefault(key, variable)
 
     def shared(self) -> list[Variable]:
@@ -142,13 +142,13 @@ def _effect_of_call(obj: Any, name: str) -> tuple[str, str] | None:
     return "write", CONTENTS
 
 
-def _label(place: Site, obj: Any, name: str) -> str:
-    if place.what == "attribute" and name != CONTENTS:
-        return f"{place.path}:{type(obj).__qualname__}.{name}"
-    text = place.variable
-    if place.kind == "call":
+def _label(accessed: Site, obj: Any, name: str) -> str:
+    if accessed.what == "attribute" and name != CONTENTS:
+        return f"{accessed.path}:{type(obj).__qualname__}.{name}"
+    text = accessed.variable
+    if accessed.kind == "call":
         text = text.rpartition(".")[0] + CONTENTS
-    return f"{place.path}:{text}"
+    return f"{accessed.path}:{text}"
 
 
 class Recording(FreePolicy):
@@ -209,6 +209,6 @@ def shared_sites(recordings: Iterable[Recording]) -> frozenset[int]:
 
 
 def _variable_key(site: int) -> tuple[str, str, str]:
-    place = SITES[site]
-    name = place.name if place.kind != "call" else place.variable
-    return place.path, place.what, name or place.variable
+    accessed = SITES[site]
+    name = accessed.name if accessed.kind != "call" else accessed.variable
+    return accessed.path, accessed.what, name or accessed.variable

@@ -30,6 +30,63 @@ from swarmtest.race.primitives.originals import raw_lock, raw_monotonic, raw_sle
 from swarmtest.race.primitives.patches import installed
 from swarmtest.race.primitives.policy import policy_on
 
+
+@dataclass(frozen=True)
+class FreeRun:
+    """The outcome of a free run."""
+
+    fault: Fault | None
+    problem: str
+    """Why the run says nothing about the program, in one line; empty if it does."""
+    threads: int
+    """The number of threads; 1 if the program started none."""
+    hits: Hits | None
+    """The targets that the run covered; None without coverage."""
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+
+def free_run(
+    function: Callable[[], object],
+    policy: FreePolicy | None = None,
+    *,
+    coverage: ConcurrencyCoverage | None = None,
+    seconds: float = SECONDS,
+) -> FreeRun:
+    """Call a function whose threads run freely, disturbed or watched by a policy.
+
+    A policy (`Noise`, `Recording`, or None) serves one run. Threads that wait for each other are a
+    fault at once. In any case the run ends after the given number of seconds.
+
+    >>> free_run(lambda: None).threads
+    1
+    """
+    if policy is None:
+        policy = FreePolicy()
+    begin = raw_monotonic()
+    with installed():
+        if coverage is not None:
+            coverage.reset()
+        policy.enter(coverage)
+        with policy_on(policy), policy.fast_locks():
+            with time_limit(policy, seconds):
+                call_to_the_end(function, policy)
+            ended_or_left(policy)
+        for task in policy.tasks:
+            for lock in task.held:
+                lock.free()
+    return FreeRun(
+        None if policy.problem else policy.fault,
+        policy.problem,
+        len(policy.tasks),
+        None if coverage is None else coverage.take(),
+        raw_monotonic() - begin,
+        tuple(policy.notes),
+    )
+
+
+# The time limit.
+
 _POLL_SECONDS = 0.1
 LAST_CHANCE = 0.5
 """Seconds that a thread has to reach its next probe after it was asked to end."""
@@ -131,57 +188,3 @@ def ended_or_left(policy: FreePolicy) -> None:
             deadline = raw_monotonic() + LAST_CHANCE
     for task in left:
         policy.note(f"{task.name} could not be ended and was left behind")
-
-
-@dataclass(frozen=True)
-class FreeRun:
-    """The outcome of a free run."""
-
-    fault: Fault | None
-    problem: str
-    """Why the run says nothing about the program, in one line; empty if it does."""
-    threads: int
-    """The number of threads; 1 if the program started none."""
-    hits: Hits | None
-    """The targets that the run covered; None without coverage."""
-    seconds: float
-    notes: tuple[str, ...] = ()
-
-
-def free_run(
-    function: Callable[[], object],
-    policy: FreePolicy | None = None,
-    *,
-    coverage: ConcurrencyCoverage | None = None,
-    seconds: float = SECONDS,
-) -> FreeRun:
-    """Call a function whose threads run freely, disturbed or watched by a policy.
-
-    A policy (`Noise`, `Recording`, or None) serves one run. Threads that wait for each other are a
-    fault at once. In any case the run ends after the given number of seconds.
-
-    >>> free_run(lambda: None).threads
-    1
-    """
-    if policy is None:
-        policy = FreePolicy()
-    begin = raw_monotonic()
-    with installed():
-        if coverage is not None:
-            coverage.reset()
-        policy.enter(coverage)
-        with policy_on(policy), policy.fast_locks():
-            with time_limit(policy, seconds):
-                call_to_the_end(function, policy)
-            ended_or_left(policy)
-        for task in policy.tasks:
-            for lock in task.held:
-                lock.free()
-    return FreeRun(
-        None if policy.problem else policy.fault,
-        policy.problem,
-        len(policy.tasks),
-        None if coverage is None else coverage.take(),
-        raw_monotonic() - begin,
-        tuple(policy.notes),
-    )

@@ -37,86 +37,6 @@ from swarmtest.race.native.library import (
 )
 from swarmtest.race.native.sites import SiteNames
 
-# Running a program until it ends, its time is over, or its threads are stuck.
-
-_POLL_SECONDS = 0.01
-_STUCK_POLLS = 4
-"""The number of equal observations in a row after which threads that all wait count as stuck."""
-
-
-class Watched(NamedTuple):
-    """How a run ended."""
-
-    ended: Ended
-    stand: Stand | None
-    """The state of its threads when they were stuck or the time was over; else None."""
-    stuck: bool
-
-
-def run_watched(command: Command, memory: ThreadMemory, seconds: float) -> Watched:
-    """Run a program whose library writes into `memory`."""
-    outputs = (Output(), Output())
-    stdin = os.open(os.devnull, os.O_RDONLY)
-    began = time.monotonic()
-    try:
-        process = command.start(stdin, outputs)
-        for output in outputs:
-            output.close_write()
-        end = os.pidfd_open(process.pid)
-        stand, stuck, over = None, False, False
-        try:
-            detector = _StuckDetector(process.pid, memory)
-            while stand is None and not watch(end, outputs, _POLL_SECONDS):
-                stuck = detector.is_stuck()
-                over = time.monotonic() - began >= seconds
-                if stuck or over:
-                    stand = stand_of(memory.snapshot())
-        finally:
-            os.close(end)
-            kill_group(process.pid)
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-        ended = Ended(
-            status,
-            over and not stuck,
-            outputs[0].take(),
-            outputs[1].take(),
-            usage.ru_utime + usage.ru_stime,
-            time.monotonic() - began,
-        )
-        return Watched(ended, stand, stuck)
-    finally:
-        os.close(stdin)
-        for output in outputs:
-            output.close()
-
-
-class _StuckDetector:
-    """Polls the state of a program's threads until it has not changed for a while."""
-
-    def __init__(self, process: int, memory: ThreadMemory) -> None:
-        self._process = process
-        self._memory = memory
-        self._seen: Stand | None = None
-        self._same_polls = 0
-
-    def is_stuck(self) -> bool:
-        """Return whether no thread of the program will ever continue."""
-        snapshot = self._memory.snapshot()
-        stand = stand_of(snapshot) if snapshot.processes == 1 else None
-        if stand is None or not stand.all_wait:
-            self._seen, self._same_polls = None, 0
-            return False
-        same = stand == self._seen and is_asleep(self._process, len(stand.waiting))
-        self._same_polls = self._same_polls + 1 if same else 0
-        self._seen = stand
-        if self._same_polls < _STUCK_POLLS:
-            return False
-        return bool(stand.cycle()) or not handles_signals(self._process)
-
-
-# Native programs.
-
 NO_THREAD = "the program started no thread"
 _PROFILED_HEURISTICS = ("shared-only", "one-variable", "predecessors")
 """The heuristics that need to know what earlier runs saw."""
@@ -324,3 +244,81 @@ def _missing_reason(snapshot: Snapshot, program: str) -> str:
     if snapshot.no_room:
         return f"the program has too many {' and '.join(snapshot.no_room)} to tell of all"
     return NO_THREAD if len(snapshot.threads) == snapshot.processes else ""
+
+
+# Running a program until it ends, its time is over, or its threads are stuck.
+
+_POLL_SECONDS = 0.01
+_STUCK_POLLS = 4
+"""The number of equal observations in a row after which threads that all wait count as stuck."""
+
+
+class Watched(NamedTuple):
+    """How a run ended."""
+
+    ended: Ended
+    stand: Stand | None
+    """The state of its threads when they were stuck or the time was over; else None."""
+    stuck: bool
+
+
+def run_watched(command: Command, memory: ThreadMemory, seconds: float) -> Watched:
+    """Run a program whose library writes into `memory`."""
+    outputs = (Output(), Output())
+    stdin = os.open(os.devnull, os.O_RDONLY)
+    began = time.monotonic()
+    try:
+        process = command.start(stdin, outputs)
+        for output in outputs:
+            output.close_write()
+        end = os.pidfd_open(process.pid)
+        stand, stuck, over = None, False, False
+        try:
+            detector = _StuckDetector(process.pid, memory)
+            while stand is None and not watch(end, outputs, _POLL_SECONDS):
+                stuck = detector.is_stuck()
+                over = time.monotonic() - began >= seconds
+                if stuck or over:
+                    stand = stand_of(memory.snapshot())
+        finally:
+            os.close(end)
+            kill_group(process.pid)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        ended = Ended(
+            status,
+            over and not stuck,
+            outputs[0].take(),
+            outputs[1].take(),
+            usage.ru_utime + usage.ru_stime,
+            time.monotonic() - began,
+        )
+        return Watched(ended, stand, stuck)
+    finally:
+        os.close(stdin)
+        for output in outputs:
+            output.close()
+
+
+class _StuckDetector:
+    """Polls the state of a program's threads until it has not changed for a while."""
+
+    def __init__(self, process: int, memory: ThreadMemory) -> None:
+        self._process = process
+        self._memory = memory
+        self._seen: Stand | None = None
+        self._same_polls = 0
+
+    def is_stuck(self) -> bool:
+        """Return whether no thread of the program will ever continue."""
+        snapshot = self._memory.snapshot()
+        stand = stand_of(snapshot) if snapshot.processes == 1 else None
+        if stand is None or not stand.all_wait:
+            self._seen, self._same_polls = None, 0
+            return False
+        same = stand == self._seen and is_asleep(self._process, len(stand.waiting))
+        self._same_polls = self._same_polls + 1 if same else 0
+        self._seen = stand
+        if self._same_polls < _STUCK_POLLS:
+            return False
+        return bool(stand.cycle()) or not handles_signals(self._process)

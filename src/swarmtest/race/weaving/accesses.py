@@ -14,163 +14,6 @@ from swarmtest.race.primitives.policy import CALL, EVENT, PROBE
 from swarmtest.race.weaving.names import Names, names_of
 from swarmtest.race.weaving.sites import SITES, Site
 
-# Helpers for syntax trees.
-
-
-def located(node: Any, place: ast.AST) -> Any:
-    """Give a new node the position of an old one; parts that have a position keep theirs."""
-    for part in ast.walk(node):
-        if "lineno" in part._attributes and not hasattr(part, "lineno"):
-            ast.copy_location(part, place)
-    return node
-
-
-def named(node: ast.expr, text: str) -> ast.expr:
-    """Return a stand-in for an access that keeps its position and text when the node changes."""
-    return ast.copy_location(ast.Name(text, ast.Load()), node)
-
-
-_MAX_TEXT = 60
-
-
-def text_of(node: ast.AST) -> str:
-    """Return the source text of a node in one short line."""
-    if isinstance(node, ast.Name):
-        return node.id
-    text = " ".join(ast.unparse(node).split())
-    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
-
-
-def is_written(node: ast.Attribute | ast.Subscript) -> bool:
-    """Return whether an access changes or deletes what it names."""
-    return not isinstance(node.ctx, ast.Load)
-
-
-def is_dunder(name: str) -> bool:
-    """Return whether a name is reserved for Python or for probes."""
-    return name.startswith("__") and name.endswith("__")
-
-
-def is_coverage(node: ast.AST) -> bool:
-    """Return whether a name, or an access based on it, belongs to the probes of coverage."""
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    return isinstance(node, ast.Name) and node.id.startswith("__swarm_")
-
-
-def is_super(node: ast.expr) -> bool:
-    """Return whether an expression is a call of ``super``."""
-    return (
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
-    )
-
-
-# Events of feasible mode.
-#
-# CPython 3.11 to 3.13 with a GIL check whether another thread wants to run when a function is
-# entered (and a generator resumed), when a loop jumps back, and after a call of something that is
-# not a Python function. They check nowhere else, except in calls that wait. Uncertain places are
-# left out, because a schedule of feasible mode must be possible.
-
-_FRAME_DEPENDENT = {"super", "locals", "globals", "vars", "dir", "eval", "exec", "_getframe"}
-"""Functions that would return something else if they were called through another function."""
-
-
-class Events:
-    """Creates the nodes of events."""
-
-    def before(self, node: ast.expr) -> Any:
-        """Return an expression preceded by an event."""
-        return located(ast.BoolOp(ast.Or(), [_event(), node]), node)
-
-    def at_entry(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        """Return the body of a function with an event at its entry."""
-        first = body[0]
-        has_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-        begin = 1 if has_docstring and isinstance(first.value.value, str) else 0  # type: ignore[attr-defined]
-        return [*body[:begin], located(ast.Expr(_event()), first), *body[begin:]]
-
-    def in_comprehension(self, node: Any) -> Any:
-        """Begin each iteration of a comprehension with an event, if it is a function or resumed."""
-        is_function = sys.version_info < (3, 12) or isinstance(node, ast.GeneratorExp)
-        if len(node.generators) > 1 or not is_function:
-            return node
-        only = node.generators[0]
-        if only.ifs:
-            only.ifs[0] = self.before(only.ifs[0])
-        elif isinstance(node, ast.DictComp):
-            node.key = self.before(node.key)
-        else:
-            node.elt = self.before(node.elt)
-        return node
-
-    def may_wrap(self, node: ast.Call) -> bool:
-        """Return whether a function may be called through another one."""
-        function = node.func
-        name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
-        return name not in _FRAME_DEPENDENT
-
-    def call(self, node: ast.Call) -> Any:
-        """Return a call through a function that knows what is called."""
-        wrapped = ast.Call(ast.Name(CALL, ast.Load()), [node.func, *node.args], node.keywords)
-        return located(wrapped, node)
-
-    def for_loop(self, node: ast.For) -> ast.For:
-        """Add an event at the end of each iteration, where a loop jumps back."""
-        node.body = [*_Continues(None).of(node.body), located(ast.Expr(_event()), node)]
-        return node
-
-    def while_loop(self, node: ast.While, flag: str) -> list[ast.stmt]:
-        """Add an event at the start of each iteration but the first.
-
-        A ``while`` loop evaluates its condition before it jumps back.
-        """
-        begun = ast.If(ast.Name(flag, ast.Load()), [ast.Expr(_event())], [])
-        node.body = [
-            located(begun, node),
-            located(_assign(flag, True), node),
-            *_Continues(flag).of(node.body),
-        ]
-        return [located(_assign(flag, False), node), node]
-
-
-class _Continues(ast.NodeTransformer):
-    """Adds an event before each ``continue`` of a loop, which jumps back at once.
-
-    In a ``while`` loop, ``continue`` jumps back before the condition is evaluated.
-    """
-
-    def __init__(self, flag: str | None) -> None:
-        self._flag = flag
-
-    def of(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        rewritten: list[ast.stmt] = []
-        for node in body:
-            new = self.visit(node)
-            rewritten += new if isinstance(new, list) else [new]
-        return rewritten
-
-    def visit_Continue(self, node: ast.Continue) -> list[ast.stmt]:
-        reset = [located(_assign(self._flag, False), node)] if self._flag else []
-        return [*reset, located(ast.Expr(_event()), node), node]
-
-    def _keep(self, node: ast.AST) -> ast.AST:
-        return node
-
-    visit_For = visit_While = visit_AsyncFor = _keep
-    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _keep
-
-
-def _event() -> ast.Call:
-    return ast.Call(ast.Name(EVENT, ast.Load()), [], [])
-
-
-def _assign(name: str, value: bool) -> ast.Assign:
-    return ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value))
-
-
-# Weaving.
-
 _READS_CONTENTS = frozenset(
     ("all", "any", "bool", "dict", "enumerate", "frozenset", "iter", "len", "list", "max", "min")
 ) | frozenset(("next", "reversed", "set", "sorted", "sum", "tuple"))
@@ -325,14 +168,14 @@ class Accesses(ast.NodeTransformer):
         simple = self._is_simple(node.slice)
         base = self._base(node.value)
         index = self.visit(node.slice)
-        place = named(node, text)
+        stand_in = named(node, text)
         if simple or isinstance(node.slice, ast.Slice) or not self._may_assign():
-            node.value, node.slice = self._probe(place, kind, "subscript", "", base), index
+            node.value, node.slice = self._probe(stand_in, kind, "subscript", "", base), index
             return node
         # The container is evaluated before the index, and the probe has to come after both.
         name = self._temporary()
         container = ast.NamedExpr(ast.Name(name, ast.Store()), base)
-        probe = self._probe(place, kind, "subscript", "", ast.Name(name, ast.Load()))
+        probe = self._probe(stand_in, kind, "subscript", "", ast.Name(name, ast.Load()))
         both = ast.Tuple([index, probe], ast.Load())
         node.value = located(container, node)
         node.slice = located(ast.Subscript(both, ast.Constant(0), ast.Load()), node)
@@ -373,8 +216,8 @@ class Accesses(ast.NodeTransformer):
             may_be_shared = isinstance(node, ast.Attribute | ast.Subscript)
         if not may_be_shared:
             return self.visit(node)
-        place = named(node, f"{text_of(node)}[]")
-        return self._probe(place, "read", "subscript", "", self._base(node))
+        stand_in = named(node, f"{text_of(node)}[]")
+        return self._probe(stand_in, "read", "subscript", "", self._base(node))
 
     def _reads_contents(self, name: str) -> bool:
         return name in _READS_CONTENTS and self._names.owner(name) is None
@@ -395,3 +238,158 @@ class Accesses(ast.NodeTransformer):
         ]
         node.keywords = [self.visit(keyword) for keyword in node.keywords]
         return self._events.call(node) if self._events and wrappable else node
+
+
+# Events of feasible mode.
+#
+# CPython 3.11 to 3.13 with a GIL check whether another thread wants to run when a function is
+# entered (and a generator resumed), when a loop jumps back, and after a call of something that is
+# not a Python function. They check nowhere else, except in calls that wait. Uncertain places are
+# left out, because a schedule of feasible mode must be possible.
+
+_FRAME_DEPENDENT = {"super", "locals", "globals", "vars", "dir", "eval", "exec", "_getframe"}
+"""Functions that would return something else if they were called through another function."""
+
+
+class Events:
+    """Creates the nodes of events."""
+
+    def before(self, node: ast.expr) -> Any:
+        """Return an expression preceded by an event."""
+        return located(ast.BoolOp(ast.Or(), [_event(), node]), node)
+
+    def at_entry(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """Return the body of a function with an event at its entry."""
+        first = body[0]
+        has_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+        begin = 1 if has_docstring and isinstance(first.value.value, str) else 0  # type: ignore[attr-defined]
+        return [*body[:begin], located(ast.Expr(_event()), first), *body[begin:]]
+
+    def in_comprehension(self, node: Any) -> Any:
+        """Begin each iteration of a comprehension with an event, if it is a function or resumed."""
+        is_function = sys.version_info < (3, 12) or isinstance(node, ast.GeneratorExp)
+        if len(node.generators) > 1 or not is_function:
+            return node
+        only = node.generators[0]
+        if only.ifs:
+            only.ifs[0] = self.before(only.ifs[0])
+        elif isinstance(node, ast.DictComp):
+            node.key = self.before(node.key)
+        else:
+            node.elt = self.before(node.elt)
+        return node
+
+    def may_wrap(self, node: ast.Call) -> bool:
+        """Return whether a function may be called through another one."""
+        function = node.func
+        name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+        return name not in _FRAME_DEPENDENT
+
+    def call(self, node: ast.Call) -> Any:
+        """Return a call through a function that knows what is called."""
+        wrapped = ast.Call(ast.Name(CALL, ast.Load()), [node.func, *node.args], node.keywords)
+        return located(wrapped, node)
+
+    def for_loop(self, node: ast.For) -> ast.For:
+        """Add an event at the end of each iteration, where a loop jumps back."""
+        node.body = [*_Continues(None).of(node.body), located(ast.Expr(_event()), node)]
+        return node
+
+    def while_loop(self, node: ast.While, flag: str) -> list[ast.stmt]:
+        """Add an event at the start of each iteration but the first.
+
+        A ``while`` loop evaluates its condition before it jumps back.
+        """
+        repeated = ast.If(ast.Name(flag, ast.Load()), [ast.Expr(_event())], [])
+        node.body = [
+            located(repeated, node),
+            located(_assign(flag, True), node),
+            *_Continues(flag).of(node.body),
+        ]
+        return [located(_assign(flag, False), node), node]
+
+
+class _Continues(ast.NodeTransformer):
+    """Adds an event before each ``continue`` of a loop, which jumps back at once.
+
+    In a ``while`` loop, ``continue`` jumps back before the condition is evaluated.
+    """
+
+    def __init__(self, flag: str | None) -> None:
+        self._flag = flag
+
+    def of(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        rewritten: list[ast.stmt] = []
+        for node in body:
+            new = self.visit(node)
+            rewritten += new if isinstance(new, list) else [new]
+        return rewritten
+
+    def visit_Continue(self, node: ast.Continue) -> list[ast.stmt]:
+        reset = [located(_assign(self._flag, False), node)] if self._flag else []
+        return [*reset, located(ast.Expr(_event()), node), node]
+
+    def _keep(self, node: ast.AST) -> ast.AST:
+        return node
+
+    visit_For = visit_While = visit_AsyncFor = _keep
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _keep
+
+
+def _event() -> ast.Call:
+    return ast.Call(ast.Name(EVENT, ast.Load()), [], [])
+
+
+def _assign(name: str, value: bool) -> ast.Assign:
+    return ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value))
+
+
+# Helpers for syntax trees.
+
+
+def located(node: Any, place: ast.AST) -> Any:
+    """Give a new node the position of an old one; parts that have a position keep theirs."""
+    for part in ast.walk(node):
+        if "lineno" in part._attributes and not hasattr(part, "lineno"):
+            ast.copy_location(part, place)
+    return node
+
+
+def named(node: ast.expr, text: str) -> ast.expr:
+    """Return a stand-in for an access that keeps its position and text when the node changes."""
+    return ast.copy_location(ast.Name(text, ast.Load()), node)
+
+
+_MAX_TEXT = 60
+
+
+def text_of(node: ast.AST) -> str:
+    """Return the source text of a node in one short line."""
+    if isinstance(node, ast.Name):
+        return node.id
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
+
+
+def is_written(node: ast.Attribute | ast.Subscript) -> bool:
+    """Return whether an access changes or deletes what it names."""
+    return not isinstance(node.ctx, ast.Load)
+
+
+def is_dunder(name: str) -> bool:
+    """Return whether a name is reserved for Python or for probes."""
+    return name.startswith("__") and name.endswith("__")
+
+
+def is_coverage(node: ast.AST) -> bool:
+    """Return whether a name, or an access based on it, belongs to the probes of coverage."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id.startswith("__swarm_")
+
+
+def is_super(node: ast.expr) -> bool:
+    """Return whether an expression is a call of ``super``."""
+    return (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
+    )

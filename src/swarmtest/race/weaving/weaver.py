@@ -164,7 +164,7 @@ class _Weaver(Accesses):
         text = (
             text_of(target) if isinstance(target, ast.Attribute) else f"{text_of(target.value)}[]"
         )
-        place = named(target, text)
+        stand_in = named(target, text)
         what, name = "subscript", ""
         container = hold(self._base(target.value))
         if isinstance(target, ast.Subscript):
@@ -173,7 +173,7 @@ class _Weaver(Accesses):
             what, name = "attribute", target.attr
 
         def part(kind: str, context: ast.expr_context) -> ast.expr:
-            probe = self._probe(place, kind, what, name, ast.Name(container, ast.Load()))
+            probe = self._probe(stand_in, kind, what, name, ast.Name(container, ast.Load()))
             if isinstance(target, ast.Attribute):
                 return ast.Attribute(probe, target.attr, context)
             return ast.Subscript(probe, ast.Name(index, ast.Load()), context)
