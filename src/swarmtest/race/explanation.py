@@ -162,6 +162,7 @@ class AroundSeen(Scheduler):
         """The thread that was disturbed next, by the thread that stops and the number of its
         probe."""
         last = following = ""
+        # Going backwards, the thread that was disturbed next is known.
         for thread, at in reversed(places):
             if thread != last:
                 last, following = thread, last

@@ -90,7 +90,7 @@ class Ran:
 
 
 class Racer:
-    """Runs a program under control or with noise, and loads it when it is first needed.
+    """A runner of one program, under control or with noise; it loads the program on first use.
 
     `program` is used in place of the target's program if it has been loaded already.
     """

@@ -229,6 +229,7 @@ class Control(Handing):
         if not outer and not _is_inside_library():
             self._counted_point(task, "thread.join", thread)
         task.doing = outer or "thread.join"
+        # A deadline of 0 would count as none.
         deadline = None if timeout is None else self.clock + max(timeout, 1e-9)
         try:
             while not joined.done:
@@ -314,6 +315,7 @@ def deciding_access(control: Handing, sites: Collection[int] | None) -> Callable
 
     With `sites`, only these accesses may stop the thread.
     """
+    # The indexes of the state are literals, because a global name takes longer to look up.
     state, decide, ident = control.state, control.decide, get_ident
 
     def access(site: int, obj: Any = None) -> Any:

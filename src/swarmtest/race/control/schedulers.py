@@ -135,7 +135,7 @@ NEVER = 1 << 60
 
 
 class Scheduler:
-    """Chooses the thread that runs next; create one for each run.
+    """The base class of schedulers, which choose the next thread; create one for each run.
 
     It is asked when the running thread comes to a probe (`asks` probes after the last time, or
     earlier when other threads became able to run), and when the running thread cannot continue.
@@ -191,7 +191,7 @@ run."""
 
 
 class RandomWalk(Scheduler):
-    """Chooses each thread that is able to run with the same probability.
+    """A scheduler that chooses each thread that is able to run with the same probability.
 
     `rate` is the share of probes at which it chooses; 1 means all. A long run with few switches is
     much cheaper, and shows races that need one thread to get far while another one is stopped.
@@ -201,6 +201,7 @@ class RandomWalk(Scheduler):
 
     def __init__(self, seed: int, rate: float = 1.0) -> None:
         self._random = random.Random(seed).random
+        # The gaps between choices are geometrically distributed with this rate.
         self._scale = math.log1p(-rate) if rate < 1 else 0.0
         self.asks = self._gap()
 
@@ -222,7 +223,7 @@ class RandomWalk(Scheduler):
 
 
 class PCT(Scheduler):
-    """Runs the thread with the highest priority, which drops at `depth` - 1 random steps.
+    """A scheduler by priorities: the running thread's drops at `depth` - 1 random steps.
 
     Burckhardt, Kothari, Musuvathi, Nagarakatte: "A randomized scheduler with probabilistic
     guarantees of finding bugs", ASPLOS 2010. With n threads and k steps, a bug that needs d
@@ -259,7 +260,7 @@ class PCT(Scheduler):
 
 
 class POS(Scheduler):
-    """Runs the thread whose next event has the highest random priority.
+    """A scheduler that runs the thread whose next event has the highest random priority.
 
     Priorities of events that race with the chosen one are drawn again. Yuan, Yang, Gu: "Partial
     order aware concurrency sampling", CAV 2018. Orders of events that touch different variables are
@@ -308,7 +309,7 @@ def _steps_race(site: int, other_site: int, obj: Any) -> bool:
 
 
 class Replay(Scheduler):
-    """Follows a schedule; where it names no thread, the running thread continues while it can.
+    """A scheduler that follows a schedule; where that names no thread, the running one continues.
 
     It notices that the code has changed; `swarmtest.race.control.runner.replay` then finds the
     places of the switches again.

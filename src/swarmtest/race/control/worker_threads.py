@@ -109,7 +109,7 @@ def _run_thread(control: Handing, thread: Thread) -> None:
 
 
 class Worker:
-    """One thread of the operating system that executes a job whenever it gets its baton."""
+    """A thread of the operating system that executes a job whenever it gets its baton."""
 
     def __init__(self) -> None:
         self.baton = new_baton()
@@ -133,7 +133,7 @@ class Worker:
             while self.does is not None:
                 job, self.does = self.does, None
                 next_baton = Context().run(job)
-                del job
+                del job  # it refers to the run, which must not be kept alive while waiting
                 if next_baton is None or os.getpid() != self._pid:
                     break
                 self.baton.hand(next_baton)

@@ -26,7 +26,7 @@ from swarmtest.race.weaving.sites import SITES
 
 
 class ConcurrencyCoverage:
-    """Records what the threads of a run do to each other; one object serves many runs.
+    """A recorder of what the threads of a run do to each other; it serves many runs.
 
     - ``shared``: a variable that two threads touched, one of them writing;
     - ``pair``: two sites passed one after the other, and whether the thread changed in between;
@@ -207,6 +207,7 @@ class PythonPairs:
             thread = ident()
             before, last_thread = last
             if before >= 0:
+                # 25 is SITE_BITS + 1, as a literal because this is the fast path.
                 seen.add(before << 25 | site << 1 | (thread != last_thread))
             last[0], last[1] = site, thread
             return obj
@@ -282,7 +283,7 @@ _BLOCKED, _BLOCKING = 1, 2
 
 
 class Synchronisation:
-    """Notes what happens at places of synchronisation during one run.
+    """A recorder of what happens at places of synchronisation during one run.
 
     A place is visited when a thread reaches it, blocked when a thread has to wait there, and
     blocking when a lock was acquired there that another thread has to wait for.
@@ -336,7 +337,7 @@ FIRST_PLACE = 1 << 23
 
 
 class Naming:
-    """Numbers what was covered in a catalogue of targets, naming each target once."""
+    """The catalogue numbers of what was covered; each target is named once."""
 
     def __init__(self, catalogue: Catalogue, places: Places) -> None:
         self._places = places

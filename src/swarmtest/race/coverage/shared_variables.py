@@ -48,7 +48,7 @@ class Variable:
 
 
 class Sharing:
-    """Records which thread touches which variable.
+    """A record of which thread touches which variable in a run.
 
     It keeps the objects alive until the run is over, so that no id is used for two of them.
     """

@@ -48,7 +48,7 @@ class TraceStep:
 
 
 class Tracer:
-    """Records the steps of one run. It is slow, because it prints values."""
+    """A recorder of the steps of one run. It is slow, because it prints values."""
 
     def __init__(self) -> None:
         self._steps: list[dict[str, Any]] = []

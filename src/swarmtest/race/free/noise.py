@@ -156,7 +156,7 @@ class ThreadNoise:
 
 
 class Makers:
-    """Makes noise in the calling thread."""
+    """The functions that make noise in the calling thread, and the state they share."""
 
     def __init__(self, settings: NoiseSettings, threads: Mapping[int, ThreadNoise]) -> None:
         self._strength = settings.strength

@@ -49,7 +49,7 @@ class Waiting(Policy):
     # For subclasses.
 
     def begins(self, task: Task) -> None:
-        """Handle the begin of a thread; called in that thread."""
+        """Handle the start of a thread; called in that thread."""
 
     def ends(self, task: Task) -> None:
         """Handle the end of a thread; called in that thread."""
@@ -72,6 +72,7 @@ class Waiting(Policy):
         self.begins(self.main)
         if coverage is not None:
             self.coverage = coverage
+            # Leaving out an inner probe that does nothing saves a call at each access.
             does_nothing = getattr(self.access, "__func__", None) is Policy.access
             inner = None if does_nothing else self.access
             self.access = coverage.watching(inner)  # type: ignore[method-assign]
@@ -103,7 +104,7 @@ class Waiting(Policy):
             self.note(f"{task.name} cannot be ended: it catches every exception; it was left")
             forever = raw_lock()
             forever.acquire()
-            forever.acquire()
+            forever.acquire()  # blocks: the thread must not continue either
         raise Unwound
 
     def note(self, line: str) -> None:

@@ -84,7 +84,7 @@ class NativeRun:
 
 
 class NativeThreads:
-    """Runs a dynamically linked pthread program with noise, and says what its threads did.
+    """A dynamically linked pthread program that is run with noise and observed.
 
     `command` is a list of words. `seconds` is the time limit of a run. `expected` lists the exit
     statuses that are not failures. `env` holds variables to set for the program. `cwd` is the
@@ -301,7 +301,7 @@ def run_watched(command: Command, memory: ThreadMemory, seconds: float) -> Watch
 
 
 class _StuckDetector:
-    """Polls the state of a program's threads until it has not changed for a while."""
+    """A poller of a program's threads that reports when nothing has changed for a while."""
 
     def __init__(self, process: int, memory: ThreadMemory) -> None:
         self._process = process

@@ -46,7 +46,7 @@ class Site(NamedTuple):
 
 
 class SiteNames:
-    """Looks up each site once, and keeps the text of the files that contain them."""
+    """The names of sites, each looked up once, and the texts of the files that contain them."""
 
     def __init__(self, catalogue: Catalogue, root: str = "") -> None:
         self.catalogue = catalogue

@@ -108,6 +108,7 @@ _REPLACEMENTS = {
     raw.raw_simple_queue: queue._PySimpleQueue,  # type: ignore[attr-defined]
     raw.raw_exit: exits,
 }
+# By identity, because the values in modules may be unhashable or define `__eq__`.
 _REPLACEMENTS_BY_ID = {id(original): ours for original, ours in _REPLACEMENTS.items()}
 _EXCLUDED_PREFIXES = (
     "_thread",

@@ -91,7 +91,7 @@ class Policy:
 
 
 class _Current:
-    """Holds the current policy; primitives look it up here."""
+    """The holder of the current policy, which primitives look up."""
 
     policy: Policy | None = None
 

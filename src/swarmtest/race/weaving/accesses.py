@@ -21,7 +21,7 @@ _READS_CONTENTS = frozenset(
 
 
 class Accesses(ast.NodeTransformer):
-    """Weaves probes into reads, and into all accesses that have a container."""
+    """A transformer that weaves probes into reads and all accesses that have a container."""
 
     def __init__(self, tree: ast.Module, path: str, events: bool) -> None:
         self._tree = tree
@@ -252,7 +252,7 @@ _FRAME_DEPENDENT = {"super", "locals", "globals", "vars", "dir", "eval", "exec",
 
 
 class Events:
-    """Creates the nodes of events."""
+    """A factory for the nodes of events."""
 
     def before(self, node: ast.expr) -> Any:
         """Return an expression preceded by an event."""
@@ -310,7 +310,7 @@ class Events:
 
 
 class _Continues(ast.NodeTransformer):
-    """Adds an event before each ``continue`` of a loop, which jumps back at once.
+    """A transformer that adds an event before each ``continue``, which jumps back at once.
 
     In a ``while`` loop, ``continue`` jumps back before the condition is evaluated.
     """

@@ -98,7 +98,7 @@ def lines_are_possible() -> bool:
 
 
 class Lines:
-    """Makes the interpreter report the lines of chosen code to the current policy."""
+    """A tool of `sys.monitoring` that reports the lines of chosen code to the current policy."""
 
     def __init__(self) -> None:
         self._events: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]

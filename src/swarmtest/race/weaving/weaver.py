@@ -73,7 +73,7 @@ def woven_tree(tree: ast.Module, filename: str, events: bool = False) -> CodeTyp
 
 
 class _Weaver(Accesses):
-    """Adds the writes, and what control flow needs."""
+    """The complete transformer, which adds writes and the events of control flow."""
 
     # Writes to variables.
 
@@ -264,7 +264,7 @@ def _paired_code(plain: CodeType, with_events: CodeType) -> Iterator[tuple[CodeT
 
 
 class WeavingLoader(SourceFileLoader):
-    """Loads a source file with probes before accesses to what threads may share.
+    """A loader that puts probes before accesses to what threads may share.
 
     `covering` is the loader that adds probes of coverage; with it, the code has both.
     """
