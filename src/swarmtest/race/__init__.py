@@ -1,4 +1,10 @@
-"""Controlled concurrency testing of threaded Python."""
+"""Concurrency testing: controlled schedules and noise for threaded programs.
+
+A program is run many times. Either a scheduler decides which of its threads runs at each step
+(`control`), or the threads run freely and are delayed at random places (`free`). Probes woven into
+the program (`weaving`) and replacements for Python's locks, threads and clocks (`primitives`) make
+both possible. Programs that are not written in Python are tested with noise only (`native`).
+"""
 
 from swarmtest.race.accelerator import accelerator_status
 from swarmtest.race.control.runner import (

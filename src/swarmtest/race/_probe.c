@@ -1,6 +1,9 @@
-/* The probe with pair coverage: notes each two sites that are passed one after the other, and
-   whether the thread changed in between. A set of 64-bit numbers, exact, that grows when needed.
-   It relies on the GIL; builds without one use the Python version. */
+/* The accelerator: C versions of the code that runs most often. It relies on the GIL; builds
+   without one use the Python versions.
+
+   - Pairs: the probe of pair coverage
+   - Locks: locks that no other thread holds, in a free run
+   - Baton: the baton of a thread in a controlled run */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
@@ -8,16 +11,19 @@
 #include <string.h>
 #include <structmember.h>
 
+/* Pairs: notes every two sites that are passed one after the other, and whether the thread changed
+   in between. An exact set of 64-bit numbers that grows when needed. */
+
 #define SITE_BITS 24
 #define SITE_MASK ((1u << SITE_BITS) - 1)
 #define FIRST_SIZE 4096
 
 typedef struct {
     PyObject_HEAD
-    uint64_t *table; /* pairs plus one, so that 0 is an empty place */
+    uint64_t *table; /* pairs plus one, so that 0 is an empty entry */
     size_t mask;
     size_t used;
-    uint64_t last_thread; /* 0: no site has been passed */
+    uint64_t last_thread; /* 0 if no site has been passed */
     uint64_t last_site;
     PyObject *inner; /* the probe to call first, or NULL */
 } Pairs;
@@ -64,7 +70,7 @@ static inline int note(Pairs *self, uint64_t pair)
     return self->used * 2 > self->mask ? grow(self) : 0;
 }
 
-/* Notes a site; -1 with an exception set if that cannot be done. */
+/* Note a site; return -1 with an exception set if that fails. */
 static inline int pass_number(Pairs *self, long number)
 {
     uint64_t site = (uint64_t)number, thread;
@@ -97,7 +103,7 @@ static PyObject *Pairs_access(Pairs *self, PyObject *const *args, Py_ssize_t cou
         return NULL;
     }
     if (self->inner != NULL) {
-        /* Other threads may run in there: the access comes after what they do. */
+        /* Other threads may run inside the inner probe, so the access comes after theirs. */
         PyObject *inner = self->inner;
         Py_INCREF(inner);
         obj = PyObject_Vectorcall(inner, args, (size_t)count, NULL);
@@ -136,7 +142,7 @@ static PyObject *Pairs_reset(Pairs *self, PyObject *inner)
 
 static PyObject *Pairs_began(Pairs *self, PyObject *ident)
 {
-    (void)self, (void)ident; /* the interpreter gives no thread's number to another */
+    (void)self, (void)ident; /* the interpreter does not reuse the ids of thread states */
     Py_RETURN_NONE;
 }
 
@@ -201,9 +207,9 @@ static void Pairs_dealloc(Pairs *self)
 static PyMethodDef Pairs_methods[] = {
     {"access", (PyCFunction)(void (*)(void))Pairs_access, METH_FASTCALL, "The probe."},
     {"passes", (PyCFunction)Pairs_passes, METH_O, "Note a site at which there is no probe."},
-    {"reset", (PyCFunction)Pairs_reset, METH_O, "Forget all pairs; call this probe first."},
-    {"began", (PyCFunction)Pairs_began, METH_O, "A thread begins."},
-    {"pairs", (PyCFunction)Pairs_pairs, METH_NOARGS, "The pairs that were passed."},
+    {"reset", (PyCFunction)Pairs_reset, METH_O, "Forget all pairs; set the inner probe."},
+    {"began", (PyCFunction)Pairs_began, METH_O, "Note that a thread begins."},
+    {"pairs", (PyCFunction)Pairs_pairs, METH_NOARGS, "Return the pairs that were passed."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -223,34 +229,35 @@ static PyType_Spec Pairs_spec = {
     .slots = Pairs_slots,
 };
 
-/* Locks that nobody else holds, in a free run that makes no noise. Whatever is not common is left
-   to Python: to the policy's own methods, and to those of the lock. */
+/* Locks: acquires locks that no other thread holds, in a free run that makes no noise. Uncommon
+   cases are left to the Python methods of the policy and of the lock. */
 
 typedef struct {
-    PyObject *code; /* NULL: an empty place */
+    PyObject *code; /* NULL in an empty entry */
     int instruction;
-    long site; /* -1: it is library code that takes the lock */
+    long site; /* -1 if library code acquires the lock */
 } Known;
 
 typedef struct {
     PyObject_HEAD
-    PyObject *threads; /* the policy's tasks, by the identities of their threads */
+    PyObject *threads; /* the policy's tasks, by thread identity */
     PyObject *pairs;   /* where to note sites, or NULL */
     PyObject *acquire; /* the policy's own method */
-    PyObject *blocked; /* what it does when a lock is not free */
+    PyObject *blocked; /* its method for a lock that is not free */
     Known *known;
     size_t mask;
     size_t used;
-    uint64_t last_thread; /* the last one that asked, and its task */
+    uint64_t last_thread; /* the last thread that asked, and its task */
     PyObject *last_task;
-    unsigned long long released; /* how often a lock was given back */
+    unsigned long long released; /* the number of releases */
 } Locks;
 
-/* The locks of the run that is on, for `with` statements, and Python's way to do these. */
+/* The locks of the current run, used by `with` statements, and the Python method they fall back
+   to. */
 static Locks *armed;
 static PyObject *python_enter;
 static PyObject *word_acquire, *word_release, *minus_one;
-/* Where the slots of the Python classes are: Lock's and Task's. */
+/* The offsets of slots in the Python classes Lock and Task. */
 static Py_ssize_t raw_at, owner_at, held_at, doing_at;
 
 static inline PyObject **slot(PyObject *object, Py_ssize_t offset)
@@ -304,8 +311,9 @@ static PyObject *Locks_learn(Locks *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* Notes from where a lock is taken: 1 if that is done, 0 if the place is not known, -1: failed.
-   `inside`: it is a method in Python that asks, not the code that wants the lock. */
+/* Note the site that acquires a lock. Return 1 on success, 0 if the site is not known, -1 on
+   failure. With `inside`, the caller is a Python method of the lock, so the site is one frame
+   further out. */
 static int note_caller(Locks *self, int inside)
 {
     int done = 0;
@@ -323,7 +331,7 @@ static int note_caller(Locks *self, int inside)
     return done;
 }
 
-/* The task of this thread, borrowed; NULL, perhaps with an exception, if it has none. */
+/* Return the task of this thread (borrowed); NULL, perhaps with an exception, if it has none. */
 static PyObject *task_here(Locks *self)
 {
     PyObject *ident, *task;
@@ -357,7 +365,7 @@ static int try_raw(PyObject *lock)
     return taken;
 }
 
-/* Takes a lock, if it is known from where; NULL without an exception if it is not. */
+/* Acquire a lock if the calling site is known; return NULL without an exception if it is not. */
 static PyObject *take(Locks *self, PyObject *task, PyObject *const *args, int inside)
 {
     PyObject *answer = NULL;
@@ -419,7 +427,7 @@ static PyObject *Locks_release(Locks *self, PyObject *lock)
     return answer;
 }
 
-/* `with lock`, while a run is armed. */
+/* The methods of `with lock` while a run is armed. */
 
 static PyObject *lock_enter(PyObject *lock, PyObject *ignored)
 {
@@ -462,7 +470,8 @@ static int find_slot(PyObject *type, const char *name, Py_ssize_t *offset)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Methods for `with` on locks of a Python class, whose slots and those of its owners are read. */
+/* Return __enter__ and __exit__ for a Python class of locks; look up its slots and those of
+   tasks. */
 static PyObject *methods_for(PyObject *module, PyObject *args)
 {
     PyObject *lock, *task, *enter;
@@ -493,8 +502,8 @@ static PyObject *Locks_disarm(Locks *self, PyObject *ignored)
     Py_RETURN_NONE;
 }
 
-/* What `threading.local` has for this thread goes, as at the end of a thread. Before Python 3.13 it
-   is in a dictionary that can be had from Python as well. */
+/* Drop this thread's `threading.local` values, as at the end of a thread. Before Python 3.13
+   they are in a dictionary that Python code can reach as well. */
 static PyObject *forget_locals(PyObject *module, PyObject *ignored)
 {
     (void)module, (void)ignored;
@@ -507,8 +516,8 @@ static PyObject *forget_locals(PyObject *module, PyObject *ignored)
 }
 
 static PyMethodDef module_methods[] = {
-    {"forget_locals", forget_locals, METH_NOARGS, "Let go of this thread's thread-locals."},
-    {"methods_for", methods_for, METH_VARARGS, "__enter__ and __exit__ for a class of locks."},
+    {"forget_locals", forget_locals, METH_NOARGS, "Drop this thread's thread-locals."},
+    {"methods_for", methods_for, METH_VARARGS, "Return __enter__ and __exit__ of a lock class."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -571,16 +580,16 @@ static void Locks_dealloc(Locks *self)
 }
 
 static PyMethodDef Locks_methods[] = {
-    {"acquire", (PyCFunction)(void (*)(void))Locks_acquire, METH_FASTCALL, "Take a lock."},
-    {"release", (PyCFunction)Locks_release, METH_O, "Give a lock back."},
-    {"learn", (PyCFunction)Locks_learn, METH_VARARGS, "Which site an instruction is; -1: none."},
-    {"arm", (PyCFunction)Locks_arm, METH_NOARGS, "From now on `with` statements come here."},
-    {"disarm", (PyCFunction)Locks_disarm, METH_NOARGS, "They do so no longer."},
+    {"acquire", (PyCFunction)(void (*)(void))Locks_acquire, METH_FASTCALL, "Acquire a lock."},
+    {"release", (PyCFunction)Locks_release, METH_O, "Release a lock."},
+    {"learn", (PyCFunction)Locks_learn, METH_VARARGS, "Set the site of an instruction, or -1."},
+    {"arm", (PyCFunction)Locks_arm, METH_NOARGS, "Make `with` statements use these locks."},
+    {"disarm", (PyCFunction)Locks_disarm, METH_NOARGS, "Undo `arm`."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyMemberDef Locks_members[] = {
-    {"released", T_ULONGLONG, offsetof(Locks, released), READONLY, "Locks given back so far."},
+    {"released", T_ULONGLONG, offsetof(Locks, released), READONLY, "Number of releases so far."},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -601,8 +610,8 @@ static PyType_Spec Locks_spec = {
     .slots = Locks_slots,
 };
 
-/* The baton of a thread in a controlled run: held unless the thread may run. To hand over by two
-   Python locks wakes the other thread twice, since it has to wait for the GIL after the lock. */
+/* Baton: releasing it lets its thread run. Handing over with two Python locks would wake the other
+   thread twice, since it has to wait for the GIL after the lock. */
 
 typedef struct {
     PyObject_HEAD
@@ -622,7 +631,7 @@ static PyObject *Baton_release(Baton *self, PyObject *ignored)
     Py_RETURN_NONE;
 }
 
-/* Waits; lets another thread run first if that is not NULL. */
+/* Wait for this baton; first release `other` if it is not NULL. */
 static PyObject *wait_for(Baton *self, Baton *other)
 {
     PyLockStatus status;
@@ -692,8 +701,8 @@ static void Baton_dealloc(Baton *self)
 }
 
 static PyMethodDef Baton_methods[] = {
-    {"acquire", (PyCFunction)Baton_acquire, METH_NOARGS, "Wait for it."},
-    {"release", (PyCFunction)Baton_release, METH_NOARGS, "Let its thread run."},
+    {"acquire", (PyCFunction)Baton_acquire, METH_NOARGS, "Wait until this thread may run."},
+    {"release", (PyCFunction)Baton_release, METH_NOARGS, "Let the baton's thread run."},
     {"hand", (PyCFunction)Baton_hand, METH_O, "Let another thread run, and wait."},
     {NULL, NULL, 0, NULL},
 };

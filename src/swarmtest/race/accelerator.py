@@ -1,8 +1,8 @@
-"""The C versions of what runs most: probes with pair coverage, locks, batons.
+"""Load the C implementations of the code that runs most often: pair coverage, locks, batons.
 
-A wheel brings them along if there was a C compiler where it was made. Otherwise they are built
-once with the user's compiler, and kept. Without one, or without Python's header files, the Python
-versions do the same, more slowly; `accelerator_status` says which are used, and why.
+A wheel contains them if there was a C compiler when it was built. Otherwise they are built once
+with the user's compiler and cached. Without a compiler or Python's header files, Python versions do
+the same more slowly; `accelerator_status` says which are used and why.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from swarmtest.coverage.native.fast import cache_directory
 from swarmtest.race.accelerator_build import FILE, NAME, SOURCE, CannotBuild, build, recipe
 
 OFF = "SWARMTEST_NO_ACCELERATOR"
-"""Set this in the environment to do without."""
+"""Set this environment variable to use the Python versions."""
 
 
 def accelerator() -> Any:
-    """The module in C; None where it cannot be had."""
+    """Return the extension module, or None if it is not available."""
     return None if os.environ.get(OFF) else _loaded()[0]
 
 
 def accelerator_status() -> str:
-    """Which probe is used for pair coverage, in one line.
+    """Say in one line which implementation is used for pair coverage.
 
     >>> accelerator_status().startswith(("C", "Python"))
     True
@@ -45,28 +45,28 @@ def accelerator_status() -> str:
 def _loaded() -> tuple[ModuleType | None, str]:
     shipped = SOURCE.with_name(FILE)
     try:
-        return _imported(shipped if shipped.exists() else _built()), ""
+        return _import_extension(shipped if shipped.exists() else _build_once()), ""
     except CannotBuild as error:
         return None, str(error)
     except (OSError, ImportError) as error:
         return None, f"the C probe cannot be loaded: {error}"
 
 
-def _built() -> Path:
-    """The extension for this compiler and interpreter."""
+def _build_once() -> Path:
+    """Return the extension for this compiler and interpreter; build it if it is not cached."""
     key = "\0".join([*recipe(), sys.version, FILE, SOURCE.read_text()])
     name = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
-    kept = cache_directory("probe", name, FILE)
-    if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=kept.parent) as directory:
-            made = os.path.join(directory, kept.name)
-            build(made)
-            os.replace(made, kept)
-    return kept
+    cached = cache_directory("probe", name, FILE)
+    if not cached.exists():
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cached.parent) as directory:
+            built = os.path.join(directory, cached.name)
+            build(built)
+            os.replace(built, cached)
+    return cached
 
 
-def _imported(file: Path) -> ModuleType:
+def _import_extension(file: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(NAME, file)
     assert spec is not None
     assert spec.loader is not None

@@ -1,6 +1,6 @@
-"""How the C accelerator is compiled: when a wheel is built, or when it is first needed.
+"""Compile the C accelerator when a wheel is built, or when it is first needed.
 
-This module imports nothing of the package: `hatch_build.py` loads it by its path.
+This module imports nothing from the package, because `hatch_build.py` loads it by its path.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _FLAGS = ("-O2", "-fPIC", "-shared", "-std=gnu11")
 
 
 class CannotBuild(Exception):
-    """Why there is no accelerator, in one line."""
+    """Raised when the accelerator cannot be built; the message says why in one line."""
 
 
 def recipe() -> list[str]:
-    """The compiler's command, but for where the result goes.
+    """Return the compiler command without the output file.
 
     >>> try:
     ...     recipe()[-1].endswith("_probe.c")
@@ -54,5 +54,5 @@ def build(made: str | Path) -> None:
         subprocess.run(command, check=True, capture_output=True, text=True, errors="replace")
     except (OSError, subprocess.CalledProcessError) as error:
         lines = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
-        why = lines[0] if lines else "no message"
-        raise CannotBuild(f"the C probe cannot be built: {why}") from None
+        reason = lines[0] if lines else "no message"
+        raise CannotBuild(f"the C probe cannot be built: {reason}") from None

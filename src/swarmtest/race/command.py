@@ -1,4 +1,4 @@
-"""``swarmtest race``."""
+"""The ``swarmtest race`` command."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from swarmtest.ui.terminal.text import json_text
 
 _DEFAULT_BUDGET = Budget(tests=1_000, wall_seconds=20.0)
 _NATIVE = "swarmtest.native_command"
-_NEAR = 1_000
+_DEFAULT_NEIGHBOURS = 1_000
 
 
 class _RaceCommand(click.Command):
-    """What stands after ``--`` is a program of its own, with options of its own."""
+    """A command that leaves everything after ``--`` to the program named there."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
@@ -113,7 +113,7 @@ def race(context: click.Context, /, path: str | None, **options: Any) -> int:
     native = context.meta.get(_NATIVE)
     reference = _reference(path, native, options)
     if options["after"]:
-        return _after(reference, options)
+        return _check_fix(reference, options)
     if options["save"] and (native or not options["save"].endswith(".py")):
         raise UserError("--save writes a test of a Python program: name a file that ends in .py")
     parse_reduction_time(options)
@@ -138,7 +138,7 @@ def _reference(path: str | None, native: list[str] | None, options: dict[str, An
         if options["kinds"]:
             raise UserError("--coverage is for Python: native programs tell what they reach anyway")
         seconds = f"--seconds {options['timeout']:g} " if options["timeout"] else ""
-        expected = f"--expect {_statuses(options['expect'])} " if options["expect"] else ""
+        expected = f"--expect {_checked_statuses(options['expect'])} " if options["expect"] else ""
         return f"race {seconds}{expected}-- {shlex.join(native)}"
     if options["expect"]:
         raise UserError("--expect is for native programs, which are named after --")
@@ -156,7 +156,7 @@ def _reference(path: str | None, native: list[str] | None, options: dict[str, An
     return str(target)
 
 
-def _statuses(text: str) -> str:
+def _checked_statuses(text: str) -> str:
     words = [word.strip() for word in text.split(",")]
     if not all(word.isdigit() and int(word) < 256 for word in words):
         raise UserError(f"--expect {text}: exit statuses are numbers from 0 to 255, like 0,3")
@@ -184,13 +184,12 @@ def _race(
     outcome = campaign.run()
     view.end()
     allowed = parse_reduction_time(options)
-    wanted = allowed is not None and not outcome.interrupted and bool(outcome.faults)
-    found = None
-    if wanted and allowed is not None:
-        found = make_small(campaign.subject, store, outcome.campaign, allowed, view)
-    report_outcome(campaign, store, outcome, view, [], found)
+    reductions = None
+    if allowed is not None and not outcome.interrupted and outcome.faults:
+        reductions = make_small(campaign.subject, store, outcome.campaign, allowed, view)
+    report_outcome(campaign, store, outcome, view, [], reductions)
     if options["save"]:
-        _save(Path(options["save"]), campaign.subject, store, outcome)
+        _save_replay(Path(options["save"]), campaign.subject, store, outcome)
     if outcome.interrupted:
         return 130
     return int(bool(outcome.faults))
@@ -201,11 +200,11 @@ def _code_coverage(reference: str, options: dict[str, Any]) -> CoverageOptions |
     return Target.parse(reference).watching(kinds) if kinds else None
 
 
-def _save(path: Path, subject: Any, store: Store, outcome: Outcome) -> None:
-    """The most frequent fault that could be replayed, as a test."""
-    small = reductions_of(store, outcome.campaign)
-    kept = [small[fault.id].test for fault in outcome.faults if fault.id in small]
-    tests = [RaceTest.from_json(json.loads(test)) for test in kept if test]
+def _save_replay(path: Path, subject: Any, store: Store, outcome: Outcome) -> None:
+    """Write a test that replays the most frequent fault that could be replayed."""
+    reductions = reductions_of(store, outcome.campaign)
+    reduced = [reductions[fault.id].test for fault in outcome.faults if fault.id in reductions]
+    tests = [RaceTest.from_json(json.loads(test)) for test in reduced if test]
     tests = [test for test in tests if test.schedule is not None]
     if not tests:
         click.echo(f"nothing to save: no fault that replays, so {path} was not written")
@@ -218,17 +217,19 @@ def _save(path: Path, subject: Any, store: Store, outcome: Outcome) -> None:
     click.echo(f"wrote {path}: it fails until the race is gone")
 
 
-def _after(reference: str, options: dict[str, Any]) -> int:
-    """Whether a fix holds, near the schedule that showed the fault."""
+def _check_fix(reference: str, options: dict[str, Any]) -> int:
+    """Check whether a fix holds, by schedules near the one that showed the fault."""
     named = named_test(options["after"], options["store"], options["timeout"])
     test = RaceTest.from_json(named.data)
     if test.schedule is None:
         raise UserError(f"{options['after']} has no schedule: only a controlled run has one")
-    budget = parse_budget(options) or Budget(tests=_NEAR, wall_seconds=20.0)
+    budget = parse_budget(options) or Budget(tests=_DEFAULT_NEIGHBOURS, wall_seconds=20.0)
     target = Target.parse(reference)
     seed = parse_seed(options["seed"])
-    found = explore(target, test.schedule, budget.tests, budget.wall_seconds, seed)
+    explored = explore(target, test.schedule, budget.tests, budget.wall_seconds, seed)
     click.echo(
-        json_text(after_data(found)) if options["as_json"] else after_text(found, race_width())
+        json_text(after_data(explored))
+        if options["as_json"]
+        else after_text(explored, race_width())
     )
-    return int(bool(found.failures or found.old_fails))
+    return int(bool(explored.failures or explored.old_fails))

@@ -1,8 +1,7 @@
-"""After a failure under noise: a controlled run that shows the same fault, and can be replayed.
+"""Explain a failing run: find a schedule that shows the fault, minimise it, and tell if it is real.
 
-Noise has held threads at some of their probes, and that is where the interleaving came from. So
-controlled runs stop threads at about those places, and now and then before shared variables; every
-third run knows nothing of what was seen.
+`explained` replays and minimises a schedule. `replayable` finds a controlled schedule for a failure
+under noise, which has none. `explore` runs the neighbours of an old schedule after a fix.
 """
 
 from __future__ import annotations
@@ -25,42 +24,39 @@ from swarmtest.race.racer import Racer, Ran
 from swarmtest.race.target import Target
 from swarmtest.race.timeline import STUCK, Explanation
 
-# -------------------------------------------------------------------------------------------------
-# What is done with a schedule that shows a fault: replay it, make it small, explain it.
-
 _REPLAYS = 10
 _FEASIBLE_RUNS = 200
 _FEASIBLE_SECONDS = 3.0
 
 
 def explained(racer: Racer, schedule: Schedule, fault: Fault) -> tuple[Schedule, Explanation]:
-    """The fewest switches that show a fault, and what happens at them.
+    """Return the fewest switches that show a fault, and an explanation of them.
 
-    It is replayed ten times first. One that shows in none of them depends on more than the order
-    of threads.
+    The schedule is replayed ten times first. If no replay shows the fault, it depends on more than
+    the order of threads, and a `UserError` says so.
     """
-    same = sum(racer.follow(schedule).fault == fault for _ in range(_REPLAYS))
-    if not same:
+    shown = sum(racer.follow(schedule).fault == fault for _ in range(_REPLAYS))
+    if not shown:
         raise UserError(
             f"the schedule does not show {fault.signature!r} again: the program depends on more "
             "than the order of its threads (random numbers, time, files, what earlier runs left); "
             "--isolated gives each run a process of its own"
         )
-    small = racer.minimal(schedule, fault)
-    traced = racer.follow(small, traced=True)
-    return small, Explanation(
+    smallest = racer.minimal(schedule, fault)
+    traced = racer.follow(smallest, traced=True)
+    return smallest, Explanation(
         fault.signature,
         message_of_fault(traced.fault or fault),
         traced.rows,
-        (same, _REPLAYS),
-        truth(racer, small, fault),
-        tuple(map(str, small.switches)),
+        (shown, _REPLAYS),
+        truth(racer, smallest, fault),
+        tuple(map(str, smallest.switches)),
         traced.notes,
     )
 
 
 def message_of_fault(fault: Fault) -> str:
-    """How it showed: the exception's line of a traceback; of stuck threads, where each waits."""
+    """Return the traceback's exception line, or where each thread waits if they are stuck."""
     lines = fault.details.strip().splitlines()
     if fault.kind in STUCK or not lines:
         return "\n".join(lines) or fault.signature
@@ -69,81 +65,86 @@ def message_of_fault(fault: Fault) -> str:
 
 
 def truth(racer: Racer, schedule: Schedule, fault: Fault) -> str:
-    """Whether a fault can show with switches only where this interpreter makes them."""
+    """Tell whether a fault can occur with switches only where this interpreter makes them."""
     python = f"Python {platform.python_version()}"
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return f"happens on your interpreter ({python}, free-threaded)"
     if not schedule.switches or racer.follow(schedule, feasible=True).fault == fault:
         return f"happens on your interpreter ({python})"
-    tried, until = 0, time.monotonic() + _FEASIBLE_SECONDS
-    while tried < _FEASIBLE_RUNS and time.monotonic() < until:
-        if _feasible(racer, tried).fault == fault:
+    tried, deadline = 0, time.monotonic() + _FEASIBLE_SECONDS
+    while tried < _FEASIBLE_RUNS and time.monotonic() < deadline:
+        if _run_feasible(racer, tried).fault == fault:
             return f"happens on your interpreter ({python}), by another schedule"
         tried += 1
-    sure = "" if tried >= _FEASIBLE_RUNS else "perhaps "
+    hint = "" if tried >= _FEASIBLE_RUNS else "perhaps "
     return (
-        f"{sure}only on free-threaded builds: not seen in {tried} schedules that switch only where "
+        f"{hint}only on free-threaded builds: not seen in {tried} schedules that switch only where "
         f"{python} can"
     )
 
 
-def _feasible(racer: Racer, seed: int) -> Ran:
+def _run_feasible(racer: Racer, seed: int) -> Ran:
     scheduler: Scheduler = POS(seed) if seed % 2 else RandomWalk(seed)
     return racer.scheduled(scheduler, feasible=True)
 
 
-# -------------------------------------------------------------------------------------------------
+# Finding a schedule for a failure under noise. Noise delayed threads at some of their probes, and
+# these delays caused the interleaving. So most controlled runs stop threads near those places, and
+# now and then before shared variables. Every third run ignores where the noise was.
 
 _RUNS = 5_000
 _SECONDS = 20.0
-_KEPT = (0.5, 0.25, 1.0, 0.1)
-"""Which share of the places is kept, in turn."""
-_AWAY = 0.3
-"""How likely a stop is at the probe before or after, or further away."""
-_ANOTHER = 0.2
-"""How likely another thread goes on than the one that was disturbed next."""
-_MORE = 0.4
-"""How likely there is a choice before a shared variable, or at synchronisation."""
+_PLACE_SHARES = (0.5, 0.25, 1.0, 0.1)
+"""The shares of the disturbed places that are kept, used in turn."""
+_SHIFT_PROBABILITY = 0.3
+"""The probability of moving a stop by one more probe, before or after its place."""
+_OTHER_THREAD_PROBABILITY = 0.2
+"""The probability of continuing with another thread than the one that was disturbed next."""
+_EXTRA_CHOICE_PROBABILITY = 0.4
+"""The probability of choosing a thread before a shared variable or at synchronisation."""
 
 
 def replayable(racer: Racer, test: RaceTest) -> Ran:
-    """A controlled run that shows the fault of a test with noise."""
-    until = time.monotonic() + _SECONDS
-    tried = others = 0
-    while tried < _RUNS and time.monotonic() < until:
+    """Return a controlled run that shows the fault of a test with noise."""
+    deadline = time.monotonic() + _SECONDS
+    tried = policy_runs = 0
+    while tried < _RUNS and time.monotonic() < deadline:
         if test.seen and tried % 3 != 2:
-            ran = _around(racer, test, tried)
+            ran = _run_near_noise(racer, test, tried)
         else:
-            ran = _anywhere(racer, test.seed, others)
-            others += 1
+            ran = _run_policy(racer, test.seed, policy_runs)
+            policy_runs += 1
         if ran.fault is not None and ran.fault.id == test.fault:
             return ran
         tried += 1
     raise UserError(f"seen with noise, and in none of {tried:,} controlled schedules")
 
 
-def _anywhere(racer: Racer, seed: int, tried: int) -> Ran:
-    """Where threads share variables comes first, for noise acts there if anywhere."""
+def _run_policy(racer: Racer, seed: int, tried: int) -> Ran:
+    """Run by one of the policies; most runs switch at shared variables, where noise acts most."""
     policy = POLICIES[tried % len(POLICIES)]
     shared = tried // len(POLICIES) % 4 != 3
     return racer.run(ControlSettings(policy, 2 + tried % 3, shared), seed + tried)
 
 
-def _around(racer: Racer, test: RaceTest, tried: int) -> Ran:
+def _run_near_noise(racer: Racer, test: RaceTest, tried: int) -> Ran:
     assert isinstance(test.settings, NoiseSettings)
     shared = racer.shared_numbers()
     counted = Noise(test.settings, test.seed, shared).only
     sites = None if counted is None else counted | shared
-    chance = random.Random(f"{test.seed} {tried}")
-    places = [place for place in test.seen if chance.random() < _KEPT[tried % len(_KEPT)]]
-    return racer.scheduled(AroundSeen(places, counted, shared, chance), sites=sites)
+    rng = random.Random(f"{test.seed} {tried}")
+    places = [
+        place for place in test.seen if rng.random() < _PLACE_SHARES[tried % len(_PLACE_SHARES)]
+    ]
+    return racer.scheduled(AroundSeen(places, counted, shared, rng), sites=sites)
 
 
 class AroundSeen(Scheduler):
-    """Stops threads about where noise held them, and now and then before shared variables.
+    """A scheduler that stops threads near where noise delayed them.
 
-    `places`: a thread, and the how manieth of the probes that count, in their order. `counted`:
-    the sites whose probes count; None: all, and synchronisation.
+    It also chooses threads before shared variables now and then. `places` lists the disturbed
+    threads in order, each with the number of its probe. `counted` is the set of sites whose probes
+    are counted; None counts all sites and synchronisation.
     """
 
     def __init__(
@@ -155,115 +156,116 @@ class AroundSeen(Scheduler):
     ) -> None:
         self._counted = counted
         self._shared = shared
-        self._chance = chance
+        self._rng = chance
         self._passed: dict[str, int] = {}
         self._stops: dict[tuple[str, int], str] = {}
-        """Where a thread stops, and who was disturbed next."""
-        last = another = ""
+        """The thread that was disturbed next, by the thread that stops and the number of its
+        probe."""
+        last = following = ""
+        # Going backwards, the thread that was disturbed next is known.
         for thread, at in reversed(places):
             if thread != last:
-                last, another = thread, last
-            self._stops[thread, self._near(at)] = another
+                last, following = thread, last
+            self._stops[thread, self._shifted(at)] = following
 
-    def _near(self, at: int) -> int:
-        away = 0
-        while self._chance.random() < _AWAY:
-            away += 1
-        return max(1, at + self._chance.choice((-away, away)))
+    def _shifted(self, at: int) -> int:
+        distance = 0
+        while self._rng.random() < _SHIFT_PROBABILITY:
+            distance += 1
+        return max(1, at + self._rng.choice((-distance, distance)))
 
     def choose(self, running: Task, able: Sequence[Task], step: int) -> Task:
-        """Another thread at the places, any at some others, the same everywhere else."""
+        """Return another thread at a stop, any thread at some others, else the running thread."""
         if self._counted is None or running.site in self._counted:
             at = self._passed[running.name] = self._passed.get(running.name, 0) + 1
             if (running.name, at) in self._stops:
-                return self._other(running, able, self._stops[running.name, at])
+                return self._another_thread(running, able, self._stops[running.name, at])
         may_choose = running.site < 0 or running.site in self._shared
-        if may_choose and self._chance.random() < _MORE:
-            return self._chance.choice(able)
+        if may_choose and self._rng.random() < _EXTRA_CHOICE_PROBABILITY:
+            return self._rng.choice(able)
         return running
 
     def choose_next(self, running: Task, able: Sequence[Task], step: int) -> Task:
-        """Any thread."""
-        return self._chance.choice(able)
+        """Return any thread."""
+        return self._rng.choice(able)
 
-    def _other(self, running: Task, able: Sequence[Task], name: str) -> Task:
+    def _another_thread(self, running: Task, able: Sequence[Task], name: str) -> Task:
         others = [task for task in able if task is not running]
         named = [task for task in others if task.name == name]
-        if named and self._chance.random() >= _ANOTHER:
+        if named and self._rng.random() >= _OTHER_THREAD_PROBABILITY:
             return named[0]
-        return self._chance.choice(others or [running])
+        return self._rng.choice(others or [running])
 
 
-# -------------------------------------------------------------------------------------------------
-# After a fix: schedules near the one that showed a fault.
-#
-# A neighbour keeps most switches of the old schedule, each at its place or some probes before or
-# after, perhaps to another thread, and may have a few more. Neighbours are drawn independently, so
-# what is seen in n of them bounds the chance of a failure in the next.
+# Checking a fix. A neighbour keeps most switches of the old schedule, each at its place or some
+# probes before or after, perhaps to another thread, and may have a few more. Neighbours are drawn
+# independently, so the failures among n of them bound the probability that the next one fails.
 
-_PATIENCE = 90.0
-"""Seconds for importing the program, and for explaining a failure."""
-_LEFT_OUT = 0.2
-_ELSEWHERE = 0.2
-_STAYS = 0.5
-_ONE_MORE = 0.4
+_EXTRA_SECONDS = 90.0
+"""Seconds allowed for importing the program and explaining a failure."""
+_OMIT_PROBABILITY = 0.2
+_REDIRECT_PROBABILITY = 0.2
+_STAY_PROBABILITY = 0.5
+_EXTRA_SWITCH_PROBABILITY = 0.4
 
 
 @dataclass(frozen=True)
 class Explored:
-    """What came of the neighbourhood of a schedule."""
+    """The outcome of running schedules near an old one."""
 
     program: str
     runs: int
     failures: int
     seconds: float
     old_fails: str
-    """The signature of what the old schedule itself still shows; empty if it passes."""
+    """The signature of the fault that the old schedule still shows; empty if it passes."""
     explanation: Explanation | None
-    """Of the first failure."""
+    """The explanation of the first failure, if there was one."""
     notes: tuple[str, ...]
-    """What a user should know: that places of changed code were found again, or not."""
+    """What a user should know, such as how many places of changed code were found again."""
 
 
 def explore(
     target: Target, schedule: Schedule, tests: int | None, seconds: float | None, seed: int
 ) -> Explored:
-    """Run a program by the old schedule, and by neighbours of it, in a process of its own."""
+    """Run a program by an old schedule and by neighbours of it, in a process of its own."""
     limit = seconds if seconds is not None else 3600.0
     try:
-        return in_fork(lambda: _explored(target, schedule, tests, limit, seed), limit + _PATIENCE)
+        return in_fork(
+            lambda: _explore_here(target, schedule, tests, limit, seed), limit + _EXTRA_SECONDS
+        )
     except NoAnswer as error:
         raise UserError(f"{target.reference}: {error}") from None
 
 
-def _explored(
+def _explore_here(
     target: Target, schedule: Schedule, tests: int | None, limit: float, seed: int
 ) -> Explored:
     racer = Racer(target)
-    begun = time.monotonic()
+    begin = time.monotonic()
     old = racer.follow(schedule, traced=True)
     if old.problem:
         raise UserError(f"{target.reference}: {old.problem}")
     lengths = dict(old.lengths)
-    chance = random.Random(seed)
-    shown = old if old.fault else None
+    rng = random.Random(seed)
+    first_failure = old if old.fault else None
     runs = failures = 0
-    while (tests is None or runs < tests) and time.monotonic() - begun < limit:
-        near = neighbour(old.schedule, lengths, chance)
-        ran = racer.scheduled(Replay(near))
+    while (tests is None or runs < tests) and time.monotonic() - begin < limit:
+        nearby = neighbour(old.schedule, lengths, rng)
+        ran = racer.scheduled(Replay(nearby))
         if ran.problem:
             raise UserError(f"{target.reference}: {ran.problem}")
         runs += 1
         failures += ran.fault is not None
-        shown = shown or (ran if ran.fault else None)
+        first_failure = first_failure or (ran if ran.fault else None)
     explanation = None
-    if shown is not None and shown.fault is not None:
-        explanation = explained(racer, shown.schedule, shown.fault)[1]
+    if first_failure is not None and first_failure.fault is not None:
+        explanation = explained(racer, first_failure.schedule, first_failure.fault)[1]
     return Explored(
         target.reference,
         runs,
         failures,
-        time.monotonic() - begun,
+        time.monotonic() - begin,
         old.fault.signature if old.fault else "",
         explanation,
         old.notes,
@@ -271,7 +273,7 @@ def _explored(
 
 
 def neighbour(schedule: Schedule, lengths: dict[str, int], chance: random.Random) -> Schedule:
-    """A schedule near another one; `lengths`: how many probes each thread passes.
+    """Return a schedule near another one; `lengths` maps a thread to its number of probes.
 
     >>> old = Schedule((Switch("main.1", 5, "main.2"),))
     >>> print(neighbour(old, {"main.1": 9, "main.2": 9}, random.Random(0)))
@@ -281,20 +283,20 @@ def neighbour(schedule: Schedule, lengths: dict[str, int], chance: random.Random
     switches = [
         _moved(switch, threads, chance)
         for switch in schedule.switches
-        if chance.random() >= _LEFT_OUT
+        if chance.random() >= _OMIT_PROBABILITY
     ]
-    while threads and chance.random() < _ONE_MORE:
+    while threads and chance.random() < _EXTRA_SWITCH_PROBABILITY:
         thread = chance.choice(threads)
         switches.append(
             Switch(thread, chance.randint(1, max(lengths[thread], 1)), chance.choice(threads))
         )
-    return Schedule(tuple(sorted(switches, key=lambda one: one.at)))
+    return Schedule(tuple(sorted(switches, key=lambda switch: switch.at)))
 
 
-def _moved(switch: Switch, threads: Sequence[str], chance: random.Random) -> Switch:
-    away = 0
-    while not switch.forced and chance.random() >= _STAYS:
-        away += 1
-    at = max(1, switch.at + chance.choice((-away, away)))
-    named = chance.choice(threads) if threads and chance.random() < _ELSEWHERE else switch.next
+def _moved(switch: Switch, threads: Sequence[str], rng: random.Random) -> Switch:
+    distance = 0
+    while not switch.forced and rng.random() >= _STAY_PROBABILITY:
+        distance += 1
+    at = max(1, switch.at + rng.choice((-distance, distance)))
+    named = rng.choice(threads) if threads and rng.random() < _REDIRECT_PROBABILITY else switch.next
     return replace(switch, at=at, next=named, site="", nth=0)

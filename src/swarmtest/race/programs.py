@@ -1,4 +1,8 @@
-"""A test of pytest as a program: its fixtures are set up and torn down around each run."""
+"""Load the program that a target names, as a function that can be called again and again.
+
+The program is a function without arguments, a script, or a test of pytest, whose fixtures are set
+up and torn down around each run. Its code is loaded with probes.
+"""
 
 from __future__ import annotations
 
@@ -25,31 +29,28 @@ from swarmtest.race.primitives.policy import prepare
 from swarmtest.race.target import Target
 from swarmtest.race.weaving.weaver import WeavingLoader, woven
 
-# -------------------------------------------------------------------------------------------------
-# From a target to a function that can be called again and again, with probes in its code.
-
 Program = Callable[[], object]
 
 
 def load_program(target: Target, stack: ExitStack) -> Program:
-    """The program of a target; probes and primitives stay until the stack is closed.
+    """Return the program of a target; probes and primitives stay until the stack is closed.
 
-    It is loaded in the process that will run it: modules that are loaded already, without probes,
-    are loaded again.
+    Call it in the process that runs the program. Modules that were loaded without probes are loaded
+    again.
     """
     scope = target.scope()
-    _forget(scope)
-    stack.enter_context(_without_rewriting())
+    _unload(scope)
+    stack.enter_context(_without_pytest_loader())
     stack.enter_context(woven(scope))
     if target.kind == "script":
-        return _script(target)
+        return _script_program(target)
     if target.kind == "test":
         return pytest_program(target.reference)
     return function_program(load_object(target.reference, "function", callable), target.reference)
 
 
 def function_program(found: Any, name: str) -> Program:
-    """A function that needs no arguments, as a program."""
+    """Return a function that needs no arguments as a program."""
     if not callable(found):
         raise UserError(f"{name} is not a function: a {type(found).__name__}")
     needed = [
@@ -69,12 +70,12 @@ def function_program(found: Any, name: str) -> Program:
     return program
 
 
-def _script(target: Target) -> Program:
+def _script_program(target: Target) -> Program:
     path = Path(target.path).resolve()
     coverage = installed_coverage()
-    covering = coverage.loader_of("__main__", str(path)) if coverage is not None else None
+    covering_loader = coverage.loader_of("__main__", str(path)) if coverage is not None else None
     try:
-        code = WeavingLoader("__main__", str(path), covering).get_code("__main__")
+        code = WeavingLoader("__main__", str(path), covering_loader).get_code("__main__")
     except SyntaxError as error:
         line = f":{error.lineno}" if error.lineno else ""
         raise UserError(f"{target.path}{line}: {error.msg}") from None
@@ -92,26 +93,28 @@ def _script(target: Target) -> Program:
 
 
 @contextmanager
-def _without_rewriting() -> Iterator[None]:
-    """In a process of pytest's: its loader for test modules would be in the way of ours."""
+def _without_pytest_loader() -> Iterator[None]:
+    """Disable pytest's loader for test modules, which would load them without probes."""
     before = list(sys.meta_path)
-    sys.meta_path[:] = [one for one in before if not type(one).__module__.startswith("_pytest.")]
+    sys.meta_path[:] = [
+        finder for finder in before if not type(finder).__module__.startswith("_pytest.")
+    ]
     try:
         yield
     finally:
         sys.meta_path[:] = before
 
 
-def _forget(scope: Scope) -> None:
+def _unload(scope: Scope) -> None:
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if name != "__main__" and file and scope.may_choose(name) and scope.chooses(name, file):
             del sys.modules[name]
 
 
-# -------------------------------------------------------------------------------------------------
+# Tests of pytest.
 
-_ARGUMENTS = (
+_PYTEST_ARGUMENTS = (
     "-p",
     "no:cacheprovider",
     "-p",
@@ -127,7 +130,7 @@ _ARGUMENTS = (
 
 
 def pytest_program(node: str) -> Callable[[], object]:
-    """The one test that a node id names, collected as pytest does it."""
+    """Return the one test that a node id names, collected as pytest does it."""
     items = collected(node)
     if not items:
         raise UserError(f"{node}: pytest finds no such test")
@@ -141,28 +144,28 @@ def pytest_program(node: str) -> Callable[[], object]:
 
 
 def collected(node: str) -> list[pytest.Item]:
-    """The tests that pytest finds under a name."""
+    """Return the tests that pytest finds under a node id."""
     with open(os.devnull, "w") as null, contextlib.redirect_stdout(null):
-        config = _prepareconfig([*_ARGUMENTS, node])
+        config = _prepareconfig([*_PYTEST_ARGUMENTS, node])
         config._do_configure()
         session = pytest.Session.from_config(config)
         config.hook.pytest_sessionstart(session=session)
         with contextlib.suppress(pytest.UsageError):
             config.hook.pytest_collection(session=session)
-    failed = _failures(session)
-    if failed and not session.items:
-        raise UserError(f"{node} cannot be collected: {failed[0]}")
+    errors = _collection_errors(session)
+    if errors and not session.items:
+        raise UserError(f"{node} cannot be collected: {errors[0]}")
     return list(session.items)
 
 
-def _failures(session: pytest.Session) -> list[str]:
+def _collection_errors(session: pytest.Session) -> list[str]:
     reporter: Any = session.config.pluginmanager.getplugin("terminalreporter")
     reports = reporter.stats.get("error", []) if reporter else []
     return [str(report.longrepr).strip().splitlines()[-1] for report in reports]
 
 
 def item_program(item: pytest.Item) -> Callable[[], object]:
-    """A collected test as a program; fixtures of wider scope are set up once, before it."""
+    """Return a collected test as a program; fixtures of wider scope are set up once, before it."""
     if inspect.iscoroutinefunction(getattr(item, "obj", None)):
         raise UserError(
             f"{item.nodeid} is an async test: asyncio runs in one thread: there is nothing to "
@@ -170,31 +173,31 @@ def item_program(item: pytest.Item) -> Callable[[], object]:
         )
     try:
         _set_up(item)
-    except pytest.skip.Exception as skipped:
-        raise UserError(f"{item.nodeid} is skipped: {skipped}") from None
+    except pytest.skip.Exception as skip:
+        raise UserError(f"{item.nodeid} is skipped: {skip}") from None
     finally:
         torn_down(item)
 
     def run() -> None:
         try:
             _set_up(item)
-            _call(item)
+            _call_test(item)
         except pytest.skip.Exception:
             pass
-        except pytest.fail.Exception as failed:
-            raise AssertionError(str(failed)) from None
+        except pytest.fail.Exception as failure:
+            raise AssertionError(str(failure)) from None
         finally:
             torn_down(item)
 
     return run
 
 
-def _call(item: pytest.Item) -> None:
-    """Call the test itself: frames of pytest are no part of what it shows."""
+def _call_test(item: pytest.Item) -> None:
+    """Call the test function directly, so that no frames of pytest appear in its traceback."""
     if type(item) is not pytest.Function:
         item.runtest()
-        for failed in item.__dict__.pop("_excinfo", None) or ():  # where a TestCase leaves it
-            raise failed.value
+        for failure in item.__dict__.pop("_excinfo", None) or ():  # where a TestCase leaves it
+            raise failure.value
         return
     names = item._fixtureinfo.argnames
     item.obj(**{name: item.funcargs[name] for name in names})
@@ -203,22 +206,23 @@ def _call(item: pytest.Item) -> None:
 def _set_up(item: Any) -> None:
     if hasattr(item, "_initrequest"):
         item._initrequest()
-    item.stash[tmppath_result_key] = {}  # without a report of the test, its directories go
+    # Pytest then removes the test's temporary directories although there is no report of it.
+    item.stash[tmppath_result_key] = {}
     item.ihook.pytest_runtest_setup(item=item)
 
 
 def torn_down(item: Any) -> None:
-    """Tear down a test's own fixtures, and leave those that others share."""
-    item.session._setupstate.teardown_exact(_Sibling(item))
+    """Tear down a test's own fixtures, and leave those that other tests share."""
+    item.session._setupstate.teardown_exact(_NextTest(item))
 
 
-class _Sibling:
-    """The test that comes next, as pytest is told: wider fixtures are still needed."""
+class _NextTest:
+    """A stand-in for the next test to run, which makes pytest keep the wider fixtures."""
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
 
     def listchain(self) -> list[Any]:
-        """Where it is: beside the test."""
+        """Return the chain of the nodes that contain the test."""
         assert self._item.parent is not None
         return self._item.parent.listchain()

@@ -1,7 +1,10 @@
-"""The settings of a search for races, as a space: a swarm leaves some out of each run.
+"""The settings of a race campaign as a space, and the tests it saves.
 
-Who moves the threads of a run is a feature each: policies of control, and kinds of noise. One that
-is allowed is drawn for each run, and the other features that are on say where it may act.
+Each scheduling policy and each kind of noise is a feature, so that a swarm leaves some of them out
+of each run. Among those that a configuration includes, one is drawn for the run. The other included
+features restrict where it may act.
+
+A `RaceTest` repeats a run: by a schedule, or by the settings and the seed of the run.
 """
 
 from __future__ import annotations
@@ -21,27 +24,29 @@ from swarmtest.race.free.noise import KINDS, STRENGTHS, NoiseSettings
 from swarmtest.race.timeline import Explanation
 
 POLICIES = ("random-walk", "pct", "pos")
-"""Who decides which thread goes on, one at a time."""
+"""The policies that decide which thread runs next in a controlled run."""
 NOISES = tuple(KINDS)
 HEURISTICS = ("halt-one-thread", "tamper-timeouts", "one-variable", "predecessors")
-"""Where and how noise is made."""
+"""The heuristics that choose where and how noise is made."""
 SHARED = "shared-only"
-"""Threads are switched, or disturbed, only before accesses to variables that they share."""
-_CONTROLLED = 0.99
-"""The share of controlled runs where both are allowed: noise takes a hundred times as long."""
-_SHARES = {"random-walk": 16, "pct": 1, "pos": 1}
-"""How often the policies that are allowed are drawn: walks of few switches find most per second."""
-_USUALLY = 0.9
-"""How often a policy is allowed: where none is, there is only noise."""
+"""The feature that switches or disturbs threads only before accesses to shared variables."""
+_CONTROLLED_SHARE = 0.99
+"""The share of controlled runs if a configuration allows both engines: a run with noise takes a
+hundred times as long."""
+_POLICY_WEIGHTS = {"random-walk": 16, "pct": 1, "pos": 1}
+"""The weights by which allowed policies are drawn. Random walks with few switches find most
+faults per second."""
+_POLICY_RATE = 0.9
+"""The inclusion rate of a policy. Runs of a configuration that includes none use noise only."""
 _SWITCHES = (16, 32, 64)
 _FREQUENCIES = (10, 30, 100, 300)
-_RARELY = 0.25
-"""How often what keeps switches or noise away from most places is drawn."""
+_RESTRICTION_RATE = 0.25
+"""The inclusion rate of features that keep switches or noise away from most places."""
 
 
 @dataclass(frozen=True)
 class ControlSettings:
-    """How one run is controlled.
+    """The settings of one controlled run.
 
     >>> print(ControlSettings("pct", depth=2, shared=True))
     control: pct of depth 2, switching before shared variables only
@@ -51,7 +56,7 @@ class ControlSettings:
     depth: int = 3
     shared: bool = False
     switches: int = 0
-    """How often a random walk chooses in a run, about; 0: at each probe."""
+    """About how many times a random walk chooses a thread in a run; 0 means at each probe."""
 
     def __str__(self) -> str:
         depth = f" of depth {self.depth}" if self.policy == "pct" else ""
@@ -65,79 +70,83 @@ RunSettings: TypeAlias = ControlSettings | NoiseSettings
 
 
 def race_space(engines: Sequence[str] = ("control", "noise")) -> Space:
-    """The space of all settings of some engines.
+    """Return the space of all settings of the given engines.
 
     >>> race_space(["control"]).feature_names
     ('random-walk', 'pct', 'pos', 'shared-only')
     """
     dimensions: list[Dimension] = []
-    movers: list[str] = []
+    engine_features: list[str] = []
     if "control" in engines:
-        movers += POLICIES
-        rate = _USUALLY if "noise" in engines else None
+        engine_features += POLICIES
+        rate = _POLICY_RATE if "noise" in engines else None
         dimensions += [
             *(Feature(name, rate=rate) for name in POLICIES),
             Integer("depth", 1, 5, default=3),
             Choice("switches", _SWITCHES, ordered=True, default=32),
         ]
     if "noise" in engines:
-        movers += NOISES
+        engine_features += NOISES
         dimensions += [
             *map(Feature, NOISES),
-            *(Feature(n, rate=None if n.startswith("halt") else _RARELY) for n in HEURISTICS),
+            *(
+                Feature(n, rate=None if n.startswith("halt") else _RESTRICTION_RATE)
+                for n in HEURISTICS
+            ),
             Choice("frequency", _FREQUENCIES, ordered=True, default=100),
             Choice("strength", STRENGTHS, ordered=True, default=10),
         ]
-    return Space([*dimensions, Feature(SHARED, rate=_RARELY)], [at_least_one_of(*movers)])
+    return Space(
+        [*dimensions, Feature(SHARED, rate=_RESTRICTION_RATE)], [at_least_one_of(*engine_features)]
+    )
 
 
 def settings_of(configuration: Configuration, seed: int) -> RunSettings:
-    """The settings of one run: a configuration says what is allowed, the seed chooses."""
-    on = configuration.included
-    policies = [name for name in POLICIES if name in on]
-    noises = [name for name in NOISES if name in on]
-    chance = random.Random(seed)
-    controlled = bool(policies) and (not noises or chance.random() < _CONTROLLED)
+    """Return the settings of one run: the configuration says what is allowed, the seed chooses."""
+    included = configuration.included
+    policies = [name for name in POLICIES if name in included]
+    noises = [name for name in NOISES if name in included]
+    rng = random.Random(seed)
+    controlled = bool(policies) and (not noises or rng.random() < _CONTROLLED_SHARE)
     if controlled:
-        (policy,) = chance.choices(policies, [_SHARES[name] for name in policies])
+        (policy,) = rng.choices(policies, [_POLICY_WEIGHTS[name] for name in policies])
         depth, switches = (int(configuration.settings[name]) for name in ("depth", "switches"))
-        return ControlSettings(policy, depth, SHARED in on, switches)
+        return ControlSettings(policy, depth, SHARED in included, switches)
     return NoiseSettings(
         int(configuration.settings["frequency"]),
-        chance.choice(noises),
+        rng.choice(noises),
         int(configuration.settings["strength"]),
-        shared_only=SHARED in on,
-        **{_field(name): name in on for name in HEURISTICS},
+        shared_only=SHARED in included,
+        **{_field_name(name): name in included for name in HEURISTICS},
     )
 
 
 def features_of(settings: RunSettings) -> set[str]:
-    """The features that a run with these settings contains.
+    """Return the features that a run with these settings contains.
 
     >>> sorted(features_of(ControlSettings("pos", shared=True)))
     ['pos', 'shared-only']
     """
     if isinstance(settings, ControlSettings):
         return {settings.policy, *([SHARED] if settings.shared else [])}
-    heuristics = {name for name in HEURISTICS if getattr(settings, _field(name))}
+    heuristics = {name for name in HEURISTICS if getattr(settings, _field_name(name))}
     return {settings.kind, *heuristics, *([SHARED] if settings.shared_only else [])}
 
 
-def _field(name: str) -> str:
+def _field_name(name: str) -> str:
     return name.replace("-", "_")
 
 
-# -------------------------------------------------------------------------------------------------
-# A test of a program with threads: a schedule, or the settings and the seed of a run.
+# Saved tests.
 
 FORMAT = "swarmtest threads test 1"
 NO_SCHEDULE = 9_999
-"""The size of a test that may switch anywhere: any with a schedule is smaller."""
+"""The size of a test without a schedule. Any test with a schedule is smaller."""
 
 
 @dataclass(frozen=True)
 class RaceTest:
-    """How a run of a program is repeated.
+    """A saved test that repeats a run of a program.
 
     >>> test = RaceTest("race shop.py::sell", ControlSettings("pos", 3, False), 7)
     >>> RaceTest.from_json(test.to_json()) == test
@@ -148,15 +157,15 @@ class RaceTest:
     settings: RunSettings
     seed: int
     schedule: Schedule | None = None
-    """Where threads were switched; None: what the settings and the seed give."""
+    """Where threads were switched; None if the settings and the seed decide."""
     explanation: Explanation | None = None
     fault: str = ""
-    """The id of the fault that it showed: a run with noise may show another one next time."""
+    """The id of the fault that the run showed. A run with noise may show another one next time."""
     seen: tuple[tuple[str, int], ...] = ()
-    """Of a run with noise: who was disturbed, before the how manieth of its probes, in order."""
+    """For a run with noise: the disturbed threads in order, each with the number of its probe."""
 
     def to_json(self) -> dict[str, Any]:
-        """The test as JSON data."""
+        """Return the test as JSON data."""
         data: dict[str, Any] = {
             "format": FORMAT,
             "subject": self.subject,
@@ -176,7 +185,7 @@ class RaceTest:
 
     @classmethod
     def from_json(cls, data: Any) -> RaceTest:
-        """The test that `to_json` wrote."""
+        """Return the test that `to_json` wrote."""
         if not isinstance(data, Mapping) or data.get("format") != FORMAT:
             raise UserError(f"not a saved test of threads (its format should be {FORMAT!r})")
         try:
@@ -184,7 +193,7 @@ class RaceTest:
             schedule = data.get("schedule")
             return cls(
                 data["subject"],
-                _settings(data),
+                _settings_from_json(data),
                 int(data["seed"]),
                 None if schedule is None else Schedule.from_plain(schedule),
                 None if explanation is None else Explanation.from_json(explanation),
@@ -196,9 +205,9 @@ class RaceTest:
 
     @property
     def size(self) -> int:
-        """How many switches it has."""
+        """The number of switches."""
         return len(self.schedule) if self.schedule is not None else NO_SCHEDULE
 
 
-def _settings(data: Mapping[str, Any]) -> RunSettings:
+def _settings_from_json(data: Mapping[str, Any]) -> RunSettings:
     return NoiseSettings(**data["noise"]) if "noise" in data else ControlSettings(**data["control"])

@@ -1,4 +1,8 @@
-"""Runs of one program, in this process or each in one of its own."""
+"""Run one program many times, in this process or each time in a process of its own.
+
+A `Racer` loads the program once, runs it under control or with noise, and returns a `Ran` for each
+run. A `Ran` holds plain data only, so that it can be sent from a child process.
+"""
 
 from __future__ import annotations
 
@@ -28,36 +32,36 @@ from swarmtest.reducer.reducer import minimised
 
 Answer = TypeVar("Answer")
 
-_PATIENCE = 2.0
-"""How much longer a process of its own is waited for."""
-_NOTHING = Schedule()
-_RECORDED = 3
-"""Runs that tell which variables are shared."""
+_EXTRA_SECONDS = 2.0
+"""Seconds that a child process gets beyond the time limit of its run."""
+_EMPTY_SCHEDULE = Schedule()
+_PROFILING_RUNS = 3
+"""Number of runs that are used to find the shared variables."""
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of a run, as data that can leave its process."""
+    """The outcome of one run, as data that can be sent to another process."""
 
     fault: Fault | None
     problem: str
-    schedule: Schedule = _NOTHING
+    schedule: Schedule = _EMPTY_SCHEDULE
     steps: int = 0
     threads: int = 1
     notes: tuple[str, ...] = ()
     missed: int = 0
     rows: tuple[Row, ...] = ()
-    """The picture of a traced run."""
+    """The rows of the timeline, if the run was traced."""
     hits: Hits | None = None
-    """What its threads did to each other."""
+    """The concurrency targets that the run reached."""
     lengths: tuple[tuple[str, int], ...] = ()
-    """How many probes each thread of a traced run passed."""
+    """The number of probes that each thread passed, if the run was traced."""
     seen: tuple[tuple[str, int], ...] = ()
-    """Of a run with noise that failed: who was disturbed, before which of its probes."""
+    """The disturbed threads, each with the number of its probe, if a run with noise failed."""
 
     @classmethod
     def of(cls, run: Run) -> Ran:
-        """All that is known of a run, but for the objects and numbers of its process."""
+        """Return the outcome of a controlled run without the objects of its process."""
         stuck = run.fault is not None and run.fault.kind in STUCK
         lengths: dict[str, int] = {}
         for step in run.trace:
@@ -66,7 +70,7 @@ class Ran:
         return cls(
             run.fault,
             problem,
-            run.schedule if run.fault or run.trace else _NOTHING,
+            run.schedule if run.fault or run.trace else _EMPTY_SCHEDULE,
             run.steps,
             run.threads,
             run.notes,
@@ -77,7 +81,7 @@ class Ran:
 
     @classmethod
     def of_free(cls, run: FreeRun, noise: Noise) -> Ran:
-        """The same of a run without control; it has no schedule."""
+        """Return the outcome of a free run, which has no schedule."""
         problem = run.problem
         if not problem and run.fault is None and run.threads == 1:
             problem = "the program starts no thread: there is nothing to disturb"
@@ -86,9 +90,9 @@ class Ran:
 
 
 class Racer:
-    """Runs a program under control or with noise; it is loaded when it is first needed.
+    """A runner of one program, under control or with noise; it loads the program on first use.
 
-    `program`: one that is loaded already, in place of the target's.
+    `program` is used in place of the target's program if it has been loaded already.
     """
 
     def __init__(self, target: Target, program: Program | None = None) -> None:
@@ -96,27 +100,27 @@ class Racer:
         self._target = target
         self._stack = ExitStack()
         self.close = weakref.finalize(self, self._stack.close)
-        """Take probes and primitives away; done by itself when the process ends."""
+        """Remove probes and replaced primitives; called automatically when the process ends."""
         self._isolated = program is None and (target.isolated or target.kind == "script")
         self._seconds = target.seconds
         self._coverage = ConcurrencyCoverage(target.coverage) if target.coverage else None
-        self._arrived = Catalogue()
-        """What runs reached in processes of their own."""
+        self._catalogue = Catalogue()
+        """The targets that were reached by runs in child processes."""
         self._shared: frozenset[Site] | None = None
         self._numbers: frozenset[int] | None = None
         self._steps = 0
 
     @property
     def program(self) -> Program:
-        """What is run."""
+        """The program that is run; loaded on first use."""
         if self._program is None:
             self._program = load_program(self._target, self._stack)
         return self._program
 
     def run(self, settings: RunSettings, seed: int) -> Ran:
-        """Run once, by a policy or with noise."""
+        """Run the program once, under control or with noise."""
         if isinstance(settings, NoiseSettings):
-            return self._disturbed(settings, seed)
+            return self._run_with_noise(settings, seed)
         sites = self.shared_numbers() if settings.shared else None
         scheduler = self._scheduler(settings, seed)
 
@@ -126,9 +130,9 @@ class Racer:
             )
             return Ran.of(run), run.hits
 
-        return self._reaching(call)
+        return self._run_and_take_hits(call)
 
-    def _disturbed(self, settings: NoiseSettings, seed: int) -> Ran:
+    def _run_with_noise(self, settings: NoiseSettings, seed: int) -> Ran:
         shared = self.shared_numbers() if settings.shared_only or settings.one_variable else None
 
         def call(program: Program) -> tuple[Ran, Hits | None]:
@@ -136,89 +140,93 @@ class Racer:
             run = free_run(program, noise, seconds=self._seconds, coverage=self._coverage)
             return Ran.of_free(run, noise), run.hits
 
-        return self._reaching(call)
+        return self._run_and_take_hits(call)
 
-    def _reaching(self, call: Callable[[Program], tuple[Ran, Hits | None]]) -> Ran:
-        """A run whose hits count here, also if it has a process of its own."""
+    def _run_and_take_hits(self, call: Callable[[Program], tuple[Ran, Hits | None]]) -> Ran:
+        """Run the program and return its hits with targets that are valid in this process."""
         if not self._isolated:
-            return self._ran(lambda program: _with_hits(*call(program)))
-        code, known = installed_coverage(), frozenset(self._arrived.sources)
+            return self._run_or_problem(lambda program: _with_hits(*call(program)))
+        code, known_sources = installed_coverage(), frozenset(self._catalogue.sources)
         files = code.known_files if code is not None else ()
 
         def moved(program: Program) -> tuple[Ran, MovingHits | None, list[Written]]:
             ran, hits = call(program)
-            moving = hits.moving(known) if hits is not None else None
+            moving = hits.moving(known_sources) if hits is not None else None
             return ran, moving, code.written(files) if code is not None else []
 
         try:
             ran, moving, written = self._call(moved)
         except NoAnswer as error:
-            return _not_run(error)
+            return _unfinished(error)
         if code is not None:
             code.take_over(written)
-        return _with_hits(ran, moving.arrived(self._arrived) if moving is not None else None)
+        return _with_hits(ran, moving.arrived(self._catalogue) if moving is not None else None)
 
     def scheduled(self, scheduler: Scheduler, **options: Any) -> Ran:
-        """Run once, by a scheduler."""
+        """Run the program once under a scheduler."""
         options.setdefault("seconds", self._seconds)
-        return self._ran(lambda p: Ran.of(controlled_run(p, scheduler, **options)))
+        return self._run_or_problem(lambda p: Ran.of(controlled_run(p, scheduler, **options)))
 
     def follow(self, schedule: Schedule, **options: Any) -> Ran:
-        """Run once, by a schedule; one of changed code as far as its places are found again."""
+        """Run the program once by a schedule.
+
+        If the code has changed since the schedule was recorded, the schedule is followed as far as
+        its places are found again.
+        """
         options.setdefault("seconds", self._seconds)
-        return self._ran(lambda p: Ran.of(replay(p, schedule, **options)))
+        return self._run_or_problem(lambda p: Ran.of(replay(p, schedule, **options)))
 
     def minimal(self, schedule: Schedule, fault: Fault) -> Schedule:
-        """The fewest switches that show a fault."""
+        """Return the fewest switches that still show a fault."""
 
         def shows(switches: Iterable[Any]) -> bool:
             return self.scheduled(Replay(Schedule(tuple(switches)))).fault == fault
 
-        kept = Schedule(tuple(minimised(schedule.switches, shows)))
-        return self._call(lambda p: numbered(p, kept, seconds=self._seconds))
+        smallest = Schedule(tuple(minimised(schedule.switches, shows)))
+        return self._call(lambda p: numbered(p, smallest, seconds=self._seconds))
 
     @property
     def shared(self) -> frozenset[Site]:
-        """The accesses to variables that several threads share, as a few runs tell."""
+        """The accesses to variables that several threads share, found in a few profiling runs."""
         if self._shared is None:
-            found: set[Site] = set()
-            for _ in range(_RECORDED):
-                found.update(self._call(self._recorded))
-            self._shared = frozenset(found)
+            sites: set[Site] = set()
+            for _ in range(_PROFILING_RUNS):
+                sites.update(self._call(self._profile_shared_sites))
+            self._shared = frozenset(sites)
         return self._shared
 
-    def _recorded(self, program: Program) -> list[Site]:
+    def _profile_shared_sites(self, program: Program) -> list[Site]:
         recording = Recording()
         free_run(program, recording, seconds=self._seconds)
         return [SITES[number] for number in shared_sites([recording])]
 
     def shared_numbers(self) -> frozenset[int]:
-        """The same by their numbers in this process."""
+        """Return the sites of `shared` as their numbers in this process."""
         if self._numbers is None:
             self._numbers = frozenset(SITES.number(site) for site in self.shared)
         return self._numbers
 
-    def _ran(self, call: Callable[[Program], Ran]) -> Ran:
+    def _run_or_problem(self, call: Callable[[Program], Ran]) -> Ran:
         try:
             return self._call(call)
         except NoAnswer as error:
-            return _not_run(error)
+            return _unfinished(error)
 
     def _call(self, call: Callable[[Program], Answer]) -> Answer:
         program = self.program
         if not self._isolated:
             return call(program)
-        return in_fork(lambda: call(program), self._seconds + _PATIENCE)
+        return in_fork(lambda: call(program), self._seconds + _EXTRA_SECONDS)
 
     def _scheduler(self, settings: ControlSettings, seed: int) -> Scheduler:
         if settings.policy == "pct":
-            return PCT(seed, settings.depth, self._usual_steps())
+            return PCT(seed, settings.depth, self._typical_steps())
         if settings.policy == "pos":
             return POS(seed)
-        rate = settings.switches / self._usual_steps() if settings.switches else 1.0
+        rate = settings.switches / self._typical_steps() if settings.switches else 1.0
         return RandomWalk(seed, rate)
 
-    def _usual_steps(self) -> int:
+    def _typical_steps(self) -> int:
         if not self._steps:
             self._steps = max(self.scheduled(RandomWalk(0)).steps, 1)
         return self._steps
@@ -228,5 +236,5 @@ def _with_hits(ran: Ran, hits: Hits | None) -> Ran:
     return ran if hits is None else replace(ran, hits=hits)
 
 
-def _not_run(error: NoAnswer) -> Ran:
+def _unfinished(error: NoAnswer) -> Ran:
     return Ran(None, f"the program was not run to its end: {error}")

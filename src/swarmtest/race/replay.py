@@ -1,4 +1,4 @@
-"""A schedule as a test of pytest, for the suite of the program."""
+"""Replay a schedule in a test suite: write the test file, and the function that it calls."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from swarmtest.race.racer import Racer
 from swarmtest.race.target import Target
 from swarmtest.race.timeline import Explanation, timeline_text
 
-_WIDTH = 92
+_TIMELINE_WIDTH = 92
 
 
 def replay_code(target: Target, test: RaceTest, folder: Path | None = None) -> str:
-    """A test file that fails as long as the schedule shows the fault.
+    """Return a pytest file whose test fails as long as the schedule shows the fault.
 
-    `folder`: where it will stand; the program is named from there.
+    `folder` is the directory that the file is written to; the program is named relative to it.
     """
     lines = ['"""A race, found by `swarmtest race`.', ""]
     if test.explanation is not None:
-        lines += [test.explanation.signature, "", *_picture(test), ""]
+        lines += [test.explanation.signature, "", *_timeline_lines(test), ""]
     lines += [f"Again: swarmtest {target}", '"""', "", "from swarmtest import replay_race", ""]
     if test.schedule is None:
         lines += [f"# {test.settings}, seed {test.seed}: no schedule was kept"]
         return "\n".join(lines) + "\n"
-    lines += [f"SCHEDULE = {_schedule(test)}", "", ""]
-    lines += [f"def {_name(target)}():", f"    {_call(target, folder)}"]
+    lines += [f"SCHEDULE = {_schedule_literal(test)}", "", ""]
+    lines += [f"def {_test_name(target)}():", f"    {_replay_call(target, folder)}"]
     return "\n".join(lines) + "\n"
 
 
-def _picture(test: RaceTest) -> list[str]:
+def _timeline_lines(test: RaceTest) -> list[str]:
     assert test.explanation is not None
-    text = timeline_text(test.explanation, _WIDTH)
+    text = timeline_text(test.explanation, _TIMELINE_WIDTH)
     return [line.replace("\\", "\\\\").replace('"""', "'''") for line in text.splitlines()]
 
 
-def _schedule(test: RaceTest) -> str:
+def _schedule_literal(test: RaceTest) -> str:
     assert test.schedule is not None
     plain = test.schedule.to_plain()
     switches = [
@@ -53,13 +53,13 @@ def _schedule(test: RaceTest) -> str:
     return f"{{\n    'version': {plain['version']},\n    'switches': [\n{rows}    ],\n}}"
 
 
-def _name(target: Target) -> str:
+def _test_name(target: Target) -> str:
     last = target.name.rpartition("::")[2] or Path(target.path).stem
     word = "".join(c if c.isalnum() else "_" for c in last).removeprefix("test_").strip("_")
     return f"test_race_{word.lower()}"
 
 
-def _call(target: Target, folder: Path | None) -> str:
+def _replay_call(target: Target, folder: Path | None) -> str:
     path = target.path
     words = []
     if path.endswith(".py") and folder is not None:
@@ -72,15 +72,12 @@ def _call(target: Target, folder: Path | None) -> str:
     return f"replay_race({', '.join([repr(reference), 'SCHEDULE', *words])})"
 
 
-# -------------------------------------------------------------------------------------------------
-# Replaying a schedule in a test of one's own.
-
-_LOADING = 20.0
-"""Seconds for importing the program."""
+_LOADING_SECONDS = 20.0
+"""Seconds allowed for importing the program."""
 
 
 class RaceShown(AssertionError):
-    """A schedule showed a fault; the message has its timeline.
+    """Raised when a schedule showed a fault; the message contains its timeline.
 
     >>> issubclass(RaceShown, AssertionError)
     True
@@ -90,12 +87,13 @@ class RaceShown(AssertionError):
 def replay_race(
     program: str, schedule: Any, *, beside: str = "", cover: Sequence[str] = ()
 ) -> None:
-    """Run a program by a schedule; raises `RaceShown`, an AssertionError, if it fails.
+    """Run a program by a schedule; raise `RaceShown`, an AssertionError, if it fails.
 
-    `program` is what ``swarmtest race`` was given: ``shop.py::sell_out``; if its path is relative
-    to a file, `beside` is that file. `schedule` is a `Schedule`, or its plain data. The program
-    runs in a process of its own. If its code has changed, switches are made where its threads do
-    what they did then; how many were found again is told as a warning.
+    `program` is the argument of ``swarmtest race``, such as ``shop.py::sell_out``. If its path is
+    relative to a file, pass that file as `beside`. `schedule` is a `Schedule` or its plain data.
+    The program runs in a process of its own. If its code has changed, switches are made where the
+    threads do what they did when the schedule was recorded; a warning says how many places were
+    found again.
 
     >>> _ = Path("greeting.py").write_text('''
     ... from threading import Thread
@@ -114,7 +112,8 @@ def replay_race(
     target = Target.of(program, tuple(cover))
     try:
         ran = in_fork(
-            lambda: Racer(target).follow(schedule, traced=True), _LOADING + 3 * target.seconds
+            lambda: Racer(target).follow(schedule, traced=True),
+            _LOADING_SECONDS + 3 * target.seconds,
         )
     except NoAnswer as error:
         raise UserError(f"{target.reference}: {error}") from None
@@ -124,5 +123,5 @@ def replay_race(
         raise UserError(f"{target.reference}: {ran.problem}")
     if ran.fault is not None:
         message = message_of_fault(ran.fault)
-        picture = timeline_text(Explanation("", message, ran.rows, (1, 1), ""), 92)
+        picture = timeline_text(Explanation("", message, ran.rows, (1, 1), ""), _TIMELINE_WIDTH)
         raise RaceShown(f"{ran.fault.signature}\n\n{picture}")

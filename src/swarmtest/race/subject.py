@@ -1,4 +1,4 @@
-"""A threaded program as a subject: each test is one run, with settings of its own."""
+"""A threaded Python program as a subject: each test is one run with settings of its own."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from swarmtest.race.racer import Racer, Ran
 from swarmtest.race.replay import replay_code
 from swarmtest.race.target import REFERENCE, Target
 
-_LOADING = 20.0
-"""Seconds for importing the program."""
+_LOADING_SECONDS = 20.0
+"""Seconds allowed for importing the program."""
 _REPLAYS = 20
-_EXPLAINING = 60.0
-"""Seconds in which a schedule is replayed, made small and explained."""
+_EXPLAINING_SECONDS = 60.0
+"""Seconds allowed for replaying, minimising and explaining a schedule."""
 
 
 class ThreadsSubject:
-    """Runs a function, a test of pytest or a script once per test, under control or with noise.
+    """A function, pytest test or script that is run once per test, under control or with noise.
 
-    Its settings are features: which policies may choose the thread that goes on, which kinds of
-    noise may be made, and whether that is before shared variables only. So a swarm leaves some out
-    of each run, and roles tell which bring a fault out.
+    Its settings are features: which policies may choose the next thread, which kinds of noise may
+    be made, and whether both act only before accesses to shared variables. A swarm leaves some of
+    them out of each run, and the roles of the features show which ones bring out a fault.
 
     >>> _ = Path("counter.py").write_text('''
     ... from threading import Thread
@@ -57,7 +57,7 @@ class ThreadsSubject:
     """
 
     def __init__(self, target: str | Target, program: Program | None = None) -> None:
-        """`program`: what the target names, if it is loaded already, with probes in its code."""
+        """Create the subject; pass `program` if the target is already loaded with probes."""
         if isinstance(target, str):
             target = Target.parse(target if target.startswith(REFERENCE) else REFERENCE + target)
         self.target = target
@@ -71,29 +71,30 @@ class ThreadsSubject:
         self.loads_late = True
         self.harness = target.path if Path(target.path).is_file() else ""
         self.weighted = False
-        self.seconds: float | None = (
-            4 * target.seconds
-        )  # the first run may need three others before it
+        # The first run may need three profiling runs before it.
+        self.seconds: float | None = 4 * target.seconds
         self.notes: tuple[str, ...] = ()
-        """What a user should know of its runs: that it forks, and the like; `check` finds out."""
+        """What a user should know about the runs, such as that the program forks; set by
+        `check`."""
         self._racer = Racer(target, program) if program is not None else None
 
     @property
     def racer(self) -> Racer:
-        """Who runs the program, in this process; it is loaded when it first runs."""
+        """The object that runs the program in this process, which loads it on its first run."""
         if self._racer is None:
             self._racer = Racer(self.target)
         return self._racer
 
     def check(self, thorough: bool = False) -> list[str]:
-        """Whether it can be run and starts threads; one run, in a process of its own."""
+        """Return why the program cannot be raced; one run in a process of its own decides."""
         try:
             ran = in_fork(
-                lambda: self.racer.scheduled(RandomWalk(0)), _LOADING + 2 * self.target.seconds
+                lambda: self.racer.scheduled(RandomWalk(0)),
+                _LOADING_SECONDS + 2 * self.target.seconds,
             )
         except NoAnswer as error:
             return [f"{self.target.reference}: {error}"]
-        self.notes = (*ran.notes, *self._slow_coverage())
+        self.notes = (*ran.notes, *self._slow_coverage_notes())
         problem = ran.problem
         if ran.fault is not None and ran.threads == 1:
             arguments = " (it is run without arguments)" if self.target.kind == "script" else ""
@@ -102,7 +103,7 @@ class ThreadsSubject:
             )
         return [f"{self.target.reference}: {problem}"] if problem else []
 
-    def _slow_coverage(self) -> tuple[str, ...]:
+    def _slow_coverage_notes(self) -> tuple[str, ...]:
         which, _, why = accelerator_status().partition(": ")
         if not self.target.coverage or which == "C":
             return ()
@@ -110,7 +111,7 @@ class ThreadsSubject:
 
     def execute(self, configuration: Configuration, seed: int) -> Result:
         """Run the program once."""
-        test = self._drawn(configuration, seed)
+        test = self._draw_test(configuration, seed)
         if self.journal is not None:
             self.journal(test.to_json())
         return self._result(test, self.racer.run(test.settings, test.seed))
@@ -118,54 +119,55 @@ class ThreadsSubject:
     def result_of_journal(
         self, told: Sequence[Any], configuration: Configuration, fault: Fault
     ) -> Result:
-        """What came of a run that ended its process."""
+        """Return the result of a run that ended its process."""
         return Result(Verdict.FAILED, fault, test=told[-1] if told else None)
 
     def test_of(self, configuration: Configuration, seed: int) -> Any:
-        """The settings that a configuration and a seed give (JSON data)."""
-        return self._drawn(configuration, seed).to_json()
+        """Return the test that a configuration and a seed give, as JSON data."""
+        return self._draw_test(configuration, seed).to_json()
 
     def replay(self, test: Any) -> Result:
-        """Run a saved test again: by its schedule if it has one.
+        """Run a saved test again, by its schedule if it has one.
 
-        With noise, what the system makes of it differs: it is run until it fails, at most 20 times.
+        The operating system schedules a run with noise differently each time, so such a test is run
+        until it fails, at most 20 times.
         """
-        whole = RaceTest.from_json(test)
-        if whole.schedule is not None:
-            ran = self.racer.follow(whole.schedule)
-            result = self._result(whole, ran)
+        race_test = RaceTest.from_json(test)
+        if race_test.schedule is not None:
+            ran = self.racer.follow(race_test.schedule)
+            result = self._result(race_test, ran)
             if ran.problem:
                 return result
-            kept = None if result.test is None else test
-            return result._replace(test=kept, missing="; ".join(ran.notes))
-        runs = _REPLAYS if isinstance(whole.settings, NoiseSettings) else 1
+            kept_test = None if result.test is None else test
+            return result._replace(test=kept_test, missing="; ".join(ran.notes))
+        runs = _REPLAYS if isinstance(race_test.settings, NoiseSettings) else 1
         for _ in range(runs):
-            ran = self.racer.run(whole.settings, whole.seed)
+            ran = self.racer.run(race_test.settings, race_test.seed)
             if ran.fault is not None:
                 break
-        return self._result(whole, ran)
+        return self._result(race_test, ran)
 
     def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
-        """The same test with the fewest switches that still show its fault, and explained."""
+        """Return the test with the fewest switches that still show its fault, and explained."""
         try:
-            small = in_fork(lambda: self.explained(RaceTest.from_json(test)), _EXPLAINING)
+            reduced = in_fork(lambda: self.explained(RaceTest.from_json(test)), _EXPLAINING_SECONDS)
         except NoAnswer as error:
             raise UserError(f"the schedule could not be made small: {error}") from None
-        data = small.to_json()
+        data = reduced.to_json()
         return data if interesting(data) else test
 
     def explained(self, test: RaceTest) -> RaceTest:
-        """A failing test with as few switches as possible, and what happens at them.
+        """Return a failing test with as few switches as possible and an explanation of them.
 
-        A test with noise has no schedule: controlled ones are tried until one shows its fault.
+        A test with noise has no schedule, so controlled runs are tried until one shows its fault.
         """
-        ran = self._controlled(test)
+        ran = self._failing_controlled_run(test)
         assert ran.fault is not None
         schedule, explanation = explained(self.racer, ran.schedule, ran.fault)
         return replace(test, schedule=schedule, explanation=explanation)
 
-    def _controlled(self, test: RaceTest) -> Ran:
-        """A controlled run that shows the test's fault."""
+    def _failing_controlled_run(self, test: RaceTest) -> Ran:
+        """Return a controlled run that shows the test's fault."""
         if test.schedule is not None:
             ran = self.racer.follow(test.schedule)
         elif isinstance(test.settings, NoiseSettings):
@@ -177,33 +179,33 @@ class ThreadsSubject:
         return ran
 
     def size(self, test: Any) -> int:
-        """How many switches a test has."""
+        """Return the number of switches in a test."""
         return RaceTest.from_json(test).size
 
     def code(self, test: Any) -> str:
-        """A test of pytest that replays the schedule, with its timeline."""
+        """Return a pytest test that replays the schedule, with the timeline in its docstring."""
         return replay_code(self.target, RaceTest.from_json(test))
 
-    def _drawn(self, configuration: Configuration, seed: int) -> RaceTest:
+    def _draw_test(self, configuration: Configuration, seed: int) -> RaceTest:
         settings = settings_of(configuration, seed)
         return RaceTest(self.name, settings, random.Random(seed).randrange(1 << 31))
 
     def _result(self, test: RaceTest, ran: Ran) -> Result:
         if ran.problem:
             return Result(Verdict.INVALID, missing=ran.problem)
-        on = features_of(test.settings)
-        used = tuple(int(name in on) for name in self.space.feature_names)
+        features = features_of(test.settings)
+        used = tuple(int(name in features) for name in self.space.feature_names)
         covered = (ran.hits,) if ran.hits is not None else ()
         if ran.fault is None:
-            told = test.to_json() if self.keep_tests else None
-            return Result(Verdict.PASSED, None, used, test=told, covered=covered)
+            kept_test = test.to_json() if self.keep_tests else None
+            return Result(Verdict.PASSED, None, used, test=kept_test, covered=covered)
         schedule = None if isinstance(test.settings, NoiseSettings) else ran.schedule
-        kept = replace(test, schedule=schedule, fault=ran.fault.id, seen=ran.seen)
+        failing = replace(test, schedule=schedule, fault=ran.fault.id, seen=ran.seen)
         return Result(
             Verdict.FAILED,
             ran.fault,
             used,
-            steps=kept.size,
-            test=kept.to_json(),
+            steps=failing.size,
+            test=failing.to_json(),
             covered=covered,
         )

@@ -1,4 +1,4 @@
-"""What is raced: a function, a test of pytest, or a script; and what of it is watched."""
+"""The target of a race: a function, a pytest test or a script, and which of its code is watched."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from swarmtest.coverage.scope import Scope, parse_scope
 from swarmtest.languages.user_objects import split_reference
 
 REFERENCE = "race "
-"""How the text of a reference begins that names a program with threads."""
+"""The prefix of a subject reference that names a program with threads."""
 ENGINES = ("control", "noise")
 SECONDS = 5.0
-"""How long one run may take, unless something else is said."""
+"""The default time limit of one run."""
 
 
 @dataclass(frozen=True)
@@ -34,20 +34,20 @@ class Target:
     path: str
     """A file, or the name of a module."""
     name: str = ""
-    """The function or test in it; empty: the file is a script."""
+    """The function or test in it; empty if the file is a script."""
     cover: tuple[str, ...] = ()
-    """Modules, packages or paths that get probes; none: the code beside the file."""
+    """The modules, packages or paths that get probes; if empty, the code next to the file."""
     engines: tuple[str, ...] = ENGINES
     isolated: bool = False
     """Whether each run has a process of its own."""
     coverage: tuple[str, ...] = ()
-    """What is noted of each run: ``shared``, ``pair``, ``sync``."""
+    """The kinds of concurrency coverage to record: ``shared``, ``pair``, ``sync``."""
     seconds: float = SECONDS
-    """How long one run may take."""
+    """The time limit of one run."""
 
     @classmethod
     def of(cls, text: str, cover: tuple[str, ...] = (), **options: object) -> Target:
-        """The target of ``FILE.py``, ``FILE.py::NAME`` or ``MODULE:NAME``."""
+        """Return the target of ``FILE.py``, ``FILE.py::NAME`` or ``MODULE:NAME``."""
         path, name = split_reference(text)
         if not path.endswith(".py"):
             if Path(path).exists():
@@ -65,7 +65,7 @@ class Target:
 
     @classmethod
     def parse(cls, text: str) -> Target:
-        """The target of a reference that `str` wrote."""
+        """Return the target of a reference that `str` wrote."""
         words = shlex.split(text.removeprefix(REFERENCE))
         cover: list[str] = []
         engines: tuple[str, ...] = ENGINES
@@ -82,7 +82,7 @@ class Target:
             elif option == "--coverage" and words:
                 coverage = parse_kinds(words.pop(0))
             elif option == "--timeout" and words:
-                seconds = _seconds(words.pop(0))
+                seconds = _parse_seconds(words.pop(0))
             else:
                 raise UserError(f"{text!r}: no option {option} of a program with threads")
         if len(words) != 1:
@@ -112,7 +112,7 @@ class Target:
 
     @property
     def reference(self) -> str:
-        """The file or module, and the name in it."""
+        """The file or module, with the name in it."""
         mark = "::" if self.path.endswith(".py") else ":"
         return f"{self.path}{mark}{self.name}" if self.name else self.path
 
@@ -126,14 +126,14 @@ class Target:
         return "test" if is_test and self.path.endswith(".py") else "function"
 
     def watching(self, kinds: tuple[str, ...]) -> CoverageOptions:
-        """Coverage of the code that gets probes."""
+        """Return options that take code coverage of the modules that get probes."""
         if self.path.endswith(".py"):
             beside = str(Path(self.path).resolve().parent)
             return CoverageOptions(kinds, self.cover, beside=beside)
         return CoverageOptions(kinds, self.cover, package=self.path.partition(".")[0])
 
     def scope(self) -> Scope:
-        """Which modules get probes."""
+        """Return the scope of the modules that get probes."""
         if self.path.endswith(".py"):
             beside = str(Path(self.path).resolve().parent)
             return parse_scope(self.cover, beside, check_names=True)
@@ -141,7 +141,7 @@ class Target:
 
 
 def parse_kinds(text: str) -> tuple[str, ...]:
-    """Kinds of concurrency coverage as a user writes them.
+    """Return the kinds of concurrency coverage that a user wrote.
 
     >>> parse_kinds("pair, sync")
     ('pair', 'sync')
@@ -156,7 +156,7 @@ def parse_kinds(text: str) -> tuple[str, ...]:
 
 
 def split_kinds(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is asked for: what runs execute, and what their threads do to each other.
+    """Split the requested kinds of coverage into those of code and those of concurrency.
 
     >>> split_kinds("pair,line,sync")
     (('line',), ('pair', 'sync'))
@@ -171,7 +171,7 @@ def split_kinds(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(k for k in KINDS if k in kinds), tuple(k for k in kinds if k in CONCURRENT_KINDS)
 
 
-def _seconds(text: str) -> float:
+def _parse_seconds(text: str) -> float:
     try:
         return float(text)
     except ValueError:

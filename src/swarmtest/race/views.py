@@ -1,4 +1,8 @@
-"""Races as text for a terminal: the fault, its timeline, whether it is true, what to do next."""
+"""Races as text for the terminal, and as data for the HTML report.
+
+A fault is shown with its timeline, whether it can happen on this interpreter, and the commands to
+run next.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,7 @@ def races_text(
     why_not: Mapping[str, str],
     width: int,
 ) -> str:
-    """What came of a search for races; `why_not`: why faults could not be explained."""
+    """Return the outcome of a search for races; `why_not` says why faults are unexplained."""
     progress = outcome.progress
     rate = progress.tests / progress.wall_seconds if progress.wall_seconds else 0.0
     lines = [
@@ -42,31 +46,38 @@ def races_text(
     ]
     if progress.invalid:
         lines.append(
-            f"{plural(progress.invalid, 'run')} said nothing: {_first_reason(store, outcome)}"
+            f"{plural(progress.invalid, 'run')} said nothing: {_invalid_reason(store, outcome)}"
         )
-    small = reductions_of(store, outcome.campaign)
-    why = why_in_short(study_or_none(store, outcome.campaign)) if outcome.faults else {}
+    reductions = reductions_of(store, outcome.campaign)
+    roles = why_in_short(study_or_none(store, outcome.campaign)) if outcome.faults else {}
     for fault in outcome.faults:
-        told = [*_head(fault, progress.tests), *(f"  {line}" for line in why.get(fault.id, ()))]
+        fault_lines = [
+            *_fault_heading(fault, progress.tests),
+            *(f"  {line}" for line in roles.get(fault.id, ())),
+        ]
         reason = why_not.get(fault.id, "")
-        told += _explained(fault, small.get(fault.id), reason, width)
-        lines += ["", *told, *_next(fault, small.get(fault.id), outcome, subject)]
+        fault_lines += _explanation_of_fault(fault, reductions.get(fault.id), reason, width)
+        lines += [
+            "",
+            *fault_lines,
+            *_next_commands(fault, reductions.get(fault.id), outcome, subject),
+        ]
     return "\n".join(lines)
 
 
-def _first_reason(store: Store, outcome: Outcome) -> str:
+def _invalid_reason(store: Store, outcome: Outcome) -> str:
     trials = store.trials(outcome.campaign, verdict=2)
     return next((trial.missing for trial in trials), "")
 
 
-def _head(fault: FaultRecord, tests: int) -> list[str]:
+def _fault_heading(fault: FaultRecord, tests: int) -> list[str]:
     return [
         f"fault {fault.id}  {kind_and_signature(fault.kind, fault.signature)}",
         f"  shown by {fault.count:,} of {plural(tests, 'run')}, first by run {fault.first_trial}",
     ]
 
 
-def _explained(
+def _explanation_of_fault(
     fault: FaultRecord, small: ReductionRecord | None, why_not: str, width: int
 ) -> list[str]:
     if small is None or small.test is None:
@@ -79,11 +90,12 @@ def _explained(
 
 
 def explanation_lines(explanation: Explanation, width: int, before: int | None = None) -> list[str]:
-    """The truth, the switches and the timeline of a race."""
-    same, of = explanation.replays
+    """Return the truth, the switches and the timeline of a race."""
+    shown, replays = explanation.replays
+    switches = _switches_text(len(explanation.switches), before)
     return [
         f"  {explanation.truth}",
-        f"  replayed: {same} of {of} times; {_enough(len(explanation.switches), before)}",
+        f"  replayed: {shown} of {replays} times; {switches}",
         *(f"    {switch}" for switch in explanation.switches),
         *(f"  note: {note}" for note in explanation.notes),
         "",
@@ -92,14 +104,14 @@ def explanation_lines(explanation: Explanation, width: int, before: int | None =
     ]
 
 
-def _enough(count: int, before: int | None) -> str:
+def _switches_text(count: int, before: int | None) -> str:
     if not count:
         return "it fails without any switch: threads one after the other show it"
-    was = f" of {before}" if before is not None and count != before < NO_SCHEDULE else ""
-    return f"{plural(count, 'switch')}{was} {'is' if count == 1 else 'are'} enough:"
+    original = f" of {before}" if before is not None and count != before < NO_SCHEDULE else ""
+    return f"{plural(count, 'switch')}{original} {'is' if count == 1 else 'are'} enough:"
 
 
-def _next(
+def _next_commands(
     fault: FaultRecord, small: ReductionRecord | None, outcome: Outcome, subject: ThreadsSubject
 ) -> list[str]:
     replay = command_text(replay_words(outcome.campaign, fault, small), outcome.store)
@@ -110,7 +122,7 @@ def _next(
 
 
 def after_text(found: Explored, width: int) -> str:
-    """Whether a fix holds, as far as can be told; and what the bound is a bound of."""
+    """Return whether a fix holds, with a bound on failures and what the bound applies to."""
     lines = [f"note: {note}" for note in found.notes]
     old = found.old_fails
     lines.append(
@@ -123,14 +135,14 @@ def after_text(found: Explored, width: int) -> str:
         f"({found.seconds:.1f} s)"
     )
     if found.runs:
-        lines += _bound(found)
+        lines += _bound_lines(found)
     if found.explanation is not None:
         lines += ["", found.explanation.signature, *explanation_lines(found.explanation, width)]
     return "\n".join(lines)
 
 
 def after_data(found: Explored) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the data of `after_text` for other programs."""
     data = asdict(found)
     return data | {
         "fails_at_most": most_likely_failing(found.failures, found.runs) if found.runs else None,
@@ -138,7 +150,7 @@ def after_data(found: Explored) -> dict[str, Any]:
     }
 
 
-def _bound(found: Explored) -> Sequence[str]:
+def _bound_lines(found: Explored) -> Sequence[str]:
     upper = most_likely_failing(found.failures, found.runs)
     return [
         f"with {_CONFIDENCE:.0%} confidence, at most {upper:.2%} of the schedules near the old one "
@@ -149,7 +161,9 @@ def _bound(found: Explored) -> Sequence[str]:
 
 
 def most_likely_failing(failures: int, runs: int, confidence: float = _CONFIDENCE) -> float:
-    """The upper end of a one-sided Clopper-Pearson interval; of no failure, the rule of three.
+    """Return the upper end of a one-sided Clopper-Pearson interval.
+
+    Without failures it agrees with the rule of three.
 
     >>> round(most_likely_failing(0, 1000), 5)
     0.00299
@@ -168,23 +182,22 @@ def most_likely_failing(failures: int, runs: int, confidence: float = _CONFIDENC
     return high
 
 
-# -------------------------------------------------------------------------------------------------
-# The timeline of a race for the HTML report: a column for each thread.
+# The timeline in the HTML report.
 
 
 @dataclass(frozen=True)
 class RaceRow:
-    """A row of the picture: the cell of one thread; of all, where rows were left out."""
+    """A row of the timeline: the cell of one thread, or of all threads where rows are omitted."""
 
     column: int
-    """Counted from 0; -1: all of them."""
+    """The column, counted from 0; -1 stands for all of them."""
     place: str
     row: Row
 
 
 @dataclass(frozen=True)
 class RaceView:
-    """What a page tells of a race."""
+    """What a page shows about a race."""
 
     explanation: Explanation
     threads: tuple[str, ...]
@@ -192,7 +205,7 @@ class RaceView:
 
 
 def race_view(test: str | None) -> RaceView | None:
-    """The picture that a saved test carries; None if it carries none."""
+    """Return the timeline that a saved test contains, or None if it contains none."""
     data = json.loads(test) if test else None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         return None
@@ -200,14 +213,14 @@ def race_view(test: str | None) -> RaceView | None:
     if explanation is None:
         return None
     names = {row.thread for row in explanation.rows if row.thread}
-    first = explanation.threads
-    threads = (*first, *sorted(names - set(first)))
+    interleaved = explanation.threads
+    threads = (*interleaved, *sorted(names - set(interleaved)))
     rows = tuple(
-        RaceRow(threads.index(row.thread) if row.thread else -1, _place(row), row)
+        RaceRow(threads.index(row.thread) if row.thread else -1, _location(row), row)
         for row in explanation.rows
     )
     return RaceView(explanation, threads, rows)
 
 
-def _place(row: Row) -> str:
+def _location(row: Row) -> str:
     return f"{row.path}:{row.line}" if row.line else ""

@@ -1,1 +1,1 @@
-"""Control."""
+"""Controlled runs: a scheduler decides which thread runs, one at a time."""

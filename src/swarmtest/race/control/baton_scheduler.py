@@ -1,13 +1,13 @@
-"""Handing the baton: one thread runs at a time, and a scheduler says which.
+"""The baton scheduler: one thread of a run runs at a time, and a `Scheduler` says which.
 
 Each thread has a baton, a real lock that it waits for. At a probe the scheduler may name another
-thread: that one's baton is released, and the thread that ran waits for its own. As long as the same
-thread goes on, nothing is touched but a counter.
+thread: that thread's baton is released, and the running thread waits for its own. As long as the
+same thread continues, only a counter changes.
 
-A thread that has to wait (for a lock, another thread, the clock) hands over in the same way. When
-none is able to run, the clock is set to the next time for which one waits; without such a time the
-threads are stuck, which is a fault. Once a run is decided its threads are unwound, one after the
-other: each is handed the baton and gets an exception where it stands.
+A thread that has to wait (for a lock, another thread or the clock) hands over in the same way. If
+no thread is able to run, the clock is advanced to the next time that one waits for. If there is no
+such time, the threads are stuck, which is a fault. Once a run is decided, its threads are unwound
+one after the other: each gets its baton, and an exception is raised where it stands.
 """
 
 from __future__ import annotations
@@ -25,23 +25,26 @@ from swarmtest.race.primitives.originals import get_ident, raw_lock
 from swarmtest.race.primitives.policy import Policy
 
 STEP, LIMIT, IDENT = 0, 1, 2
-"""The cells of the state that a probe looks at: probes passed, when to ask, who runs."""
+"""The cells of the state that a probe reads: the number of probes passed, the number at which to
+ask the scheduler, and the identity of the running thread."""
 
 Where = int | tuple[str, CodeType | None]
-"""Where a thread stopped: a site, or what it does and in which code."""
+"""Where a thread stopped: a site, or an operation and the code that called it."""
 Handover = tuple[Task, int, Task, bool, Where]
-"""Who stopped, at which of its probes, who went on, whether it had to stop, and where it was."""
+"""The thread that stopped, the number of its probe, the thread that continued, whether the
+switch was forced, and where the thread stopped."""
 
-_PATIENCE = 10_000
-"""A thread that has passed so many probes while others were able to run lets the next one run:
-one that spins until another does something would never end."""
-_MOST_RAISED = 100
-_SLOWEST = 1.0
-"""A thread may be slow for so many seconds, so that one that sleeps no longer overtakes it."""
+_MAX_STREAK = 10_000
+"""The number of probes after which a thread must let the next one run if others are able to. A
+thread that spins until another one does something would never end otherwise."""
+_MAX_UNWINDS = 100
+_MAX_OVERSLEEP = 1.0
+"""The number of seconds by which running threads may be slow, so that a thread that sleeps no
+longer than that may overtake them."""
 
 
 class Handing(Policy):
-    """The threads of a run, and who of them runs."""
+    """The threads of a run, of which one runs at a time."""
 
     def __init__(self, scheduler: Scheduler, most_probes: int) -> None:
         self.scheduler = scheduler
@@ -53,7 +56,7 @@ class Handing(Policy):
         self.tasks = [self.main]
         self.able = [self.main]
         self.asleep: list[Task] = []
-        """Those that sleep, and may wake before others get on that are slow."""
+        """The sleeping threads that may wake before threads that are able to run."""
         self.sleeps = False
         """Whether a thread has slept in this run."""
         self.abandoned: list[Task] = []
@@ -65,21 +68,21 @@ class Handing(Policy):
         self.ended = self.interrupted = False
         self.state: list[int] = [0, 1, self.main.ident]
         self.quiet = 0
-        """While this is not 0, no thread stops that is able to go on."""
+        """While this is not 0, a thread that is able to continue is not stopped."""
         self._resumed = 0
         self._streak = 0
-        self._patience = min(_PATIENCE, most_probes // 4)
+        self._max_streak = min(_MAX_STREAK, most_probes // 4)
 
     # Probes.
 
     def decide(self, site: int, obj: Any) -> None:
-        """The running thread is before an access, and it is time to ask who goes on."""
+        """Ask the scheduler which thread continues; the running thread is before an access."""
         task = self.running
         task.site, task.obj = site, obj
         self.point(task)
 
     def point(self, task: Task) -> None:
-        """The running thread may be stopped here."""
+        """Let the scheduler stop the running thread here."""
         state = self.state
         step = state[STEP]
         if self.ended or step > self.most_probes:
@@ -95,14 +98,14 @@ class Handing(Policy):
         if asleep and self.scheduler.wakes and self.scheduler.wakes_now():
             chosen = self.scheduler.choose(task, [*able, *asleep], step)
             while chosen.waiting is not None:
-                self._advance()
+                self._advance_clock()
         else:
             chosen = self.scheduler.choose(task, able, step)
-        if chosen is task and self._streak > self._patience:
+        if chosen is task and self._streak > self._max_streak:
             self.scheduler.gave_way(task)
             chosen = able[(able.index(task) + 1) % len(able)]
         if chosen is task:
-            state[LIMIT] = self._limit(step)
+            state[LIMIT] = self._next_limit(step)
             return
         self._hand_over(task, chosen, False)
         self.pause(task)
@@ -110,17 +113,17 @@ class Handing(Policy):
             self.point(task)
 
     def must_stop(self) -> bool:
-        """Whether the running thread may not go on, whatever the scheduler says."""
+        """Return whether the running thread may not continue, whatever the scheduler says."""
         return self.ended or self.state[STEP] > self.most_probes
 
-    def _limit(self, step: int) -> int:
-        asks, left = self.scheduler.asks, self._patience + 1 - self._streak
-        if asks > left:  # as min and max say, which take three times as long
+    def _next_limit(self, step: int) -> int:
+        asks, left = self.scheduler.asks, self._max_streak + 1 - self._streak
+        if asks > left:  # min() and max() would take three times as long
             asks = left
         at, last = step + (asks if asks > 1 else 1), self.most_probes + 1
         return at if at < last else last
 
-    # Handing over.
+    # Switching threads.
 
     def _hand_over(self, task: Task, chosen: Task, forced: bool) -> None:
         where: Where = task.site
@@ -131,52 +134,52 @@ class Handing(Policy):
         self.resume(chosen)
 
     def resume(self, chosen: Task) -> None:
-        """A thread is to run, as soon as it has its baton."""
+        """Make a thread the running one; it continues as soon as it gets its baton."""
         state = self.state
         self.running = chosen
         self._resumed = state[STEP]
         self._streak = 0
-        state[LIMIT] = 0 if self.ended else self._limit(state[STEP])
+        state[LIMIT] = 0 if self.ended else self._next_limit(state[STEP])
         state[IDENT] = chosen.ident
 
     def pause(self, task: Task) -> None:
-        """Let the thread run that is to run, and wait for the baton."""
+        """Release the baton of the thread that runs next, and wait for the own baton."""
         if self.running is not task:
             task.baton.hand(self.running.baton)
         if self.ended:
             raise Unwound
 
     def block(self, task: Task, waiting: Any, deadline: float | None) -> None:
-        """The running thread waits; when this is over it is able to run, and runs."""
-        self._stop(task)
+        """Make the running thread wait; return when it is able to run and has been chosen."""
+        self._count_probes(task)
         task.waiting, task.deadline, task.expired = waiting, deadline, False
         self.changed()
-        self._next(task)
+        self._choose_next(task)
         self.pause(task)
 
     def count_of(self, task: Task) -> int:
-        """How many probes a thread has passed."""
+        """Return the number of probes that a thread has passed."""
         since = self.state[STEP] - self._resumed if task is self.running else 0
         return task.count + since
 
-    def _stop(self, task: Task) -> None:
+    def _count_probes(self, task: Task) -> None:
         step = self.state[STEP]
         task.count += step - self._resumed
         self._resumed = step
 
     def changed(self) -> None:
-        """Who is able to run has changed: ask at the next probe."""
+        """Update which threads are able to run, and ask the scheduler at the next probe."""
         self.able = [task for task in self.tasks if task.waiting is None and not task.done]
         if self.sleeps:
-            until = self.clock + _SLOWEST
+            until = self.clock + _MAX_OVERSLEEP
             self.asleep = [
                 t for t in self.tasks if t.waiting is CLOCK and t.deadline and t.deadline <= until
             ]
         self.state[LIMIT] = 0
 
-    def _next(self, task: Task) -> None:
-        """Hand over from a thread that cannot go on."""
-        while not self.able and self._advance():
+    def _choose_next(self, task: Task) -> None:
+        """Hand over from a thread that cannot continue."""
+        while not self.able and self._advance_clock():
             pass
         able = self.able
         if not able:
@@ -187,13 +190,13 @@ class Handing(Policy):
             self._unwind_next(task)
         elif len(able) == 1:
             self.scheduler.asks = 1
-            self.resume(able[0])  # there is no choice: nothing to record
+            self.resume(able[0])  # there is no choice, so nothing to record
         else:
             chosen = self.scheduler.choose_next(task, able, self.state[STEP])
             self._hand_over(task, chosen, True)
 
-    def _advance(self) -> bool:
-        """Set the clock to the next time that a thread waits for."""
+    def _advance_clock(self) -> bool:
+        """Advance the clock to the next time that a thread waits for; False if there is none."""
         timed = [task for task in self.tasks if task.waiting is not None and task.deadline]
         if not timed:
             return False
@@ -206,55 +209,55 @@ class Handing(Policy):
         return True
 
     def wake(self, waited_for: Any) -> None:
-        """Who waits for this is able to run."""
-        found = False
+        """Make the threads that wait for this object able to run."""
+        woken = False
         for task in self.tasks:
             if task.waiting is waited_for:
                 task.waiting, task.deadline = None, None
-                found = True
-        if found:
+                woken = True
+        if woken:
             self.changed()
 
     def note(self, line: str) -> None:
-        """Something that the user should know; once is enough."""
+        """Note something that the user should know; duplicates are dropped."""
         if line not in self.notes:
             self.notes.append(line)
 
-    # The end.
+    # Ending a run.
 
     def fail(self, fault: Fault) -> None:
-        """The run shows a fault; the first one counts."""
+        """End the run with a fault; the first fault counts."""
         if not self.ended:
             self.fault = fault
         self.end()
 
     def end(self) -> None:
-        """The run is decided: threads end where they are."""
+        """Decide the run: its threads end where they are."""
         self.ended = True
         self.state[LIMIT] = 0
 
     def end_here(self, task: Task) -> NoReturn:
-        """The running thread does not go on."""
+        """End the running thread by raising `Unwound`."""
         if not self.ended:
             self.fail(livelock(self.most_probes, self.tasks))
         task.raised += 1
-        if task.raised > _MOST_RAISED and task is not self.main:
+        if task.raised > _MAX_UNWINDS and task is not self.main:
             self._park(task)
         raise Unwound
 
     def _park(self, task: Task) -> NoReturn:
-        """A thread that catches everything cannot be ended; it may not run on either."""
+        """Block a thread forever that catches every exception and so cannot be ended."""
         self.notes.append(f"{task.name} cannot be ended: it catches every exception; it was left")
         task.done = True
         self.abandoned.append(task)
         self._unwind_next(task)
         self.running.baton.release()
-        for_ever = raw_lock()
+        forever = raw_lock()
         while True:
-            for_ever.acquire()
+            forever.acquire()
 
     def abandon(self, task: Task, problem: str) -> None:
-        """The running thread is blocked outside of our sight: go on without it."""
+        """Continue without the running thread, which is blocked where it has no probes."""
         self.problem = problem
         self.end()
         if task is not self.main:
@@ -264,10 +267,10 @@ class Handing(Policy):
             self.running.baton.release()
 
     def finished(self, task: Task) -> Baton | None:
-        """A thread has run its last: the baton of the next one; None if this one was given up."""
+        """Return the baton of the next thread when a thread has ended; None if it was abandoned."""
         if task.done:
             return None
-        self._stop(task)
+        self._count_probes(task)
         task.done = True
         task.site, task.doing = -1, "end"
         if self.ended:
@@ -276,11 +279,11 @@ class Handing(Policy):
             self.wake(task)
             self.wake(END)
             self.changed()
-            self._next(task)
+            self._choose_next(task)
         return self.running.baton
 
     def _unwind_next(self, task: Task) -> None:
-        """Hand the baton to the youngest thread that has not ended; main is the last."""
+        """Resume the youngest thread that has not ended; main is the last."""
         for other in reversed(self.tasks):
             if not other.done and other is not task:
                 self.resume(other)
@@ -289,7 +292,7 @@ class Handing(Policy):
             self.resume(task)
 
     def outlive(self) -> None:
-        """Main's function has returned: other threads go on to their ends, as Python has it."""
+        """Let other threads run to their ends after main has returned, as Python does."""
         main = self.main
         try:
             while not self.ended and any(not t.done and not t.daemon for t in self.tasks[1:]):
@@ -298,7 +301,7 @@ class Handing(Policy):
         except Unwound:
             pass
         self.end()
-        if self.running is not main:  # main was interrupted while it waited
+        if self.running is not main:  # main was interrupted while it was waiting
             main.baton.acquire()
         while any(not task.done for task in self.tasks[1:]):
             self._unwind_next(main)

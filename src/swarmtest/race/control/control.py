@@ -1,4 +1,7 @@
-"""Control: what a controlled run makes of probes, locks, threads and the clock."""
+"""The control of one run: what it does at probes, locks, threads and the clock.
+
+The probes are closures because they are executed more often than anything else.
+"""
 
 from __future__ import annotations
 
@@ -20,57 +23,10 @@ from swarmtest.race.primitives.locks import OWN_POINT, SYNCHRONISERS, Lock
 from swarmtest.race.primitives.originals import get_ident
 from swarmtest.race.weaving.sites import SITES
 
-# -------------------------------------------------------------------------------------------------
-# The probes of a controlled run: closures, because they are passed more often than all else.
-
-
-def deciding_access(control: Handing, sites: Collection[int] | None) -> Callable[..., Any]:
-    """The probe of a run. This is the path that has to be fast."""
-    state, decide, ident = control.state, control.decide, get_ident
-
-    def access(site: int, obj: Any = None) -> Any:
-        if ident() == state[2]:
-            step = state[0] = state[0] + 1
-            if step >= state[1]:
-                decide(site, obj)
-        return obj
-
-    if sites is None:
-        return access
-    allowed = bytearray(len(SITES))
-    for site in sites:
-        allowed[site] = 1
-
-    def chosen_access(site: int, obj: Any = None) -> Any:
-        if ident() == state[2]:
-            step = state[0] = state[0] + 1
-            if step >= state[1] and (allowed[site] or control.must_stop()):
-                decide(site, obj)
-        return obj
-
-    return chosen_access
-
-
-def counting_access(control: Handing) -> Callable[..., Any]:
-    """The probe of a run in feasible mode: threads are switched elsewhere."""
-    state, ident = control.state, get_ident
-
-    def access(site: int, obj: Any = None) -> Any:
-        if ident() == state[2]:
-            state[0] += 1
-            if control.must_stop():
-                control.decide(site, obj)
-        return obj
-
-    return access
-
-
-# -------------------------------------------------------------------------------------------------
-
 _TICK = 0.001
-"""Looking at the clock takes so long: a loop that waits for a time ends."""
-_MONOTONIC_AT_BEGIN = 1_000.0
-_TIME_AT_BEGIN = 1_750_000_000.0
+"""The seconds by which reading the clock advances it, so that a loop that polls the time ends."""
+_MONOTONIC_START = 1_000.0
+_TIME_START = 1_750_000_000.0
 """All runs begin at the same time, so that they can be repeated."""
 USES_ASYNCIO = "the program runs an asyncio event loop: the order of its tasks is not controlled"
 FORKS = "the program forks: what its child processes do is not controlled"
@@ -97,18 +53,22 @@ class Control(Handing):
         self.access = access  # type: ignore[method-assign]
 
     def decide(self, site: int, obj: Any) -> None:
-        """The running thread is before an access, and it is time to ask who goes on."""
-        place = SITES[site]
-        if place.kind == "call" and place.name in OWN_POINT and isinstance(obj, SYNCHRONISERS):
-            has_its_own = not self.scheduler.is_replay and not self.must_stop()
-            if has_its_own:
-                return  # the operation that follows has a point of its own
+        """Ask the scheduler which thread continues, unless the operation that follows asks."""
+        accessed = SITES[site]
+        calls_operation = accessed.kind == "call" and accessed.name in OWN_POINT
+        if (
+            calls_operation
+            and isinstance(obj, SYNCHRONISERS)
+            and not self.scheduler.is_replay
+            and not self.must_stop()
+        ):
+            return  # the operation that follows has a point of its own
         super().decide(site, obj)
 
-    # Feasible mode: only where the interpreter looks whether another thread wants to run.
+    # Feasible mode: switches only where the interpreter checks whether another thread wants to run.
 
     def event(self) -> None:
-        """The running thread is where this interpreter may switch."""
+        """Let the scheduler stop the running thread where this interpreter may switch."""
         state = self.state
         if get_ident() != state[IDENT]:
             return
@@ -123,27 +83,31 @@ class Control(Handing):
             task.count -= 1
 
     def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call something; threads may switch when Python code is entered, or other code left."""
+        """Call a function.
+
+        Threads may switch when Python code is entered, and when a call of other code returns.
+        """
         code = code_of(function)
         if code is not None and not is_own(code):
             if is_library(code):
                 self.event()
             return function(*args, **kwargs)
-        answer = function(*args, **kwargs)
+        result = function(*args, **kwargs)
         self.event()
-        return answer
+        return result
 
-    # Synchronisation. What the standard library does inside is not counted.
+    # Synchronisation. Operations inside the standard library are not counted.
 
-    def _counted(self, task: Task, kind: str, obj: Any) -> None:
-        """A point before an operation that the program itself calls."""
+    def _counted_point(self, task: Task, kind: str, obj: Any) -> None:
+        """Count an operation that the program itself calls; the thread may stop before it."""
         if self.ended:
             self.end_here(task)
         task.doing = kind
         if self.tracer is not None:
             self.tracer.arrives(task)
         if self._feasible:
-            if not kind.startswith("lock."):  # those are functions in Python: they are entered
+            # Lock methods are Python code, so entering them is already an event.
+            if not kind.startswith("lock."):
                 self.event()
             self.state[STEP] += 1
             task.site, task.obj = -1, obj
@@ -157,18 +121,18 @@ class Control(Handing):
             self.tracer.operation(task, kind, obj, self.count_of(task))
 
     def acquire(self, lock: Lock, blocking: bool, timeout: float) -> bool:
-        """Take a lock; others run while it is not free."""
+        """Acquire a lock; other threads run while it is not free."""
         if get_ident() != self.state[IDENT]:
             return lock.raw.acquire(blocking, timeout)
         task = self.running
         if self.ended:
             if not _is_inside_library():
                 self.end_here(task)
-            return self._seem_to_take(task, lock)
+            return self._take_while_unwinding(task, lock)
         if task.doing or _is_inside_library():
             return self._take(task, lock, blocking, timeout)
         try:
-            self._counted(task, "lock.acquire", lock)
+            self._counted_point(task, "lock.acquire", lock)
             return self._take(task, lock, blocking, timeout)
         finally:
             task.doing = ""
@@ -188,18 +152,18 @@ class Control(Handing):
         lock.owner = task
         task.held.append(lock)
         if waited and self._feasible:
-            self.event()  # it has the lock, and waits for the GIL
+            self.event()  # the thread has the lock and waits for the GIL
         return True
 
-    def _seem_to_take(self, task: Task, lock: Lock) -> bool:
-        """A condition that is unwound tidies up when it has its lock."""
+    def _take_while_unwinding(self, task: Task, lock: Lock) -> bool:
+        """Pretend to acquire a lock: an unwound condition reacquires it to clean up."""
         if lock.raw.acquire(False):
             lock.owner = task
             task.held.append(lock)
         return True
 
     def release(self, lock: Lock) -> None:
-        """Give a lock back; those that wait for it are able to run."""
+        """Release a lock, and make the threads that wait for it able to run."""
         if not self.ended or lock.raw.locked():
             lock.raw.release()
         owner = lock.owner
@@ -219,7 +183,7 @@ class Control(Handing):
             self.event()
 
     def operation(self, kind: str, obj: Any, call: Callable[[], Any]) -> Any:
-        """Something made of locks is used."""
+        """Call an operation of an object that is built from locks."""
         if get_ident() != self.state[IDENT]:
             return call()
         task = self.running
@@ -228,7 +192,7 @@ class Control(Handing):
         if self.ended:
             self.end_here(task)
         if not _is_inside_library():
-            self._counted(task, kind, obj)
+            self._counted_point(task, kind, obj)
         task.doing = kind
         try:
             return call()
@@ -251,7 +215,7 @@ class Control(Handing):
         self.tasks.append(task)
         self.changed()
         if not outer and not _is_inside_library():
-            self._counted(parent, "thread.start", thread)
+            self._counted_point(parent, "thread.start", thread)
         parent.doing = outer
 
     def join(self, thread: Thread, timeout: float | None, call: Callable[[], None]) -> None:
@@ -263,8 +227,9 @@ class Control(Handing):
             return
         outer = task.doing
         if not outer and not _is_inside_library():
-            self._counted(task, "thread.join", thread)
+            self._counted_point(task, "thread.join", thread)
         task.doing = outer or "thread.join"
+        # A deadline of 0 would count as none.
         deadline = None if timeout is None else self.clock + max(timeout, 1e-9)
         try:
             while not joined.done:
@@ -275,7 +240,7 @@ class Control(Handing):
             task.doing = outer
 
     def is_alive(self, thread: Thread, call: Callable[[], bool]) -> bool:
-        """Whether a thread of the run has not ended."""
+        """Return whether a thread of the run has not ended."""
         task = self._task_of(thread)
         return call() if task is None else not task.done
 
@@ -283,7 +248,7 @@ class Control(Handing):
         return next((task for task in self.tasks if task.thread is thread), None)
 
     def new_number(self) -> int:
-        """Threads and futures of a run are numbered: sets of them have the same order each time."""
+        """Return a number for a new thread or future, so that sets of them have a stable order."""
         if get_ident() != self.state[IDENT]:
             return 0
         self._numbers += 1
@@ -292,17 +257,21 @@ class Control(Handing):
     # The clock.
 
     def sleep(self, seconds: float) -> None:
-        """Wait for the clock: it is set on when nobody else is able to run, or all are slow."""
+        """Wait for the clock.
+
+        It advances when no other thread is able to run, or if the scheduler treats them all as
+        slow.
+        """
         if get_ident() != self.state[IDENT]:
             raw.raw_sleep(seconds)
             return
         task = self.running
         outer = task.doing
         if not outer and not _is_inside_library():
-            self._counted(task, "sleep", None)
+            self._counted_point(task, "sleep", None)
         if self.ended:
             self.end_here(task)
-        if seconds <= 0:  # it lets others run, and may go on at once
+        if seconds <= 0:  # others may run, and the thread may continue at once
             task.doing = outer
             return
         task.doing = "sleep"
@@ -313,40 +282,88 @@ class Control(Handing):
             task.doing = outer
 
     def monotonic(self) -> float:
-        """The time of the run."""
+        """Return the run's monotonic time."""
         if get_ident() != self.state[IDENT]:
             return raw.raw_monotonic()
         if is_event_loop(sys._getframe(2).f_code):
             self.note(USES_ASYNCIO)
-            return raw.raw_monotonic()  # it waits for real
+            return raw.raw_monotonic()  # an event loop waits in real time
         self.clock += _TICK
-        return _MONOTONIC_AT_BEGIN + self.clock
+        return _MONOTONIC_START + self.clock
 
     def time(self) -> float:
-        """The time of day, in the run."""
+        """Return the run's time of day."""
         if get_ident() != self.state[IDENT]:
             return raw.raw_time()
         self.clock += _TICK
-        return _TIME_AT_BEGIN + self.clock
+        return _TIME_START + self.clock
 
     def forks(self) -> None:
-        """The program forks."""
+        """Note that the program forks."""
         self.note(FORKS)
 
     def exits(self, code: int) -> None:
-        """The program wants to end its process."""
+        """End the run when the program wants to end its process."""
         if get_ident() == self.state[IDENT]:
             self.problem = f"the program ends its process by os._exit({code})"
             self.end()
             raise Unwound
 
 
+def deciding_access(control: Handing, sites: Collection[int] | None) -> Callable[..., Any]:
+    """Return the probe of a controlled run; it has to be fast.
+
+    With `sites`, only these accesses may stop the thread.
+    """
+    # The indexes of the state are literals, because a global name takes longer to look up.
+    state, decide, ident = control.state, control.decide, get_ident
+
+    def access(site: int, obj: Any = None) -> Any:
+        if ident() == state[2]:
+            step = state[0] = state[0] + 1
+            if step >= state[1]:
+                decide(site, obj)
+        return obj
+
+    if sites is None:
+        return access
+    allowed = bytearray(len(SITES))
+    for site in sites:
+        allowed[site] = 1
+
+    def restricted_access(site: int, obj: Any = None) -> Any:
+        if ident() == state[2]:
+            step = state[0] = state[0] + 1
+            if step >= state[1] and (allowed[site] or control.must_stop()):
+                decide(site, obj)
+        return obj
+
+    return restricted_access
+
+
+def counting_access(control: Handing) -> Callable[..., Any]:
+    """Return the probe of a run in feasible mode, which only counts accesses.
+
+    In feasible mode, threads are switched at events and at synchronisation.
+    """
+    state, ident = control.state, get_ident
+
+    def access(site: int, obj: Any = None) -> Any:
+        if ident() == state[2]:
+            state[0] += 1
+            if control.must_stop():
+                control.decide(site, obj)
+        return obj
+
+    return access
+
+
 def _is_inside_library() -> bool:
-    """Whether it is library code that calls the primitive that calls the method that asks."""
+    """Return whether library code called the primitive whose policy method asks."""
     frame: FrameType | None = sys._getframe(3)
-    if frame is not None and frame.f_code is _CALL:
+    if frame is not None and frame.f_code is _CALL_CODE:
         frame = frame.f_back
     return frame is not None and is_library(frame.f_code)
 
 
-_CALL = Control.call.__code__
+_CALL_CODE = Control.call.__code__

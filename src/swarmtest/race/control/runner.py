@@ -1,4 +1,4 @@
-"""Running a function under control, and replaying what was seen."""
+"""Run a function under control, and replay or minimise the schedule of a run."""
 
 from __future__ import annotations
 
@@ -32,142 +32,35 @@ from swarmtest.race.weaving.sites import SITES
 from swarmtest.race.weaving.weaver import use_events
 from swarmtest.reducer.reducer import minimised
 
-# -------------------------------------------------------------------------------------------------
-# Calling the function of a run: whatever it does, the run comes to its end.
-
-
-class _Ends(Protocol):
-    interrupted: bool
-    """Whether it is us who interrupted the main thread, because its time was up."""
-
-    def fail(self, fault: Fault) -> None: ...
-    def end(self) -> None: ...
-    def outlive(self) -> None: ...
-
-
-def call_to_the_end(function: Callable[[], object], run: _Ends) -> None:
-    """Call a function, and let the threads that it started end; a user's interrupt goes on."""
-    pid = os.getpid()
-    by_user: BaseException | None = None
-    try:
-        function()
-    except Unwound:
-        pass
-    except SystemExit as error:
-        if error.code:
-            run.fail(fault_of_exception(error, "exit"))
-    except Exception as error:
-        run.fail(fault_of_exception(error))
-    except BaseException as error:
-        by_user = None if run.interrupted else error
-        run.end()
-    if os.getpid() != pid:
-        _leave_fork()
-    while True:
-        try:
-            run.outlive()
-            break
-        except KeyboardInterrupt as error:
-            by_user = by_user or (None if run.interrupted else error)
-            run.end()
-    if by_user is not None:
-        raise by_user
-
-
-def _leave_fork() -> None:
-    """End a child process that the program forked and that would go on as if it were us."""
-    print(
-        "swarmtest: a process that the program forked came back from the run; it ends here "
-        "(a child should end by os._exit)",
-        file=sys.stderr,
-    )
-    sys.stderr.flush()
-    os._exit(1)
-
-
-# -------------------------------------------------------------------------------------------------
-# A controlled run whose concurrency coverage is taken.
-
-
-class CoveredControl(Control):
-    """Tells the coverage what its threads do."""
-
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        sites: Collection[int] | None,
-        most_probes: int,
-        feasible: bool,
-        tracer: Tracer | None,
-        coverage: ConcurrencyCoverage,
-    ) -> None:
-        super().__init__(scheduler, sites, most_probes, feasible, tracer)
-        coverage.reset()
-        self._coverage = coverage
-        self._begun = 1
-        self.access = coverage.watching(self.access)  # type: ignore[method-assign]
-
-    def changed(self) -> None:
-        """Who is able to run has changed; perhaps because there is a new thread."""
-        super().changed()
-        for task in self.tasks[self._begun :]:
-            self._begun += 1
-            self._coverage.began(task.ident)
-
-    def _counted(self, task: Task, kind: str, obj: Any) -> None:
-        super()._counted(task, kind, obj)
-        frame = user_frame(sys._getframe(1))
-        if frame is not None:
-            self._coverage.visits(kind, frame)
-
-    def _take(self, task: Task, lock: Lock, blocking: bool, timeout: float) -> bool:
-        taken = super()._take(task, lock, blocking, timeout)
-        if taken:
-            self._coverage.takes(lock)
-        return taken
-
-    def block(self, task: Task, waiting: Any, deadline: float | None) -> None:
-        """The running thread waits."""
-        self._coverage.waits(task.doing, waiting)
-        super().block(task, waiting, deadline)
-
-    def wake(self, waited_for: Any) -> None:
-        """The running thread lets others run on: what it has made, they may know."""
-        self._coverage.gives()
-        super().wake(waited_for)
-
-
-# -------------------------------------------------------------------------------------------------
-
 MOST_PROBES = 100_000
 SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a controlled run."""
+    """The outcome of a controlled run."""
 
     fault: Fault | None
     problem: str
     """Why the run says nothing about the program, in one line; empty if it does."""
     steps: int
-    """How many probes its threads passed."""
+    """The number of probes that its threads passed."""
     threads: int
-    """How many threads there were; 1 if the program started none."""
+    """The number of threads; 1 if the program started none."""
     notes: tuple[str, ...]
     missed: int
-    """How many switches of a replayed schedule could not be made."""
+    """The number of switches of a replayed schedule that could not be made."""
     trace: tuple[TraceStep, ...]
     clock: float
-    """How long it took by its own clock, in seconds."""
+    """The duration of the run by its own clock, in seconds."""
     _handovers: list[Handover] = field(repr=False, compare=False)
     hits: Hits | None = field(default=None, compare=False)
-    """What the run covered; None if nobody looked."""
+    """The targets that the run covered; None without coverage."""
 
     @functools.cached_property
     def schedule(self) -> Schedule:
-        """Where the run switched threads."""
-        return Schedule(tuple(_switches(self._handovers)))
+        """The schedule: where the run switched threads."""
+        return Schedule(tuple(_switches_of(self._handovers)))
 
 
 def controlled_run(
@@ -181,10 +74,11 @@ def controlled_run(
     traced: bool = False,
     coverage: ConcurrencyCoverage | None = None,
 ) -> Run:
-    """Call a function; the scheduler decides which of the threads it starts goes on, and when.
+    """Call a function; the scheduler decides which of the threads it starts runs, and when.
 
-    `sites`: switch only before these accesses, and at synchronisation. `feasible`: switch only
-    where this interpreter can. The function should leave nothing behind: it is called many times.
+    With `sites`, threads are switched only before these accesses and at synchronisation. With
+    `feasible`, they are switched only where this interpreter can switch. The function should leave
+    nothing behind, since it is called many times.
 
     >>> from swarmtest.race.control.schedulers import RandomWalk
     >>> controlled_run(lambda: None, RandomWalk(seed=1)).threads
@@ -199,12 +93,12 @@ def controlled_run(
             else CoveredControl(scheduler, sites, most_probes, feasible, tracer, coverage)
         )
         collects = gc.isenabled()
-        gc.disable()  # what a collection calls would come at another time in each run
+        gc.disable()  # finalizers would run at a different time in each run
         try:
             with policy_on(control), watched(control, seconds):
                 call_to_the_end(function, control)
         finally:
-            _clear(control)
+            _clean_up(control)
             if collects:
                 gc.enable()
     return Run(
@@ -221,9 +115,9 @@ def controlled_run(
     )
 
 
-def _clear(control: Handing) -> None:
-    """Leave nothing behind: locks that are still held, threads that have not quite ended."""
-    del control.access  # it knows the run, and the run knows it
+def _clean_up(control: Handing) -> None:
+    """Release locks that are still held, and wait for threads that have not quite ended."""
+    del control.access  # it and the run refer to each other
     for task in control.tasks:
         for lock in task.held:
             lock.free()
@@ -235,36 +129,36 @@ def _clear(control: Handing) -> None:
             thread_join(task.thread)
 
 
-def _switches(handovers: list[Handover]) -> list[Switch]:
+def _switches_of(handovers: list[Handover]) -> list[Switch]:
     return [
-        Switch(task.name, at, chosen.name, forced, _text(where))
+        Switch(task.name, at, chosen.name, forced, _place_text(where))
         for task, at, chosen, forced, where in handovers
     ]
 
 
-def _text(where: Where) -> str:
+def _place_text(where: Where) -> str:
     if isinstance(where, int):
         return SITES[where].text
     doing, code = where
     if not doing:
-        return ""  # where this interpreter may switch is no place of its own
-    return f"{_shown(code.co_filename)} {code.co_qualname} {doing}" if code else doing
+        return ""  # an event of feasible mode has no place of its own
+    return f"{_shown_path(code.co_filename)} {code.co_qualname} {doing}" if code else doing
 
 
 def text_of_step(step: TraceStep) -> str:
-    """What names a step's place in a schedule."""
+    """Return the text that names a step's place in a schedule."""
     if step.site >= 0:
         return SITES[step.site].text
-    return f"{_shown(step.path)} {step.function} {step.kind}"
+    return f"{_shown_path(step.path)} {step.function} {step.kind}"
 
 
 @functools.cache
-def _shown(path: str) -> str:
+def _shown_path(path: str) -> str:
     return shown_path(path)
 
 
 def nothing_to_schedule(run: Run) -> str:
-    """Why no schedule could matter, in one line; empty if there were threads.
+    """Return why no schedule could matter, in one line; empty if there were threads.
 
     >>> from swarmtest.race.control.schedulers import RandomWalk
     >>> nothing_to_schedule(controlled_run(lambda: None, RandomWalk(seed=1)))
@@ -277,14 +171,13 @@ def nothing_to_schedule(run: Run) -> str:
     return "the program starts no thread: there is nothing to schedule"
 
 
-# -------------------------------------------------------------------------------------------------
-# Making a schedule smaller: only the switches that matter.
+# Minimising a schedule to the switches that matter.
 
 
 def minimised_schedule(
     function: Callable[[], object], schedule: Schedule, fault: Fault, **options: Any
 ) -> Schedule:
-    """The fewest switches that still show a fault: without any one of them it does not show.
+    """Return the fewest switches that still show a fault: each of them is needed.
 
     `options` are those of `controlled_run`.
     """
@@ -298,73 +191,76 @@ def minimised_schedule(
             f"the schedule does not show {fault.signature!r} again: the function depends on more "
             "than the order of its threads (random numbers, time, files, what earlier calls left)"
         )
-    kept = minimised(schedule.switches, shows)
-    return numbered(function, Schedule(tuple(kept)), **options)
+    smallest = minimised(schedule.switches, shows)
+    return numbered(function, Schedule(tuple(smallest)), **options)
 
 
-# -------------------------------------------------------------------------------------------------
-# Replaying a schedule, also for code that has changed since.
+# Replaying a schedule, also on code that has changed since.
 
-_FEW = 20
+_MAX_TRACED_SWITCHES = 20
 
 
 def replay(function: Callable[[], object], schedule: Schedule, **options: Any) -> Run:
     """Run a function by a schedule; `options` are those of `controlled_run`.
 
-    If the code has changed since, switches are made where their threads do what they did then, as
-    far as that is found; the run's notes say so. In feasible mode, `Run.missed` tells how many
-    switches this interpreter cannot make.
+    If the code has changed since, switches are made where the threads do what they did when the
+    schedule was recorded, as far as these places are found; the run's notes say so. In feasible
+    mode, `Run.missed` is the number of switches that this interpreter cannot make.
     """
     scheduler = Replay(schedule)
     run = controlled_run(function, scheduler, **options)
     if options.get("feasible") or not (scheduler.stale or run.missed):
         return run
-    found = _found_again(function, schedule.switches, options)
-    again = controlled_run(function, Replay(Schedule(found)), **options)
+    switches = _relocated(function, schedule.switches, options)
+    again = controlled_run(function, Replay(Schedule(switches)), **options)
     note = (
         "the code has changed since the schedule was recorded: "
-        f"{len(found)} of its {len(schedule)} switches were found again by what their threads do"
+        f"{len(switches)} of its {len(schedule)} switches were found again by what their threads do"
     )
-    return replace(again, notes=(*again.notes, note), missed=len(schedule) - len(found))
+    return replace(again, notes=(*again.notes, note), missed=len(schedule) - len(switches))
 
 
 def numbered(function: Callable[[], object], schedule: Schedule, **options: Any) -> Schedule:
-    """A schedule whose switches also say for the how manieth time their threads did that."""
+    """Return the schedule with each switch numbered by how often its thread had done the same."""
     steps = controlled_run(function, Replay(schedule), **{**options, "traced": True}).trace
     return Schedule(
         tuple(
-            replace(one, nth=_times(one, steps) + 1 if one.site else 0) for one in schedule.switches
+            replace(switch, nth=_times_before(switch, steps) + 1 if switch.site else 0)
+            for switch in schedule.switches
         )
     )
 
 
-def _times(switch: Switch, steps: Iterable[TraceStep]) -> int:
-    """How often a thread had done what it does at a switch."""
+def _times_before(switch: Switch, steps: Iterable[TraceStep]) -> int:
+    """Return how often a thread had done what it does at a switch."""
     return sum(
         step.thread == switch.thread and step.at < switch.at and text_of_step(step) == switch.site
         for step in steps
     )
 
 
-def _found_again(
+def _relocated(
     function: Callable[[], object], switches: Iterable[Switch], options: dict[str, Any]
 ) -> tuple[Switch, ...]:
-    """Each switch after those before it, as long as they are few: what a thread does depends on
-    them."""
-    found: tuple[Switch, ...] = ()
+    """Find the new places of switches.
+
+    What a thread does depends on the switches before it, so the run is traced again for each
+    switch, up to a limit.
+    """
+    relocated: tuple[Switch, ...] = ()
     traced = {**options, "traced": True}
     steps: tuple[TraceStep, ...] = ()
     for i, switch in enumerate(switches):
-        if i < _FEW:
-            steps = controlled_run(function, Replay(Schedule(found)), **traced).trace
-        at = _place(switch, steps)
+        if i < _MAX_TRACED_SWITCHES:
+            steps = controlled_run(function, Replay(Schedule(relocated)), **traced).trace
+        at = _probe_of(switch, steps)
         if at:
-            found = (*found, replace(switch, at=at))
-    return found
+            relocated = (*relocated, replace(switch, at=at))
+    return relocated
 
 
-def _place(switch: Switch, steps: Iterable[TraceStep]) -> int:
-    """At which probe a thread now does what it did at a switch; 0 if it does not."""
+def _probe_of(switch: Switch, steps: Iterable[TraceStep]) -> int:
+    """Return the probe at which a thread now does what it did at a switch; 0 if there is none."""
     own = [step for step in steps if step.thread == switch.thread]
     if switch.site == "end":
         return own[-1].at if own else 0
@@ -374,3 +270,106 @@ def _place(switch: Switch, steps: Iterable[TraceStep]) -> int:
     if switch.nth:
         return same[min(switch.nth, len(same)) - 1]
     return min(same, key=lambda at: abs(at - switch.at))
+
+
+# Calling the program.
+
+
+class _EndableRun(Protocol):
+    interrupted: bool
+    """Whether the watchdog interrupted the main thread because its time was up."""
+
+    def fail(self, fault: Fault) -> None: ...
+    def end(self) -> None: ...
+    def outlive(self) -> None: ...
+
+
+def call_to_the_end(function: Callable[[], object], run: _EndableRun) -> None:
+    """Call a function and let the threads that it started end; re-raise a user's interrupt."""
+    pid = os.getpid()
+    by_user: BaseException | None = None
+    try:
+        function()
+    except Unwound:
+        pass
+    except SystemExit as error:
+        if error.code:
+            run.fail(fault_of_exception(error, "exit"))
+    except Exception as error:
+        run.fail(fault_of_exception(error))
+    except BaseException as error:
+        by_user = None if run.interrupted else error
+        run.end()
+    if os.getpid() != pid:
+        _exit_fork()
+    while True:
+        try:
+            run.outlive()
+            break
+        except KeyboardInterrupt as error:
+            by_user = by_user or (None if run.interrupted else error)
+            run.end()
+    if by_user is not None:
+        raise by_user
+
+
+def _exit_fork() -> None:
+    """End a child process that the program forked and that returned from the run."""
+    print(
+        "swarmtest: a process that the program forked came back from the run; it ends here "
+        "(a child should end by os._exit)",
+        file=sys.stderr,
+    )
+    sys.stderr.flush()
+    os._exit(1)
+
+
+# A controlled run with concurrency coverage.
+
+
+class CoveredControl(Control):
+    """A controlled run that reports to concurrency coverage what its threads do."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        sites: Collection[int] | None,
+        most_probes: int,
+        feasible: bool,
+        tracer: Tracer | None,
+        coverage: ConcurrencyCoverage,
+    ) -> None:
+        super().__init__(scheduler, sites, most_probes, feasible, tracer)
+        coverage.reset()
+        self._coverage = coverage
+        self._known_tasks = 1
+        self.access = coverage.watching(self.access)  # type: ignore[method-assign]
+
+    def changed(self) -> None:
+        """Update which threads are able to run, and report new threads."""
+        super().changed()
+        for task in self.tasks[self._known_tasks :]:
+            self._known_tasks += 1
+            self._coverage.began(task.ident)
+
+    def _counted_point(self, task: Task, kind: str, obj: Any) -> None:
+        super()._counted_point(task, kind, obj)
+        frame = user_frame(sys._getframe(1))
+        if frame is not None:
+            self._coverage.visits(kind, frame)
+
+    def _take(self, task: Task, lock: Lock, blocking: bool, timeout: float) -> bool:
+        taken = super()._take(task, lock, blocking, timeout)
+        if taken:
+            self._coverage.takes(lock)
+        return taken
+
+    def block(self, task: Task, waiting: Any, deadline: float | None) -> None:
+        """Report that the running thread waits, and make it wait."""
+        self._coverage.waits(task.doing, waiting)
+        super().block(task, waiting, deadline)
+
+    def wake(self, waited_for: Any) -> None:
+        """Report that other threads may see what the running thread has built, and wake them."""
+        self._coverage.gives()
+        super().wake(waited_for)

@@ -1,8 +1,9 @@
-"""Schedules: where a run switched from one thread to another.
+"""Schedules, and the schedulers that make or follow them.
 
-A thread goes on until the schedule says otherwise. When it cannot (it waits, or has ended) and the
-schedule says nothing, the thread that was started first goes on. So a schedule is short, and
-nothing in it depends on addresses, hashes, times or the Python version.
+A schedule lists where a run switched from one thread to another. A thread continues until the
+schedule says otherwise. If it cannot (it waits, or has ended) and the schedule says nothing, the
+thread that was started first continues. So a schedule is short, and nothing in it depends on
+addresses, hashes, times or the Python version.
 """
 
 from __future__ import annotations
@@ -25,24 +26,25 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """One hand-over: before a thread's own n-th probe, or because it could not go on.
+    """One switch: before the n-th probe of a thread, or because the thread could not continue.
 
     >>> print(Switch("main.1", 3, "main.2", site="shop.py sell write seats"))
     main.1 before 3 -> main.2 (shop.py sell write seats)
     """
 
     thread: str
-    """Who stops: ``main``, ``main.1`` (the first thread that main started), ``main.1.2``."""
+    """The thread that stops: ``main``, ``main.1`` (the first thread that main started),
+    ``main.1.2``."""
     at: int
-    """Before which of its own probes..."""
+    """The number of the thread's own probe before which it stops."""
     next: str
-    """...and who goes on."""
+    """The thread that continues."""
     forced: bool = False
-    """Whether it stopped because it could not go on: it waits (in its n-th probe) or has ended."""
+    """Whether the thread could not continue: it waits (in its n-th probe) or has ended."""
     site: str = ""
-    """What it was about to do, so that the place is found again when the code has changed..."""
+    """What the thread was about to do, so that the place is found again if the code has changed."""
     nth: int = 0
-    """...and for the how manieth time; 0 if that is not known."""
+    """How many times it has done so, this time included; 0 if that is not known."""
 
     def __str__(self) -> str:
         when = f"cannot go on after {self.at}" if self.forced else f"before {self.at}"
@@ -61,9 +63,9 @@ class Schedule:
     switches: tuple[Switch, ...] = ()
 
     def to_plain(self) -> dict[str, Any]:
-        """The schedule as plain data."""
+        """Return the schedule as plain data."""
         switches = [
-            {  # asdict takes twenty times as long, and long runs have many switches
+            {  # asdict() takes twenty times as long, and long runs have many switches
                 "thread": switch.thread,
                 "at": switch.at,
                 "next": switch.next,
@@ -76,24 +78,24 @@ class Schedule:
         return {"version": _VERSION, "switches": switches}
 
     def to_json(self) -> str:
-        """The schedule as text."""
+        """Return the schedule as JSON text."""
         return json.dumps(self.to_plain())
 
     @classmethod
     def from_plain(cls, plain: Any) -> Schedule:
-        """The schedule that `to_plain` gave."""
+        """Return the schedule that `to_plain` gave."""
         try:
             if plain["version"] != _VERSION:
                 raise UserError(
                     f"the schedule has version {plain['version']}; this swarmtest reads {_VERSION}"
                 )
-            return cls(tuple(_switch(one) for one in plain["switches"]))
+            return cls(tuple(_switch_from_plain(switch) for switch in plain["switches"]))
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"this is not a schedule: {error!r}") from None
 
     @classmethod
     def from_json(cls, text: str) -> Schedule:
-        """The schedule that `to_json` gave.
+        """Return the schedule that `to_json` gave.
 
         >>> Schedule.from_json("[]")
         Traceback (most recent call last):
@@ -117,7 +119,7 @@ class Schedule:
         return "\n".join(map(str, self.switches))
 
 
-def _switch(plain: Any) -> Switch:
+def _switch_from_plain(plain: Any) -> Switch:
     switch = Switch(**plain)
     texts = switch.thread, switch.next, switch.site
     numbers = switch.at, switch.nth, switch.forced
@@ -126,115 +128,107 @@ def _switch(plain: Any) -> Switch:
     return switch
 
 
-# -------------------------------------------------------------------------------------------------
-# What decides which thread goes on.
+# Schedulers.
 
 NEVER = 1 << 60
 """More probes than any run has."""
 
 
 class Scheduler:
-    """Chooses the thread that goes on; one object per run.
+    """The base class of schedulers, which choose the next thread; create one for each run.
 
     It is asked when the running thread comes to a probe (`asks` probes after the last time, or
-    earlier when others became able to run), and when the running thread cannot go on.
+    earlier when other threads became able to run), and when the running thread cannot continue.
     """
 
     asks: int = 1
-    """After how many probes it wants to be asked again."""
+    """The number of probes after which it wants to be asked again."""
 
     is_replay: bool = False
-    """Whether it has to be asked at every probe that it wants to be asked at."""
+    """Whether it must be asked at every probe at which it wants to be asked."""
 
     wakes: bool = False
-    """Whether it may choose a thread that sleeps: as if those that are able to run were slow."""
+    """Whether it may choose a sleeping thread, as if the threads that are able to run were slow."""
 
     def choose(self, running: Task, able: Sequence[Task], step: int) -> Task:
-        """One of those that are able to run, in the order in which they were started.
+        """Return one of the threads that are able to run, listed in the order of their start.
 
-        `running` is before a probe. `step`: how many probes were passed.
+        `running` is before a probe. `step` is the number of probes that the run has passed.
         """
         raise NotImplementedError
 
     def choose_next(self, running: Task, able: Sequence[Task], step: int) -> Task:
-        """The same, when the thread that ran had to wait or has ended.
+        """Return the next thread when the running one has to wait or has ended.
 
-        It may be among the others: it waited for the clock, which has been set on.
+        `able` may contain that thread: it waited for the clock, which has been advanced.
         """
         return self.choose(running, able, step)
 
     def wakes_now(self) -> bool:
-        """Whether those that sleep are among those it chooses from, this time."""
+        """Return whether sleeping threads may be chosen this time."""
         return False
 
     def stops_again(self, task: Task) -> bool:
-        """Whether a thread that goes on is to be stopped once more at the same place."""
+        """Return whether a resumed thread is to be stopped once more at the same place."""
         return False
 
     def gave_way(self, task: Task) -> None:
-        """A thread ran for so long that another one had to have its turn."""
+        """React to a thread that ran for so long that another one had to run."""
 
     def notes(self) -> tuple[str, ...]:
-        """What a user should know of the run, one line each."""
+        """Return what a user should know about the run, one line each."""
         return ()
 
     @property
     def missed(self) -> int:
-        """How many switches it wanted that could not be made."""
+        """The number of switches that it wanted and that could not be made."""
         return 0
 
 
-# -------------------------------------------------------------------------------------------------
-# The random walk: each thread that is able to run is as likely as the others.
-
-_WAKES = 0.1
-"""How often a thread that sleeps may be chosen although others are able to run."""
+_WAKE_PROBABILITY = 0.1
+"""The probability that a random walk may choose a sleeping thread although others are able to
+run."""
 
 
 class RandomWalk(Scheduler):
-    """Each able thread is as likely as the others, at each probe or at a share of them.
+    """A scheduler that chooses each thread that is able to run with the same probability.
 
-    `rate`: the share of probes at which it chooses, 1 for all. A long run with few switches is much
-    cheaper, and shows races that need a thread to get far while another one stands.
+    `rate` is the share of probes at which it chooses; 1 means all. A long run with few switches is
+    much cheaper, and shows races that need one thread to get far while another one is stopped.
     """
 
     wakes = True
 
     def __init__(self, seed: int, rate: float = 1.0) -> None:
         self._random = random.Random(seed).random
+        # The gaps between choices are geometrically distributed with this rate.
         self._scale = math.log1p(-rate) if rate < 1 else 0.0
         self.asks = self._gap()
 
     def choose(self, running: Task, able: Sequence[Task], step: int) -> Task:
-        """Any of them."""
+        """Return any of the threads."""
         if self._scale:
             self.asks = self._gap()
         return able[int(self._random() * len(able))]
 
     def wakes_now(self) -> bool:
-        """Seldom: who sleeps usually wakes when the others have got somewhere."""
-        return self._random() < _WAKES
+        """Return True now and then: a sleeping thread usually wakes after the others got far."""
+        return self._random() < _WAKE_PROBABILITY
 
     def _gap(self) -> int:
-        """How many probes until the next choice."""
+        """Return the number of probes until the next choice."""
         if not self._scale:
             return 1
         return 1 + int(math.log1p(-self._random()) / self._scale)
 
 
-# -------------------------------------------------------------------------------------------------
-# PCT: priorities, and few points at which the thread that runs gets the lowest.
-#
-# Burckhardt, Kothari, Musuvathi, Nagarakatti: "A randomized scheduler with probabilistic
-# guarantees
-# of finding bugs", ASPLOS 2010. A bug that needs d orderings is found with a chance of at least
-# 1 / (n * k^(d-1)), of n threads and k steps.
-
-
 class PCT(Scheduler):
-    """The able thread with the highest priority runs; at `depth` - 1 random steps it falls back.
+    """A scheduler by priorities: the running thread's drops at `depth` - 1 random steps.
 
-    `steps`: how many probes a run of the program passes, about (`Run.steps` of an earlier run).
+    Burckhardt, Kothari, Musuvathi, Nagarakatte: "A randomized scheduler with probabilistic
+    guarantees of finding bugs", ASPLOS 2010. With n threads and k steps, a bug that needs d
+    orderings is found with a probability of at least 1 / (n * k^(d-1)). `steps` is about the number
+    of probes of a run (`Run.steps` of an earlier run).
     """
 
     def __init__(self, seed: int, depth: int = 3, steps: int = 200) -> None:
@@ -245,7 +239,7 @@ class PCT(Scheduler):
         self._priorities: dict[int, float] = {}
 
     def choose(self, running: Task, able: Sequence[Task], step: int) -> Task:
-        """The one with the highest priority."""
+        """Return the thread with the highest priority."""
         while self._changes and self._changes[-1] <= step:
             self._changes.pop()
             self.gave_way(running)
@@ -265,25 +259,22 @@ class PCT(Scheduler):
         self._priorities[task.index] = self._lowest
 
 
-# -------------------------------------------------------------------------------------------------
-# POS: a random priority for each coming event, drawn anew for events that race with one that ran.
-#
-# Yuan, Yang, Gu: "Partial order aware concurrency sampling", CAV 2018. Orders of events that do
-# not
-# touch the same variable are all alike; POS spends its choices on those that are not.
-
-
 class POS(Scheduler):
-    """The able thread whose next event has the highest priority runs."""
+    """A scheduler that runs the thread whose next event has the highest random priority.
+
+    Priorities of events that race with the chosen one are drawn again. Yuan, Yang, Gu: "Partial
+    order aware concurrency sampling", CAV 2018. Orders of events that touch different variables are
+    equivalent; POS spends its choices on the others.
+    """
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed).random
         self._priorities: dict[int, float] = {}
 
     def choose(self, running: Task, able: Sequence[Task], step: int) -> Task:
-        """The one with the highest priority; those that race with it are drawn anew."""
+        """Return the thread with the highest priority; draw again for those that race with it."""
         priorities, draw = self._priorities, self._random
-        priorities[running.index] = draw()  # it has come to another event
+        priorities[running.index] = draw()  # it has reached another event
         best, highest = running, -1.0
         for task in able:
             priority = priorities.get(task.index)
@@ -293,15 +284,15 @@ class POS(Scheduler):
                 best, highest = task, priority
         obj = best.obj
         for task in able:
-            if task.obj is obj and task is not best and _race(task.site, best.site, obj):
+            if task.obj is obj and task is not best and _steps_race(task.site, best.site, obj):
                 priorities[task.index] = draw()
         return best
 
 
 @functools.cache
-def _may_race(one: int, other: int) -> tuple[bool, bool]:
-    """Whether two sites race that touch the same object; and where there is none."""
-    first, second = SITES[one], SITES[other]
+def _sites_race(number: int, other_number: int) -> tuple[bool, bool]:
+    """Return whether two sites race if they touch the same object, and if there is no object."""
+    first, second = SITES[number], SITES[other_number]
     if first.kind == second.kind == "read" or first.what != second.what:
         return False, False
     if first.what == "subscript":
@@ -310,21 +301,19 @@ def _may_race(one: int, other: int) -> tuple[bool, bool]:
     return same, same and first.path == second.path
 
 
-def _race(one: int, other: int, obj: Any) -> bool:
-    """Whether the order of what two threads are about to do to one object may matter."""
-    if one < 0 or other < 0:
-        return one == other and obj is not None
-    return _may_race(one, other)[obj is None]
-
-
-# -------------------------------------------------------------------------------------------------
-# Replay: a schedule that is known, thread by thread and probe by probe.
-#
-# It notices when the code has changed since; `swarmtest.race.stale` finds the places again.
+def _steps_race(site: int, other_site: int, obj: Any) -> bool:
+    """Return whether the order of what two threads are about to do to one object may matter."""
+    if site < 0 or other_site < 0:
+        return site == other_site and obj is not None
+    return _sites_race(site, other_site)[obj is None]
 
 
 class Replay(Scheduler):
-    """Switches where a schedule does; otherwise the thread that runs goes on while it can."""
+    """A scheduler that follows a schedule; where that names no thread, the running one continues.
+
+    It notices that the code has changed; `swarmtest.race.control.runner.replay` then finds the
+    places of the switches again.
+    """
 
     is_replay = True
     wakes = True
@@ -336,31 +325,34 @@ class Replay(Scheduler):
             (self._forced if switch.forced else self._ahead)[switch.thread].append(switch)
         self._missed = 0
         self.stale = False
-        """Whether a thread did something else where the schedule wants a switch."""
+        """Whether a thread did something else where the schedule has a switch."""
 
     def choose(self, running: Task, able: Sequence[Task], step: int) -> Task:
-        """The thread that the schedule names; if it names none, the one that ran."""
-        return self._noted(self._at_probe(running, able))
+        """Return the thread that the schedule names, or the running one if it names none."""
+        return self._with_next_stop(self._chosen_at_probe(running, able))
 
     def choose_next(self, running: Task, able: Sequence[Task], step: int) -> Task:
-        """The thread that the schedule names; if it names none, the one that was started first."""
-        return self._noted(self._when_forced(running, able))
+        """Return the thread that the schedule names, or the one that was started first."""
+        return self._with_next_stop(self._chosen_when_forced(running, able))
 
     def wakes_now(self) -> bool:
-        """A schedule may name a thread that sleeps."""
+        """Return True, since a schedule may name a sleeping thread."""
         return True
 
-    def _noted(self, chosen: Task) -> Task:
+    def _with_next_stop(self, chosen: Task) -> Task:
         ahead = self._ahead.get(chosen.name)
         self.asks = max(1, ahead[0].at - chosen.count) if ahead else NEVER
         return chosen
 
     def stops_again(self, task: Task) -> bool:
-        """In feasible mode there may be several places for a switch before the same probe."""
+        """Return whether the schedule has another switch before the same probe.
+
+        In feasible mode there may be several places for a switch before one probe.
+        """
         ahead = self._ahead.get(task.name)
         return ahead is not None and bool(ahead) and ahead[0].at == task.count
 
-    def _at_probe(self, running: Task, able: Sequence[Task]) -> Task:
+    def _chosen_at_probe(self, running: Task, able: Sequence[Task]) -> Task:
         ahead = self._ahead.get(running.name)
         while ahead and ahead[0].at < running.count:
             ahead.popleft()
@@ -368,19 +360,19 @@ class Replay(Scheduler):
         if not ahead or ahead[0].at != running.count:
             return running
         switch = ahead.popleft()
-        self.stale = self.stale or _is_elsewhere(switch, running)
-        return self._named(switch, able) or running
+        self.stale = self.stale or _has_moved(switch, running)
+        return self._task_named(switch, able) or running
 
-    def _when_forced(self, running: Task, able: Sequence[Task]) -> Task:
+    def _chosen_when_forced(self, running: Task, able: Sequence[Task]) -> Task:
         forced = self._forced.get(running.name)
         while forced and forced[0].at < running.count:
             forced.popleft()
             self._missed += 1
         if not forced or forced[0].at != running.count:
             return able[0]
-        return self._named(forced.popleft(), able) or able[0]
+        return self._task_named(forced.popleft(), able) or able[0]
 
-    def _named(self, switch: Switch, able: Sequence[Task]) -> Task | None:
+    def _task_named(self, switch: Switch, able: Sequence[Task]) -> Task | None:
         for task in able:
             if task.name == switch.next:
                 return task
@@ -389,13 +381,13 @@ class Replay(Scheduler):
 
     @property
     def missed(self) -> int:
-        """How many switches of the schedule could not be made."""
+        """The number of switches of the schedule that could not be made."""
         left = sum(map(len, (*self._ahead.values(), *self._forced.values())))
         return self._missed + left
 
 
-def _is_elsewhere(switch: Switch, task: Task) -> bool:
-    """Whether a thread is about to do something else than when the switch was recorded."""
+def _has_moved(switch: Switch, task: Task) -> bool:
+    """Return whether a thread is about to do something else than when the switch was recorded."""
     if task.site >= 0:
         return bool(switch.site) and SITES[task.site].text != switch.site
     return not switch.site.endswith(task.doing)

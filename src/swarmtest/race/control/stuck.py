@@ -1,4 +1,4 @@
-"""Threads that are stuck: a deadlock, or a wake-up that will not come."""
+"""Faults of threads that are stuck: a deadlock, a lost wake-up, or a livelock."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from swarmtest.race.primitives.frames import user_frame
 from swarmtest.race.primitives.locks import Lock
 
 END = object()
-"""What main waits for when its function has returned: the threads that outlive it."""
+"""What the main thread waits for after its function has returned: the threads that outlive it."""
 CLOCK = object()
-"""What a thread waits for that sleeps."""
+"""What a sleeping thread waits for."""
 
 
 def fault_of_stuck(tasks: Sequence[Task]) -> Fault | None:
-    """The fault of a run in which no thread is able to go on; None if that is how it should end.
+    """Return the fault of a run in which no thread is able to continue.
 
-    Threads that Python would not wait for when the program ends may wait for ever.
+    Return None if the program would end this way: Python does not wait for daemon threads and idle
+    pool workers at exit, so these may wait forever.
     """
     stuck = [task for task in tasks if not task.done]
     if stuck and stuck[0].waiting is END and all(_is_idle(task) for task in stuck[1:]):
@@ -34,14 +35,14 @@ def fault_of_stuck(tasks: Sequence[Task]) -> Fault | None:
         culprits = [t for t in stuck if t.waiting is not END and not isinstance(t.waiting, Task)]
         culprits = [t for t in culprits if not _is_idle(t)] or culprits or stuck
     frames = sys._current_frames()
-    places = sorted({_place(task, frames) for task in culprits})
-    details = "\n".join(_told(task, frames) for task in stuck if task.waiting is not END)
-    frames.clear()  # the frame of this function is among them
-    return Fault(kind, f"{kind}: {' | '.join(places)}", details)
+    locations = sorted({_location(task, frames) for task in culprits})
+    details = "\n".join(_description(task, frames) for task in stuck if task.waiting is not END)
+    frames.clear()  # break the reference cycle with this function's own frame
+    return Fault(kind, f"{kind}: {' | '.join(locations)}", details)
 
 
 def livelock(most_probes: int, tasks: Sequence[Task]) -> Fault:
-    """The fault of a run that goes on and on."""
+    """Return the fault of a run that does not end."""
     alive = ", ".join(task.name for task in tasks if not task.done)
     return Fault(
         "livelock",
@@ -51,27 +52,27 @@ def livelock(most_probes: int, tasks: Sequence[Task]) -> Fault:
 
 
 def _is_idle(task: Task) -> bool:
-    """Whether a program ends although this thread waits: a daemon, a worker of a pool."""
+    """Return whether a program ends although this thread waits: a daemon or a pool worker."""
     if task.daemon:
         return True
     pools = sys.modules.get("concurrent.futures.thread")
     return pools is not None and task.thread in pools._threads_queues
 
 
-def _is_over(task: Task) -> bool:
+def _has_ended(task: Task) -> bool:
     return task.done or task.waiting is END
 
 
 def _cycle(stuck: Sequence[Task]) -> list[Task]:
-    """Threads of which each waits for the next, and the last for the first."""
+    """Return threads that wait for each other in a cycle, or for a thread that has ended."""
     for first in stuck:
         chain: list[Task] = []
         task: Task | None = first
         while task is not None and task not in chain:
             chain.append(task)
             task = _waits_for(task)
-            if task is not None and _is_over(task):
-                return chain  # it ended with the lock in its hands
+            if task is not None and _has_ended(task):
+                return chain  # it ended while it held the lock
         if task is not None:
             return chain[chain.index(task) :]
     return []
@@ -82,14 +83,14 @@ def _waits_for(task: Task) -> Task | None:
     if isinstance(waiting, Task):
         return waiting
     if isinstance(waiting, Lock):
-        # A condition that waits holds a lock of its own twice: that is no deadlock.
+        # A waiting condition acquires a lock of its own twice, which is not a deadlock.
         takes = task.doing in ("lock.acquire", "condition.acquire")
         return waiting.owner if takes or waiting.owner is not task else None
     return None
 
 
-def _place(task: Task, frames: dict[int, FrameType]) -> str:
-    """Where a thread waits, without its line number: an edit above does not make a new fault."""
+def _location(task: Task, frames: dict[int, FrameType]) -> str:
+    """Return where a thread waits, without a line number: an edit above it is not a new fault."""
     frame = user_frame(frames.get(task.ident))
     if frame is None:
         return task.doing
@@ -97,7 +98,7 @@ def _place(task: Task, frames: dict[int, FrameType]) -> str:
     return f"{frame.f_code.co_qualname}: {source}" if source else frame.f_code.co_qualname
 
 
-def _told(task: Task, frames: dict[int, FrameType]) -> str:
+def _description(task: Task, frames: dict[int, FrameType]) -> str:
     frame = user_frame(frames.get(task.ident))
     at = f" at {frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
     waiting = task.waiting
@@ -107,7 +108,7 @@ def _told(task: Task, frames: dict[int, FrameType]) -> str:
         holder = waiting.owner
         assert holder is not None
         held = "it holds itself" if holder is task else f"{holder.name} holds"
-        what = f"waits for a lock that {held}{' and has ended' if _is_over(holder) else ''}"
+        what = f"waits for a lock that {held}{' and has ended' if _has_ended(holder) else ''}"
     else:
         what = f"waits in {task.doing or 'a lock'} for something that nobody will do"
-    return f"{task.name} {what}{at} ({_place(task, frames)})"
+    return f"{task.name} {what}{at} ({_location(task, frames)})"

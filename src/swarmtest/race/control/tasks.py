@@ -1,4 +1,4 @@
-"""The threads of a controlled run."""
+"""The threads of a controlled run, and their batons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from swarmtest.race.control.worker_threads import Worker
 
 
-_FIRST = "main"
+_MAIN = "main"
 
 
 class Unwound(BaseException):
@@ -21,7 +21,7 @@ class Unwound(BaseException):
 
 
 class Task:
-    """One thread of a run: named by who started it, and as which of its children."""
+    """One thread of a run, named after the thread that started it and its number among those."""
 
     __slots__ = (
         "baton",
@@ -46,15 +46,15 @@ class Task:
 
     def __init__(self, index: int, name: str, thread: Thread | None) -> None:
         self.index = index
-        """The how manieth of the run."""
+        """Its position among the threads of the run."""
         self.name = name
         self.thread = thread
         self.daemon = thread is not None and thread.daemon
         self.baton: Baton
-        """What it waits for when it may not run; threads that run freely have none."""
+        """What it waits for while it may not run; threads that run freely have none."""
         self.ident = 0
         self.count = 0
-        """Its own probes, up to when it last stopped running."""
+        """The number of its own probes, up to when it last stopped running."""
         self.children = 0
         self.waiting: Any = None
         """What it waits for: a lock, a thread, the clock; None if it is able to run."""
@@ -63,26 +63,26 @@ class Task:
         self.done = False
         self.held: list[Lock] = []
         self.site = -1
-        """The site it is about to pass; -1 for synchronisation, and before it has begun."""
+        """The site that it is about to pass; -1 for synchronisation, and before it has begun."""
         self.obj: Any = None
-        """What it is about to touch: the container, the lock."""
+        """The object that it is about to touch: the container, the lock."""
         self.doing = ""
-        """What it does with things made of locks: ``condition.wait``, ``queue.get``."""
+        """What it does with objects built from locks: ``condition.wait``, ``queue.get``."""
         self.raised = 0
         self.worker: Worker | None = None
-        """Who plays this thread, if it has none of its own."""
+        """The worker thread that runs this thread, if it has no thread of its own."""
 
     def __repr__(self) -> str:
         return f"<Task {self.name}>"
 
 
 def main_task() -> Task:
-    """The thread that calls the function under test."""
-    return Task(0, _FIRST, None)
+    """Return the task of the thread that calls the function under test."""
+    return Task(0, _MAIN, None)
 
 
 def child_task(parent: Task, index: int, thread: Thread) -> Task:
-    """A thread that another one starts.
+    """Return the task of a thread that another one starts.
 
     >>> child_task(main_task(), 1, Thread()).name
     'main.1'
@@ -91,18 +91,14 @@ def child_task(parent: Task, index: int, thread: Thread) -> Task:
     return Task(index, f"{parent.name}.{parent.children}", thread)
 
 
-# -------------------------------------------------------------------------------------------------
-# Batons: who has its own may run.
-
-
 class Baton(Protocol):
-    """Held by its thread unless that may run; only the thread itself waits for it."""
+    """A baton per thread: releasing it lets its thread run, and only that thread waits for it."""
 
     def acquire(self) -> None:
         """Wait until this thread may run."""
 
     def release(self) -> None:
-        """Let the thread run whose baton this is."""
+        """Let the thread run that the baton belongs to."""
 
     def hand(self, other: Baton) -> None:
         """Let another thread run, and wait until this one may."""
@@ -122,7 +118,7 @@ class PythonBaton:
         self._lock.acquire()
 
     def release(self) -> None:
-        """Let the thread run whose baton this is."""
+        """Let the thread run that the baton belongs to."""
         self._lock.release()
 
     def hand(self, other: Baton) -> None:
@@ -132,7 +128,7 @@ class PythonBaton:
 
 
 def new_baton() -> Baton:
-    """The fastest that can be had; it is held."""
+    """Return a baton, held, in the fastest implementation that is available."""
     module = accelerator()
     baton: Baton = PythonBaton() if module is None else module.Baton()
     return baton

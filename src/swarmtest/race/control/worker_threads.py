@@ -1,8 +1,10 @@
-"""Threads of the operating system that serve many runs: starting one costs more than a short run.
+"""Start the threads of a controlled run, on worker threads that serve many runs.
 
-A worker waits for its baton. Who starts a thread of a run gives it a worker, and does not even have
-to wake that: the baton comes when the thread is first chosen. For the program it is a new thread:
-thread-locals, context variables and trace functions are those of a thread that has just begun.
+Starting a thread of the operating system costs more than a short run, so finished workers are
+reused. A worker waits for its baton. Starting a thread of the run assigns a worker to it without
+waking the worker: the baton comes when the thread is first chosen. To the program it is a new
+thread: thread-locals, context variables and trace functions are those of a thread that has just
+begun.
 """
 
 from __future__ import annotations
@@ -26,46 +28,118 @@ from swarmtest.race.control.tasks import Baton, Task, Unwound, new_baton
 from swarmtest.race.primitives.locks import Started
 from swarmtest.race.primitives.originals import get_ident, raw_lock
 
-_MOST_IDLE = 64
+_MAX_IDLE = 64
 _HAS_HANDLES = sys.version_info >= (3, 13)
-_KNOWN = sys.version_info < (3, 14)
-"""How Python keeps its threads is not the same in all versions."""
+_IS_KNOWN_VERSION = sys.version_info < (3, 14)
+"""Whether it is known how this Python version keeps its threads; that differs between versions."""
 
 _idle: list[Worker] = []
 os.register_at_fork(after_in_child=_idle.clear)
 
 
+def under_control(control: Handing, task: Task, thread: Thread, start: Callable[[], None]) -> None:
+    """Start a thread that runs only when the scheduler chooses it."""
+    worker = worker_for(thread)
+    if worker is None:
+        _run_on_own_thread(control, task, thread, start)
+    else:
+        _run_on_worker(control, task, thread, worker)
+
+
+def _run_on_worker(control: Handing, task: Task, thread: Thread, worker: Worker) -> None:
+    """Run the thread on a worker that exists already."""
+
+    def controlled() -> Baton | None:
+        if not control.ended:
+            _run_thread(control, thread)
+        if control.ended:
+            control.state[IDENT] = 0  # finalizers of thread-locals must not be unwound
+        worker.forget()
+        worker.played(thread)
+        return control.finished(task)
+
+    task.worker, task.baton, task.ident = worker, worker.baton, worker.ident
+    worker.does = controlled
+    worker.plays(thread)
+
+
+def _run_on_own_thread(
+    control: Handing, task: Task, thread: Thread, start: Callable[[], None]
+) -> None:
+    """Run the thread on a thread of its own, with its `run` and `_delete` methods replaced.
+
+    Python calls `run` when the thread begins and `_delete` when it ends.
+    """
+    own: dict[str, Any] = thread.__dict__
+    run = own.get("run")
+
+    def controlled() -> None:
+        if run is None:
+            own.pop("run", None)
+        else:
+            own["run"] = run
+        task.baton.acquire()
+        if not control.ended:
+            _run_thread(control, thread)
+
+    def ended() -> None:
+        own.pop("_delete", None)
+        thread._delete()  # type: ignore[attr-defined]
+        next_baton = control.finished(task)
+        if next_baton is not None:
+            next_baton.release()
+
+    task.baton = new_baton()
+    own["run"], own["_delete"] = controlled, ended
+    own["_started"] = Started()
+    start()
+    task.ident = thread.ident or 0
+
+
+def _run_thread(control: Handing, thread: Thread) -> None:
+    try:
+        thread.run()
+    except (Unwound, SystemExit):
+        pass  # Python ignores a SystemExit in a thread as well
+    except BaseException as error:
+        control.fail(fault_of_exception(error))
+
+
+# Workers.
+
+
 class Worker:
-    """One thread of the system, that does what it is told whenever it gets its baton."""
+    """A thread of the operating system that executes a job whenever it gets its baton."""
 
     def __init__(self) -> None:
         self.baton = new_baton()
         self.does: Callable[[], Baton | None] | None = None
-        """What to do next; it answers whose turn it is then, None if this worker is to end."""
+        """The next job. It returns the baton of the thread that runs next, or None to end this
+        worker."""
         self.ident = self.native_id = 0
         self._pid = os.getpid()
         self._locals: dict[Any, Any] = {}
-        begun = raw_lock()
-        begun.acquire()
-        _thread.start_new_thread(self._serve, (begun.release,))
-        begun.acquire()
+        started = raw_lock()
+        started.acquire()
+        _thread.start_new_thread(self._serve, (started.release,))
+        started.acquire()
 
-    def _serve(self, begun: Callable[[], None]) -> None:
+    def _serve(self, report_start: Callable[[], None]) -> None:
         self.ident, self.native_id = get_ident(), threading.get_native_id()
         self._locals = _thread_locals()
-        begun()
+        report_start()
         self.baton.acquire()
-        with suppress(Unwound):  # the watchdog may raise it in a thread that was given up
+        with suppress(Unwound):  # the watchdog may raise it in an abandoned thread
             while self.does is not None:
-                does, self.does = self.does, None
-                following = Context().run(does)
-                del does
-                if following is None or os.getpid() != self._pid:
+                job, self.does = self.does, None
+                next_baton = Context().run(job)
+                del job  # it refers to the run, which must not be kept alive while waiting
+                if next_baton is None or os.getpid() != self._pid:
                     break
-                self.baton.hand(following)
+                self.baton.hand(next_baton)
 
     def forget(self) -> None:
-        """Let go of what a thread has for itself; called in it."""
+        """Drop this thread's thread-locals and trace functions; call it in the thread itself."""
         if sys.gettrace() is not None:
             sys.settrace(None)
         if sys.getprofile() is not None:
@@ -73,12 +147,12 @@ class Worker:
         if self._locals:
             self._locals.clear()
         if _HAS_HANDLES:
-            _forget_locals()()
+            _forget_locals_function()()
 
     def plays(self, thread: Thread) -> None:
-        """From now on Python takes this for a thread that has been started."""
+        """Make Python treat the thread object as started, with this worker's identity."""
         own: dict[str, Any] = thread.__dict__
-        own["_started"] = _BEGUN
+        own["_started"] = _STARTED_EVENT
         own["_ident"], own["_native_id"] = self.ident, self.native_id
         if _HAS_HANDLES:
             own["_handle"] = _thread._make_thread_handle(self.ident)  # type: ignore[attr-defined]
@@ -88,7 +162,7 @@ class Worker:
         threading._active[self.ident] = thread  # type: ignore[attr-defined]
 
     def played(self, thread: Thread) -> None:
-        """The thread has ended."""
+        """Make Python treat the thread object as ended."""
         threading._active.pop(self.ident, None)  # type: ignore[attr-defined]
         if _HAS_HANDLES:
             thread._handle._set_done()  # type: ignore[attr-defined]
@@ -99,9 +173,9 @@ class Worker:
 
 
 def worker_for(thread: Thread) -> Worker | None:
-    """One that has nothing to do; None if the thread needs one of its own."""
+    """Return an idle worker, or None if the thread needs a thread of its own."""
     is_plain = (
-        _are_like_new()
+        _can_forget_locals()
         and threading._trace_hook is None  # type: ignore[attr-defined]
         and threading._profile_hook is None
         and not _stack_size()
@@ -113,7 +187,7 @@ def worker_for(thread: Thread) -> Worker | None:
 
 
 def _stack_size() -> int:
-    """What the program has set for its threads; Python tells by setting it back to 0."""
+    """Return the stack size that the program has set; reading it resets it, so set it again."""
     size = threading.stack_size()
     if size:
         threading.stack_size(size)
@@ -121,33 +195,33 @@ def _stack_size() -> int:
 
 
 def give_back(worker: Worker) -> None:
-    """The run is over: the worker may serve the next one."""
-    if len(_idle) < _MOST_IDLE:
+    """Keep a worker for the next run, or end it if enough are idle."""
+    if len(_idle) < _MAX_IDLE:
         _idle.append(worker)
     else:
-        worker.baton.release()  # with nothing to do: it ends
+        worker.baton.release()  # it has nothing to do and ends
 
 
 def _thread_locals() -> dict[Any, Any]:
-    """Where Python keeps what `threading.local` has for this thread."""
+    """Return the dictionary in which Python keeps this thread's `threading.local` values."""
     get = ctypes.pythonapi.PyThreadState_GetDict
-    get.restype = ctypes.c_void_p  # the reference is borrowed: py_object would take it over
-    found: dict[Any, Any] = ctypes.cast(get(), ctypes.py_object).value
-    return found
+    get.restype = ctypes.c_void_p  # a borrowed reference: py_object would steal it
+    locals_by_key: dict[Any, Any] = ctypes.cast(get(), ctypes.py_object).value
+    return locals_by_key
 
 
 @functools.cache
-def _forget_locals() -> Callable[[], None]:
-    """They are elsewhere since Python 3.13, where only C code gets at them."""
+def _forget_locals_function() -> Callable[[], None]:
+    """Return a function that drops thread-locals; from Python 3.13 on that needs C code."""
     module = accelerator()
     forget: Callable[[], None] = (lambda: None) if module is None else module.forget_locals
     return forget
 
 
 @functools.cache
-def _are_like_new() -> bool:
-    """Whether workers can forget thread-locals in this Python."""
-    if not _KNOWN or sys.implementation.name != "cpython":
+def _can_forget_locals() -> bool:
+    """Return whether workers can drop thread-locals in this Python."""
+    if not _IS_KNOWN_VERSION or sys.implementation.name != "cpython":
         return False
     seen: list[bool] = []
     local, worker, over = threading.local(), Worker(), raw_lock()
@@ -166,8 +240,8 @@ def _are_like_new() -> bool:
     return seen == [False, False]
 
 
-class _Begun:
-    """What a thread has set that has begun."""
+class _StartedEvent:
+    """The event of a thread that has started."""
 
     def is_set(self) -> Literal[True]:
         return True
@@ -182,71 +256,4 @@ class _Begun:
         pass
 
 
-_BEGUN = _Begun()
-
-
-# -------------------------------------------------------------------------------------------------
-# Threads of a run: real ones, that wait for their baton before they begin and tell their end.
-
-
-def under_control(control: Handing, task: Task, thread: Thread, start: Callable[[], None]) -> None:
-    """Start a thread that runs only when it is its turn."""
-    worker = worker_for(thread)
-    if worker is None:
-        _started(control, task, thread, start)
-    else:
-        _served(control, task, thread, worker)
-
-
-def _served(control: Handing, task: Task, thread: Thread, worker: Worker) -> None:
-    """A thread of the system that is there already plays this one."""
-
-    def controlled() -> Baton | None:
-        if not control.ended:
-            _run(control, thread)
-        if control.ended:
-            control.state[IDENT] = 0  # what thread-locals do when they go is not to be unwound
-        worker.forget()
-        worker.played(thread)
-        return control.finished(task)
-
-    task.worker, task.baton, task.ident = worker, worker.baton, worker.ident
-    worker.does = controlled
-    worker.plays(thread)
-
-
-def _started(control: Handing, task: Task, thread: Thread, start: Callable[[], None]) -> None:
-    """A thread of its own. Python calls `run` on it, and `_delete` at its end: both are ours."""
-    own: dict[str, Any] = thread.__dict__
-    run = own.get("run")
-
-    def controlled() -> None:
-        if run is None:
-            own.pop("run", None)
-        else:
-            own["run"] = run
-        task.baton.acquire()
-        if not control.ended:
-            _run(control, thread)
-
-    def ended() -> None:
-        own.pop("_delete", None)
-        thread._delete()  # type: ignore[attr-defined]
-        following = control.finished(task)
-        if following is not None:
-            following.release()
-
-    task.baton = new_baton()
-    own["run"], own["_delete"] = controlled, ended
-    own["_started"] = Started()
-    start()
-    task.ident = thread.ident or 0
-
-
-def _run(control: Handing, thread: Thread) -> None:
-    try:
-        thread.run()
-    except (Unwound, SystemExit):
-        pass  # Python ignores a SystemExit in a thread as well
-    except BaseException as error:
-        control.fail(fault_of_exception(error))
+_STARTED_EVENT = _StartedEvent()

@@ -1,1 +1,1 @@
-"""Coverage."""
+"""Concurrency coverage of Python programs, and traces of their runs."""

@@ -1,4 +1,9 @@
-"""What a run's threads did to each other: shared variables, concurrent pairs, synchronisation."""
+"""Concurrency coverage: what the threads of a run did to each other.
+
+There are three kinds of targets: shared variables, pairs of sites passed one after the other, and
+states of synchronisation places. `ConcurrencyCoverage` combines their recorders and names what they
+saw as targets that lie in files.
+"""
 
 from __future__ import annotations
 
@@ -19,211 +24,16 @@ from swarmtest.race.primitives.originals import get_ident
 from swarmtest.race.primitives.policy import woven_namespaces
 from swarmtest.race.weaving.sites import SITES
 
-# -------------------------------------------------------------------------------------------------
-# Concurrent pairs: two sites passed one after the other, and whether the thread changed.
-
-SITE_BITS = 24
-_MASK = (1 << SITE_BITS) - 1
-
-Access = Callable[..., Any]
-
-
-class Pairs(Protocol):
-    """Notes pairs; there is one in C and one in Python."""
-
-    access: Access
-    """The probe: calls the inner probe if there is one, in which other threads may run; then it
-    notes the site."""
-
-    def reset(self, inner: Access | None) -> None:
-        """Forget all pairs; call this probe before a site is noted."""
-
-    def passes(self, site: int) -> None:
-        """Note a site at which there is no probe."""
-
-    def began(self, ident: int) -> None:
-        """A thread begins, with this identity."""
-
-    def pairs(self) -> list[int]:
-        """The pairs that were passed, as numbers: first site, second site, changed."""
-
-
-class PythonPairs:
-    """Pairs without the accelerator."""
-
-    def __init__(self) -> None:
-        self._seen: set[int] = set()
-        self._last: list[int] = [-1, 0]
-        """The last site and its thread; an identity may be given to another thread later."""
-        self._note: Access
-        self.access: Access = self._probe(None)
-
-    def reset(self, inner: Access | None) -> None:
-        """Forget all pairs; call this probe before a site is noted."""
-        self._seen.clear()
-        self._last[:] = [-1, 0]
-        self.access = self._probe(inner)
-
-    def began(self, ident: int) -> None:
-        """A thread begins, with this identity."""
-        if self._last[1] == ident:
-            self._last[1] = 0
-
-    def pairs(self) -> list[int]:
-        """The pairs that were passed."""
-        return list(self._seen)
-
-    def passes(self, site: int) -> None:
-        """Note a site at which there is no probe."""
-        self._note(site)
-
-    def _probe(self, inner: Access | None) -> Access:
-        last, seen, ident = self._last, self._seen, get_ident
-
-        def access(site: int, obj: Any = None) -> Any:
-            if inner is not None:
-                inner(site, obj)
-            thread = ident()
-            before, last_thread = last
-            if before >= 0:
-                seen.add(before << 25 | site << 1 | (thread != last_thread))
-            last[0], last[1] = site, thread
-            return obj
-
-        if inner is None:
-            self._note = access
-        return access
-
-
-def new_pairs() -> Pairs:
-    """The fastest that can be had."""
-    module = accelerator()
-    pairs: Pairs = PythonPairs() if module is None else module.Pairs()
-    return pairs
-
-
-def parts_of(pair: int) -> tuple[int, int, bool]:
-    """First site, second site, and whether the thread changed.
-
-    >>> parts_of(3 << 25 | 5 << 1 | 1)
-    (3, 5, True)
-    """
-    return pair >> (SITE_BITS + 1), pair >> 1 & _MASK, bool(pair & 1)
-
-
-# -------------------------------------------------------------------------------------------------
-# Places where a program synchronises, by small numbers.
-
-
-class Place(NamedTuple):
-    """An instruction that synchronises."""
-
-    code: CodeType
-    instruction: int
-    kind: str
-    """What is done there: ``lock.acquire``, ``queue.get``."""
-
-    @property
-    def line(self) -> int:
-        """The line it is on."""
-        for begin, end, line in self.code.co_lines():
-            if begin <= self.instruction < end and line is not None:
-                return line
-        return self.code.co_firstlineno
-
-
-class Places:
-    """All places that were seen; looked up at each synchronisation, so by what is at hand."""
-
-    def __init__(self) -> None:
-        self._places: list[Place] = []
-        self.numbers: dict[tuple[int, int, str], int] = {}
-        """By the id of the code, the instruction, and what is done."""
-
-    def number(self, kind: str, frame: FrameType) -> int:
-        """The number of the place where a frame is."""
-        code, instruction = frame.f_code, frame.f_lasti
-        number = self.numbers.get((id(code), instruction, kind))
-        if number is None:
-            number = len(self._places)
-            self._places.append(Place(code, instruction, kind))  # so its id is not given again
-            self.numbers[id(code), instruction, kind] = number
-        return number
-
-    def __getitem__(self, number: int) -> Place:
-        return self._places[number]
-
-
-# -------------------------------------------------------------------------------------------------
-# Synchronisation coverage: where threads synchronise, where one had to wait, and for whom.
-#
-# A place is visited when a thread comes to it, blocked when the thread has to wait there, and
-# blocking when a lock was taken there for which another thread has to wait.
-
-STATES = ("visited", "blocked", "blocking")
-_BLOCKED, _BLOCKING = 1, 2
-
-
-class Synchronisation:
-    """Notes what happens at places of synchronisation, during one run."""
-
-    def __init__(self, places: Places) -> None:
-        self._places = places
-        self._seen: set[int] = set()
-        self._at: dict[int, int] = {}
-        self._taken: dict[Any, int] = {}
-
-    def reset(self) -> None:
-        """Forget everything."""
-        self._seen.clear()
-        self._at.clear()
-        self._taken.clear()
-
-    def seen(self) -> set[int]:
-        """What happened: the place's number times four, plus the number of the state."""
-        return self._seen
-
-    def visits(self, place: int) -> None:
-        """This thread is about to synchronise."""
-        self._seen.add(place << 2)
-        self._at[get_ident()] = place
-
-    def takes(self, lock: Any) -> None:
-        """This thread has taken a lock."""
-        place = self._at.get(get_ident())
-        if place is not None:
-            self._taken[lock] = place
-
-    def waits(self, kind: str, waiting: Any) -> None:
-        """This thread has to wait."""
-        frame = user_frame(sys._getframe(1))
-        if frame is None:
-            return
-        place = self._places.number(kind, frame)
-        if place << 2 not in self._seen:
-            return  # a library waits, on its own account
-        self._seen.add(place << 2 | _BLOCKED)
-        taken = self._taken.get(waiting) if kind.endswith(".acquire") else None
-        if taken is not None:
-            self._seen.add(taken << 2 | _BLOCKING)
-
-
-# -------------------------------------------------------------------------------------------------
-
-
-def _nothing(site: int, obj: Any = None) -> Any:
-    return obj
-
 
 class ConcurrencyCoverage:
-    """Sees what the threads of a run do to each other; one object for many runs.
+    """A recorder of what the threads of a run do to each other; it serves many runs.
 
     - ``shared``: a variable that two threads touched, one of them writing;
     - ``pair``: two sites passed one after the other, and whether the thread changed in between;
     - ``sync``: a place of synchronisation was visited, was blocked (a thread had to wait there), or
-      was blocking (a lock was taken there for which another thread had to wait).
+      was blocking (a lock was acquired there that another thread had to wait for).
 
-    Hand it to `controlled_run` or `free_run`; pairs alone cost least.
+    Pass it to `controlled_run` or `free_run`. Recording only pairs is the cheapest.
 
     >>> from swarmtest.race.free.runner import free_run
     >>> coverage = ConcurrencyCoverage(["pair"])
@@ -248,10 +58,10 @@ class ConcurrencyCoverage:
         self._sharing: Sharing | None = None
         self.reset()
 
-    # What a run tells.
+    # What a run reports.
 
     def reset(self) -> None:
-        """A run begins."""
+        """Prepare for a new run."""
         if self._pairs is not None:
             self._pairs.reset(None)
         if self._sync is not None:
@@ -261,25 +71,25 @@ class ConcurrencyCoverage:
             self._sharing.began(get_ident())
 
     def watching(self, access: Callable[..., Any] | None) -> Callable[..., Any]:
-        """A probe that does what the policy's own does, if anything, and notes what is needed."""
+        """Return a probe that calls the policy's own probe, if any, and records what is needed."""
         if self._sharing is not None:
             access = self._sharing.watching(access)
         if self._pairs is not None:
             self._pairs.reset(access)
             access = self._pairs.access
-        return access or _nothing
+        return access or _plain_access
 
     def began(self, ident: int) -> None:
-        """A thread begins."""
+        """Note that a thread begins."""
         if self._pairs is not None:
             self._pairs.began(ident)
         if self._sharing is not None:
             self._sharing.began(ident)
 
     def visits(self, kind: str, frame: FrameType) -> None:
-        """This thread is about to synchronise."""
+        """Note that this thread is about to synchronise."""
         key = id(frame.f_code), frame.f_lasti, kind
-        place = self._known_places.get(key)  # a call less for what happens most
+        place = self._known_places.get(key)  # saves a call in the most frequent case
         if place is None:
             place = self._places.number(kind, frame)
         if self._pairs is not None:
@@ -290,32 +100,32 @@ class ConcurrencyCoverage:
             self._sharing.synchronises()
 
     def pairs_alone(self) -> Pairs | None:
-        """What notes pairs, if nothing else is asked for."""
+        """Return the recorder of pairs if no other kind is recorded, else None."""
         return self._pairs if self.kinds == ("pair",) else None
 
     def site_of(self, kind: str, frame: FrameType) -> int:
-        """The number under which a place of synchronisation takes part in pairs."""
+        """Return the number that a place of synchronisation has in pairs."""
         return FIRST_PLACE + self._places.number(kind, frame)
 
     def gives(self) -> None:
-        """This thread lets others know what it has made, and may be woken."""
+        """Note that this thread makes what it has built visible to others."""
         if self._sharing is not None:
             self._sharing.synchronises()
 
     def takes(self, lock: Any) -> None:
-        """This thread has taken a lock."""
+        """Note that this thread has acquired a lock."""
         if self._sync is not None:
             self._sync.takes(lock)
 
     def waits(self, kind: str, waiting: Any) -> None:
-        """This thread has to wait."""
+        """Note that this thread has to wait."""
         if self._sync is not None:
             self._sync.waits(kind, waiting)
 
-    # What it comes to.
+    # The result of a run.
 
     def take(self) -> Hits:
-        """What the last run reached."""
+        """Return the targets that the last run reached."""
         naming = self._naming
         numbers: list[int] = []
         if self._pairs is not None:
@@ -327,15 +137,207 @@ class ConcurrencyCoverage:
         return Hits.of(self.catalogue, numbers)
 
 
-# -------------------------------------------------------------------------------------------------
-# Names of what was covered, as targets that lie in files.
+def _plain_access(site: int, obj: Any = None) -> Any:
+    return obj
+
+
+# Pairs of sites.
+
+SITE_BITS = 24
+_MASK = (1 << SITE_BITS) - 1
+
+Access = Callable[..., Any]
+
+
+class Pairs(Protocol):
+    """A recorder of pairs of sites, with one implementation in C and one in Python."""
+
+    access: Access
+    """The probe. It calls the inner probe if there is one, during which other threads may run,
+    and then notes the site."""
+
+    def reset(self, inner: Access | None) -> None:
+        """Forget all pairs; call the inner probe before each site is noted."""
+
+    def passes(self, site: int) -> None:
+        """Note a site at which there is no probe."""
+
+    def began(self, ident: int) -> None:
+        """Note that a thread with this identity begins."""
+
+    def pairs(self) -> list[int]:
+        """Return the pairs that were passed, as numbers that `parts_of` takes apart."""
+
+
+class PythonPairs:
+    """A recorder of pairs without the accelerator."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+        self._last: list[int] = [-1, 0]
+        """The last site and its thread; an identity may be given to another thread later."""
+        self._note: Access
+        self.access: Access = self._probe(None)
+
+    def reset(self, inner: Access | None) -> None:
+        """Forget all pairs; call the inner probe before each site is noted."""
+        self._seen.clear()
+        self._last[:] = [-1, 0]
+        self.access = self._probe(inner)
+
+    def began(self, ident: int) -> None:
+        """Note that a thread with this identity begins."""
+        if self._last[1] == ident:
+            self._last[1] = 0
+
+    def pairs(self) -> list[int]:
+        """Return the pairs that were passed."""
+        return list(self._seen)
+
+    def passes(self, site: int) -> None:
+        """Note a site at which there is no probe."""
+        self._note(site)
+
+    def _probe(self, inner: Access | None) -> Access:
+        last, seen, ident = self._last, self._seen, get_ident
+
+        def access(site: int, obj: Any = None) -> Any:
+            if inner is not None:
+                inner(site, obj)
+            thread = ident()
+            before, last_thread = last
+            if before >= 0:
+                # 25 is SITE_BITS + 1, as a literal because this is the fast path.
+                seen.add(before << 25 | site << 1 | (thread != last_thread))
+            last[0], last[1] = site, thread
+            return obj
+
+        if inner is None:
+            self._note = access
+        return access
+
+
+def new_pairs() -> Pairs:
+    """Return a recorder of pairs in the fastest implementation that is available."""
+    module = accelerator()
+    pairs: Pairs = PythonPairs() if module is None else module.Pairs()
+    return pairs
+
+
+def parts_of(pair: int) -> tuple[int, int, bool]:
+    """Return the first site, the second site, and whether the thread changed.
+
+    >>> parts_of(3 << 25 | 5 << 1 | 1)
+    (3, 5, True)
+    """
+    return pair >> (SITE_BITS + 1), pair >> 1 & _MASK, bool(pair & 1)
+
+
+# Places of synchronisation.
+
+
+class Place(NamedTuple):
+    """An instruction that synchronises."""
+
+    code: CodeType
+    instruction: int
+    kind: str
+    """The operation: ``lock.acquire``, ``queue.get``."""
+
+    @property
+    def line(self) -> int:
+        """The line that it is on."""
+        for begin, end, line in self.code.co_lines():
+            if begin <= self.instruction < end and line is not None:
+                return line
+        return self.code.co_firstlineno
+
+
+class Places:
+    """All places seen so far, each with a small number.
+
+    They are looked up at each synchronisation, so the key is made of what the caller has at hand.
+    """
+
+    def __init__(self) -> None:
+        self._places: list[Place] = []
+        self.numbers: dict[tuple[int, int, str], int] = {}
+        """The numbers by the id of the code, the instruction, and the operation."""
+
+    def number(self, kind: str, frame: FrameType) -> int:
+        """Return the number of the place where a frame is."""
+        code, instruction = frame.f_code, frame.f_lasti
+        number = self.numbers.get((id(code), instruction, kind))
+        if number is None:
+            number = len(self._places)
+            self._places.append(Place(code, instruction, kind))  # keeps the code's id in use
+            self.numbers[id(code), instruction, kind] = number
+        return number
+
+    def __getitem__(self, number: int) -> Place:
+        return self._places[number]
+
+
+STATES = ("visited", "blocked", "blocking")
+_BLOCKED, _BLOCKING = 1, 2
+
+
+class Synchronisation:
+    """A recorder of what happens at places of synchronisation during one run.
+
+    A place is visited when a thread reaches it, blocked when a thread has to wait there, and
+    blocking when a lock was acquired there that another thread has to wait for.
+    """
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._seen: set[int] = set()
+        self._at: dict[int, int] = {}
+        self._taken: dict[Any, int] = {}
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self._seen.clear()
+        self._at.clear()
+        self._taken.clear()
+
+    def seen(self) -> set[int]:
+        """Return what happened, as numbers: four times the place plus the index of the state."""
+        return self._seen
+
+    def visits(self, place: int) -> None:
+        """Note that this thread is about to synchronise."""
+        self._seen.add(place << 2)
+        self._at[get_ident()] = place
+
+    def takes(self, lock: Any) -> None:
+        """Note that this thread has acquired a lock."""
+        place = self._at.get(get_ident())
+        if place is not None:
+            self._taken[lock] = place
+
+    def waits(self, kind: str, waiting: Any) -> None:
+        """Note that this thread has to wait."""
+        frame = user_frame(sys._getframe(1))
+        if frame is None:
+            return
+        place = self._places.number(kind, frame)
+        if place << 2 not in self._seen:
+            return  # a library waits for its own purposes
+        self._seen.add(place << 2 | _BLOCKED)
+        taken = self._taken.get(waiting) if kind.endswith(".acquire") else None
+        if taken is not None:
+            self._seen.add(taken << 2 | _BLOCKING)
+
+
+# Naming targets.
 
 FIRST_PLACE = 1 << 23
-"""Places of synchronisation are numbered from here, where pairs are concerned."""
+"""Places of synchronisation are numbered from here on in pairs, after the sites of accesses."""
 
 
 class Naming:
-    """Gives what was covered its numbers in a catalogue; each is named once."""
+    """The catalogue numbers of what was covered; each target is named once."""
 
     def __init__(self, catalogue: Catalogue, places: Places) -> None:
         self._places = places
@@ -345,38 +347,38 @@ class Naming:
         self._states: dict[int, int] = {}
 
     def pair(self, pair: int) -> int:
-        """The catalogue's number of a pair."""
-        known = self._pairs.get(pair)
-        if known is None:
+        """Return the catalogue's number of a pair."""
+        number = self._pairs.get(pair)
+        if number is None:
             first, second, changed = parts_of(pair)
-            path, line, function, words = self._site(first)
-            other, other_line, _, other_words = self._site(second)
+            path, line, function, words = self._describe(first)
+            other, other_line, _, other_words = self._describe(second)
             then = "then another thread:" if changed else "then"
             name = f"{line} {words} {then} {other}:{other_line} {other_words}"
             target = self._source(path).target("pair", name, line, function)
-            known = self._pairs[pair] = self._catalogue.number(target)
-        return known
+            number = self._pairs[pair] = self._catalogue.number(target)
+        return number
 
     def state(self, seen: int) -> int:
-        """The catalogue's number of what happened at a place of synchronisation."""
-        known = self._states.get(seen)
-        if known is None:
-            path, line, function, words = self._site(FIRST_PLACE + (seen >> 2))
+        """Return the catalogue's number of what happened at a place of synchronisation."""
+        number = self._states.get(seen)
+        if number is None:
+            path, line, function, words = self._describe(FIRST_PLACE + (seen >> 2))
             name = f"{line} {words} {STATES[seen & 3]}"
             target = self._source(path).target("sync", name, line, function)
-            known = self._states[seen] = self._catalogue.number(target)
-        return known
+            number = self._states[seen] = self._catalogue.number(target)
+        return number
 
     def shared(self, variable: Variable) -> int:
-        """The catalogue's number of a shared variable."""
-        first = min((SITES[site] for site in variable.sites), key=lambda one: one.line)
+        """Return the catalogue's number of a shared variable."""
+        first = min((SITES[site] for site in variable.sites), key=lambda site: site.line)
         source = self._source(first.path)
         name = variable.label.removeprefix(f"{first.path}:")
         target: Target = source.target("shared", name, first.line, first.function)
         return self._catalogue.number(target)
 
-    def _site(self, number: int) -> tuple[str, int, str, str]:
-        """Where a site is, and what it does."""
+    def _describe(self, number: int) -> tuple[str, int, str, str]:
+        """Return a site's path, line, function, and what it does."""
         if number < FIRST_PLACE:
             site = SITES[number]
             return site.path, site.line, site.function, f"{site.kind} {site.variable}"
@@ -398,8 +400,8 @@ class Naming:
         return self._sources[path]
 
     def _read(self, path: str, file: str) -> Source:
-        place = Path(file)
-        text = place.read_text(errors="replace") if file and place.is_file() else ""
+        source_path = Path(file)
+        text = source_path.read_text(errors="replace") if file and source_path.is_file() else ""
         source = self._sources[path] = Source(path, text, file)
         self._catalogue.add_source(source)
         return source

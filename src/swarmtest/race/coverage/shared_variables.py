@@ -1,9 +1,9 @@
-"""Which variables the threads of a run share.
+"""Find the variables that the threads of a run share.
 
 A variable is a part of an object: (object, attribute), (object, its contents), or a name of a
-module. It is shared when two threads touch it and one of them writes. The thread that constructs an
-object does not count until it synchronises: before that, no other thread can know of the object.
-Nor does what the first thread does before there is another one.
+module. It is shared if two threads touch it and one of them writes. Accesses of the thread that
+constructs an object do not count until that thread synchronises, because no other thread can know
+the object before. Accesses of the first thread do not count before there is another one.
 """
 
 from __future__ import annotations
@@ -19,82 +19,85 @@ from swarmtest.race.primitives.originals import get_ident
 from swarmtest.race.weaving.sites import LINE, SITES, Site
 
 CONTENTS = "[]"
-_NEVER_CHANGE = (
+_IMMUTABLE_TYPES = (
     *(str, bytes, int, float, complex, tuple, frozenset, range, type(None), type, slice),
     *(FunctionType, BuiltinFunctionType, ModuleType),
 )
 
 
 class Variable:
-    """One variable, and who has touched it."""
+    """One variable, and the threads that have touched it."""
 
     __slots__ = ("builder", "epoch", "label", "sites", "threads", "written")
 
     def __init__(self, label: str, builder: int | None, epoch: int) -> None:
         self.label = label
-        """As a person would name it, with its file: ``shop.py:Flight.left``."""
+        """Its name for people, with its file: ``shop.py:Flight.left``."""
         self.builder = builder
-        """The thread that made it; None if that is not known."""
+        """The thread that created it; None if that is not known."""
         self.epoch = epoch
-        """How often that thread had synchronised by then."""
+        """How many times that thread had synchronised by then."""
         self.threads: set[int] = set()
         self.sites: set[int] = set()
         self.written = False
 
     @property
     def is_shared(self) -> bool:
-        """Whether two threads touched it, and one wrote."""
+        """Whether two threads touched it and one of them wrote."""
         return self.written and len(self.threads) > 1
 
 
 class Sharing:
-    """Notes who touches what; objects live on until the run is over, so that none is mistaken."""
+    """A record of which thread touches which variable in a run.
+
+    It keeps the objects alive until the run is over, so that no id is used for two of them.
+    """
 
     def __init__(self) -> None:
         self.variables: dict[tuple[Any, str], Variable] = {}
         self.passed: set[int] = set()
-        """All sites that threads of the run came to."""
+        """All sites that threads of the run reached."""
         self._objects: dict[int, Any] = {}
         self._threads: dict[int, list[int]] = {}
-        """Of each thread: a number of its own, and how often it has synchronised. Python gives the
-        identity of a thread that has ended to the next one."""
+        """For each thread, a number of its own and how many times it has synchronised. Python
+        reuses the identity of a thread that has ended."""
         self._began = 0
 
     def began(self, ident: int) -> None:
-        """A thread begins."""
+        """Note that a thread begins."""
         self._began += 1
         self._threads[ident] = [self._began, 0]
 
     def synchronises(self) -> None:
-        """This thread synchronises: what it has made so far others may know."""
+        """Note that this thread synchronises: others may know what it has built so far."""
         thread = self._threads.get(get_ident())
         if thread is not None:
             thread[1] += 1
 
     def touches(self, site: int, obj: Any) -> None:
-        """This thread is about to read or write."""
-        place = SITES[site]
-        kind, name = place.kind, place.name
+        """Note that this thread is about to read or write."""
+        accessed = SITES[site]
+        kind, name = accessed.kind, accessed.name
         if kind == LINE:
             return
-        if place.what in ("global", "closure"):
-            key: tuple[Any, str] = (place.path, name)
+        if accessed.what in ("global", "closure"):
+            key: tuple[Any, str] = (accessed.path, name)
         else:
             if kind == "call":
-                found = _called(obj, name)
-                if not found:
+                effect = _effect_of_call(obj, name)
+                if not effect:
                     return
-                kind, name = found
-            elif place.what == "subscript":
+                kind, name = effect
+            elif accessed.what == "subscript":
                 name = CONTENTS
             key = (id(obj), name)
         thread = self._threads.get(get_ident())
         if thread is None:
-            return  # not one of the run
+            return  # the thread does not belong to the run
         self.passed.add(site)
         variable = self.variables.get(key)
         if variable is None:
-            variable = self._new(key, place, obj, thread)
+            variable = self._add_variable(key, accessed, obj, thread)
         if variable.builder == thread[0] and variable.epoch == thread[1]:
             return
         variable.threads.add(thread[0])
@@ -102,21 +105,24 @@ class Sharing:
         if kind == "write":
             variable.written = True
 
-    def _new(self, key: tuple[Any, str], place: Site, obj: Any, thread: list[int]) -> Variable:
-        if place.what in ("attribute", "subscript"):
+    def _add_variable(
+        self, key: tuple[Any, str], accessed: Site, obj: Any, thread: list[int]
+    ) -> Variable:
+        if accessed.what in ("attribute", "subscript"):
             self._objects[id(obj)] = obj
-        # Lists and modules are made without a probe: who comes first need not have made them.
-        makes = place.kind == "write" and place.what == "attribute"
+        # Lists and modules are created without a probe, so the first thread seen may not have
+        # created them.
+        makes = accessed.kind == "write" and accessed.what == "attribute"
         builder = thread[0] if makes or self._began == 1 else None
-        made = Variable(_label(place, obj, key[1]), builder, thread[1])
-        return self.variables.setdefault(key, made)
+        variable = Variable(_label(accessed, obj, key[1]), builder, thread[1])
+        return self.variables.setdefault(key, variable)
 
     def shared(self) -> list[Variable]:
-        """The variables that threads share."""
+        """Return the variables that threads share."""
         return [variable for variable in self.variables.values() if variable.is_shared]
 
     def watching(self, access: Callable[..., Any] | None) -> Callable[..., Any]:
-        """A probe that notes, then does what another does, if there is one."""
+        """Return a probe that records the access and then calls the inner probe, if any."""
         touches = self.touches
 
         def noting(site: int, obj: Any = None) -> Any:
@@ -126,31 +132,27 @@ class Sharing:
         return noting
 
 
-def _called(obj: Any, name: str) -> tuple[str, str] | None:
-    """What a call of a method touches: a method in Python has probes of its own."""
+def _effect_of_call(obj: Any, name: str) -> tuple[str, str] | None:
+    """Return what a method call touches; None for Python methods, which have own probes."""
     method = getattr(type(obj), name, None)
     if method is None:
-        return "read", name  # a function that the object holds
-    if isinstance(method, FunctionType) or isinstance(obj, (*_NEVER_CHANGE, *SYNCHRONISERS)):
+        return "read", name  # the attribute is a function stored in the object
+    if isinstance(method, FunctionType) or isinstance(obj, (*_IMMUTABLE_TYPES, *SYNCHRONISERS)):
         return None
     return "write", CONTENTS
 
 
-def _label(place: Site, obj: Any, name: str) -> str:
-    if place.what == "attribute" and name != CONTENTS:
-        return f"{place.path}:{type(obj).__qualname__}.{name}"
-    text = place.variable
-    if place.kind == "call":
+def _label(accessed: Site, obj: Any, name: str) -> str:
+    if accessed.what == "attribute" and name != CONTENTS:
+        return f"{accessed.path}:{type(obj).__qualname__}.{name}"
+    text = accessed.variable
+    if accessed.kind == "call":
         text = text.rpartition(".")[0] + CONTENTS
-    return f"{place.path}:{text}"
-
-
-# -------------------------------------------------------------------------------------------------
-# Recording: which variables the threads of a run share, and where they touch them.
+    return f"{accessed.path}:{text}"
 
 
 class Recording(FreePolicy):
-    """The policy of a profiling run: one to three of them tell where threads can meet at all.
+    """The policy of a profiling run; one to three runs show where threads can meet at all.
 
     >>> from swarmtest.race.free.runner import free_run
     >>> recording = Recording()
@@ -165,43 +167,48 @@ class Recording(FreePolicy):
         self.touches = self._sharing.touches
 
     def begins(self, task: Task) -> None:
-        """A thread begins."""
+        """Note that a thread begins."""
         self._sharing.began(task.ident)
 
     def before(self, kind: str) -> None:
-        """A thread synchronises: what it has made is known to others from now on."""
+        """Note that a thread synchronises: others may know what it has built from now on."""
         self._sharing.synchronises()
 
     def access(self, site: int, obj: Any = None) -> Any:
-        """A thread touches a variable."""
+        """Note that a thread touches a variable."""
         self.touches(site, obj)
         return obj
 
     @property
     def passed(self) -> set[int]:
-        """All sites that threads of the run came to."""
+        """All sites that threads of the run reached."""
         return self._sharing.passed
 
     def shared(self) -> list[Variable]:
-        """The variables that threads share."""
+        """Return the variables that threads share."""
         return self._sharing.shared()
 
 
 def shared_sites(recordings: Iterable[Recording]) -> frozenset[int]:
-    """The sites at which variables are touched that threads share, by any of the recordings.
+    """Return the sites at which shared variables are touched, in any of the recordings.
 
-    A site that no recording came to counts if it touches a variable of the same name. Hand them to
-    `Noise(shared=...)` or to `controlled_run(sites=...)`.
+    A site that no recording reached counts if it touches a variable of the same name. Pass the
+    result to `Noise(shared=...)` or to `controlled_run(sites=...)`.
     """
     recordings = list(recordings)
-    found = {site for each in recordings for one in each.shared() for site in one.sites}
-    passed = set().union(*(each.passed for each in recordings))
-    names = {_variable(site) for site in found}
+    shared = {
+        site
+        for recording in recordings
+        for variable in recording.shared()
+        for site in variable.sites
+    }
+    passed = set().union(*(recording.passed for recording in recordings))
+    names = {_variable_key(site) for site in shared}
     unknown = (site for site in range(len(SITES)) if site not in passed)
-    return frozenset(found).union(site for site in unknown if _variable(site) in names)
+    return frozenset(shared).union(site for site in unknown if _variable_key(site) in names)
 
 
-def _variable(site: int) -> tuple[str, str, str]:
-    place = SITES[site]
-    name = place.name if place.kind != "call" else place.variable
-    return place.path, place.what, name or place.variable
+def _variable_key(site: int) -> tuple[str, str, str]:
+    accessed = SITES[site]
+    name = accessed.name if accessed.kind != "call" else accessed.variable
+    return accessed.path, accessed.what, name or accessed.variable

@@ -1,4 +1,4 @@
-"""The trace of a run: what each thread did, with values and locks, for whoever explains it."""
+"""The trace of a run: what each thread did, with values and locks, to explain a fault."""
 
 from __future__ import annotations
 
@@ -19,35 +19,36 @@ if TYPE_CHECKING:
     from swarmtest.race.control.baton_scheduler import Handing
     from swarmtest.race.control.tasks import Task
 
-_NOT_KNOWN = object()
+_UNKNOWN = object()
 
 
 @dataclass(frozen=True, slots=True)
 class TraceStep:
-    """One thing that a thread did in a run, in the order of the run."""
+    """One action of a thread, in the order of the run."""
 
     thread: str
     at: int
-    """Its own probe."""
+    """The number of the thread's own probe."""
     kind: str
-    """``read``, ``write``, ``call``; or what it did: ``lock.acquire``, ``queue.get``, ``sleep``."""
+    """``read``, ``write``, ``call``; or an operation: ``lock.acquire``, ``queue.get``,
+    ``sleep``."""
     variable: str
-    """The variable, or what was used, as far as it has a name."""
+    """The variable or the object that was used, if it has a name."""
     path: str
     line: int
     function: str
     site: int
     """The number of the site; -1 for synchronisation."""
     before: str
-    """The variable's value before, and..."""
+    """The variable's value before the step; empty if it is not known."""
     after: str
-    """...when it came to its next probe; empty if they are not known."""
+    """The value when the thread reached its next probe; empty if it is not known."""
     held: tuple[str, ...]
     """The locks that the thread held, as far as the program has names for them."""
 
 
 class Tracer:
-    """Notes the steps of one run. It is slow: values are printed."""
+    """A recorder of the steps of one run. It is slow, because it prints values."""
 
     def __init__(self) -> None:
         self._steps: list[dict[str, Any]] = []
@@ -56,17 +57,17 @@ class Tracer:
         self._busy = False
 
     def steps(self) -> tuple[TraceStep, ...]:
-        """What was noted."""
+        """Return the recorded steps."""
         for task in list(self._open):
             self.arrives(task)
         return tuple(TraceStep(**step) for step in self._steps)
 
     def watching(self, access: Callable[..., Any], control: Handing) -> Callable[..., Any]:
-        """A probe that is noted."""
+        """Return a probe that records the access and calls `access`."""
 
         def traced(site: int, obj: Any = None) -> Any:
             if self._busy:
-                return obj  # a value that is printed has probes of its own
+                return obj  # printing a value may run probes in its __repr__
             task = control.running
             if get_ident() != task.ident:
                 return obj
@@ -74,33 +75,33 @@ class Tracer:
             access(site, obj)
             if not control.ended:
                 frame = user_frame(sys._getframe(1)) or sys._getframe(1)
-                self._access(task, site, obj, frame, control.count_of(task))
+                self._add_access(task, site, obj, frame, control.count_of(task))
             return obj
 
         return traced
 
-    def _access(self, task: Task, number: int, obj: Any, frame: FrameType, at: int) -> None:
+    def _add_access(self, task: Task, number: int, obj: Any, frame: FrameType, at: int) -> None:
         site = SITES[number]
 
-        def value() -> Any:
+        def read_value() -> Any:
             return _value(site, obj, frame)
 
-        step = self._step(task, site.kind, site.variable, frame, at)
+        step = self._add_step(task, site.kind, site.variable, frame, at)
         step["site"] = number
         step["line"] = site.line
-        step["before"] = self._printed(value)
-        self._open[task] = step, value
+        step["before"] = self._printed(read_value)
+        self._open[task] = step, read_value
 
     def operation(self, task: Task, kind: str, obj: Any, at: int) -> None:
-        """A thread uses a lock, a queue, another thread."""
+        """Record that a thread uses a lock, a queue, or another thread."""
         frame = user_frame(sys._getframe(1))
-        self._step(task, kind, self._name(obj, frame), frame, at)
+        self._add_step(task, kind, self._name(obj, frame), frame, at)
 
-    def _step(
+    def _add_step(
         self, task: Task, kind: str, variable: str, frame: FrameType | None, at: int
     ) -> dict[str, Any]:
         for other in [other for other in self._open if other is not task]:
-            self.arrives(other)  # it has ended: its last access has been made
+            self.arrives(other)  # it has ended, so its last access is complete
         step = {
             "thread": task.name,
             "at": at,
@@ -112,55 +113,55 @@ class Tracer:
             "site": -1,
             "before": "",
             "after": "",
-            "held": tuple(name for lock in task.held if (name := self._known_name(lock, frame))),
+            "held": tuple(name for lock in task.held if (name := self._program_name(lock, frame))),
         }
         self._steps.append(step)
         return step
 
     def arrives(self, task: Task) -> None:
-        """A thread is at its next probe: what it touched before has its new value."""
-        step, value = self._open.pop(task, ({}, None))
-        if value is not None:
-            step["after"] = self._printed(value)
+        """Record the new value of what a thread touched before it came to its next probe."""
+        step, read_value = self._open.pop(task, ({}, None))
+        if read_value is not None:
+            step["after"] = self._printed(read_value)
 
-    def _printed(self, value: Callable[[], Any]) -> str:
+    def _printed(self, read_value: Callable[[], Any]) -> str:
         self._busy = True
         try:
-            found = value()
-            return "" if found is _NOT_KNOWN else reprlib.repr(found)
+            current = read_value()
+            return "" if current is _UNKNOWN else reprlib.repr(current)
         except BaseException:
-            return ""  # a value that cannot be printed is not known
+            return ""  # the value cannot be printed
         finally:
             self._busy = False
 
     def _name(self, obj: Any, frame: FrameType | None) -> str:
-        return self._known_name(obj, frame) or ("" if obj is None else type(obj).__name__.lower())
+        return self._program_name(obj, frame) or ("" if obj is None else type(obj).__name__.lower())
 
-    def _known_name(self, obj: Any, frame: FrameType | None) -> str:
-        """The program's own name; locks inside the standard library have none."""
-        if id(obj) not in self._names and (found := _name_in(frame, obj)):
-            self._names[id(obj)] = found
+    def _program_name(self, obj: Any, frame: FrameType | None) -> str:
+        """Return the program's own name for an object; locks in the standard library have none."""
+        if id(obj) not in self._names and (name := _name_in(frame, obj)):
+            self._names[id(obj)] = name
         return self._names.get(id(obj), "")
 
 
-_LARGE = 100
+_MAX_SEARCHED = 100
 
 
 def _value(site: Site, obj: Any, frame: FrameType) -> Any:
-    """The value of a variable, read without the program's own code."""
+    """Return the value of a variable, read without running the program's own code."""
     if site.what == "attribute":
         names = getattr(obj, "__dict__", {})
-        return names.get(site.name, _NOT_KNOWN) if site.kind != "call" else obj
+        return names.get(site.name, _UNKNOWN) if site.kind != "call" else obj
     if site.what == "subscript":
         return obj
     names = frame.f_globals if site.what == "global" else frame.f_locals
-    return names.get(site.name, _NOT_KNOWN)
+    return names.get(site.name, _UNKNOWN)
 
 
 def _name_in(frame: FrameType | None, obj: Any) -> str:
-    """The name under which a function knows an object, or its lock.
+    """Return the name under which a function knows an object, or its lock.
 
-    A module's name comes first: two locks may be the same parameter, in two threads.
+    Names of the module come first, because two locks may be the same parameter in two threads.
     """
     while frame is not None:
         own = list(frame.f_locals.items())
@@ -171,17 +172,17 @@ def _name_in(frame: FrameType | None, obj: Any) -> str:
             for attribute, part in list(getattr(value, "__dict__", {}).items()):
                 if _is_same(part, obj):
                     return f"{name}.{attribute}"
-                if (at := _place_in(part, obj)) is not None:
+                if (at := _key_in(part, obj)) is not None:
                     return f"{name}.{attribute}[{at!r}]"
-            if (at := _place_in(value, obj)) is not None:
+            if (at := _key_in(value, obj)) is not None:
                 return f"{name}[{at!r}]"
         frame = user_frame(frame.f_back)
     return ""
 
 
-def _place_in(value: Any, obj: Any) -> Any:
-    """The index or key under which a small list or dictionary has an object; None if it has not."""
-    if type(value) not in (list, tuple, dict) or len(value) > _LARGE:
+def _key_in(value: Any, obj: Any) -> Any:
+    """Return the index or key of an object in a small list or dictionary, or None."""
+    if type(value) not in (list, tuple, dict) or len(value) > _MAX_SEARCHED:
         return None
     items = value.items() if type(value) is dict else enumerate(value)
     return next((at for at, part in list(items) if _is_same(part, obj)), None)

@@ -1,8 +1,8 @@
-"""The policy that makes noise.
+"""Noise for free runs: its settings, how it is made, and the policy that makes it.
 
-Each thread draws from a stream of its own, keyed by the run's seed and the thread's name, and draws
-not at each probe but how many probes to pass until the next noise. So noise that is not made costs
-little, and a thread makes its noise at the same ones of its probes each time.
+Each thread draws from a random stream of its own, keyed by the run's seed and the thread's name. It
+does not draw at each probe, but draws how many probes to pass until the next noise. So probes
+without noise cost little, and a thread makes noise at the same probes in each run.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from swarmtest.race.free.policy import FreePolicy
 from swarmtest.race.primitives.originals import get_ident, raw_lock, raw_monotonic, raw_sleep
 from swarmtest.race.weaving.sites import SITES
 
-# -------------------------------------------------------------------------------------------------
-# What noise may be made: how often, of which kind, how strong, and where (after ConTest).
+# The settings of noise (after ConTest).
 
 KINDS: Mapping[str, str] = {
     "yield": "let other threads run, up to `strength` times",
@@ -38,7 +37,7 @@ KINDS: Mapping[str, str] = {
     "inverse": "one thread goes on for up to `strength` probes, while all others are held",
     "mixed": "one of the others, drawn each time",
 }
-"""The kinds of noise, and what a thread does that makes it."""
+"""The kinds of noise, and what a thread does to make it."""
 
 MOST = 1000
 STRENGTHS = (1, 3, 10, 30, 100)
@@ -57,20 +56,20 @@ class NoiseSettings:
     """
 
     frequency: int = 100
-    """At how many of 1,000 probes there is noise: 0 never, 1000 always."""
+    """The number of probes in 1,000 at which noise is made: 0 never, 1000 always."""
     kind: str = "mixed"
     strength: int = 10
-    """Yields, tenths of a millisecond, or probes, at most."""
+    """The maximum number of yields, tenths of a millisecond, or probes."""
     halt_one_thread: bool = False
-    """Now and then, hold one thread until the others get no further."""
+    """Now and then, hold one thread until the others make no more progress."""
     tamper_timeouts: bool = False
-    """Shorten sleeps and time limits of waits."""
+    """Shorten sleeps and the time limits of waits."""
     shared_only: bool = False
-    """Noise only where variables are touched that threads share."""
+    """Make noise only at accesses to shared variables."""
     one_variable: bool = False
-    """Noise only where one variable is touched, drawn by the seed."""
+    """Make noise only at accesses to one variable, drawn by the seed."""
     predecessors: bool = False
-    """Noise only at sites after which another thread has been seen to go on."""
+    """Make noise only at sites after which another thread has been seen to continue."""
 
     def __post_init__(self) -> None:
         if not _is_count(self.frequency) or self.frequency > MOST:
@@ -84,7 +83,7 @@ class NoiseSettings:
 
     @classmethod
     def of(cls, values: Configuration | Mapping[str, Any], prefix: str = "") -> NoiseSettings:
-        """The settings that a point of a space with `noise_dimensions` has.
+        """Return the settings of a point in a space with `noise_dimensions`.
 
         >>> NoiseSettings.of(noise_space().configuration({"kind": "sleep"})).kind
         'sleep'
@@ -92,7 +91,7 @@ class NoiseSettings:
         return cls(**{field.name: values[prefix + field.name] for field in fields(cls)})
 
     def to_json(self) -> dict[str, Any]:
-        """The settings as JSON data; ``NoiseSettings(**data)`` makes them again."""
+        """Return the settings as JSON data; ``NoiseSettings(**data)`` restores them."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __str__(self) -> str:
@@ -102,7 +101,7 @@ class NoiseSettings:
 
 
 def noise_dimensions(prefix: str = "") -> list[Dimension]:
-    """One dimension for each setting; `prefix` goes before the names, as ``noise_``.
+    """Return one dimension for each setting; `prefix` (such as ``noise_``) precedes the names.
 
     >>> [dimension.name for dimension in noise_dimensions()][:3]
     ['frequency', 'kind', 'strength']
@@ -118,7 +117,7 @@ def noise_dimensions(prefix: str = "") -> list[Dimension]:
 
 
 def noise_space() -> Space:
-    """The space of all noise settings: 11 frequencies, 7 kinds, 5 strengths, 5 heuristics.
+    """Return the space of all noise settings: 11 frequencies, 7 kinds, 5 strengths, 5 heuristics.
 
     >>> NoiseSettings.of(noise_space().default()) == NoiseSettings()
     True
@@ -130,18 +129,17 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-# -------------------------------------------------------------------------------------------------
-# The kinds of noise, each as what a thread does.
+# Making noise.
 
-_TENTH = 1e-4
-"""A tenth of a millisecond: what strength counts."""
-_LOOKS = 2e-4
-_HALT_LOOKS = 1e-3
-_MOST_HALT_LOOKS = 50
+_STRENGTH_UNIT = 1e-4
+"""A tenth of a millisecond, the unit of strength."""
+_POLL_SECONDS = 2e-4
+_HALT_POLL_SECONDS = 1e-3
+_MAX_HALT_POLLS = 50
 
 
 class ThreadNoise:
-    """What a thread draws, and how far it is."""
+    """The noise state of one thread: its random stream, and its counts of probes and noises."""
 
     __slots__ = ("favour", "left", "made", "passed", "stream", "thread")
 
@@ -149,23 +147,23 @@ class ThreadNoise:
         self.thread = thread
         self.stream = stream
         self.left = 0
-        """Probes until the next noise."""
+        """The number of probes until the next noise."""
         self.passed = 0
-        """Probes passed when the next noise is made."""
+        """The number of probes passed when the next noise is made."""
         self.made = 0
         self.favour = 0
-        """Probes for which it still runs alone."""
+        """The number of probes for which it still runs alone."""
 
 
 class Makers:
-    """Makes noise in the thread that asks for it."""
+    """The functions that make noise in the calling thread, and the state they share."""
 
     def __init__(self, settings: NoiseSettings, threads: Mapping[int, ThreadNoise]) -> None:
         self._strength = settings.strength
         self._threads = threads
         self._together = raw_lock()
         self._waiter: Any = None
-        self._favoured: ThreadNoise | None = None
+        self._sole_runner: ThreadNoise | None = None
         self._halted: ThreadNoise | None = None
         by_kind = {
             "yield": self._yield,
@@ -182,7 +180,7 @@ class Makers:
         self.may_favour = mixed or settings.kind == "inverse"
 
     def make(self, mine: ThreadNoise) -> None:
-        """Make noise of the kind that was asked for."""
+        """Make noise of the configured kind."""
         mine.made += 1
         makers = self._makers
         makers[int(mine.stream.random() * len(makers))](mine)
@@ -191,7 +189,7 @@ class Makers:
         return 1 + int(mine.stream.random() * self._strength)
 
     def _seconds(self, mine: ThreadNoise) -> float:
-        return mine.stream.random() * self._strength * _TENTH
+        return mine.stream.random() * self._strength * _STRENGTH_UNIT
 
     def _yield(self, mine: ThreadNoise) -> None:
         for _ in range(self._count(mine)):
@@ -201,13 +199,13 @@ class Makers:
         raw_sleep(self._seconds(mine))
 
     def _wait(self, mine: ThreadNoise) -> None:
-        """Wait until the next one comes to wait, or the time is over."""
+        """Wait until the next thread comes to wait, or the time is over."""
         gate = raw_lock()
         gate.acquire()
-        before, self._waiter = self._waiter, gate
-        if before is not None:
-            with suppress(RuntimeError):  # two may have come at once
-                before.release()
+        previous, self._waiter = self._waiter, gate
+        if previous is not None:
+            with suppress(RuntimeError):  # two threads may arrive at once
+                previous.release()
         if not gate.acquire(True, self._seconds(mine)) and self._waiter is gate:
             self._waiter = None
 
@@ -218,65 +216,65 @@ class Makers:
     def _busy_wait(self, mine: ThreadNoise) -> None:
         deadline = raw_monotonic() + self._seconds(mine)
         while raw_monotonic() < deadline:
-            raw_sleep(0)  # a thread that keeps the interpreter holds all others as well
+            raw_sleep(0)  # without this the thread would keep the GIL and stop all others
 
     def _inverse(self, mine: ThreadNoise) -> None:
-        """One thread, whichever, is to run alone; the others are held from their next probe on."""
-        if self._favoured is None:
+        """Let one thread, drawn at random, run alone; others are held from their next probe on."""
+        if self._sole_runner is None:
             threads = list(self._threads.values())
-            drawn = threads[int(mine.stream.random() * len(threads))]
-            drawn.favour = self._count(mine)
-            self._favoured = drawn
+            runner = threads[int(mine.stream.random() * len(threads))]
+            runner.favour = self._count(mine)
+            self._sole_runner = runner
             self.heed_favour(mine)
 
     def heed_favour(self, mine: ThreadNoise) -> None:
-        """A thread that runs alone uses up its probes; others are held, but not for long."""
-        favoured = self._favoured
-        if favoured is mine:
+        """Count a probe of the thread that runs alone; hold any other thread, but not for long."""
+        runner = self._sole_runner
+        if runner is mine:
             mine.favour -= 1
             if mine.favour <= 0:
-                self._favoured = None
-        elif favoured is not None:
-            deadline = raw_monotonic() + self._strength * _TENTH
-            while self._favoured is favoured:
-                raw_sleep(_LOOKS)
+                self._sole_runner = None
+        elif runner is not None:
+            deadline = raw_monotonic() + self._strength * _STRENGTH_UNIT
+            while self._sole_runner is runner:
+                raw_sleep(_POLL_SECONDS)
                 if raw_monotonic() > deadline:
-                    self._favoured = None  # it waits for something itself
+                    self._sole_runner = None  # it waits for something itself
 
     def halt(self, mine: ThreadNoise) -> None:
-        """Stay here until the other threads get no further; one at a time."""
+        """Stay here until the other threads make no more progress; one thread at a time."""
         if self._halted is not None:
             return
         self._halted = mine
         try:
-            before: list[tuple[int, int]] = []
-            for _ in range(_MOST_HALT_LOOKS):
-                now = [(one.left, one.made) for one in list(self._threads.values())]
-                if now == before:
+            previous: list[tuple[int, int]] = []
+            for _ in range(_MAX_HALT_POLLS):
+                current = [(other.left, other.made) for other in list(self._threads.values())]
+                if current == previous:
                     break
-                before = now
-                raw_sleep(_HALT_LOOKS)
+                previous = current
+                raw_sleep(_HALT_POLL_SECONDS)
         finally:
             self._halted = None
 
 
-# -------------------------------------------------------------------------------------------------
+# The policy.
 
-_HALTS = 0.1
-"""The share of noise that is a halt, with that heuristic."""
+_HALT_SHARE = 0.1
+"""The share of noise that is a halt if that heuristic is on."""
 
-_MOST_MADE = 1000
-"""A thread that was disturbed so often is left alone: also a run that takes long has to end."""
-_MOST_PLACES = 200
+_MAX_NOISES = 1000
+"""The number of noises after which a thread is left alone, since a long run has to end too."""
+_MAX_PLACES = 200
 
 
 class Noise(FreePolicy):
-    """Disturbs threads at probes and at synchronisation; one object per run.
+    """A policy that disturbs threads at probes and at synchronisation; create one for each run.
 
-    `shared`: the sites of shared variables (`shared_sites`), which the heuristics need that look
-    for them; with None, all sites count as such. `switched`: sites after which another thread went
-    on in earlier runs; what is seen in this run is added. `most_probes`: a thread that passes more
-    is in a loop that does not end.
+    `shared` is the set of sites of shared variables (`shared_sites`), which some heuristics need;
+    with None, all sites count as shared. `switched` is the set of sites after which another thread
+    continued in earlier runs; sites seen in this run are added. A thread that passes more than
+    `most_probes` probes is in a loop that does not end.
 
     >>> from swarmtest.race.free.runner import free_run
     >>> free_run(lambda: None, Noise(NoiseSettings(frequency=500), seed=1)).fault is None
@@ -297,13 +295,14 @@ class Noise(FreePolicy):
         self.switched = set(switched)
         self._stream = Stream(seed)
         self._threads: dict[int, ThreadNoise] = {}
-        self.places: deque[tuple[str, int]] = deque(maxlen=_MOST_PLACES)
-        """Who was disturbed, before the how manieth of its probes that count, in order."""
+        self.places: deque[tuple[str, int]] = deque(maxlen=_MAX_PLACES)
+        """The disturbed threads in order, each with the number of its probe. Only probes at
+        which noise may be made are counted."""
         self._makers = Makers(settings, self._threads)
         self._never = settings.frequency == 0
         self._log = 0.0 if settings.frequency in (0, MOST) else math.log1p(-self._share)
         self.only = self._chosen_sites(shared)
-        """The sites where noise may be made; None: all, and synchronisation."""
+        """The sites where noise may be made; None for all sites and synchronisation."""
         self._at_synchronisation = self.only is None and not settings.predecessors
         self.access = self._probe()  # type: ignore[method-assign]
 
@@ -314,32 +313,33 @@ class Noise(FreePolicy):
     def _chosen_sites(self, shared: Collection[int] | None) -> frozenset[int] | None:
         settings = self.settings
         if not settings.one_variable:
-            wanted = settings.shared_only and shared is not None
-            return frozenset(shared or ()) if wanted else None
+            restricts = settings.shared_only and shared is not None
+            return frozenset(shared or ()) if restricts else None
         sites = range(len(SITES)) if shared is None else shared
         by_name: dict[tuple[str, str], list[int]] = {}
         for site in sites:
-            place = SITES[site]
-            if place.kind != "call" or shared is not None:
-                by_name.setdefault((place.what, place.name or place.variable), []).append(site)
+            accessed = SITES[site]
+            if accessed.kind != "call" or shared is not None:
+                key = accessed.what, accessed.name or accessed.variable
+                by_name.setdefault(key, []).append(site)
         if not by_name:
             return frozenset()
         drawn = self._stream.split("variable").choice(sorted(by_name))
         return frozenset(by_name[drawn])
 
     def begins(self, task: Task) -> None:
-        """A thread begins; it has its own random stream."""
+        """Give a new thread its own random stream."""
         mine = ThreadNoise(task.name, self._stream.split(task.name))
         mine.left = mine.passed = self._gap(mine)
         self._threads[get_ident()] = mine
 
     def ends(self, task: Task) -> None:
-        """A thread has ended."""
+        """Forget a thread that has ended."""
         del self._threads[task.ident]
 
     def _gap(self, mine: ThreadNoise) -> int:
-        """How many probes to pass until the next noise."""
-        if self._never or mine.made >= _MOST_MADE:
+        """Return the number of probes until the next noise."""
+        if self._never or mine.made >= _MAX_NOISES:
             return self._most_probes
         if not self._log:
             return 0
@@ -348,28 +348,29 @@ class Noise(FreePolicy):
     def _probe(self) -> Callable[..., Any]:
         threads, ident = self._threads, get_ident
         only, predecessors = self.only, self.settings.predecessors
-        passes, follows, favours = self._passes, self._follows, self._makers.may_favour
+        disturb_if_due, is_predecessor = self._disturb_if_due, self._is_predecessor
+        may_favour = self._makers.may_favour
 
         def plain(site: int, obj: Any = None) -> Any:
             mine = threads.get(ident())
             if mine is not None:
-                if mine.left and not favours:
+                if mine.left and not may_favour:
                     mine.left -= 1
                 else:
-                    passes(mine)
+                    disturb_if_due(mine)
             return obj
 
-        def chosen(site: int, obj: Any = None) -> Any:
+        def restricted(site: int, obj: Any = None) -> Any:
             if only is None or site in only:
                 mine = threads.get(ident())
-                if mine is not None and (not predecessors or follows(site, mine)):
-                    passes(mine)
+                if mine is not None and (not predecessors or is_predecessor(site, mine)):
+                    disturb_if_due(mine)
             return obj
 
-        return plain if only is None and not predecessors else chosen
+        return plain if only is None and not predecessors else restricted
 
-    def _passes(self, mine: ThreadNoise) -> None:
-        """A thread is where noise may be made."""
+    def _disturb_if_due(self, mine: ThreadNoise) -> None:
+        """Make noise if it is due; a thread is where noise may be made."""
         makers = self._makers
         if makers.may_favour:
             makers.heed_favour(mine)
@@ -377,38 +378,41 @@ class Noise(FreePolicy):
             mine.left -= 1
             return
         if mine.passed >= self._most_probes:
-            self._livelock()
+            self._fail_with_livelock()
         place = mine.thread, mine.passed + 1
         mine.left = self._gap(mine)
         mine.passed += mine.left + 1
-        if self._never or mine.made >= _MOST_MADE:
+        if self._never or mine.made >= _MAX_NOISES:
             return
         self.places.append(place)
-        if self.settings.halt_one_thread and mine.stream.random() < _HALTS:
+        if self.settings.halt_one_thread and mine.stream.random() < _HALT_SHARE:
             makers.halt(mine)
         else:
             makers.make(mine)
 
-    def _livelock(self) -> NoReturn:
+    def _fail_with_livelock(self) -> NoReturn:
         self.fail(livelock(self._most_probes, self.tasks))
         raise Unwound
 
     _last: tuple[int, ThreadNoise] | None = None
 
-    def _follows(self, site: int, mine: ThreadNoise) -> bool:
-        """Whether another thread has been seen to go on after this site; and learn of the last."""
+    def _is_predecessor(self, site: int, mine: ThreadNoise) -> bool:
+        """Return whether another thread has been seen to continue after this site.
+
+        Also add the last site to those sites if another thread passed it.
+        """
         last, self._last = self._last, (site, mine)
         if last is not None and last[1] is not mine:
             self.switched.add(last[0])
         return site in self.switched
 
     def before(self, kind: str) -> None:
-        """A thread is about to synchronise."""
+        """Make noise before a thread synchronises, if it is due."""
         if self._at_synchronisation and not self._never:
-            self._passes(self._threads[get_ident()])
+            self._disturb_if_due(self._threads[get_ident()])
 
     def shortened(self, seconds: float) -> float:
-        """Times of sleeps and waits, made shorter if the settings say so."""
+        """Return the time of a sleep or wait, shortened if the settings say so."""
         if not self.settings.tamper_timeouts:
             return seconds
         return seconds * self._threads[get_ident()].stream.random()

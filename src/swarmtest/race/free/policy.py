@@ -1,4 +1,7 @@
-"""The policy of a free run: what threads do with locks, each other and the clock."""
+"""The policy of a free run: what it does at locks, threads and the clock.
+
+Locks that are free are acquired in C if possible (`fast_locks`), since programs do that often.
+"""
 
 from __future__ import annotations
 
@@ -24,34 +27,34 @@ if TYPE_CHECKING:
 
 
 class FreePolicy(Waiting):
-    """One run of threads that nobody holds; make a new one for each run.
+    """The policy of one run in which threads run freely; create a new one for each run.
 
     Subclasses override `begins`, `ends`, `before`, `shortened` and `access`.
     """
 
     _locks: Any = None
-    """Locks that nobody else holds, in C."""
+    """The C implementation for locks that no other thread holds."""
 
     def enter(self, coverage: ConcurrencyCoverage | None) -> None:
-        """The run begins, in this thread."""
+        """Begin the run in this thread."""
         super().enter(coverage)
         module = accelerator()
         pairs = None if coverage is None else coverage.pairs_alone()
         may_be_fast = coverage is None or isinstance(pairs, getattr(module, "Pairs", ()))
         if module is not None and may_be_fast and not self._disturbs:
-            self._locks = module.Locks(self._by_ident, pairs, self.acquire, self._blocked)
+            self._locks = module.Locks(self._by_ident, pairs, self.acquire, self._acquire_blocked)
             self.acquire = self._locks.acquire  # type: ignore[method-assign]
             self.release = self._locks.release  # type: ignore[method-assign]
 
     @contextmanager
     def fast_locks(self) -> Iterator[None]:
-        """While this lasts, `with lock` is done in C if it can be, until the run is decided."""
+        """Acquire locks of ``with`` statements in C if possible, until the run is decided."""
         if self._locks is None:
             yield
             return
         before = Lock.__enter__, Lock.__exit__
         self._locks.arm()
-        Lock.__enter__, Lock.__exit__ = _methods_in_c(accelerator(), before[0])  # type: ignore[method-assign]
+        Lock.__enter__, Lock.__exit__ = _c_methods(accelerator(), before[0])  # type: ignore[method-assign]
         try:
             yield
         finally:
@@ -59,15 +62,15 @@ class FreePolicy(Waiting):
             self._locks.disarm()
 
     def end(self) -> None:
-        """The run is decided: the methods in Python know what to do then."""
+        """Decide the run; from now on the Python methods are used, which can end threads."""
         super().end()
         if self._locks is not None:
             self._locks.disarm()
 
-    def _moves(self) -> object:
-        return super()._moves(), self._locks and self._locks.released
+    def _progress_mark(self) -> object:
+        return super()._progress_mark(), self._locks and self._locks.released
 
-    def _synchronises(self, task: Task, kind: str, frame: FrameType) -> None:
+    def _before_operation(self, task: Task, kind: str, frame: FrameType) -> None:
         if self.ended:
             self._end_here(task)
         task.doing = kind
@@ -76,7 +79,7 @@ class FreePolicy(Waiting):
             self.coverage.visits(kind, frame)
 
     def acquire(self, lock: Lock, blocking: bool, timeout: float) -> bool:
-        """Take a lock. Programs do this often: what is common comes first."""
+        """Acquire a lock. Programs do this often, so the common case comes first."""
         task = self._by_ident.get(get_ident())
         if task is None:
             return lock.raw.acquire(blocking, timeout)
@@ -95,25 +98,25 @@ class FreePolicy(Waiting):
                 if coverage is not None:
                     coverage.visits("lock.acquire", frame)
         if lock.raw.acquire(False):
-            return self._taken(task, lock)
-        return self._blocked(task, lock, blocking, timeout)
+            return self._note_taken(task, lock)
+        return self._acquire_blocked(task, lock, blocking, timeout)
 
-    def _taken(self, task: Task, lock: Lock) -> bool:
+    def _note_taken(self, task: Task, lock: Lock) -> bool:
         lock.owner = task
         task.held.append(lock)
         if self.coverage is not None and self.coverage.sees_locks:
             self.coverage.takes(lock)
         return True
 
-    def _blocked(self, task: Task, lock: Lock, blocking: bool, timeout: float) -> bool:
-        """Another thread has the lock."""
+    def _acquire_blocked(self, task: Task, lock: Lock, blocking: bool, timeout: float) -> bool:
+        """Handle a lock that another thread holds."""
         if self.ended:
-            return True  # a condition that is unwound tidies up when it has its lock
-        if not blocking or timeout == 0 or not self._wait_for(task, lock, timeout):
+            return True  # an unwound condition reacquires its lock to clean up
+        if not blocking or timeout == 0 or not self._wait_for_lock(task, lock, timeout):
             return False
-        return self._taken(task, lock)
+        return self._note_taken(task, lock)
 
-    def _wait_for(self, task: Task, lock: Lock, timeout: float) -> bool:
+    def _wait_for_lock(self, task: Task, lock: Lock, timeout: float) -> bool:
         deadline = None if timeout < 0 else raw_monotonic() + self.shortened(timeout)
         raw, outer = lock.raw, task.doing
         task.doing = outer or "lock.acquire"
@@ -123,14 +126,14 @@ class FreePolicy(Waiting):
             task.doing = outer
 
     def release(self, lock: Lock) -> None:
-        """Give a lock back."""
+        """Release a lock."""
         owner = lock.owner
         if owner is not None:
             lock.owner = None
-            try:  # noqa: SIM105 (five times as fast as suppress)
+            try:  # noqa: SIM105 (five times as fast as suppress())
                 owner.held.remove(lock)
             except ValueError:
-                pass  # another thread was quicker
+                pass  # another thread was faster
         raw = lock.raw
         if not self.ended or raw.locked():
             raw.release()
@@ -141,13 +144,13 @@ class FreePolicy(Waiting):
                 self.before("lock.release")
 
     def operation(self, kind: str, obj: Any, call: Callable[[], Any]) -> Any:
-        """Something made of locks is used."""
+        """Call an operation of an object built from locks."""
         task = self._by_ident.get(get_ident())
         if task is None or task.doing:
             return call()
         frame = sys._getframe(2)
         if self.ended or not is_library(frame.f_code):
-            self._synchronises(task, kind, frame)
+            self._before_operation(task, kind, frame)
         task.doing = kind
         try:
             return call()
@@ -157,7 +160,7 @@ class FreePolicy(Waiting):
     # Threads.
 
     def start(self, thread: Thread, call: Callable[[], None]) -> None:
-        """Start a thread; it is one of the run."""
+        """Start a thread as part of the run."""
         parent = self._by_ident.get(get_ident())
         if parent is None or thread.ident is not None:
             call()
@@ -165,19 +168,22 @@ class FreePolicy(Waiting):
         outer = parent.doing
         frame = sys._getframe(2)
         if not outer and not is_library(frame.f_code):
-            self._synchronises(parent, "thread.start", frame)
+            self._before_operation(parent, "thread.start", frame)
         parent.doing = outer
         task = child_task(parent, len(self.tasks), thread)
         self.tasks.append(task)
-        self._prepare(task, thread)
+        self._hook_thread(task, thread)
         try:
             call()
         except BaseException:
-            task.done = True  # there was no room for another thread
+            task.done = True  # the system could not start another thread
             raise
 
-    def _prepare(self, task: Task, thread: Thread) -> None:
-        """Python calls `run` on a thread, and `_delete` when it has ended: both are ours here."""
+    def _hook_thread(self, task: Task, thread: Thread) -> None:
+        """Replace a thread's `run` and `_delete` methods.
+
+        Python calls `run` when the thread begins and `_delete` when it has ended.
+        """
         own: dict[str, Any] = thread.__dict__
         run = own.get("run")
 
@@ -212,14 +218,14 @@ class FreePolicy(Waiting):
     def join(self, thread: Thread, timeout: float | None, call: Callable[[], None]) -> None:
         """Wait for a thread to end."""
         task = self._by_ident.get(get_ident())
-        joined = next((one for one in self.tasks if one.thread is thread), None)
+        joined = next((candidate for candidate in self.tasks if candidate.thread is thread), None)
         if task is None or joined is None or joined is task:
             call()
             return
         outer = task.doing
         frame = sys._getframe(2)
         if not outer and not is_library(frame.f_code):
-            self._synchronises(task, "thread.join", frame)
+            self._before_operation(task, "thread.join", frame)
         task.doing = outer or "thread.join"
         seconds = None if timeout is None else self.shortened(max(timeout, 0.0))
         deadline = None if seconds is None else raw_monotonic() + seconds
@@ -232,7 +238,7 @@ class FreePolicy(Waiting):
     # The clock, and the process.
 
     def sleep(self, seconds: float) -> None:
-        """Sleep in slices."""
+        """Sleep in slices, so that the sleep ends when the run is decided."""
         task = self._by_ident.get(get_ident())
         if task is None:
             raw_sleep(seconds)
@@ -240,31 +246,31 @@ class FreePolicy(Waiting):
         outer = task.doing
         frame = sys._getframe(2)
         if not outer and not is_library(frame.f_code):
-            self._synchronises(task, "sleep", frame)
+            self._before_operation(task, "sleep", frame)
         task.doing = outer or "sleep"
         deadline = raw_monotonic() + self.shortened(seconds)
         try:
-            self._wait(task, CLOCK, deadline, _slept)
+            self._wait(task, CLOCK, deadline, _sleep_slice)
         finally:
             task.doing = outer
 
     def exits(self, code: int) -> None:
-        """The program wants to end its process."""
+        """End the run when the program wants to end its process."""
         if get_ident() in self._by_ident:
             self.problem = f"the program ends its process by os._exit({code})"
             self.end()
             raise Unwound
 
     def forks(self) -> None:
-        """The program forks."""
+        """Note that the program forks."""
         self.note("the program forks: nothing is known of what its child processes do")
 
 
 @functools.cache
-def _methods_in_c(module: Any, enter: Callable[[Lock], bool]) -> Any:
+def _c_methods(module: Any, enter: Callable[[Lock], bool]) -> Any:
     return module.methods_for(Lock, Task, enter)
 
 
-def _slept(seconds: float) -> bool:
+def _sleep_slice(seconds: float) -> bool:
     raw_sleep(seconds)
     return False

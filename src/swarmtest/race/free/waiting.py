@@ -1,7 +1,8 @@
-"""Threads that run as they like, while we know who waits for what.
+"""The base policy of free runs: how threads wait, are found stuck, and end.
 
-Nothing decides who runs. What waits, waits in short slices, so that a run that is decided can be
-ended, and threads of which each waits for another are told from threads that take their time.
+Nothing decides which thread runs, but it is known which thread waits for what. Threads wait in
+short slices, so that they can be ended once the run is decided, and so that threads that wait for
+each other can be told apart from threads that are merely slow.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
 
 _FIRST_SLICE = 0.001
 _SLICE = 0.005
-_MOST_RAISED = 100
+_MAX_UNWINDS = 100
 
 
 class Waiting(Policy):
-    """The threads of a free run: how they wait, how they are found stuck, and how they end."""
+    """The threads of a free run: how they wait, are found stuck, and end."""
 
     coverage: ConcurrencyCoverage | None = None
 
@@ -41,28 +42,29 @@ class Waiting(Policy):
         self._disturbs = type(self).before is not Waiting.before
         self._by_ident: dict[int, Task] = {}
         self._progress = object()
-        self._seen: dict[Task, object] = {}
-        """The last progress of which each waiting thread knows that it did not help it."""
+        self._fruitless: dict[Task, object] = {}
+        """The last progress mark that each waiting thread has seen and that did not let it
+        continue."""
 
-    # What subclasses do.
+    # For subclasses.
 
     def begins(self, task: Task) -> None:
-        """A thread of the run begins; called in it."""
+        """Handle the start of a thread; called in that thread."""
 
     def ends(self, task: Task) -> None:
-        """A thread of the run has ended; called in it."""
+        """Handle the end of a thread; called in that thread."""
 
     def before(self, kind: str) -> None:
-        """A thread is about to synchronise with others: ``lock.acquire``, ``queue.get``."""
+        """Handle a thread that is about to synchronise: ``lock.acquire``, ``queue.get``."""
 
     def shortened(self, seconds: float) -> float:
-        """How long a sleep or a wait with a time limit may take."""
+        """Return how long a sleep or a wait with a time limit may take."""
         return seconds
 
     # The run.
 
     def enter(self, coverage: ConcurrencyCoverage | None) -> None:
-        """The run begins, in this thread."""
+        """Begin the run in this thread."""
         if self._by_ident:
             raise UserError(f"a {type(self).__name__} is good for one run: make a new one for each")
         self.main.ident = get_ident()
@@ -70,22 +72,23 @@ class Waiting(Policy):
         self.begins(self.main)
         if coverage is not None:
             self.coverage = coverage
+            # Leaving out an inner probe that does nothing saves a call at each access.
             does_nothing = getattr(self.access, "__func__", None) is Policy.access
             inner = None if does_nothing else self.access
             self.access = coverage.watching(inner)  # type: ignore[method-assign]
 
     def fail(self, fault: Fault) -> None:
-        """The run shows a fault; the first one counts."""
+        """End the run with a fault; the first fault counts."""
         if not self.ended:
             self.fault = fault
         self.end()
 
     def end(self) -> None:
-        """The run is decided: threads end at their next probe, or where they wait."""
+        """Decide the run: threads end at their next probe, or where they wait."""
         self.ended = True
         self.access = self._ending_access  # type: ignore[method-assign]
         for name in ("acquire", "release"):
-            self.__dict__.pop(name, None)  # the methods know what to do at the end
+            self.__dict__.pop(name, None)  # the class's own methods know how to end threads
         if current.policy is self:
             switch_to(self)
 
@@ -97,20 +100,20 @@ class Waiting(Policy):
 
     def _end_here(self, task: Task) -> NoReturn:
         task.raised += 1
-        if task.raised > _MOST_RAISED and task is not self.main:
+        if task.raised > _MAX_UNWINDS and task is not self.main:
             self.note(f"{task.name} cannot be ended: it catches every exception; it was left")
-            for_ever = raw_lock()
-            for_ever.acquire()
-            for_ever.acquire()
+            forever = raw_lock()
+            forever.acquire()
+            forever.acquire()  # blocks: the thread must not continue either
         raise Unwound
 
     def note(self, line: str) -> None:
-        """Something that the user should know; once is enough."""
+        """Note something that the user should know; duplicates are dropped."""
         if line not in self.notes:
             self.notes.append(line)
 
     def outlive(self) -> None:
-        """Main's function has returned: other threads go on to their ends, as Python has it."""
+        """Let other threads run to their ends after main has returned, as Python does."""
         main = self.main
         with suppress(Unwound):
             while not self.ended:
@@ -126,7 +129,7 @@ class Waiting(Policy):
     def _wait(
         self, task: Task, waiting: Any, deadline: float | None, attempt: Callable[[float], bool]
     ) -> bool:
-        """Wait in slices until an attempt succeeds; False when the time is over."""
+        """Wait in slices until an attempt succeeds; return False when the time is over."""
         if self.coverage is not None:
             self.coverage.waits(task.doing, waiting)
         task.waiting, task.deadline = waiting, deadline
@@ -134,35 +137,38 @@ class Waiting(Policy):
         try:
             while True:
                 left = longest if deadline is None else deadline - raw_monotonic()
-                progress = self._moves()  # before the attempt: what comes later may help
+                progress = self._progress_mark()  # taken first: later progress may still help
                 if attempt(max(min(longest, left), 0.0)):
                     return True
                 if self.ended:
                     self._end_here(task)
                 if left <= 0:
                     return False
-                self._seen[task] = progress
-                self._look_if_stuck()
+                self._fruitless[task] = progress
+                self._check_if_stuck()
                 longest = _SLICE
         finally:
             task.waiting, task.deadline = None, None
             self._progress = object()
 
-    def _moves(self) -> object:
-        """Another value each time that a thread gets on or lets another get on."""
+    def _progress_mark(self) -> object:
+        """Return a value that differs whenever a thread continues or lets another continue."""
         return self._progress
 
-    def _look_if_stuck(self) -> None:
-        """Nobody is able to run when all wait, and have looked since the last one got on."""
-        progress = self._moves()
+    def _check_if_stuck(self) -> None:
+        """End the run if no thread is able to run.
+
+        That is so if all threads wait, and each has tried in vain since the last progress.
+        """
+        progress = self._progress_mark()
         for task in list(self.tasks):
             if task.done:
                 continue
             if task.waiting is None or task.deadline is not None:
                 return
             if isinstance(task.waiting, Task) and task.waiting.done:
-                return  # it has just ended
-            if self._seen.get(task) != progress:
+                return  # the other thread has just ended
+            if self._fruitless.get(task) != progress:
                 return
         if self.ended:
             return
@@ -174,7 +180,7 @@ class Waiting(Policy):
 
 
 def has_ended(task: Task, seconds: float) -> bool:
-    """Whether a thread has ended, after waiting for it for a while."""
+    """Wait for a thread for a while, and return whether it has ended."""
     assert task.thread is not None
     if not task.done:
         thread_join(task.thread, seconds)

@@ -1,7 +1,15 @@
-"""Threads that wait for each other, or for what will not come: the fault behind a run that hangs.
+"""Native runs: the fault of threads that are stuck, and coverage of what threads did.
 
-A cycle of locks and their holders is a deadlock. Threads that all wait, without such a cycle, wait
-for a signal, a post or the end of another such thread: a wake-up was lost, or never sent.
+A cycle of locks and their holders is a deadlock. If all threads wait without such a cycle, they
+wait for a signal, a post or the end of another such thread: a wake-up was lost or never sent.
+
+There are three kinds of coverage targets:
+
+- ``sync``: a site of synchronisation was visited, blocked its thread, or (for a lock) made another
+  thread wait for the lock that was acquired there (blocking);
+- ``pair``: two sites were passed one after the other, and whether the thread changed in between;
+  among accesses, only those to variables that several threads touch;
+- ``shared``: a site touched a variable that several threads touch, one of them writing.
 """
 
 from __future__ import annotations
@@ -44,14 +52,15 @@ class Waiting:
     operation: str
     site: int
     ends: bool
-    """By itself, after a while."""
+    """Whether the wait ends by itself after a while."""
     holders: tuple[tuple[int, int], ...]
-    """Of the lock that it waits for: each holder's slot, and the site where it took it."""
+    """The holders of the lock that it waits for: each one's slot, and the site where it acquired
+    it."""
 
 
 @dataclass(frozen=True)
 class Stand:
-    """How the threads that live stood at one moment."""
+    """The state of the live threads at one moment."""
 
     waiting: tuple[Waiting, ...]
     running: int
@@ -59,29 +68,29 @@ class Stand:
 
     @property
     def all_wait(self) -> bool:
-        """Nobody goes on by itself."""
+        """Whether no thread will continue by itself."""
         return bool(self.waiting) and not self.running and not any(w.ends for w in self.waiting)
 
     def cycle(self) -> tuple[Waiting, ...]:
-        """Threads of which each waits for a lock that the next one holds."""
-        by_slot = {one.slot: one for one in self.waiting}
+        """Return threads of which each waits for a lock that the next one holds."""
+        by_slot = {waiting.slot: waiting for waiting in self.waiting}
         for start in self.waiting:
-            path = [start]
+            chain = [start]
             while True:
-                held = [slot for slot, _ in path[-1].holders if slot in by_slot]
-                if path[-1].ends or not held:
+                held = [slot for slot, _ in chain[-1].holders if slot in by_slot]
+                if chain[-1].ends or not held:
                     break
                 following = by_slot[held[0]]
-                if following in path:
-                    return tuple(path[path.index(following) :])
-                path.append(following)
+                if following in chain:
+                    return tuple(chain[chain.index(following) :])
+                chain.append(following)
         return ()
 
 
 def stand_of(snapshot: Snapshot) -> Stand:
-    """How the threads stand; those of processes that ended do not count."""
+    """Return the state of the threads, without those of processes that have ended."""
     threads = snapshot.threads
-    living = [slot for slot, row in enumerate(threads) if row["state"] and _lives(row)]
+    living = [slot for slot, row in enumerate(threads) if row["state"] and _is_alive(row)]
     waiting = tuple(
         _waiting(threads, slot, living) for slot in living if threads[slot]["wait_operation"]
     )
@@ -89,7 +98,7 @@ def stand_of(snapshot: Snapshot) -> Stand:
     return Stand(waiting, len(living) - len(waiting), probes)
 
 
-def _lives(row: Table) -> bool:
+def _is_alive(row: Table) -> bool:
     state = int(row["state"])
     if state > RUNS:
         return False
@@ -117,19 +126,19 @@ def _waiting(threads: Table, slot: int, living: Sequence[int]) -> Waiting:
 
 
 def is_asleep(process: int, threads: int) -> bool:
-    """Whether a process has that many threads and the system lets every one of them sleep."""
+    """Return whether a process has that many threads and all of them sleep in the system."""
     try:
         tasks = [
             task.joinpath("stat").read_text() for task in Path(f"/proc/{process}/task").iterdir()
         ]
     except OSError:
-        return False  # it is about to end
+        return False  # the process is about to end
     states = [text.rpartition(")")[2].split()[0] for text in tasks]
     return len(states) == threads and set(states) == {"S"}
 
 
 def handles_signals(process: int) -> bool:
-    """Whether a signal could run code of the program, which may wake a thread that waits."""
+    """Return whether a signal could run code of the program that wakes a waiting thread."""
     try:
         lines = Path(f"/proc/{process}/status").read_text().splitlines()
     except OSError:
@@ -139,55 +148,47 @@ def handles_signals(process: int) -> bool:
 
 
 def fault_of(stand: Stand, named: dict[int, Named], names: dict[int, str]) -> Fault:
-    """What threads show that wait for each other, or that took too long.
+    """Return the fault of threads that wait for each other, or that took too long.
 
-    `names`: of the threads, by slot.
+    `names` maps the slots of threads to their names.
     """
-    details = "\n".join(_told(one, named, names) for one in stand.waiting)
+    details = "\n".join(_description(waiting, named, names) for waiting in stand.waiting)
     cycle = stand.cycle()
     if cycle:
-        places = ", ".join(sorted(_short(one, named) for one in cycle))
+        places = ", ".join(sorted(_summary(waiting, named) for waiting in cycle))
         threads = "a thread with itself" if len(cycle) == 1 else f"{len(cycle)} threads"
         return Fault("deadlock", f"deadlock of {threads}: {places}", details)
     if not stand.all_wait:
         return Fault("timeout", "timeout", details or "no thread waited: all were running")
-    roots = [one for one in stand.waiting if one.operation != "join"] or list(stand.waiting)
-    places = ", ".join(sorted({_short(one, named) for one in roots}))
-    locks = [one for one in roots if one.operation in LOCKS]
+    roots = [waiting for waiting in stand.waiting if waiting.operation != "join"]
+    roots = roots or list(stand.waiting)
+    places = ", ".join(sorted({_summary(waiting, named) for waiting in roots}))
+    locks = [waiting for waiting in roots if waiting.operation in LOCKS]
     if len(locks) == len(roots):
         return Fault("deadlock", f"a lock that nobody gives back: {places}", details)
     return Fault("lost wake-up", f"lost wake-up: {places}", details)
 
 
-def _short(one: Waiting, named: dict[int, Named]) -> str:
-    return f"{one.operation} in {_site(one.site, named).inside}"
+def _summary(waiting: Waiting, named: dict[int, Named]) -> str:
+    return f"{waiting.operation} in {_site_of(waiting.site, named).inside}"
 
 
-def _told(one: Waiting, named: dict[int, Named], names: dict[int, str]) -> str:
-    text = f"{one.thread}: {one.operation} at {_site(one.site, named).place}"
-    if one.ends:
+def _description(waiting: Waiting, named: dict[int, Named], names: dict[int, str]) -> str:
+    text = f"{waiting.thread}: {waiting.operation} at {_site_of(waiting.site, named).place}"
+    if waiting.ends:
         text += ", for a limited time"
-    for slot, site in one.holders:
-        text += f"; {names[slot]} holds it since {_site(site, named).place}"
-    if one.operation in LOCKS and not one.holders:
+    for slot, site in waiting.holders:
+        text += f"; {names[slot]} holds it since {_site_of(site, named).place}"
+    if waiting.operation in LOCKS and not waiting.holders:
         text += "; no thread that lives holds it"
     return text
 
 
-def _site(number: int, named: dict[int, Named]) -> Site:
+def _site_of(number: int, named: dict[int, Named]) -> Site:
     return named[number].site if number in named else Site("", 0, "", "an unknown place")
 
 
-# -------------------------------------------------------------------------------------------------
-# What a run's threads did, as targets: synchronisation, concurrent pairs, shared variables.
-#
-# - ``sync``: a site of synchronisation was visited; it blocked its thread; or, of a lock, the
-# thread
-# that took it there made another one wait (blocking).
-# - ``pair``: two sites one after the other, and whether the thread changed in between; of
-# accesses,
-# those to variables that several threads touch.
-# - ``shared``: a site touched a variable that several threads touch, one of them writing.
+# Coverage targets.
 #
 # Pairs and shared variables count from when the program has two threads.
 
@@ -205,7 +206,7 @@ class Named(NamedTuple):
 
 
 def named_sites(memory: ThreadMemory, names: SiteNames) -> dict[int, Named]:
-    """The sites that the program came to, by their numbers in the memory."""
+    """Return the sites that the program reached, by their numbers in the memory."""
     modules = memory.modules()
     sites = memory.sites()
     used = [int(number) for number in np.flatnonzero(sites["flags"] & np.uint32(0b11111))]
@@ -226,30 +227,30 @@ def named_sites(memory: ThreadMemory, names: SiteNames) -> dict[int, Named]:
 
 
 def hits_of(memory: ThreadMemory, named: dict[int, Named], names: SiteNames) -> Hits:
-    """Everything that the run reached."""
+    """Return all targets that the run reached."""
     targets: list[Target] = []
-    for one in named.values():
-        if one.operation in ACCESSES:
-            if one.flags & SHARED:
-                targets.append(names.target("shared", one.site, one.operation))
+    for named_site in named.values():
+        if named_site.operation in ACCESSES:
+            if named_site.flags & SHARED:
+                targets.append(names.target("shared", named_site.site, named_site.operation))
             continue
         targets += (
-            names.target("sync", one.site, f"{one.operation} {state}")
+            names.target("sync", named_site.site, f"{named_site.operation} {state}")
             for flag, state in _STATES.items()
-            if one.flags & flag
+            if named_site.flags & flag
         )
-    targets += _pairs(memory, named, names)
+    targets += _pair_targets(memory, named, names)
     number = names.catalogue.number
     return Hits.of(names.catalogue, map(number, targets))
 
 
-def _pairs(memory: ThreadMemory, named: dict[int, Named], names: SiteNames) -> list[Target]:
+def _pair_targets(memory: ThreadMemory, named: dict[int, Named], names: SiteNames) -> list[Target]:
     mask = (1 << _SITE_BITS) - 1
-    found = []
+    targets = []
     for pair in memory.pairs().tolist():
         first, second = named.get(pair & mask), named.get(pair >> _SITE_BITS & mask)
         if first and second:
             then = "then another thread:" if pair >> 2 * _SITE_BITS else "then"
             words = f"{first.operation} {then} {second.site.place} {second.operation}"
-            found.append(names.target("pair", first.site, words))
-    return found
+            targets.append(names.target("pair", first.site, words))
+    return targets

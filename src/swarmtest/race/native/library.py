@@ -1,7 +1,8 @@
-"""The memory that a program's threads are described in: laid out in runtime/threads.h.
+"""The library that is preloaded into native programs: its name, settings, build and memory.
 
-It has no name: a program opens it through this process's entry in /proc. It outlives the program,
-so what a run that crashed or was killed did is all there.
+The library describes a program's threads in shared memory, whose layout is declared in
+runtime/threads.h. The memory has no name; a program opens it through this process's entry in /proc.
+It outlives the program, so it is complete even if a run crashed or was killed.
 """
 
 from __future__ import annotations
@@ -25,23 +26,22 @@ import numpy.typing as npt
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.coverage.native.fast import cache_directory
 
-# -------------------------------------------------------------------------------------------------
-# Whether our library can be loaded into a program, and as what: seen in its ELF file.
+# Checking whether the library can be loaded into a program, from its ELF file.
 
 _SANITIZER = re.compile(rb"libtsan\.so\.\d+(?=\0)")
-_INTERPRETER = 3
-_CAPABILITIES = "security.capability"
-_MAGIC = b"\x7fELF"
+_PT_INTERP = 3
+_CAPABILITY_ATTRIBUTE = "security.capability"
+_ELF_MAGIC = b"\x7fELF"
 
 
 def library_name(program: str) -> str:
-    """The name that the library needs for a program; why it cannot be loaded is one clear line.
+    """Return the name that the library needs for a program; raise if it cannot be loaded.
 
     >>> library_name("/bin/sh")
     'libswarmtest-threads.so'
     """
     data = Path(program).read_bytes()
-    if not data.startswith(_MAGIC):
+    if not data.startswith(_ELF_MAGIC):
         return PLAIN  # a script: its interpreter passes the library on
     own = Path("/proc/self/exe").read_bytes()[:64]
     if data[4:6] != own[4:6] or data[18:20] != own[18:20]:
@@ -54,10 +54,10 @@ def library_name(program: str) -> str:
             f"{program} is statically linked, so no library can be loaded before its own: link it "
             "without -static"
         )
-    _check_rights(program)
-    found = _SANITIZER.search(data)
-    if found:
-        return found[0].decode()
+    _check_privileges(program)
+    sanitizer = _SANITIZER.search(data)
+    if sanitizer:
+        return sanitizer[0].decode()
     if b"__tsan_init" in data:
         raise UserError(
             f"{program} has ThreadSanitizer's runtime linked in, which ours cannot replace: link "
@@ -67,7 +67,7 @@ def library_name(program: str) -> str:
 
 
 def _has_interpreter(data: bytes) -> bool:
-    """Whether the program asks for a dynamic loader."""
+    """Return whether the program asks for a dynamic loader."""
     order = "<" if data[5] == 1 else ">"
     if data[4] == 2:
         (start,) = struct.unpack_from(f"{order}Q", data, 32)
@@ -76,7 +76,7 @@ def _has_interpreter(data: bytes) -> bool:
         (start,) = struct.unpack_from(f"{order}I", data, 28)
         size, count = struct.unpack_from(f"{order}HH", data, 42)
     kinds = (struct.unpack_from(f"{order}I", data, start + i * size)[0] for i in range(count))
-    return _INTERPRETER in kinds
+    return _PT_INTERP in kinds
 
 
 def _attributes(program: str) -> list[str]:
@@ -86,19 +86,18 @@ def _attributes(program: str) -> list[str]:
         return []
 
 
-def _check_rights(program: str) -> None:
+def _check_privileges(program: str) -> None:
     status = os.stat(program)
     other_user = status.st_mode & stat.S_ISUID and status.st_uid != os.getuid()
     other_group = status.st_mode & stat.S_ISGID and status.st_gid != os.getgid()
-    if other_user or other_group or _CAPABILITIES in _attributes(program):
+    if other_user or other_group or _CAPABILITY_ATTRIBUTE in _attributes(program):
         raise UserError(
             f"{program} runs with rights of its own (setuid, setgid or capabilities), so the "
             "system loads no library of ours into it: test a copy without them"
         )
 
 
-# -------------------------------------------------------------------------------------------------
-# What noise may be made: how often, of which kinds, how strong, and where (after ConTest).
+# The settings of noise (after ConTest).
 
 KINDS: Mapping[str, str] = {
     "yield": "give the processor away, up to `strength` times",
@@ -108,7 +107,7 @@ KINDS: Mapping[str, str] = {
     "busy-wait": "keep the processor busy for up to `strength` tenths of a millisecond",
     "inverse": "go on for up to `strength` probes, while all other threads are held",
 }
-"""The kinds of noise, and what a thread does that makes it; several together are mixed."""
+"""The kinds of noise, and what a thread does to make it; several together are mixed."""
 
 HEURISTICS: Mapping[str, str] = {
     "halt-one-thread": "now and then, hold one thread until the others get no further",
@@ -138,11 +137,11 @@ class NoiseSettings:
     """
 
     frequency: int = 0
-    """At how many of 1,000 probes there is noise: 0 never, 1000 always."""
+    """The number of probes in 1,000 at which noise is made: 0 never, 1000 always."""
     kinds: Sequence[str] = (MIXED,)
-    """One is drawn each time; ``mixed``: all."""
+    """The kinds of which one is drawn each time; ``mixed`` stands for all."""
     strength: int = 10
-    """Yields, or tenths of a millisecond, at most."""
+    """The maximum number of yields, or of tenths of a millisecond."""
     heuristics: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -153,11 +152,13 @@ class NoiseSettings:
         if not _is_count(self.strength) or not 1 <= self.strength <= MOST:
             raise UserError(f"noise: strength is from 1 to {MOST}, not {self.strength!r}")
         kinds = list(KINDS) if MIXED in self.kinds else self.kinds
-        object.__setattr__(self, "kinds", _known("kind", kinds, [*KINDS, MIXED]))
-        object.__setattr__(self, "heuristics", _known("heuristic", self.heuristics, [*HEURISTICS]))
+        object.__setattr__(self, "kinds", _checked_names("kind", kinds, [*KINDS, MIXED]))
+        object.__setattr__(
+            self, "heuristics", _checked_names("heuristic", self.heuristics, [*HEURISTICS])
+        )
 
     def environment(self, seed: int) -> str:
-        """What the preloaded library reads: seed, frequency, strength, kinds and heuristics.
+        """Return the text that the library reads: seed, frequency, strength, kinds, heuristics.
 
         >>> NoiseSettings(500, ["sleep"], 20).environment(seed=7)
         '7 500 20 2 0'
@@ -169,7 +170,7 @@ class NoiseSettings:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The settings as JSON data."""
+        """Return the settings as JSON data."""
         return {
             "frequency": self.frequency,
             "kinds": list(self.kinds),
@@ -187,8 +188,8 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _known(what: str, names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """The names in the order in which they are known, none twice."""
+def _checked_names(what: str, names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Return the names in the order in which they are known, without duplicates."""
     if isinstance(names, str):
         raise UserError(f"noise: {what}s are a list of names: write [{names!r}]")
     for name in names:
@@ -201,19 +202,19 @@ def _bits(names: Sequence[str], known: Mapping[str, str]) -> int:
     return sum(1 << number for number, name in enumerate(known) if name in names)
 
 
-# -------------------------------------------------------------------------------------------------
-# The preloaded library: built once per compiler from our C source, and kept in the cache.
+# Building the library, once per compiler; it is kept in the cache.
 
 RUNTIME = Path(__file__).with_name("runtime")
 PLAIN = "libswarmtest-threads.so"
-"""Its name for programs that were not built with ``-fsanitize=thread``."""
+"""The library's name for programs that were not built with ``-fsanitize=thread``."""
 _FLAGS = ("-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-std=gnu11")
 
 
 def library(name: str = PLAIN, compiler: str = "") -> Path:
-    """The library under a name; one called like ThreadSanitizer's own stands in for it.
+    """Return the library under a name; named like ThreadSanitizer's own, it replaces that one.
 
-    `compiler`: gcc, clang or what takes their options; default: $CC, else the first on the PATH.
+    `compiler` is gcc, clang or a compiler that takes their options; default: $CC, else the first on
+    the PATH.
     """
     words = _compiler(compiler)
     hooks = [] if name == PLAIN else ["-DACCESSES"]
@@ -221,11 +222,11 @@ def library(name: str = PLAIN, compiler: str = "") -> Path:
     recipe = [*words, *_FLAGS, *hooks, f"-Wl,-soname,{name}", source, "-ldl", "-lpthread"]
     texts = [file.read_text() for file in sorted(RUNTIME.iterdir())]
     key = "\0".join([*recipe, _version(words), *texts])
-    kept = cache_directory("threads", hashlib.blake2b(key.encode(), digest_size=12).hexdigest())
-    file = kept / name
+    cache = cache_directory("threads", hashlib.blake2b(key.encode(), digest_size=12).hexdigest())
+    file = cache / name
     if " " in str(file) or ":" in str(file):
         raise UserError(
-            f"{kept} has a space or a colon in its path, which LD_PRELOAD cannot name: set "
+            f"{cache} has a space or a colon in its path, which LD_PRELOAD cannot name: set "
             "XDG_CACHE_HOME to another directory"
         )
     if not file.exists():
@@ -233,8 +234,8 @@ def library(name: str = PLAIN, compiler: str = "") -> Path:
     return file
 
 
-def _compiler(named: str) -> list[str]:
-    chosen = named or os.environ.get("CC", "")
+def _compiler(preferred: str) -> list[str]:
+    chosen = preferred or os.environ.get("CC", "")
     if chosen:
         if not shutil.which(chosen.split()[0]):
             raise UserError(f"no compiler {chosen!r} on the PATH: install it, or name another")
@@ -261,15 +262,15 @@ def _build(recipe: list[str], file: Path) -> None:
             f"cannot make {file.parent} for the library ({error.strerror}): set XDG_CACHE_HOME"
         ) from None
     with tempfile.TemporaryDirectory(dir=file.parent) as directory:
-        made = os.path.join(directory, file.name)
-        done = subprocess.run([*recipe, "-o", made], capture_output=True, text=True)
+        built = os.path.join(directory, file.name)
+        done = subprocess.run([*recipe, "-o", built], capture_output=True, text=True)
         if done.returncode:
             reason = (done.stderr.strip().splitlines() or ["no message"])[0]
             raise UserError(f"{recipe[0]} cannot build the library for threads: {reason}")
-        os.replace(made, file)
+        os.replace(built, file)
 
 
-# -------------------------------------------------------------------------------------------------
+# The shared memory.
 
 HEADER_SIZE = 4096
 _HEADER = np.dtype(
@@ -331,7 +332,7 @@ OPERATIONS = (
     *("barrier", "thread create", "join", "sleep", "thread start"),
     *("read", "write", "atomic"),
 )
-"""What a site does, in the order of the C source."""
+"""The operations of sites, in the order of the C source."""
 LOCKS = frozenset({"lock", "timed lock", "read lock", "write lock", "spin lock"})
 ACCESSES = frozenset({"read", "write", "atomic"})
 
@@ -341,18 +342,18 @@ Table = npt.NDArray[np.void]
 
 
 class Snapshot(NamedTuple):
-    """What the memory said at one moment."""
+    """The contents of the memory at one moment."""
 
     processes: int
     accesses: bool
     """Whether the program calls the hooks of ``-fsanitize=thread``."""
     no_room: tuple[str, ...]
-    """What there were too many of, so that some are missing."""
+    """The tables that were too small, so that some entries are missing."""
     threads: Table
 
 
 class Knowledge(NamedTuple):
-    """Which sites earlier runs found shared, or followed by another thread: for the next runs."""
+    """The sites that earlier runs found shared, or followed by another thread, for later runs."""
 
     modules: bytes
     sites: bytes
@@ -376,11 +377,11 @@ class ThreadMemory:
 
     @property
     def path(self) -> str:
-        """Where a program finds it, while this process lives."""
+        """The path at which a program finds it while this process lives."""
         return f"/proc/{os.getpid()}/fd/{self._file}"
 
     def snapshot(self) -> Snapshot:
-        """The threads, and what else there is to know at any time."""
+        """Return the threads, and what else can be read at any time."""
         header = self._header()
         count = min(int(header["threads"]), _THREADS)
         threads = os.pread(self._file, count * _THREAD.itemsize, _THREADS_AT)
@@ -395,22 +396,22 @@ class ThreadMemory:
         )
 
     def modules(self) -> list[str]:
-        """The paths of what was loaded, by number."""
+        """Return the paths of the loaded modules, by number."""
         rows = np.frombuffer(self._modules(), _MODULE)
         return [row["path"].decode(errors="replace") for row in rows if row["state"]]
 
     def sites(self) -> Table:
-        """All places for sites; those in use have a key."""
+        """Return the whole table of sites; those in use have a key."""
         return np.frombuffer(self._sites(), _SITE)
 
     def pairs(self) -> npt.NDArray[np.uint64]:
-        """Pairs of sites: first, second (24 bits each), and whether the thread changed."""
+        """Return pairs of sites: first, second (24 bits each), and whether the thread changed."""
         count = int(self._header()["pairs"])
         pairs = np.frombuffer(os.pread(self._file, count * 8, _PAIR_LIST_AT), "<u8")
         return pairs[pairs > 0]  # a thread that was killed may not have written the last
 
     def knowledge(self) -> Knowledge:
-        """What the next runs may know from this one and those before it."""
+        """Return what later runs may know from this run and those before it."""
         sites = self.sites().copy()
         flags = sites["flags"]
         shared = (flags & (SHARED | KNOWN_SHARED)) > 0
@@ -429,5 +430,5 @@ class ThreadMemory:
         return os.pread(self._file, _SITES * _SITE.itemsize, _SITES_AT)
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         os.close(self._file)

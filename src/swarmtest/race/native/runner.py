@@ -1,4 +1,4 @@
-"""A native program with threads: run once with noise, and told how it ended and what it did."""
+"""Run a native program with threads and noise, and report how it ended and what it did."""
 
 from __future__ import annotations
 
@@ -37,90 +37,9 @@ from swarmtest.race.native.library import (
 )
 from swarmtest.race.native.sites import SiteNames
 
-# -------------------------------------------------------------------------------------------------
-# Runs a program to its end, to its time limit, or to where its threads wait for each other.
-
-_LOOK_EVERY = 0.01
-_LOOKS = 4
-"""So many looks in a row have to see the same, before threads that all wait count as stuck."""
-
-
-class Watched(NamedTuple):
-    """How a run ended."""
-
-    ended: Ended
-    stand: Stand | None
-    """How its threads stood when they were stuck, or when the time was over; else None."""
-    stuck: bool
-
-
-def run_watched(command: Command, memory: ThreadMemory, seconds: float) -> Watched:
-    """Run a program whose library writes into `memory`."""
-    outputs = (Output(), Output())
-    stdin = os.open(os.devnull, os.O_RDONLY)
-    began = time.monotonic()
-    try:
-        process = command.start(stdin, outputs)
-        for output in outputs:
-            output.close_write()
-        end = os.pidfd_open(process.pid)
-        stand, stuck, over = None, False, False
-        try:
-            patience = _Patience(process.pid, memory)
-            while stand is None and not watch(end, outputs, _LOOK_EVERY):
-                stuck = patience.is_stuck()
-                over = time.monotonic() - began >= seconds
-                if stuck or over:
-                    stand = stand_of(memory.snapshot())
-        finally:
-            os.close(end)
-            kill_group(process.pid)
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-        ended = Ended(
-            status,
-            over and not stuck,
-            outputs[0].take(),
-            outputs[1].take(),
-            usage.ru_utime + usage.ru_stime,
-            time.monotonic() - began,
-        )
-        return Watched(ended, stand, stuck)
-    finally:
-        os.close(stdin)
-        for output in outputs:
-            output.close()
-
-
-class _Patience:
-    """Looks again and again, until what it sees has not changed for a while."""
-
-    def __init__(self, process: int, memory: ThreadMemory) -> None:
-        self._process = process
-        self._memory = memory
-        self._seen: Stand | None = None
-        self._looks = 0
-
-    def is_stuck(self) -> bool:
-        """Whether no thread of the program will ever go on."""
-        snapshot = self._memory.snapshot()
-        stand = stand_of(snapshot) if snapshot.processes == 1 else None
-        if stand is None or not stand.all_wait:
-            self._seen, self._looks = None, 0
-            return False
-        same = stand == self._seen and is_asleep(self._process, len(stand.waiting))
-        self._looks = self._looks + 1 if same else 0
-        self._seen = stand
-        if self._looks < _LOOKS:
-            return False
-        return bool(stand.cycle()) or not handles_signals(self._process)
-
-
-# -------------------------------------------------------------------------------------------------
-
 NO_THREAD = "the program started no thread"
-_KNOWING = ("shared-only", "one-variable", "predecessors")
-"""Heuristics that need to know what earlier runs saw."""
+_PROFILED_HEURISTICS = ("shared-only", "one-variable", "predecessors")
+"""The heuristics that need to know what earlier runs saw."""
 
 
 @dataclass(frozen=True)
@@ -132,16 +51,16 @@ class ThreadRun:
     """
 
     name: str
-    """By who made it: ``main.2`` is the second thread that main made."""
+    """The name by its creator: ``main.2`` is the second thread that main created."""
     probes: int
     noises: int
     decisions: int
-    """A hash of its decisions about noise: the same for the same seed and as many probes."""
+    """A hash of its decisions about noise, equal for the same seed and number of probes."""
 
 
 @dataclass(frozen=True)
 class NativeRun:
-    """What came of one run.
+    """The outcome of one run.
 
     >>> NativeRun(Verdict.PASSED, status=0).fault is None
     True
@@ -150,7 +69,7 @@ class NativeRun:
     verdict: Verdict
     fault: Fault | None = None
     status: int | None = None
-    """The exit status; None when a signal ended it, or we did."""
+    """The exit status; None if a signal or swarmtest ended the program."""
     stdout: bytes = b""
     stderr: bytes = b""
     cpu_seconds: float = 0.0
@@ -158,18 +77,19 @@ class NativeRun:
     hits: Hits | None = None
     """Targets of the kinds ``sync``, ``pair`` and ``shared``."""
     missing: str = ""
-    """Why they are not known, or not all; empty when they are."""
+    """Why the targets are not known, or not all; empty if they are."""
     threads: tuple[ThreadRun, ...] = ()
     accesses: bool = False
     """Whether every access to memory was seen: the program was built with -fsanitize=thread."""
 
 
 class NativeThreads:
-    """Runs a dynamically linked pthread program with noise, and says what its threads did.
+    """A dynamically linked pthread program that is run with noise and observed.
 
-    `command`: its words. `seconds`: the time limit of a run. `expected`: exit statuses that are
-    none of a failure. `env`: variables set for the program. `cwd`: the directory it runs in.
-    `compiler`: builds the library that is loaded into it; default: $CC, else gcc or clang.
+    `command` is a list of words. `seconds` is the time limit of a run. `expected` lists the exit
+    statuses that are not failures. `env` holds variables to set for the program. `cwd` is the
+    directory that it runs in. `compiler` builds the library that is loaded into it; default: $CC,
+    else gcc or clang.
 
     >>> program = NativeThreads(["/bin/true"])
     >>> program.run(NoiseSettings(frequency=100), seed=1).missing
@@ -203,9 +123,9 @@ class NativeThreads:
         self._known: Knowledge | None = None
 
     def profile(self, runs: int = 2) -> None:
-        """Learn, from runs with no noise, which sites threads share and where they take turns.
+        """Learn from runs without noise which sites threads share and where they alternate.
 
-        Done by itself before the first run with a heuristic that needs it.
+        This is done automatically before the first run with a heuristic that needs it.
         """
         for _ in range(runs):
             memory = ThreadMemory(self._known)
@@ -217,18 +137,18 @@ class NativeThreads:
 
     def run(self, settings: NoiseSettings, seed: int) -> NativeRun:
         """Run the program once; the seed decides where noise is made, and which."""
-        knowing = any(name in settings.heuristics for name in _KNOWING)
-        if knowing and self._known is None:
+        needs_profile = any(name in settings.heuristics for name in _PROFILED_HEURISTICS)
+        if needs_profile and self._known is None:
             self.profile()
-        memory = ThreadMemory(self._known if knowing else None)
+        memory = ThreadMemory(self._known if needs_profile else None)
         try:
             watched = run_watched(self._command(memory, settings, seed), memory, self.seconds)
-            return self._told(watched, memory)
+            return self._outcome(watched, memory)
         finally:
             memory.close()
 
     def by_hand(self, settings: NoiseSettings, seed: int) -> str:
-        """A shell line that runs the program with the same noise, without swarmtest."""
+        """Return a shell line that runs the program with the same noise, without swarmtest."""
         words = [
             f"SWARMTEST_NOISE={shlex.quote(settings.environment(seed))}",
             f"LD_PRELOAD={shlex.quote(str(self.library))}",
@@ -237,15 +157,18 @@ class NativeThreads:
         return " ".join(words)
 
     def _command(self, memory: ThreadMemory, settings: NoiseSettings, seed: int) -> Command:
-        told = {"SWARMTEST_NOISE": settings.environment(seed), "SWARMTEST_THREADS": memory.path}
-        return Command(self.command, self._environment | told, self._cwd)
+        variables = {
+            "SWARMTEST_NOISE": settings.environment(seed),
+            "SWARMTEST_THREADS": memory.path,
+        }
+        return Command(self.command, self._environment | variables, self._cwd)
 
     def _with_library(self, environment: dict[str, str]) -> dict[str, str]:
         before = environment.get("LD_PRELOAD", "")
         preloaded = f"{self.library}:{before}" if before else str(self.library)
         return environment | {"LD_PRELOAD": preloaded}
 
-    def _told(self, watched: Watched, memory: ThreadMemory) -> NativeRun:
+    def _outcome(self, watched: Watched, memory: ThreadMemory) -> NativeRun:
         snapshot = memory.snapshot()
         named = named_sites(memory, self._names)
         ended = watched.ended
@@ -269,7 +192,7 @@ class NativeThreads:
             ended.cpu_seconds,
             ended.wall_seconds,
             hits_of(memory, named, self._names) if snapshot.processes else None,
-            _missing(snapshot, self.program),
+            _missing_reason(snapshot, self.program),
             threads,
             snapshot.accesses,
         )
@@ -300,14 +223,14 @@ class NativeThreads:
             return None
         errors = run.stderr.decode(errors="replace")
         lines = [line for line in errors.splitlines() if line.strip()]
-        said = f": {normalised(lines[-1])}" if lines else ""
-        return Fault("exit", f"exit status {run.status}{said}", errors[-20_000:])
+        message = f": {normalised(lines[-1])}" if lines else ""
+        return Fault("exit", f"exit status {run.status}{message}", errors[-20_000:])
 
 
 def run_native(
     command: Sequence[str | Path], settings: NoiseSettings, seed: int = 0, seconds: float = 10.0
 ) -> NativeRun:
-    """Run a program once with noise; for many runs of one program, make a `NativeThreads`.
+    """Run a program once with noise; for many runs of one program, create a `NativeThreads`.
 
     >>> run_native(["/bin/false"], NoiseSettings(100)).fault.signature
     'exit status 1'
@@ -315,9 +238,87 @@ def run_native(
     return NativeThreads(command, seconds=seconds).run(settings, seed)
 
 
-def _missing(snapshot: Snapshot, program: str) -> str:
+def _missing_reason(snapshot: Snapshot, program: str) -> str:
     if not snapshot.processes:
         return f"our library was not loaded into {program}: it clears LD_PRELOAD, or is static"
     if snapshot.no_room:
         return f"the program has too many {' and '.join(snapshot.no_room)} to tell of all"
     return NO_THREAD if len(snapshot.threads) == snapshot.processes else ""
+
+
+# Running a program until it ends, its time is over, or its threads are stuck.
+
+_POLL_SECONDS = 0.01
+_STUCK_POLLS = 4
+"""The number of equal observations in a row after which threads that all wait count as stuck."""
+
+
+class Watched(NamedTuple):
+    """How a run ended."""
+
+    ended: Ended
+    stand: Stand | None
+    """The state of its threads when they were stuck or the time was over; else None."""
+    stuck: bool
+
+
+def run_watched(command: Command, memory: ThreadMemory, seconds: float) -> Watched:
+    """Run a program whose library writes into `memory`."""
+    outputs = (Output(), Output())
+    stdin = os.open(os.devnull, os.O_RDONLY)
+    began = time.monotonic()
+    try:
+        process = command.start(stdin, outputs)
+        for output in outputs:
+            output.close_write()
+        end = os.pidfd_open(process.pid)
+        stand, stuck, over = None, False, False
+        try:
+            detector = _StuckDetector(process.pid, memory)
+            while stand is None and not watch(end, outputs, _POLL_SECONDS):
+                stuck = detector.is_stuck()
+                over = time.monotonic() - began >= seconds
+                if stuck or over:
+                    stand = stand_of(memory.snapshot())
+        finally:
+            os.close(end)
+            kill_group(process.pid)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        ended = Ended(
+            status,
+            over and not stuck,
+            outputs[0].take(),
+            outputs[1].take(),
+            usage.ru_utime + usage.ru_stime,
+            time.monotonic() - began,
+        )
+        return Watched(ended, stand, stuck)
+    finally:
+        os.close(stdin)
+        for output in outputs:
+            output.close()
+
+
+class _StuckDetector:
+    """A poller of a program's threads that reports when nothing has changed for a while."""
+
+    def __init__(self, process: int, memory: ThreadMemory) -> None:
+        self._process = process
+        self._memory = memory
+        self._seen: Stand | None = None
+        self._same_polls = 0
+
+    def is_stuck(self) -> bool:
+        """Return whether no thread of the program will ever continue."""
+        snapshot = self._memory.snapshot()
+        stand = stand_of(snapshot) if snapshot.processes == 1 else None
+        if stand is None or not stand.all_wait:
+            self._seen, self._same_polls = None, 0
+            return False
+        same = stand == self._seen and is_asleep(self._process, len(stand.waiting))
+        self._same_polls = self._same_polls + 1 if same else 0
+        self._seen = stand
+        if self._same_polls < _STUCK_POLLS:
+            return False
+        return bool(stand.cycle()) or not handles_signals(self._process)

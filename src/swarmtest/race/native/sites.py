@@ -1,4 +1,4 @@
-"""Sites of a native program by name: file, line and function where there is debug information."""
+"""Names for the sites of a native program, from debug information and symbol tables."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import NamedTuple
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Catalogue, Source, Target, content_hash
 
-_SYSTEM = ("/usr/include/", "/usr/lib/", "/usr/lib64/", "/usr/local/include/")
+_SYSTEM_FOLDERS = ("/usr/include/", "/usr/lib/", "/usr/lib64/", "/usr/local/include/")
 _UNKNOWN = "??"
 
 
 class Site(NamedTuple):
-    """Where a call or an access lies.
+    """The location of a call or an access.
 
     >>> Site("bank.c", 12, "transfer").place
     'bank.c:12'
@@ -29,11 +29,11 @@ class Site(NamedTuple):
     line: int
     function: str
     code: str = ""
-    """How it is called where nothing else is known: the module, and where in it."""
+    """The module and the address in it, for use if nothing else is known."""
 
     @property
     def place(self) -> str:
-        """Its file and line; else its module, and the function or the address in it."""
+        """The file and line; without these the module with the function or address in it."""
         if self.line:
             return f"{self.path}:{self.line}"
         module = self.code.rpartition("+")[0]
@@ -41,12 +41,12 @@ class Site(NamedTuple):
 
     @property
     def inside(self) -> str:
-        """The function around it: what stays the same when lines move."""
+        """The function around the site, which stays the same when lines move."""
         return self.function or self.place
 
 
 class SiteNames:
-    """Looks up sites, each once, and keeps the text of the files that they lie in."""
+    """The names of sites, each looked up once, and the texts of the files that contain them."""
 
     def __init__(self, catalogue: Catalogue, root: str = "") -> None:
         self.catalogue = catalogue
@@ -57,7 +57,7 @@ class SiteNames:
         self._symbols: dict[str, list[tuple[int, int, str]]] = {}
 
     def learn(self, wanted: Iterable[tuple[str, int]]) -> None:
-        """Look up all sites that are not known yet: a process per module, not per site."""
+        """Look up all sites that are not known yet, with one process per module."""
         by_module: dict[str, list[int]] = {}
         for module, address in wanted:
             if (module, address) not in self._sites:
@@ -70,11 +70,11 @@ class SiteNames:
         return self._sites[key]
 
     def target(self, kind: str, site: Site, words: str) -> Target:
-        """A target at a site; it knows its file where that is known."""
-        known = self._targets.get((kind, site, words))
-        if known is None:
-            known = self._targets[kind, site, words] = self._target(kind, site, words)
-        return known
+        """Return a target at a site, with its file if that is known."""
+        target = self._targets.get((kind, site, words))
+        if target is None:
+            target = self._targets[kind, site, words] = self._target(kind, site, words)
+        return target
 
     def _target(self, kind: str, site: Site, words: str) -> Target:
         if not site.line:
@@ -88,16 +88,16 @@ class SiteNames:
         name = os.path.basename(module)
         answers = _addr2line(module, addresses)
         for address in addresses:
-            path, line, function = _best(answers.get(address, []))
+            path, line, function = _best_frame(answers.get(address, []))
             if not line:
-                function = self._exact(function, address, module)
+                function = self._enclosing_function(function, address, module)
             yield Site(self._shown(path) if line else "", line, function, f"{name}+{address:#x}")
 
-    def _exact(self, function: str, address: int, module: str) -> str:
-        """The function, if it really is around the address.
+    def _enclosing_function(self, function: str, address: int, module: str) -> str:
+        """Return the function if it really contains the address, else an empty string.
 
-        Without debug information the nearest symbol before it is named, which of a stripped library
-        is any that it exports.
+        Without debug information, addr2line names the nearest symbol before the address, which in a
+        stripped library can be any exported function.
         """
         if module not in self._symbols:
             self._symbols[module] = _symbols(module)
@@ -112,12 +112,12 @@ class SiteNames:
 
     def _source(self, shown: str) -> tuple[Source, list[str]]:
         if shown not in self._sources:
-            place = os.path.join(self._root, shown)
+            path = os.path.join(self._root, shown)
             try:
-                text = Path(place).read_text(errors="replace")
+                text = Path(path).read_text(errors="replace")
             except OSError:
                 text = ""
-            source = Source(shown, text, place)
+            source = Source(shown, text, path)
             self.catalogue.add_source(source)
             self._sources[shown] = source, text.splitlines()
         return self._sources[shown]
@@ -126,46 +126,46 @@ class SiteNames:
 _Frame = tuple[str, int, str]
 
 
-def _best(frames: list[_Frame]) -> _Frame:
-    """The innermost frame of the user's own code: what is inlined from a header is not."""
+def _best_frame(frames: list[_Frame]) -> _Frame:
+    """Return the innermost frame of the user's own code, which excludes system headers."""
     placed = [frame for frame in frames if frame[1]]
-    own = [frame for frame in placed if not frame[0].startswith(_SYSTEM)]
+    own = [frame for frame in placed if not frame[0].startswith(_SYSTEM_FOLDERS)]
     return (own or placed or frames or [("", 0, "")])[0]
 
 
 def _symbols(module: str) -> list[tuple[int, int, str]]:
-    """Where functions begin, their sizes and names: the program's own, and those it exports."""
-    found = []
+    """Return the start, size and name of functions: the program's own and those it exports."""
+    symbols = []
     for option in ("--debug-syms", "--dynamic"):
         command = ["nm", "-S", "-C", "--defined-only", option, module]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace")
         for line in done.stdout.splitlines():
             words = line.split(maxsplit=3)
             if len(words) == 4 and words[2] in "tTwWiu":
-                found.append((int(words[0], 16), int(words[1], 16), words[3].partition("(")[0]))
-    return found
+                symbols.append((int(words[0], 16), int(words[1], 16), words[3].partition("(")[0]))
+    return symbols
 
 
 def _addr2line(module: str, addresses: list[int]) -> dict[int, list[_Frame]]:
-    """The frames at each address, the innermost first."""
+    """Return the frames at each address, innermost first."""
     for tool in ("addr2line", "nm"):
         if not shutil.which(tool):
             raise UserError(f"{tool} is not on the PATH: install binutils")
     if not os.path.isfile(module):
-        return {}  # the kernel's own, or gone since
+        return {}  # it belongs to the kernel, or has been deleted
     words = "\n".join(f"{address:#x}" for address in addresses)
     command = ["addr2line", "-a", "-f", "-C", "-i", "-e", module]
     done = subprocess.run(command, input=words, capture_output=True, text=True, errors="replace")
-    found: dict[int, list[_Frame]] = {}
+    frames_at: dict[int, list[_Frame]] = {}
     lines = iter(done.stdout.splitlines())
     frames: list[_Frame] = []
     for text in lines:
         if text.startswith("0x"):
-            frames = found.setdefault(int(text, 16), [])
+            frames = frames_at.setdefault(int(text, 16), [])
             continue
-        place = next(lines, "").partition(" (discriminator")[0]
-        path, _, number = place.rpartition(":")
+        location = next(lines, "").partition(" (discriminator")[0]
+        path, _, number = location.rpartition(":")
         line = int(number) if number.isdigit() and path != _UNKNOWN else 0
         function = "" if text == _UNKNOWN else text.partition("(")[0]
         frames.append((path if line else "", line, function))
-    return found
+    return frames_at

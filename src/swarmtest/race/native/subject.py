@@ -1,7 +1,8 @@
 """A native program with threads as a subject: its configurations are settings of noise.
 
-Kinds of noise and heuristics are features, so that a swarm leaves some out of each run, and roles
-tell which bring a fault out. How often noise is made and how strong it is are settings.
+Kinds of noise and heuristics are features, so that a swarm leaves some out of each run, and the
+roles of the features show which ones bring out a fault. The frequency and the strength of noise are
+settings.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from swarmtest.race.native.runner import NO_THREAD, NativeRun, NativeThreads
 
 FORMAT = "swarmtest native threads test 1"
 REFERENCE = "race "
-"""How the text of a reference begins that names a native program: ``race -- ./program args``."""
+"""The prefix of a reference that names a native program: ``race -- ./program args``."""
 _REPLAYS = 20
-_RESTRICTING = 0.25
-"""How often a heuristic is drawn that keeps noise away from most places."""
+_RESTRICTION_RATE = 0.25
+"""The inclusion rate of heuristics that keep noise away from most places."""
 _STRENGTHS = (1, 3, 10, 30)
 
 
 def noise_space() -> Space:
-    """The space of noise settings: kinds and heuristics to leave out, frequency, strength.
+    """Return the space of noise settings: kinds and heuristics to leave out, frequency, strength.
 
     >>> noise_space().setting_names
     ('frequency', 'strength')
@@ -41,7 +42,7 @@ def noise_space() -> Space:
     return Space(
         [
             *(Feature(kind) for kind in KINDS),
-            *(Feature(n, rate=_RESTRICTING if n in restricting else None) for n in HEURISTICS),
+            *(Feature(n, rate=_RESTRICTION_RATE if n in restricting else None) for n in HEURISTICS),
             Integer("frequency", 0, 1000, step=100, default=300),
             Choice("strength", _STRENGTHS, ordered=True, default=10),
         ],
@@ -50,24 +51,24 @@ def noise_space() -> Space:
 
 
 def noise_of(configuration: Configuration) -> NoiseSettings:
-    """The noise that a configuration of `noise_space` stands for.
+    """Return the noise settings that a configuration of `noise_space` stands for.
 
     >>> space = noise_space()
     >>> print(noise_of(space.configuration({"sleep": 1, "predecessors": 1, "frequency": 500})))
     frequency 500, kind sleep, strength 10, predecessors
     """
-    on = configuration.included
+    included = configuration.included
     return NoiseSettings(
         int(configuration.settings["frequency"]),
-        [name for name in KINDS if name in on],
+        [name for name in KINDS if name in included],
         int(configuration.settings["strength"]),
-        [name for name in HEURISTICS if name in on],
+        [name for name in HEURISTICS if name in included],
     )
 
 
 @dataclass(frozen=True)
 class NoiseTest:
-    """A test: the noise of a run, and the seed that decides where it is made.
+    """A test: the noise settings of a run, and the seed that decides where noise is made.
 
     >>> test = NoiseTest(NoiseSettings(500, ["sleep"]), seed=7)
     >>> NoiseTest.from_json(test.to_json()) == test
@@ -79,11 +80,11 @@ class NoiseTest:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What could be left out of it."""
+        """The kinds and heuristics that could be left out."""
         return (*self.settings.kinds, *self.settings.heuristics)
 
     def without(self, part: str) -> NoiseTest:
-        """The same test with a kind or a heuristic less."""
+        """Return the test without one kind or heuristic."""
         settings = replace(
             self.settings,
             kinds=[kind for kind in self.settings.kinds if kind != part],
@@ -92,12 +93,12 @@ class NoiseTest:
         return replace(self, settings=settings)
 
     def to_json(self) -> dict[str, Any]:
-        """The test as JSON data."""
+        """Return the test as JSON data."""
         return {"format": FORMAT, "seed": self.seed, "noise": self.settings.to_json()}
 
     @classmethod
     def from_json(cls, data: Any) -> NoiseTest:
-        """The test that `to_json` wrote."""
+        """Return the test that `to_json` wrote."""
         if not isinstance(data, Mapping) or data.get("format") != FORMAT:
             raise UserError(f"not a saved test of native threads (its format should be {FORMAT!r})")
         try:
@@ -107,9 +108,9 @@ class NoiseTest:
 
 
 class NativeThreadsSubject:
-    """Runs a native program once per test, with the noise that the configuration asks for.
+    """A native program that is run once per test, with the noise of the configuration.
 
-    `seconds`: the time limit of a run. `expected`: exit statuses that are no failure.
+    `seconds` is the time limit of a run. `expected` lists the exit statuses that are not failures.
 
     >>> subject = NativeThreadsSubject(["/bin/true"])
     >>> subject.check()
@@ -137,7 +138,7 @@ class NativeThreadsSubject:
         self.seconds: float | None = seconds * 3  # the first run may need two others before it
 
     def check(self, thorough: bool = False) -> list[str]:
-        """Whether the library is loaded and the program starts threads; one run, without noise."""
+        """Return why the program cannot be tested; one run without noise decides."""
         run = self.program.run(NoiseSettings(), seed=0)
         if run.missing == NO_THREAD:
             shown = self.program.program
@@ -154,57 +155,58 @@ class NativeThreadsSubject:
     def result_of_journal(
         self, told: Sequence[Any], configuration: Configuration, fault: Fault
     ) -> Result:
-        """What came of a run in which this very process ended, not the program."""
+        """Return the result of a run in which this process ended, not the program."""
         return Result(Verdict.FAILED, fault, test=told[-1] if told else None)
 
     def test_of(self, configuration: Configuration, seed: int) -> Any:
-        """The noise that a configuration and a seed give (JSON data)."""
+        """Return the test that a configuration and a seed give, as JSON data."""
         return NoiseTest(noise_of(configuration), seed).to_json()
 
     def replay(self, test: Any) -> Result:
-        """Run the program with the same noise, until it fails; 20 times at most.
+        """Run the program with the same noise until it fails, at most 20 times.
 
-        The noise is the same in every run, what the system makes of it is not. The measure ``runs``
-        tells how many it took.
+        The noise is the same in every run, but the operating system's schedule is not. The measure
+        ``runs`` is the number of runs that were needed.
         """
-        whole = NoiseTest.from_json(test)
-        until = time.monotonic() + 2 * self.program.seconds
-        runs = [self._run(whole)]
-        while not runs[-1].fault and len(runs) < _REPLAYS and time.monotonic() < until:
-            runs.append(self._run(whole))
-        result = self._result(whole, runs[-1])
+        noise_test = NoiseTest.from_json(test)
+        deadline = time.monotonic() + 2 * self.program.seconds
+        runs = [self._run(noise_test)]
+        while not runs[-1].fault and len(runs) < _REPLAYS and time.monotonic() < deadline:
+            runs.append(self._run(noise_test))
+        result = self._result(noise_test, runs[-1])
         cpu = sum(run.cpu_seconds for run in runs)
         return result._replace(cpu_seconds=cpu, measures={"runs": float(len(runs))})
 
     def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
-        """The same noise without the kinds and heuristics that the fault does not need."""
-        small = NoiseTest.from_json(test)
-        for part in small.parts:
-            fewer = small.without(part)
+        """Return the same noise without the kinds and heuristics that the fault does not need."""
+        smallest = NoiseTest.from_json(test)
+        for part in smallest.parts:
+            fewer = smallest.without(part)
             if fewer.parts and interesting(fewer.to_json()):
-                small = fewer
-        return small.to_json()
+                smallest = fewer
+        return smallest.to_json()
 
     def size(self, test: Any) -> int:
-        """How many kinds and heuristics a test has."""
+        """Return the number of kinds and heuristics in a test."""
         return len(NoiseTest.from_json(test).parts)
 
     def code(self, test: Any) -> str:
-        """A shell line that runs the program with this noise, without swarmtest."""
-        whole = NoiseTest.from_json(test)
-        return f"# {whole.settings}\n{self.program.by_hand(whole.settings, whole.seed)}\n"
+        """Return a shell line that runs the program with this noise, without swarmtest."""
+        noise_test = NoiseTest.from_json(test)
+        settings = noise_test.settings
+        return f"# {settings}\n{self.program.by_hand(settings, noise_test.seed)}\n"
 
     def _run(self, test: NoiseTest) -> NativeRun:
         return self.program.run(test.settings, test.seed)
 
     def _result(self, test: NoiseTest, run: NativeRun) -> Result:
-        kept = test.to_json() if run.fault or self.keep_tests else None
+        kept_test = test.to_json() if run.fault or self.keep_tests else None
         return Result(
             run.verdict,
             run.fault,
             tuple(int(name in test.parts) for name in self.space.feature_names),
             steps=len(test.parts),
-            test=kept,
+            test=kept_test,
             cpu_seconds=run.cpu_seconds,
             covered=(run.hits,) if run.hits else (),
             missing=run.missing,
@@ -213,7 +215,7 @@ class NativeThreadsSubject:
 
 
 def load_native_threads(text: str) -> NativeThreadsSubject:
-    """The subject of a reference: ``race [--seconds S] [--expect STATUS,...] -- PROGRAM ARGS``.
+    """Return the subject of ``race [--seconds S] [--expect STATUS,...] -- PROGRAM ARGS``.
 
     >>> load_native_threads("race --seconds 2 -- /bin/true").program.seconds
     2.0

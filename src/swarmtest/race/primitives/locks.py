@@ -1,7 +1,8 @@
-"""Locks that ask the policy that is on, and are plain locks when none is.
+"""Locks that ask the current policy, and are plain locks if there is none.
 
-All else that Python has for threads (conditions, events, semaphores, barriers, queues, pools) is
-Python code on top of locks, and so it follows.
+Everything else that Python offers for threads (conditions, events, semaphores, barriers, queues,
+pools) is Python code on top of locks, so it follows the policy too. The methods of these classes
+are wrapped only to tell the policy which operation a thread performs.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ if TYPE_CHECKING:
 
 
 class Lock:
-    """`threading.Lock`."""
+    """A replacement for `threading.Lock`."""
 
     __slots__ = ("__weakref__", "outer", "owner", "raw")
 
     def __init__(self, raw: LockType | None = None, outer: RLock | None = None) -> None:
         self.raw = raw_lock() if raw is None else raw
         self.owner: Task | None = None
-        """Who holds it in the run that is on."""
+        """The thread that holds it in the current run."""
         self.outer = outer
         """The reentrant lock that it is part of."""
 
     def free(self) -> None:
-        """The run in which it was held is over."""
+        """Release the lock after the run in which it was held."""
         self.owner = None
         if self.raw.locked():
             self.raw.release()
@@ -44,7 +45,7 @@ class Lock:
             self.outer.forget_owner()
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take it; wait if another has it."""
+        """Acquire the lock; wait if another thread holds it."""
         policy = current.policy
         if policy is None:
             return self.raw.acquire(blocking, timeout)
@@ -52,7 +53,7 @@ class Lock:
         return policy.acquire(self, blocking, timeout)
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the lock."""
         policy = current.policy
         if policy is None:
             self.raw.release()
@@ -60,7 +61,7 @@ class Lock:
             policy.release(self)
 
     def locked(self) -> bool:
-        """Whether someone has it."""
+        """Return whether a thread holds the lock."""
         return self.raw.locked()
 
     acquire_lock, release_lock, locked_lock = acquire, release, locked
@@ -87,7 +88,7 @@ class Lock:
 
 
 class RLock:
-    """`threading.RLock`."""
+    """A replacement for `threading.RLock`."""
 
     __slots__ = ("__weakref__", "_count", "_owner", "block")
 
@@ -97,7 +98,7 @@ class RLock:
         self._count = 0
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take it once more; wait if another thread has it."""
+        """Acquire the lock once more; wait if another thread holds it."""
         me = get_ident()
         if self._owner == me:
             self._count += 1
@@ -113,7 +114,7 @@ class RLock:
         return taken
 
     def release(self) -> None:
-        """Give it back once."""
+        """Release the lock once."""
         if self._owner != get_ident():
             raise RuntimeError("cannot release un-acquired lock")
         self._count -= 1
@@ -131,10 +132,10 @@ class RLock:
         self.release()
 
     def locked(self) -> bool:
-        """Whether someone has it."""
+        """Return whether a thread holds the lock."""
         return self.block.locked()
 
-    # What `threading.Condition` asks of a lock that may be held more than once.
+    # The protocol that `threading.Condition` uses on reentrant locks.
 
     def _release_save(self) -> tuple[int, int | None]:
         if not self._count:
@@ -159,14 +160,15 @@ class RLock:
         self._owner, self._count = None, 0
 
     def forget_owner(self) -> None:
-        """The run in which it was held is over."""
+        """Reset the lock after the run in which it was held."""
         self._owner, self._count = None, 0
 
 
 class Started:
-    """What a thread sets when it has begun; made of a real lock, because it is no business of ours.
+    """The event that a thread sets when it has begun, made of a real lock.
 
-    A starting thread waits for it, so that the other has an identity when `start` is over.
+    The starting thread waits for it, so that the new thread has an identity when `start` returns.
+    It is internal to Python, so no policy may interfere with it.
     """
 
     __slots__ = ("_gate", "_is_set")
@@ -177,16 +179,16 @@ class Started:
         self._is_set = False
 
     def is_set(self) -> bool:
-        """Whether the thread has begun."""
+        """Return whether the thread has begun."""
         return self._is_set
 
     def set(self) -> None:
-        """The thread has begun."""
+        """Note that the thread has begun."""
         self._is_set = True
         self._gate.release()
 
     def wait(self, timeout: float | None = None) -> Literal[True]:
-        """Wait until it has."""
+        """Wait until the thread has begun."""
         if not self._is_set:
             with self._gate:
                 pass
@@ -204,8 +206,7 @@ def _check_timeout(blocking: Any, timeout: float) -> None:
             raise ValueError("timeout value must be a non-negative number")
 
 
-# -------------------------------------------------------------------------------------------------
-# What is made of locks, wrapped to know what a thread does with them; and threads themselves.
+# Synchronisation objects and threads.
 
 _METHODS: dict[type, tuple[str, str]] = {
     threading.Condition: ("condition", "__enter__ wait wait_for notify notify_all"),
@@ -220,7 +221,7 @@ _METHODS: dict[type, tuple[str, str]] = {
 }
 SYNCHRONISERS = (*_METHODS, threading.Thread, Lock, RLock)
 OWN_POINT = {"start", "join", "acquire"}.union(*(names.split() for _, names in _METHODS.values()))
-"""The methods that are told to the policy when they are called."""
+"""The methods whose calls are reported to the policy."""
 OPERATIONS = [
     (owner, name, f"{what}.{'acquire' if name == '__enter__' else name}")
     for owner, (what, names) in _METHODS.items()
@@ -229,24 +230,25 @@ OPERATIONS = [
 
 
 def operation_of(kind: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that tells the policy what it is."""
+    """Return a method that reports its call to the policy."""
 
     @functools.wraps(method)
-    def told(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+    def reporting(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         policy = current.policy
         if policy is None:
             return method(self, *args, **kwargs)
         return policy.operation(kind, self, lambda: method(self, *args, **kwargs))
 
-    return told
+    return reporting
 
 
 NUMBERED = (threading.Thread, Future)
-"""Pools keep these in sets, whose order would be that of addresses."""
+"""The classes whose instances are numbered. Pools keep them in sets, which would be ordered by
+address."""
 
 
 def numbering_init(init: Callable[..., None]) -> Callable[..., None]:
-    """An ``__init__`` that first gives an object the number that it is hashed by in a run."""
+    """Return an ``__init__`` that first numbers the object; in a run it is hashed by its number."""
 
     @functools.wraps(init)
     def numbered(self: Any, /, *args: Any, **kwargs: Any) -> None:
@@ -259,19 +261,19 @@ def numbering_init(init: Callable[..., None]) -> Callable[..., None]:
 
 
 def hash_of_numbered(self: Any) -> int:
-    """The object's number, if it was made in a run."""
+    """Return the object's number if it was created in a run, else its usual hash."""
     return self.__dict__.get("_number_in_run") or object.__hash__(self)
 
 
 def exits(code: int) -> None:
-    """`os._exit`."""
+    """Replace `os._exit`."""
     if current.policy is not None:
         current.policy.exits(code)
     raw.raw_exit(code)
 
 
 def thread_methods() -> dict[str, Callable[..., Any]]:
-    """The methods of a thread that a policy is told of."""
+    """Return the replaced methods of `threading.Thread`."""
     return {"start": _start, "join": _join, "is_alive": _is_alive}
 
 

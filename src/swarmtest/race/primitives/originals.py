@@ -1,4 +1,4 @@
-"""What Python itself has, taken before anything is replaced."""
+"""Python's own locks, threads and clocks, saved before anything is replaced."""
 
 from __future__ import annotations
 

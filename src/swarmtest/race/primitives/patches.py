@@ -1,8 +1,8 @@
-"""Controlled primitives in place of Python's own, for as long as someone needs them.
+"""Install the controlled primitives in place of Python's own, for as long as they are needed.
 
-They go where the names are: into `threading`, `time` and `queue`, and into every loaded module that
-took such a name for its own (``from threading import Lock``). Plain locks that modules hold are
-wrapped, so that those made before are controlled as well.
+They are put where the names are: into `threading`, `time` and `queue`, and into every loaded module
+that imported such a name (``from threading import Lock``). Plain locks that modules hold are
+wrapped, so that locks created earlier are controlled as well.
 """
 
 from __future__ import annotations
@@ -39,14 +39,13 @@ from swarmtest.race.primitives.originals import (
 )
 from swarmtest.race.primitives.policy import current, switch_to
 
-# -------------------------------------------------------------------------------------------------
-# Clocks and sleep: those of the run, for its threads.
+# Clocks and sleep: a thread of a run gets the run's time.
 
 _NANO = 1_000_000_000
 
 
 def sleep(seconds: float) -> None:
-    """`time.sleep`."""
+    """Replace `time.sleep`."""
     policy = current.policy
     if policy is None:
         raw_sleep(seconds)
@@ -57,44 +56,44 @@ def sleep(seconds: float) -> None:
 
 
 def monotonic() -> float:
-    """`time.monotonic`."""
+    """Replace `time.monotonic`."""
     policy = current.policy
     return raw_monotonic() if policy is None else policy.monotonic()
 
 
 def time() -> float:
-    """`time.time`."""
+    """Replace `time.time`."""
     policy = current.policy
     return raw_time() if policy is None else policy.time()
 
 
 def perf_counter() -> float:
-    """`time.perf_counter`."""
+    """Replace `time.perf_counter`."""
     policy = current.policy
     return raw_perf_counter() if policy is None else policy.monotonic()
 
 
 def monotonic_ns() -> int:
-    """`time.monotonic_ns`."""
+    """Replace `time.monotonic_ns`."""
     policy = current.policy
     return raw_monotonic_ns() if policy is None else round(policy.monotonic() * _NANO)
 
 
 def time_ns() -> int:
-    """`time.time_ns`."""
+    """Replace `time.time_ns`."""
     policy = current.policy
     return raw_time_ns() if policy is None else round(policy.time() * _NANO)
 
 
 def perf_counter_ns() -> int:
-    """`time.perf_counter_ns`."""
+    """Replace `time.perf_counter_ns`."""
     policy = current.policy
     return raw_perf_counter_ns() if policy is None else round(policy.monotonic() * _NANO)
 
 
-# -------------------------------------------------------------------------------------------------
+# Installing the replacements.
 
-_OURS = {
+_REPLACEMENTS = {
     raw.raw_lock: primitives.Lock,
     raw.raw_lock_class: primitives.Lock,
     raw.raw_rlock: primitives.RLock,
@@ -109,8 +108,16 @@ _OURS = {
     raw.raw_simple_queue: queue._PySimpleQueue,  # type: ignore[attr-defined]
     raw.raw_exit: exits,
 }
-_BY_ID = {id(theirs): ours for theirs, ours in _OURS.items()}
-_LEFT_ALONE = ("_thread", "importlib", "_frozen_importlib", "swarmtest", "_pytest", "faulthandler")
+# By identity, because the values in modules may be unhashable or define `__eq__`.
+_REPLACEMENTS_BY_ID = {id(original): ours for original, ours in _REPLACEMENTS.items()}
+_EXCLUDED_PREFIXES = (
+    "_thread",
+    "importlib",
+    "_frozen_importlib",
+    "swarmtest",
+    "_pytest",
+    "faulthandler",
+)
 
 _Undo = Callable[[], None]
 
@@ -122,7 +129,10 @@ class _Installed:
 
 @contextmanager
 def installed() -> Iterator[None]:
-    """While this lasts, locks, threads and clocks are ours; plain ones, unless a run is on."""
+    """Replace locks, threads and clocks inside a ``with`` block.
+
+    The replacements behave like the originals unless a run is on.
+    """
     if not _Installed.count:
         _install()
     _Installed.count += 1
@@ -138,43 +148,43 @@ def installed() -> Iterator[None]:
 def _install() -> None:
     for module in list(sys.modules.values()):
         name = getattr(module, "__name__", "")
-        if isinstance(module, ModuleType) and isinstance(name, str) and not _is_left_alone(name):
-            _take_over(module)
+        if isinstance(module, ModuleType) and isinstance(name, str) and not _is_excluded(name):
+            _patch_module(module)
     for method, ours in thread_methods().items():
-        _set(threading.Thread, method, ours)
+        _replace_attribute(threading.Thread, method, ours)
     for owner, name, kind in OPERATIONS:
-        _set(owner, name, operation_of(kind, owner.__dict__[name]))
+        _replace_attribute(owner, name, operation_of(kind, owner.__dict__[name]))
     for numbered in NUMBERED:
-        _set(numbered, "__init__", numbering_init(numbered.__init__))
-        _set(numbered, "__hash__", hash_of_numbered)
-    _take_over_handlers()
+        _replace_attribute(numbered, "__init__", numbering_init(numbered.__init__))
+        _replace_attribute(numbered, "__hash__", hash_of_numbered)
+    _patch_log_handlers()
 
 
-def _is_left_alone(name: str) -> bool:
-    return name.startswith(_LEFT_ALONE)
+def _is_excluded(name: str) -> bool:
+    return name.startswith(_EXCLUDED_PREFIXES)
 
 
-def _take_over(module: ModuleType) -> None:
+def _patch_module(module: ModuleType) -> None:
     names = vars(module)
     for name, value in list(names.items()):
-        ours = _BY_ID.get(id(value))
+        ours = _REPLACEMENTS_BY_ID.get(id(value))
         if ours is not None:
-            _put(names, name, ours)
+            _replace_item(names, name, ours)
         elif type(value) is raw.RAW_LOCK_TYPE and module is not threading:
-            _put(names, name, primitives.Lock(value))
+            _replace_item(names, name, primitives.Lock(value))
         elif type(value) is raw.RAW_RLOCK_TYPE and module is not threading:
-            _put(names, name, primitives.RLock())
+            _replace_item(names, name, primitives.RLock())
 
 
-def _take_over_handlers() -> None:
-    """Handlers of the log hold a lock while they print the program's objects."""
+def _patch_log_handlers() -> None:
+    """Replace the locks of log handlers, which hold them while they print the program's objects."""
     for reference in logging._handlerList:  # type: ignore[attr-defined]
         handler = reference()
         if handler is not None and type(handler.lock) is raw.RAW_RLOCK_TYPE:
-            _put(handler.__dict__, "lock", primitives.RLock())
+            _replace_item(handler.__dict__, "lock", primitives.RLock())
 
 
-def _put(names: dict[str, Any], name: str, value: Any) -> None:
+def _replace_item(names: dict[str, Any], name: str, value: Any) -> None:
     before = names[name]
     names[name] = value
 
@@ -185,7 +195,7 @@ def _put(names: dict[str, Any], name: str, value: Any) -> None:
     _Installed.undo.append(undo)
 
 
-def _set(owner: type, name: str, value: Any) -> None:
+def _replace_attribute(owner: type, name: str, value: Any) -> None:
     before = owner.__dict__.get(name)
     setattr(owner, name, value)
 
@@ -198,15 +208,15 @@ def _set(owner: type, name: str, value: Any) -> None:
     _Installed.undo.append(undo)
 
 
-def _forget_run() -> None:
-    """A fork has one thread: no run goes on in it."""
+def _end_run_in_fork() -> None:
+    """Switch the policy off in a forked child, which has one thread only."""
     if current.policy is not None:
         switch_to(None)
 
 
-def _tell_run() -> None:
+def _report_fork() -> None:
     if current.policy is not None:
         current.policy.forks()
 
 
-os.register_at_fork(before=_tell_run, after_in_child=_forget_run)
+os.register_at_fork(before=_report_fork, after_in_child=_end_run_in_fork)

@@ -1,7 +1,8 @@
-"""What stands behind the probes: nothing, or one policy at a time.
+"""The current policy: what probes and primitives do, if anything.
 
-Woven code calls ``__p__(site, obj)``, and controlled primitives ask for the policy that is on. To
-switch it on, its own `access` is bound to that name in every woven module: a probe is one call.
+Woven code calls ``__p__(site, obj)``, and controlled primitives ask the current policy. To switch a
+policy on, its own `access` method is bound to that name in every woven module, so that a probe is a
+single call.
 """
 
 from __future__ import annotations
@@ -19,76 +20,78 @@ if TYPE_CHECKING:
     from swarmtest.race.primitives.locks import Lock
 
 PROBE = "__p__"
-"""The name that woven code calls before an access; the answer is the object it was given."""
+"""The name that woven code calls before an access; it returns the object that it gets."""
 EVENT = "__e__"
-"""Where this interpreter may switch threads: called at entries and back-jumps, in feasible mode."""
+"""The name that woven code calls in feasible mode at entries and backward jumps, where this
+interpreter may switch threads."""
 CALL = "__k__"
-"""Calls a function, and knows whether threads may switch before or after; in feasible mode."""
+"""The name that woven code calls in feasible mode to call a function; it knows whether threads
+may switch before or after."""
 
 
 class Policy:
-    """Threads run as they like. Policies that do more override what they care for."""
+    """A policy that lets threads run freely; subclasses override the methods they need."""
 
     def access(self, site: int, obj: Any = None) -> Any:
-        """A thread is about to read or write a variable."""
+        """Handle a thread that is about to read or write a variable; return `obj`."""
         return obj
 
     def event(self) -> None:
-        """A thread is where this interpreter may switch (feasible mode only)."""
+        """Handle a thread that is where this interpreter may switch (feasible mode only)."""
 
     def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """A thread calls something (feasible mode only)."""
+        """Call a function for a thread (feasible mode only)."""
         return function(*args, **kwargs)
 
     def acquire(self, lock: Lock, blocking: bool, timeout: float) -> bool:
-        """A thread wants a lock."""
+        """Acquire a lock for a thread."""
         return lock.raw.acquire(blocking, timeout)
 
     def release(self, lock: Lock) -> None:
-        """A thread gives a lock back."""
+        """Release a lock for a thread."""
         lock.raw.release()
 
     def operation(self, kind: str, obj: Any, call: Callable[[], Any]) -> Any:
-        """A thread uses something made of locks: ``condition.wait``, ``queue.get`` and so on."""
+        """Call an operation of an object built from locks, such as ``condition.wait``."""
         return call()
 
     def start(self, thread: Thread, call: Callable[[], None]) -> None:
-        """A thread starts another."""
+        """Start a thread."""
         call()
 
     def join(self, thread: Thread, timeout: float | None, call: Callable[[], None]) -> None:
-        """A thread waits for the end of another."""
+        """Wait for a thread to end."""
         call()
 
     def is_alive(self, thread: Thread, call: Callable[[], bool]) -> bool:
-        """Whether a thread has been started and has not ended."""
+        """Return whether a thread has been started and has not ended."""
         return call()
 
     def exits(self, code: int) -> None:
-        """The program is about to end its process by `os._exit`."""
+        """Handle a program that is about to end its process by `os._exit`."""
 
     def forks(self) -> None:
-        """The program is about to fork; in its child no policy is on."""
+        """Handle a program that is about to fork; its child has no policy."""
 
     def new_number(self) -> int:
-        """A number for a thread or future that is made; 0 if it needs none."""
+        """Return a number for a new thread or future; 0 if it needs none."""
         return 0
 
     def sleep(self, seconds: float) -> None:
-        """A thread sleeps."""
+        """Sleep."""
         raw_sleep(seconds)
 
     def monotonic(self) -> float:
-        """What `time.monotonic` answers."""
+        """Return the time for `time.monotonic`."""
         return raw_monotonic()
 
     def time(self) -> float:
-        """What `time.time` answers."""
+        """Return the time for `time.time`."""
         return raw_time()
 
 
 class _Current:
-    """The policy that is on; primitives look here."""
+    """The holder of the current policy, which primitives look up."""
 
     policy: Policy | None = None
 
@@ -97,7 +100,7 @@ current = _Current()
 _namespaces: list[dict[str, Any]] = []
 
 
-def _nothing(site: int, obj: Any = None) -> Any:
+def _no_probe(site: int, obj: Any = None) -> Any:
     return obj
 
 
@@ -116,19 +119,19 @@ def prepare(namespace: dict[str, Any]) -> None:
 
 
 def woven_namespaces() -> list[dict[str, Any]]:
-    """The globals of all woven modules."""
+    """Return the globals of all woven modules."""
     return _namespaces
 
 
 def _bind(namespace: dict[str, Any], policy: Policy | None) -> None:
-    namespace[PROBE] = _nothing if policy is None else policy.access
+    namespace[PROBE] = _no_probe if policy is None else policy.access
     namespace[EVENT] = _no_event if policy is None else policy.event
     namespace[CALL] = _plain_call if policy is None else policy.call
 
 
 @contextmanager
 def policy_on(policy: Policy) -> Iterator[None]:
-    """While this lasts, probes and primitives ask the policy.
+    """Make probes and primitives ask a policy inside a ``with`` block.
 
     >>> with policy_on(Policy()):
     ...     current.policy is not None

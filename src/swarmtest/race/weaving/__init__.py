@@ -1,1 +1,1 @@
-"""Weaving."""
+"""Weaving probes into the program's modules."""

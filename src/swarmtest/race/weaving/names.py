@@ -1,9 +1,9 @@
-"""Which names of a module several threads can see: globals, and locals that functions close over.
+"""Find the names that several threads can see: globals, and locals that functions close over.
 
-A name that only ``def``, ``class`` or ``import`` binds, or one constant, is no variable. A name
-that is bound once and never anew still leads to an object that threads may share: it counts where
-the object itself is used (``len(seats)``), not where an attribute or an item of it is, which has a
-probe of its own.
+A name that is bound only by ``def``, ``class`` or ``import``, or to one constant, is not a
+variable. A name that is bound once and never again still leads to an object that threads may share.
+It counts where the object itself is used (``len(seats)``), but not where an attribute or an item of
+it is used, which has a probe of its own.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class Names:
     parent: Names | None = None
     bound: set[str] = field(default_factory=set)
     rebound: set[str] = field(default_factory=set)
-    """Of those bound here, what is bound again: here, or by ``global`` and ``nonlocal``."""
+    """The names bound here that are bound again, here or by ``global`` and ``nonlocal``."""
     declared_global: set[str] = field(default_factory=set)
     declared_nonlocal: set[str] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
     captured: set[str] = field(default_factory=set)
-    """The locals that functions in here use."""
+    """The locals that inner functions use."""
     fixed: set[str] = field(default_factory=set)
-    """What is bound by ``def``, ``class`` or ``import``, or to a constant."""
+    """The names that are bound by ``def``, ``class`` or ``import``, or to a constant."""
     standard_modules: set[str] = field(default_factory=set)
     inner: dict[ast.AST, Names] = field(default_factory=dict)
 
@@ -47,21 +47,21 @@ class Names:
         return self if self.parent is None else self.parent.module
 
     def owner(self, name: str) -> Names | None:
-        """The scope whose variable a name is; None for a builtin."""
+        """Return the scope whose variable a name is; None for a builtin."""
         if name in self.declared_global:
             return self.module
         if name in self.bound and name not in self.declared_nonlocal:
             return self
-        above = self.parent
-        while above is not None and above.parent is not None:
-            if above.is_function and name in above.bound - above.declared_nonlocal:
-                return above
-            above = above.parent
+        outer = self.parent
+        while outer is not None and outer.parent is not None:
+            if outer.is_function and name in outer.bound - outer.declared_nonlocal:
+                return outer
+            outer = outer.parent
         module = self.module
         return module if name in module.bound else None
 
     def shared_as(self, name: str) -> str:
-        """``global`` or ``closure`` if several threads may see the variable; empty otherwise."""
+        """Return ``global`` or ``closure`` if several threads may see the variable, else ``""``."""
         owner = self.owner(name)
         if owner is None or (name in owner.fixed and name not in owner.rebound):
             return ""
@@ -70,18 +70,18 @@ class Names:
         return "closure" if owner.is_function and name in owner.captured else ""
 
     def is_rebound(self, name: str) -> bool:
-        """Whether the variable itself changes, not only the object it leads to."""
+        """Return whether the variable itself changes, not only the object it leads to."""
         owner = self.owner(name)
         return owner is not None and name in owner.rebound
 
     def is_local(self, name: str) -> bool:
-        """Whether only this function's own call can change the variable."""
+        """Return whether only this function's own call can change the variable."""
         owner = self.owner(name)
         return owner is not None and owner.is_function and name not in owner.captured
 
 
 def names_of(tree: ast.Module) -> Names:
-    """The names of a module, with those of its functions and classes inside.
+    """Return the names of a module, with those of its functions and classes inside.
 
     >>> tree = ast.parse("seats = []\\nleft = 3\\ndef sell():\\n    global left\\n    left -= 1")
     >>> names = names_of(tree)
@@ -89,19 +89,19 @@ def names_of(tree: ast.Module) -> Names:
     ('global', False, True)
     """
     module = Names(tree)
-    _collect(tree.body, module)
+    _collect_body(tree.body, module)
     _resolve(module)
     return module
 
 
-def _collect(body: list[ast.stmt], names: Names) -> None:
+def _collect_body(body: list[ast.stmt], names: Names) -> None:
     for node in body:
-        _note(node, names)
+        _collect_node(node, names)
 
 
-def _note(node: ast.AST, names: Names) -> None:
+def _collect_node(node: ast.AST, names: Names) -> None:
     if isinstance(node, _SCOPES):
-        _enter(node, names)
+        _collect_scope(node, names)
         return
     match node:
         case ast.Global():
@@ -109,7 +109,7 @@ def _note(node: ast.AST, names: Names) -> None:
         case ast.Nonlocal():
             names.declared_nonlocal.update(node.names)
         case ast.Import() | ast.ImportFrom():
-            _imported(node, names)
+            _collect_import(node, names)
         case ast.Name(id=name, ctx=ast.Load()):
             names.used.add(name)
         case ast.Name(id=name):
@@ -132,11 +132,11 @@ def _note(node: ast.AST, names: Names) -> None:
             names.rebound.add(name)
         case _:
             pass
-    for inside in ast.iter_child_nodes(node):
-        _note(inside, names)
+    for child in ast.iter_child_nodes(node):
+        _collect_node(child, names)
 
 
-def _imported(node: ast.Import | ast.ImportFrom, names: Names) -> None:
+def _collect_import(node: ast.Import | ast.ImportFrom, names: Names) -> None:
     for alias in node.names:
         name = alias.asname or alias.name.partition(".")[0]
         names.bound.add(name)
@@ -145,27 +145,27 @@ def _imported(node: ast.Import | ast.ImportFrom, names: Names) -> None:
             names.standard_modules.add(name)
 
 
-def _enter(node: ast.AST, names: Names) -> None:
+def _collect_scope(node: ast.AST, names: Names) -> None:
     inner = Names(node, names)
     names.inner[node] = inner
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         names.bound.add(node.name)
         names.fixed.add(node.name)
         for decorator in node.decorator_list:
-            _note(decorator, names)
+            _collect_node(decorator, names)
     if isinstance(node, ast.ClassDef):
         for base in (*node.bases, *(keyword.value for keyword in node.keywords)):
-            _note(base, names)
-        _collect(node.body, inner)
+            _collect_node(base, names)
+        _collect_body(node.body, inner)
         return
     assert isinstance(node, FunctionNode)
     for default in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
-        _note(default, names)
+        _collect_node(default, names)
     inner.bound.update(arg.arg for arg in _arguments(node.args))
     if isinstance(node, ast.Lambda):
-        _note(node.body, inner)
+        _collect_node(node.body, inner)
     else:
-        _collect(node.body, inner)
+        _collect_body(node.body, inner)
 
 
 def _arguments(args: ast.arguments) -> Iterator[ast.arg]:
@@ -174,7 +174,7 @@ def _arguments(args: ast.arguments) -> Iterator[ast.arg]:
 
 
 def _resolve(names: Names) -> None:
-    """Tell the owners of names who uses them from within, and who binds them anew."""
+    """Mark names as captured or rebound in the scopes that own them."""
     for name in names.used | names.bound | names.declared_nonlocal:
         owner = names.owner(name)
         if owner is not None and owner is not names:

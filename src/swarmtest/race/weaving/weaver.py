@@ -1,11 +1,11 @@
-"""Weaving probes into a module: one before each access to what threads may share.
+"""Weave probes into modules: one before each access to what threads may share.
 
-``x.a`` becomes ``__p__(7, x).a``: the probe answers the object it is given, and nothing happens
-between it and the access. A variable has no container: ``__p__(7) or total``. ``x.a += 1`` becomes
-a probe, the read, the addition, a probe, the write; other threads may come in between, as they may
-in Python. Lines stay where they are.
+``x.a`` becomes ``__p__(7, x).a``: the probe returns the object that it is given, and nothing
+happens between it and the access. A variable has no container: ``__p__(7) or total``. ``x.a += 1``
+becomes a probe, the read, the addition, a probe, and the write; other threads may run in between,
+as they may in Python. Line numbers do not change.
 
-With `events`, what `swarmtest.race.weaving.weaver` needs is woven in as well.
+With `events`, the calls that feasible mode needs are woven in as well.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from swarmtest.race.weaving.sites import Lines, lines_are_possible
 
 
 def weave(text: str, filename: str) -> CodeType:
-    """The code of a module, with probes; its sites are numbered in `SITES`.
+    """Return the code of a module with probes; its sites are numbered in `SITES`.
 
-    The module needs the probes in its globals before the code runs: `prepare`.
+    Call `prepare` on the module's globals before the code runs.
     """
     code = woven_tree(ast.parse(text, filename), filename)
     note_woven(code, lambda: woven_tree(ast.parse(text, filename), filename, events=True))
@@ -56,24 +56,24 @@ def weave(text: str, filename: str) -> CodeType:
 
 
 def weave_tree(tree: ast.Module, filename: str) -> CodeType:
-    """The code of a syntax tree that has been rewritten already, with probes."""
-    kept = copy.deepcopy(tree)
+    """Return the code of a syntax tree that has been rewritten already, with probes."""
+    original = copy.deepcopy(tree)
     code = woven_tree(tree, filename)
-    note_woven(code, lambda: woven_tree(copy.deepcopy(kept), filename, events=True))
+    note_woven(code, lambda: woven_tree(copy.deepcopy(original), filename, events=True))
     return code
 
 
 def woven_tree(tree: ast.Module, filename: str, events: bool = False) -> CodeType:
-    """The code of a syntax tree, with probes and perhaps events; the tree is changed."""
+    """Return the code of a syntax tree with probes and, if asked, events; the tree is changed."""
     _Weaver(tree, shown_path(filename), events).weave()
     ast.fix_missing_locations(tree)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # importing the module plainly would have warned
+        warnings.simplefilter("ignore")  # an ordinary import shows these warnings
         return compile(tree, filename, "exec", dont_inherit=True)
 
 
 class _Weaver(Accesses):
-    """Adds the writes, and what control flow needs."""
+    """The complete transformer, which adds writes and the events of control flow."""
 
     # Writes to variables.
 
@@ -98,7 +98,7 @@ class _Weaver(Accesses):
         return node
 
     def _written(self, target: ast.expr, value: ast.expr) -> ast.expr:
-        """A value on its way to a target passes a probe for each shared variable in it."""
+        """Wrap a value in a probe for each shared variable of the target that it is assigned to."""
         if isinstance(target, ast.Name):
             what = self._shared_target(target.id)
             return self._probe(target, "write", what, target.id, value) if what else value
@@ -111,14 +111,14 @@ class _Weaver(Accesses):
 
     def _shared_target(self, name: str) -> str:
         if self._names.parent is None or is_dunder(name):
-            return ""  # a module's own code runs once, on import
+            return ""  # module-level code runs once, on import
         return self._names.shared_as(name)
 
     def visit_Delete(self, node: ast.Delete) -> Any:
         shared = [
-            located(ast.Expr(self._probe(one, "write", what, one.id)), node)
-            for one in node.targets
-            if isinstance(one, ast.Name) and (what := self._shared_target(one.id))
+            located(ast.Expr(self._probe(target, "write", what, target.id)), node)
+            for target in node.targets
+            if isinstance(target, ast.Name) and (what := self._shared_target(target.id))
         ]
         node.targets = [self.visit(target) for target in node.targets]
         return [*shared, node]
@@ -131,10 +131,10 @@ class _Weaver(Accesses):
             self.generic_visit(node)
             return node
         if isinstance(target, ast.Name):
-            return self._changed_name(node, target)
-        return self._changed_part(node, target)
+            return self._augmented_name(node, target)
+        return self._augmented_part(node, target)
 
-    def _changed_name(self, node: ast.AugAssign, target: ast.Name) -> Any:
+    def _augmented_name(self, node: ast.AugAssign, target: ast.Name) -> Any:
         what = self._names.shared_as(target.id)
         if not what or is_dunder(target.id):
             node.value = self.visit(node.value)
@@ -150,126 +150,123 @@ class _Weaver(Accesses):
         ]
         return [located(step, node) for step in steps]
 
-    def _changed_part(self, node: ast.AugAssign, target: ast.Attribute | ast.Subscript) -> Any:
-        """`x.a += v` and `x[i] += v`: container and index are evaluated once."""
+    def _augmented_part(self, node: ast.AugAssign, target: ast.Attribute | ast.Subscript) -> Any:
+        """Expand `x.a += v` and `x[i] += v`; container and index are evaluated once."""
         steps: list[ast.stmt] = []
-        held: list[str] = []
+        temporaries: list[str] = []
 
-        def kept(expression: Any) -> str:
+        def hold(expression: Any) -> str:
             name = self._temporary()
-            held.append(name)
+            temporaries.append(name)
             steps.append(ast.Assign([ast.Name(name, ast.Store())], expression))
             return name
 
         text = (
             text_of(target) if isinstance(target, ast.Attribute) else f"{text_of(target.value)}[]"
         )
-        place = named(target, text)
+        stand_in = named(target, text)
         what, name = "subscript", ""
-        container = kept(self._base(target.value))
+        container = hold(self._base(target.value))
         if isinstance(target, ast.Subscript):
-            index = kept(self.visit(target.slice))
+            index = hold(self.visit(target.slice))
         else:
             what, name = "attribute", target.attr
 
         def part(kind: str, context: ast.expr_context) -> ast.expr:
-            probe = self._probe(place, kind, what, name, ast.Name(container, ast.Load()))
+            probe = self._probe(stand_in, kind, what, name, ast.Name(container, ast.Load()))
             if isinstance(target, ast.Attribute):
                 return ast.Attribute(probe, target.attr, context)
             return ast.Subscript(probe, ast.Name(index, ast.Load()), context)
 
-        value = kept(part("read", ast.Load()))
+        value = hold(part("read", ast.Load()))
         changed = ast.AugAssign(ast.Name(value, ast.Store()), node.op, self.visit(node.value))
         steps.append(changed)
         steps.append(ast.Assign([part("write", ast.Store())], ast.Name(value, ast.Load())))
-        steps.append(ast.Delete([ast.Name(each, ast.Del()) for each in held]))
+        steps.append(ast.Delete([ast.Name(temporary, ast.Del()) for temporary in temporaries]))
         return [located(step, node) for step in steps]
 
     def visit_withitem(self, node: ast.withitem) -> Any:
-        """A lock that is taken is told by the lock."""
+        """Weave no read of the lock: the lock itself reports that it is acquired."""
         node.context_expr = self._base(node.context_expr)
         node.optional_vars = self.visit(node.optional_vars) if node.optional_vars else None
         return node
 
-    # Control flow, for events; and what stays as it is.
+    # Control flow, which needs events.
 
     def visit_While(self, node: ast.While) -> Any:
         node.test = self.visit(node.test)
-        node.body, node.orelse = self._suite(node.body), self._suite(node.orelse)
+        node.body, node.orelse = self._woven_body(node.body), self._woven_body(node.orelse)
         if self._events and self._names.is_function:
             return self._events.while_loop(node, self._temporary())
         return node
 
     def visit_For(self, node: ast.For) -> Any:
-        node.iter, node.target = self._contents(node.iter), self.visit(node.target)
-        node.body, node.orelse = self._suite(node.body), self._suite(node.orelse)
+        node.iter, node.target = self._contents_read(node.iter), self.visit(node.target)
+        node.body, node.orelse = self._woven_body(node.body), self._woven_body(node.orelse)
         return self._events.for_loop(node) if self._events else node
 
     def visit_match_case(self, node: ast.match_case) -> Any:
         node.guard = self.visit(node.guard) if node.guard else None
-        node.body = self._suite(node.body)
+        node.body = self._woven_body(node.body)
         return node
 
 
-# -------------------------------------------------------------------------------------------------
-# The feasible mode: woven functions run code that also tells where this interpreter may switch.
-#
-# Both versions of a module's code have the same functions in the same order. A function that
-# exists
-# is given the other version of its code; those that it makes follow.
+# Feasible mode: woven functions run a version of their code that also reports events. Both versions
+# of a module's code contain the same functions in the same order. An existing function is given the
+# other version of its code, and the functions that it creates follow.
 
-_woven: list[tuple[CodeType, Callable[[], CodeType]]] = []
-"""The code of each woven module, and how to make the version with events."""
-_pairs: list[tuple[CodeType, CodeType]] = []
-"""Each code object without and with events. By identity: equal code may be of two modules."""
+_woven_modules: list[tuple[CodeType, Callable[[], CodeType]]] = []
+"""The code of each woven module, and a function that makes the version with events."""
+_code_pairs: list[tuple[CodeType, CodeType]] = []
+"""Each code object without and with events, by identity: two modules may have equal code."""
 
 
 class _Mode:
-    """What woven functions have now."""
+    """Which version of the code woven functions have now."""
 
     feasible = False
-    known = 0
-    """How many modules have both versions."""
+    paired = 0
+    """The number of modules that have both versions."""
 
 
 def note_woven(code: CodeType, with_events: Callable[[], CodeType]) -> None:
     """Remember how to make the version with events of a module's code."""
-    _woven.append((code, with_events))
+    _woven_modules.append((code, with_events))
 
 
 def use_events(feasible: bool) -> None:
-    """See that woven functions have events, or have none."""
-    is_new = feasible and _Mode.known < len(_woven)
+    """Switch woven functions to the code with events, or back."""
+    is_new = feasible and _Mode.paired < len(_woven_modules)
     if feasible == _Mode.feasible and not is_new:
         return
-    for code, with_events in _woven[_Mode.known :]:
-        _pairs.extend(_matched(code, with_events()))
-    _Mode.feasible, _Mode.known = feasible, len(_woven)
-    new = {id(one): two for one, two in _pairs}
+    for code, with_events in _woven_modules[_Mode.paired :]:
+        _code_pairs.extend(_paired_code(code, with_events()))
+    _Mode.feasible, _Mode.paired = feasible, len(_woven_modules)
+    replacement = {id(plain): with_event_code for plain, with_event_code in _code_pairs}
     if not feasible:
-        new = {id(two): one for one, two in _pairs}
+        replacement = {id(with_event_code): plain for plain, with_event_code in _code_pairs}
     for function in gc.get_objects():
-        if type(function) is FunctionType and id(function.__code__) in new:
-            function.__code__ = new[id(function.__code__)]
+        if type(function) is FunctionType and id(function.__code__) in replacement:
+            function.__code__ = replacement[id(function.__code__)]
 
 
-def _matched(one: CodeType, other: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
-    yield one, other
+def _paired_code(plain: CodeType, with_events: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
+    yield plain, with_events
     inside = [
-        [const for const in code.co_consts if isinstance(const, CodeType)] for code in (one, other)
+        [const for const in code.co_consts if isinstance(const, CodeType)]
+        for code in (plain, with_events)
     ]
     for first, second in zip(*inside, strict=True):
-        yield from _matched(first, second)
+        yield from _paired_code(first, second)
 
 
-# -------------------------------------------------------------------------------------------------
-# Modules of the program are loaded with probes in them.
+# Loading modules with probes.
 
 
 class WeavingLoader(SourceFileLoader):
-    """Loads a source file with probes before what its threads may share.
+    """A loader that puts probes before accesses to what threads may share.
 
-    `covering`: who would load it with probes of coverage; then it has both.
+    `covering` is the loader that adds probes of coverage; with it, the code has both.
     """
 
     def __init__(self, name: str, path: str, covering: ProbingLoader | None = None) -> None:
@@ -277,7 +274,7 @@ class WeavingLoader(SourceFileLoader):
         self._covering = covering
 
     def get_code(self, fullname: str) -> CodeType:
-        """The module's code, with probes."""
+        """Return the module's code with probes."""
         path = self.get_filename(fullname)
         if self._covering is not None:
             return weave_tree(self._covering.woven_tree(fullname), path)
@@ -287,14 +284,14 @@ class WeavingLoader(SourceFileLoader):
     def exec_module(self, module: ModuleType) -> None:
         """Execute the module."""
         prepare(module.__dict__)
-        with _quiet():
+        with _without_switches():
             super().exec_module(module)
         cells_last(module)
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """A thread that imports is not stopped: it holds Python's own locks."""
+def _without_switches() -> Iterator[None]:
+    """Keep a thread that imports from being stopped, because it holds Python's own import locks."""
     control = current.policy
     if not isinstance(control, Handing):
         yield
@@ -308,9 +305,10 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def woven(scope: Scope) -> Iterator[None]:
-    """While this lasts, modules of the scope that are imported get probes, and locks are ours.
+    """Give probes to modules of the scope that are imported inside a ``with`` block.
 
-    Modules without source are seen line by line, from Python 3.12 on.
+    Locks, threads and clocks are replaced as well. Modules without source are reported line by
+    line, from Python 3.12 on.
 
     >>> from swarmtest.coverage.scope import Scope
     >>> with woven(Scope(names=("shop",))):
@@ -327,7 +325,7 @@ def woven(scope: Scope) -> Iterator[None]:
             return WeavingLoader(spec.name, spec.origin, covering)
         if has_bytecode_only(spec) and lines_are_possible():
             lines = lines or Lines()
-            return lines.loader(spec, _quiet)
+            return lines.loader(spec, _without_switches)
         return None
 
     hook = Hook(scope, loader_for)

@@ -1,5 +1,6 @@
-/* The hooks that -fsanitize=thread puts before every access to memory, in place of its own runtime:
-   an access is an event. Only while the program has several threads; before, nothing can race. */
+/* The hooks that -fsanitize=thread inserts before every memory access; they replace its own
+   runtime. An access is an event, but only while the program has several threads: a single
+   thread cannot race. */
 
 #include "threads.h"
 #include <stddef.h>
@@ -81,7 +82,7 @@ EXPORTED void __tsan_init(void) {
     if (memory) memory->header.accesses = 1;
 }
 
-/* Its other calls tell it what it cannot see; we need none of them. */
+/* ThreadSanitizer's other hooks report what it cannot see; none of that is needed here. */
 EXPORTED void __tsan_func_entry(void *caller) { (void)caller; }
 EXPORTED void __tsan_func_exit(void) {}
 EXPORTED void __tsan_ignore_thread_begin(void) {}
@@ -127,7 +128,7 @@ EXPORTED void AnnotateIgnoreReadsEnd(const char *file, int line) { (void)file, (
 EXPORTED void AnnotateIgnoreWritesBegin(const char *file, int line) { (void)file, (void)line; }
 EXPORTED void AnnotateIgnoreWritesEnd(const char *file, int line) { (void)file, (void)line; }
 
-/* Memory that is freed and given to another thread is not shared by the two. */
+/* Memory that is freed and then allocated by another thread is not shared between the two. */
 static void forget_block(void *block) {
     if (!self || alone || !block) return;
     size_t size = malloc_usable_size(block);
@@ -142,7 +143,7 @@ EXPORTED void free(void *block) {
     static int looking;
     free_function found = __atomic_load_n(&next, __ATOMIC_ACQUIRE);
     if (!found) {
-        if (__atomic_exchange_n(&looking, 1, __ATOMIC_ACQ_REL)) return; /* looking it up frees */
+        if (__atomic_exchange_n(&looking, 1, __ATOMIC_ACQ_REL)) return; /* the lookup calls free */
         found = (free_function)next_function("free");
         __atomic_store_n(&next, found, __ATOMIC_RELEASE);
     }

@@ -1,5 +1,5 @@
-/* The hooks of -fsanitize=thread for atomic operations: they have to carry them out. Every order
-   asked for is granted the strongest, so that only the interleaving is left to chance. */
+/* The hooks of -fsanitize=thread for atomic operations, which have to perform the operations. Every
+   operation uses the strongest memory order, so that only the interleaving is left to chance. */
 
 #include "threads.h"
 
@@ -80,7 +80,8 @@ EXPORTED void __tsan_atomic_signal_fence(int order) {
 }
 
 #ifdef __SIZEOF_INT128__
-/* Without instructions that every machine has: all go through these, so a lock is enough. */
+/* Not every machine has 128-bit instructions. All 128-bit operations come here, so a lock
+   suffices. */
 typedef unsigned __int128 wide;
 static uint32_t wide_lock;
 

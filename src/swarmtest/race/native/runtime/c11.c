@@ -1,5 +1,5 @@
-/* The threads of C11. In glibc they call what is behind the pthread functions, not those, so they
-   are seen here; a thrd_t is a pthread_t. */
+/* C11 threads. In glibc these functions bypass the pthread functions and call their internals,
+   so they are intercepted here as well; a thrd_t is a pthread_t. */
 
 #include "threads.h"
 #if __has_include(<threads.h>)

@@ -1,5 +1,5 @@
-/* The whole library as one unit, so that the compiler can inline the short way through an access.
-   With ACCESSES it has the hooks of -fsanitize=thread as well. */
+/* The whole library as one translation unit, so that the compiler can inline the fast path of an
+   access. With ACCESSES it includes the hooks of -fsanitize=thread. */
 
 #include "program.c"
 #include "noise.c"

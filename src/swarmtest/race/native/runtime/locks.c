@@ -1,12 +1,12 @@
-/* Mutexes, read-write locks and spin locks. A lock that is not free at once counts as blocked, and
-   the site where its holder took it as blocking. */
+/* Mutexes, read-write locks and spin locks. If a lock is not free at once, the acquiring site
+   counts as blocked, and the site where the holder acquired it as blocking. */
 
 #include "threads.h"
 #include <errno.h>
 #include <pthread.h>
 #include <time.h>
 
-/* `take` blocks; `attempt` does not, and gives EBUSY when the lock is not free. */
+/* `take` blocks; `attempt` does not, and returns EBUSY if the lock is not free. */
 #define ACQUIRE(operation, object, ends, attempt, take)                                 \
     do {                                                                                \
         if (!self) return take;                                                         \

@@ -1,5 +1,5 @@
-/* Noise: where and how a thread is delayed. Each thread draws from a sequence of its own, so that
-   the same seed makes the same decisions, however the threads run. */
+/* Noise: where and how a thread is delayed. Each thread draws from a random sequence of its own, so
+   that the same seed gives the same decisions whatever the interleaving. */
 
 #include "threads.h"
 #include <errno.h>
@@ -29,10 +29,10 @@ static struct {
 } settings;
 
 static uint32_t yield_lock; /* held by the thread of a synchronised yield */
-static uint32_t gate;       /* threads of wait noise wait here */
+static uint32_t gate;       /* where threads that make wait noise wait */
 static uint32_t halted;     /* a thread is halted */
 static uint64_t alone_thread, alone_until, alone_probes;
-static uint64_t chosen = UINT64_MAX; /* the least hash of a variable so far: the random one */
+static uint64_t chosen = UINT64_MAX; /* the least hash so far: its variable is the chosen one */
 
 uint64_t mixed(uint64_t key) {
     key = (key ^ key >> 30) * 0xbf58476d1ce4e5b9;
@@ -51,7 +51,7 @@ uint64_t now(void) {
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-/* As plain system calls: noise is no cancellation point. */
+/* A plain system call, because noise must not be a cancellation point. */
 static void pause_for(uint64_t nanoseconds) {
     struct timespec time = {(time_t)(nanoseconds / 1000000000), (long)(nanoseconds % 1000000000)};
     syscall(SYS_nanosleep, &time, NULL);
@@ -89,7 +89,7 @@ static uint64_t others_probes(void) {
     return sum;
 }
 
-/* Until the others get no further, or a bound is reached. */
+/* Wait until the other threads make no more progress, or a limit is reached. */
 static void halt(void) {
     uint32_t nobody = 0;
     if (!__atomic_compare_exchange_n(&halted, &nobody, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
@@ -141,7 +141,7 @@ static void make(uint8_t kind, uint64_t random) {
     }
 }
 
-/* The thread that runs alone makes no other noise; then it lets those go first that were held. */
+/* The thread that runs alone makes no other noise; afterwards it lets the held threads go first. */
 static void run_alone(void) {
     if (--alone_probes && now() < __atomic_load_n(&alone_until, __ATOMIC_ACQUIRE)) return;
     stop_running_alone();
@@ -166,7 +166,8 @@ void stop_running_alone(void) {
         __atomic_compare_exchange_n(&alone_thread, &runs, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* The shared variable with the least hash: any is as likely, whichever are seen first. */
+/* The chosen variable is the shared one with the least hash: any is as likely, whichever come
+   first. */
 static int is_chosen(uint32_t site, const struct variable *variable) {
     if (!variable) return 0;
     if (!variable->several && !(memory->sites[site].flags & KNOWN_SHARED)) return 0;

@@ -1,4 +1,4 @@
-/* Attaching to the shared memory; threads: their names, what they wait for and what they hold. */
+/* Attaching to the shared memory, and the threads: their names, waits and held locks. */
 
 #include "threads.h"
 #include <errno.h>
@@ -19,7 +19,7 @@ static __thread struct variable *object_at_hand __attribute__((tls_model("initia
 static pthread_key_t at_thread_end;
 static uint32_t living = 1;
 
-/* glibc keeps two versions of the condition functions on some machines: this is the newer. */
+/* On some machines glibc has two versions of the condition functions; ask for the newer one. */
 void *next_function(const char *name) {
     void *found = strncmp(name, "pthread_cond", 12) ? NULL : dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2");
     if (!found) found = dlsym(RTLD_NEXT, name);
@@ -36,7 +36,7 @@ static struct memory *mapped(void) {
     const char *path = getenv("SWARMTEST_THREADS");
     int flags = MAP_SHARED, file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
     if (path && (file < 0 || lseek(file, 0, SEEK_END) != (off_t)sizeof(struct memory))) return NULL;
-    if (!path) flags = MAP_PRIVATE | MAP_ANONYMOUS; /* noise by hand: nothing to tell */
+    if (!path) flags = MAP_PRIVATE | MAP_ANONYMOUS; /* run by hand: noise without a report */
     void *made = mmap(NULL, sizeof(struct memory), PROT_READ | PROT_WRITE, flags, file, 0);
     if (file >= 0) close(file);
     return made == MAP_FAILED ? NULL : made;
@@ -49,7 +49,7 @@ static void one_less(struct thread *thread) {
 
 static void thread_ended(void *thread) {
     stop_running_alone();
-    self = NULL; /* what other destructors do is not looked at */
+    self = NULL; /* later destructors are not observed */
     one_less(thread);
 }
 
@@ -77,7 +77,7 @@ void thread_begins(struct thread *thread) {
     pthread_setspecific(at_thread_end, thread);
 }
 
-/* The slot of a thread to come, named after its maker: "main.2" is the second that main makes. */
+/* Return the slot of a new thread. "main.2" is the second thread that main creates. */
 struct thread *new_thread(struct thread *parent) {
     uint32_t number = __atomic_fetch_add(&memory->header.threads, 1, __ATOMIC_ACQ_REL);
     if (number >= THREADS) {
@@ -94,7 +94,7 @@ struct thread *new_thread(struct thread *parent) {
     return thread;
 }
 
-/* The slot + 1 of a thread that was not joined; handles are used again. */
+/* Return the slot + 1 of a thread that was not joined, since handles are reused. */
 uint32_t slot_of(uint64_t handle) {
     uint32_t count = memory->header.threads < THREADS ? memory->header.threads : THREADS;
     for (uint32_t i = count; i--;) {
@@ -162,9 +162,9 @@ void hold(const void *object, uint32_t site) {
     }
 }
 
-/* The site at which this thread took it; 0 when it did not. */
+/* Forget a lock; return the site at which this thread acquired it, or 0 if it did not. */
 uint32_t let_go(const void *object) {
-    uint32_t count = self->held_count; /* threads that found no slot share one: it may be off */
+    uint32_t count = self->held_count; /* may be wrong: threads without a slot share one */
     if (count > HELD) count = HELD;
     for (uint32_t i = count; i--;) {
         if (self->held[i].object != (uint64_t)object) continue;

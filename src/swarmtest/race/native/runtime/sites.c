@@ -1,4 +1,5 @@
-/* Sites of the program: where it calls us from, as a module and an address in it; and pairs. */
+/* Sites: where the program calls the library, as a module and an address in it; and pairs of
+   sites. */
 
 #include "threads.h"
 #include <limits.h>
@@ -24,7 +25,7 @@ static struct {
     uint64_t caller;
     uint32_t site;
 } cache[CACHED];
-static uint64_t last_site; /* of this process: site in the lower half, slot + 1 in the upper */
+static uint64_t last_site; /* of this process: the site in the lower half, slot + 1 in the upper */
 
 static uint32_t module_number(const char *path) {
     for (uint32_t i = 0; i < MODULES; i++) {
@@ -86,7 +87,7 @@ static const struct range *learnt_range_of(uint64_t address) {
     const struct range *range = range_of(address);
     if (range) return range;
     while (__atomic_exchange_n(&range_lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
-    dl_iterate_phdr(learn_module, NULL); /* perhaps it was loaded since */
+    dl_iterate_phdr(learn_module, NULL); /* the module may have been loaded since */
     __atomic_store_n(&range_lock, 0, __ATOMIC_RELEASE);
     return range_of(address);
 }
@@ -101,7 +102,7 @@ static uint32_t site_with(uint64_t key, enum operation operation) {
         uint32_t number = (mixed(key ^ operation) + tried) & (SITES - 1);
         struct site *site = &memory->sites[number];
         uint64_t seen = 0;
-        if (!number) continue; /* site 0 is none */
+        if (!number) continue; /* 0 stands for no site */
         if (__atomic_compare_exchange_n(&site->key, &seen, key, 0, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE)) {
             __atomic_store_n(&site->operation, operation, __ATOMIC_RELEASE);
@@ -117,7 +118,7 @@ static uint32_t site_with(uint64_t key, enum operation operation) {
 }
 
 uint32_t site_of(void *caller, enum operation operation) {
-    uint64_t address = (uint64_t)caller - 1; /* inside the call, not after it */
+    uint64_t address = (uint64_t)caller - 1; /* the address of the call, not of its return */
     uint64_t name = address ^ (uint64_t)operation << 56;
     uint32_t place = mixed(name) & (CACHED - 1);
     if (__atomic_load_n(&cache[place].caller, __ATOMIC_ACQUIRE) == name) return cache[place].site;
@@ -125,7 +126,7 @@ uint32_t site_of(void *caller, enum operation operation) {
     if (!range) return 0;
     uint64_t offset = (address - range->base) & 0xffffffffffff;
     uint32_t site = site_with((uint64_t)(range->module + 1) << 48 | offset, operation);
-    uint64_t empty = 0; /* the first to come keeps the place: an entry never changes */
+    uint64_t empty = 0; /* the first site keeps the entry, which never changes */
     if (__atomic_compare_exchange_n(&cache[place].caller, &empty, 1, 0, __ATOMIC_ACQ_REL,
                                     __ATOMIC_RELAXED)) {
         cache[place].site = site;

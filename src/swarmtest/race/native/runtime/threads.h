@@ -1,8 +1,10 @@
-/* What the parts of the preloaded library share; the memory's layout is known to memory.py as well.
+/* The declarations shared by the parts of the preloaded library. The layout of the memory must
+   match library.py.
 
-   The library stands between a program and its pthread functions: it delays threads (noise), and
-   writes what it sees into memory shared with swarmtest, which outlives the program: a crash or a
-   kill loses nothing. Without swarmtest's environment variables every call goes straight through. */
+   The library intercepts a program's pthread functions: it delays threads (noise), and records
+   what it sees in memory shared with swarmtest. That memory outlives the program, so a crash or
+   a kill loses nothing. Without swarmtest's environment variables every call is passed straight
+   through. */
 
 #ifndef SWARMTEST_THREADS_H
 #define SWARMTEST_THREADS_H
@@ -33,7 +35,7 @@ enum {
 
 enum { SLOT_FREE, SLOT_NEW, SLOT_RUNS, SLOT_ENDED };
 
-/* What a site does; the names are in memory.py, in this order. */
+/* The operations of sites; library.py lists their names in this order. */
 enum operation {
     LOCK = 1, TRYLOCK, TIMEDLOCK, UNLOCK,
     READ_LOCK, WRITE_LOCK, READ_WRITE_UNLOCK,
@@ -46,7 +48,7 @@ enum operation {
 
 enum site_flag {
     VISITED = 1, BLOCKED = 2, BLOCKING = 4, SHARED = 8, PREDECESSOR = 16,
-    KNOWN_SHARED = 32, KNOWN_PREDECESSOR = 64 /* from earlier runs: written by swarmtest */
+    KNOWN_SHARED = 32, KNOWN_PREDECESSOR = 64 /* set by swarmtest, from earlier runs */
 };
 
 enum no_room { NO_ROOM_MODULES = 1, NO_ROOM_THREADS = 2, NO_ROOM_SITES = 4, NO_ROOM_PAIRS = 8 };
@@ -72,13 +74,13 @@ struct thread {
     uint64_t random;
     uint64_t probes;
     uint64_t noises;
-    uint64_t digest; /* of its decisions */
+    uint64_t digest; /* a hash of its decisions */
     uint64_t stack_low, stack_high;
     uint64_t wait_object;
-    uint32_t wait_operation; /* 0: it does not wait */
+    uint32_t wait_operation; /* 0 if it does not wait */
     uint32_t wait_site;
     uint32_t wait_ends; /* the wait has a time limit */
-    uint32_t wait_thread; /* joined: slot + 1 */
+    uint32_t wait_thread; /* the thread it joins: slot + 1 */
     uint32_t held_count;
     uint32_t joined;
     struct held held[HELD];
@@ -86,7 +88,7 @@ struct thread {
 };
 
 struct site {
-    uint64_t key; /* module + 1 in the upper 16 bits, then the address as linked */
+    uint64_t key; /* module + 1 in the upper 16 bits, then the link-time address */
     uint32_t operation;
     uint32_t flags;
 };
@@ -97,7 +99,7 @@ struct header {
     uint32_t threads;
     uint32_t no_room;
     uint32_t accesses; /* the program calls the hooks of -fsanitize=thread */
-    uint32_t pairs;    /* in the list */
+    uint32_t pairs;    /* the number in pair_list */
 };
 
 struct memory {
@@ -108,8 +110,8 @@ struct memory {
     struct module modules[MODULES];
     struct thread threads[THREADS];
     struct site sites[SITES];
-    uint64_t pairs[PAIRS];     /* by hash */
-    uint64_t pair_list[PAIRS]; /* in the order in which they were first seen */
+    uint64_t pairs[PAIRS];     /* a hash table */
+    uint64_t pair_list[PAIRS]; /* in the order of first occurrence */
 };
 
 /* ---- a variable or synchronisation object of this process ---- */
@@ -164,7 +166,7 @@ HIDDEN uint64_t now(void);
 
 HIDDEN void *next_function(const char *name);
 
-/* An event of the program: seen, and perhaps delayed. */
+/* Record an event of the program, and perhaps delay the thread. */
 HIDDEN uint32_t event(void *caller, enum operation operation, const void *object);
 HIDDEN void after(uint32_t site);
 

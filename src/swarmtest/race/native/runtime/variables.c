@@ -1,7 +1,8 @@
-/* Which variables (or locks, where the program's accesses are not seen) several threads touch.
+/* The variables that several threads touch, or the locks if the program's accesses are not seen.
 
-   A variable is shared once two threads touched it and one of them wrote; what the thread that made
-   it did before any other came does not count. Variables of a module are made by nobody. */
+   A variable is shared once two threads have touched it and one of them wrote. What the thread
+   that created it did before any other thread touched it does not count. No thread creates the
+   variables of a module. */
 
 #include "threads.h"
 #include <stddef.h>
@@ -27,7 +28,7 @@ static struct variable *table(void) {
 static struct variable *place_of(uint64_t address, int make) {
     struct variable *all = table();
     if (!all) return NULL;
-    uint64_t start = mixed(address >> 12) + (address >> 2 & 1023); /* neighbours stay neighbours */
+    uint64_t start = mixed(address >> 12) + (address >> 2 & 1023); /* keeps neighbours close */
     struct variable *place = NULL;
     for (uint32_t tried = 0; tried < TRIED; tried++) {
         place = &all[(start + tried) & (VARIABLES - 1)];
@@ -41,7 +42,7 @@ static struct variable *place_of(uint64_t address, int make) {
         if (seen == address) return place;
     }
     if (!make) return NULL;
-    struct variable fresh = {.address = address}; /* the table is full here: forget another */
+    struct variable fresh = {.address = address}; /* no free entry: replace one */
     *place = fresh;
     return place;
 }
@@ -58,7 +59,7 @@ struct variable *touch(uint64_t address, uint32_t site, int write) {
     uint16_t thread = (uint16_t)(self - memory->threads + 1);
     if (variable->maker && variable->maker != thread && address >= self->stack_low &&
         address < self->stack_high && memory->threads[variable->maker - 1].state == SLOT_ENDED)
-        forget(variable); /* a stack that an ended thread had before */
+        forget(variable); /* the memory was the stack of a thread that has ended */
     if (!variable->first_site) variable->first_site = site;
     if (!variable->maker) {
         variable->maker = thread;

@@ -17,7 +17,7 @@ static struct timespec time_of(uint64_t nanoseconds) {
     return time;
 }
 
-/* A point in time that is nearer, if timeouts are tampered with. */
+/* Return an earlier point in time if timeouts are tampered with. */
 static struct timespec sooner(clockid_t clock, const struct timespec *until) {
     struct timespec start;
     if (!tampers() || until->tv_nsec < 0 || until->tv_nsec >= 1000000000) return *until;
@@ -49,7 +49,7 @@ EXPORTED int pthread_cond_wait(pthread_cond_t *restrict condition, pthread_mutex
 EXPORTED int pthread_cond_timedwait(pthread_cond_t *restrict condition,
                                     pthread_mutex_t *restrict mutex,
                                     const struct timespec *restrict until) {
-    /* The clock is the condition's own, which it does not tell: the usual one is assumed. */
+    /* The condition's clock cannot be queried, so the default one is assumed. */
     if (!self) return NEXT(pthread_cond_timedwait)(condition, mutex, until);
     struct timespec time = sooner(CLOCK_REALTIME, until);
     WAIT_ON_CONDITION(CONDITION_TIMEDWAIT, 1, NEXT(pthread_cond_timedwait)(condition, mutex, &time));
@@ -64,7 +64,7 @@ EXPORTED int pthread_cond_clockwait(pthread_cond_t *restrict condition,
                       NEXT(pthread_cond_clockwait)(condition, mutex, clock, &time));
 }
 
-/* A call that never blocks. */
+/* Make a call that never blocks. */
 #define AT_ONCE(operation, object, call)                                                \
     do {                                                                                \
         if (!self) return call;                                                         \
