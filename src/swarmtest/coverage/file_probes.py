@@ -81,8 +81,8 @@ def cells_of(file: str, probes: int, ways: int) -> Cells:
 
 def cells(file: str) -> tuple[Any, ...]:
     """Return what instrumented code imports when it is executed, as `snippets.CELLS` orders it."""
-    found = _cells[file]
-    written = found.hits, found.raised, found.states, found.paths, found.ways
+    own = _cells[file]
+    written = own.hits, own.raised, own.states, own.paths, own.ways
     # The class is in a tuple so that programs which collect the callables of a module miss it.
     return *written, (BaseException,)
 
@@ -147,22 +147,22 @@ class Traces:
 
     # Paths
 
-    def _way_number(self, place: int) -> Any:
-        return self._path_cache[self.spelt_way(place)]
+    def _way_number(self, index: int) -> Any:
+        return self._path_cache[self.spelt_way(index)]
 
-    def spelt_way(self, place: int) -> str:
-        """Return the path with a place in the list of ways, as a string of symbols."""
+    def spelt_way(self, index: int) -> str:
+        """Return a numbered path, by its index in the list of ways, as a string of symbols."""
         firsts = [function.first_way for function in self._plan.functions]
-        number = max(i for i, first in enumerate(firsts) if 0 < first <= place)
-        return chr(number) + self._symbols(number, place)
+        number = max(i for i, first in enumerate(firsts) if 0 < first <= index)
+        return chr(number) + self._symbols(number, index)
 
-    def _symbols(self, number: int, place: int, line: int = 0) -> str:
+    def _symbols(self, number: int, index: int, line: int = 0) -> str:
         function = self._plan.functions[number]
         if number not in self._additions:
             counted = number_ways(function.outline)
             assert counted is not None
             self._additions[number] = counted[1]
-        way = place - function.first_way
+        way = index - function.first_way
         return symbols_of_way(function.outline, self._additions[number], way, line)
 
     def spelt_path(self, path: str) -> str:
@@ -173,8 +173,8 @@ class Traces:
         if not path.startswith(CUT_WAY, 1):
             return path
         number = ord(path[0])
-        place, line = map(int, path[1 + len(CUT_WAY) : -1].split(RAISED_MARK))
-        symbols = self._symbols(number, place, line)
+        index, line = map(int, path[1 + len(CUT_WAY) : -1].split(RAISED_MARK))
+        symbols = self._symbols(number, index, line)
         return f"{path[0]}{symbols}{RAISED_MARK}{line}{RAISED_MARK}"
 
     def _path_numbers(self, path: str) -> list[int]:

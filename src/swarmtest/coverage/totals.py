@@ -187,20 +187,20 @@ class Tally:
         ]
         return files, tests
 
-    def _write_coverage_data(self, place: Path, root: str) -> None:
+    def _write_coverage_data(self, path: Path, root: str) -> None:
         files, tests = self._with_paths(root)
         shown = [file for file in files if is_python(file.path)]
         if files and not shown:
             raise UserError(
-                f"{place}: coverage.py can show Python only, not {files[0].path}; "
-                f"write {place.name.lstrip('.').partition('.')[0] or 'coverage'}.lcov instead"
+                f"{path}: coverage.py can show Python only, not {files[0].path}; "
+                f"write {path.name.lstrip('.').partition('.')[0] or 'coverage'}.lcov instead"
             )
         tests = [
-            replace(test, files={path: hit for path, hit in test.files.items() if is_python(path)})
+            replace(test, files={name: hit for name, hit in test.files.items() if is_python(name)})
             for test in tests
         ]
         branches = "branch" in self.kinds if self.kinds else None
-        write_coverage_data(place, shown, tests, branches=branches)
+        write_coverage_data(path, shown, tests, branches=branches)
 
     def to_json(self) -> dict[str, Any]:
         """Return files, targets with their counts, and tests with the numbers of their targets."""

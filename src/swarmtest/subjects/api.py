@@ -35,105 +35,6 @@ from swarmtest.subjects.machine.generators import (
 )
 from swarmtest.subjects.machine.machine import Machine, Pool, action
 
-# Generators from type hints.
-
-_SMALL_KEYS = integers(0, 9)
-"""For values of an unknown type: few distinct numbers, so that calls often use the same key."""
-
-
-def hints_of(method: Callable[..., Any], cls: type) -> dict[str, Any]:
-    """Return the resolved type hints of a method; an empty dictionary if they do not resolve."""
-    try:
-        names = {cls.__name__: cls, "Self": cls}
-        hints = typing.get_type_hints(method, localns=names)
-    except Exception:
-        return {}
-    return {name: cls if hint is typing.Self else hint for name, hint in hints.items()}
-
-
-def generator_of_hint(hint: Any, default: Any = inspect.Parameter.empty) -> Generator[Any] | None:
-    """Return a generator for values of a type; None if the type does not tell enough.
-
-    >>> import random
-    >>> generator_of_hint(bool).draw(random.Random(1)) in (True, False)
-    True
-    >>> generator_of_hint(list[int] | None) is not None
-    True
-    """
-    if hint is inspect.Parameter.empty or hint is Any or isinstance(hint, typing.TypeVar):
-        return _generator_like_default(default)
-    plain: dict[Any, Generator[Any]] = {
-        int: integers(-1000, 1000),
-        float: floats(-1000.0, 1000.0),
-        complex: floats(-10.0, 10.0),
-        bool: booleans(),
-        str: text(),
-        bytes: binary(),
-        None: just(None),
-        type(None): just(None),
-        object: _SMALL_KEYS,
-    }
-    try:
-        if hint in plain:
-            return plain[hint]
-    except TypeError:
-        return None
-    if inspect.isclass(hint) and issubclass(hint, enum.Enum):
-        return sampled_from(list(hint))
-    return _generator_of_generic(hint)
-
-
-def _generator_of_generic(hint: Any) -> Generator[Any] | None:
-    origin, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
-    if origin is typing.Literal:
-        return sampled_from(arguments)
-    if origin in (typing.Union, types.UnionType):
-        options = [g for g in map(generator_of_hint, arguments) if g is not None]
-        return one_of(*options) if options else None
-    if origin is typing.Annotated:
-        return generator_of_hint(arguments[0])
-    if origin is tuple and arguments and arguments[-1] is not Ellipsis:
-        parts = [generator_of_hint(argument) for argument in arguments]
-        return tuples(*parts) if all(parts) else None
-    if inspect.isclass(origin):
-        return _generator_of_container(origin, arguments)
-    return None
-
-
-def _generator_of_container(origin: type, arguments: tuple[Any, ...]) -> Generator[Any] | None:
-    name = origin.__name__
-    element = generator_of_hint(arguments[0]) if arguments else _SMALL_KEYS
-    if element is None:
-        return None
-    items = lists(element)
-    if name in ("list", "Sequence", "Iterable", "Collection", "MutableSequence", "Iterator"):
-        return items
-    constructors: dict[str, Callable[[Any], Any]] = {
-        "set": set,
-        "frozenset": frozenset,
-        "Set": set,
-        "tuple": tuple,
-    }
-    if name in constructors:
-        construct = constructors[name]
-        return Generator(lambda rng: construct(items.draw(rng)))
-    if name in ("dict", "Mapping", "MutableMapping"):
-        value = generator_of_hint(arguments[1]) if len(arguments) > 1 else _SMALL_KEYS
-        if value is None:
-            return None
-        return Generator(lambda rng: {key: value.draw(rng) for key in items.draw(rng)})
-    return None
-
-
-def _generator_like_default(default: Any) -> Generator[Any] | None:
-    """Return a generator for a parameter without a hint, from its default value if it has one."""
-    if default is inspect.Parameter.empty or default is None:
-        return _SMALL_KEYS
-    return generator_of_hint(type(default))
-
-
-# The derived machine.
-
 TOLERATED: tuple[type[Exception], ...] = (
     ValueError,
     TypeError,
@@ -422,3 +323,100 @@ def _own_exceptions(cls: type) -> tuple[type[BaseException], ...]:
         and issubclass(member, Exception)
         and member.__module__ != "builtins"
     )
+
+
+# Generators from type hints.
+
+_SMALL_KEYS = integers(0, 9)
+"""For values of an unknown type: few distinct numbers, so that calls often use the same key."""
+
+
+def hints_of(method: Callable[..., Any], cls: type) -> dict[str, Any]:
+    """Return the resolved type hints of a method; an empty dictionary if they do not resolve."""
+    try:
+        names = {cls.__name__: cls, "Self": cls}
+        hints = typing.get_type_hints(method, localns=names)
+    except Exception:
+        return {}
+    return {name: cls if hint is typing.Self else hint for name, hint in hints.items()}
+
+
+def generator_of_hint(hint: Any, default: Any = inspect.Parameter.empty) -> Generator[Any] | None:
+    """Return a generator for values of a type; None if the type does not tell enough.
+
+    >>> import random
+    >>> generator_of_hint(bool).draw(random.Random(1)) in (True, False)
+    True
+    >>> generator_of_hint(list[int] | None) is not None
+    True
+    """
+    if hint is inspect.Parameter.empty or hint is Any or isinstance(hint, typing.TypeVar):
+        return _generator_like_default(default)
+    plain: dict[Any, Generator[Any]] = {
+        int: integers(-1000, 1000),
+        float: floats(-1000.0, 1000.0),
+        complex: floats(-10.0, 10.0),
+        bool: booleans(),
+        str: text(),
+        bytes: binary(),
+        None: just(None),
+        type(None): just(None),
+        object: _SMALL_KEYS,
+    }
+    try:
+        if hint in plain:
+            return plain[hint]
+    except TypeError:
+        return None
+    if inspect.isclass(hint) and issubclass(hint, enum.Enum):
+        return sampled_from(list(hint))
+    return _generator_of_generic(hint)
+
+
+def _generator_of_generic(hint: Any) -> Generator[Any] | None:
+    origin, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if origin is typing.Literal:
+        return sampled_from(arguments)
+    if origin in (typing.Union, types.UnionType):
+        options = [g for g in map(generator_of_hint, arguments) if g is not None]
+        return one_of(*options) if options else None
+    if origin is typing.Annotated:
+        return generator_of_hint(arguments[0])
+    if origin is tuple and arguments and arguments[-1] is not Ellipsis:
+        parts = [generator_of_hint(argument) for argument in arguments]
+        return tuples(*parts) if all(parts) else None
+    if inspect.isclass(origin):
+        return _generator_of_container(origin, arguments)
+    return None
+
+
+def _generator_of_container(origin: type, arguments: tuple[Any, ...]) -> Generator[Any] | None:
+    name = origin.__name__
+    element = generator_of_hint(arguments[0]) if arguments else _SMALL_KEYS
+    if element is None:
+        return None
+    items = lists(element)
+    if name in ("list", "Sequence", "Iterable", "Collection", "MutableSequence", "Iterator"):
+        return items
+    constructors: dict[str, Callable[[Any], Any]] = {
+        "set": set,
+        "frozenset": frozenset,
+        "Set": set,
+        "tuple": tuple,
+    }
+    if name in constructors:
+        construct = constructors[name]
+        return Generator(lambda rng: construct(items.draw(rng)))
+    if name in ("dict", "Mapping", "MutableMapping"):
+        value = generator_of_hint(arguments[1]) if len(arguments) > 1 else _SMALL_KEYS
+        if value is None:
+            return None
+        return Generator(lambda rng: {key: value.draw(rng) for key in items.draw(rng)})
+    return None
+
+
+def _generator_like_default(default: Any) -> Generator[Any] | None:
+    """Return a generator for a parameter without a hint, from its default value if it has one."""
+    if default is inspect.Parameter.empty or default is None:
+        return _SMALL_KEYS
+    return generator_of_hint(type(default))

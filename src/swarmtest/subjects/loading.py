@@ -139,21 +139,21 @@ def is_testable(member: object) -> bool:
     return _is_machine(member) or _is_state_machine(member) or _is_subject(member)
 
 
-def subject_of(found: Any, name: str, steps: tuple[int, int] | None = None) -> Subject | None:
+def subject_of(member: Any, name: str, steps: tuple[int, int] | None = None) -> Subject | None:
     """Return a subject for a machine, a Hypothesis state machine or a subject; otherwise None.
 
     >>> class Lamp(Machine): pass
     >>> subject_of(len, "len") is None
     True
     """
-    if _is_machine(found):
-        return MachineSubject(found, name, steps)
-    if _is_state_machine(found):
+    if _is_machine(member):
+        return MachineSubject(member, name, steps)
+    if _is_state_machine(member):
         from swarmtest.subjects.hypothesis.subject import RuleBasedSubject
 
-        return RuleBasedSubject(found, name, steps)
-    if _is_subject(found):
-        subject: Subject = copy.copy(found)
+        return RuleBasedSubject(member, name, steps)
+    if _is_subject(member):
+        subject: Subject = copy.copy(member)
         subject.name = name
         return resized(subject, steps, name)
     return None

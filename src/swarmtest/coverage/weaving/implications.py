@@ -68,7 +68,7 @@ class Plan:
     functions: list[Function] = field(default_factory=list)
     kinds: tuple[str, ...] = ()
     ways: int = 1
-    """Length of the list of ways; the first place is for ways that an exception ended."""
+    """Length of the list of ways; index 0 is for ways that an exception ended."""
     _target_numbers: dict[tuple[str, str], int] = field(default_factory=dict)
     _masks: dict[int, int] = field(default_factory=dict)
 

@@ -99,7 +99,7 @@ def step_way(added: int) -> ast.stmt:
 
 
 def counted(body: list[ast.stmt], first: int) -> list[ast.stmt]:
-    """Return a function's body that records its way, at place 0 if an exception ended it."""
+    """Return a function's body that records its way, at index 0 if an exception ended it."""
     end = _mark(WAYS, _load(_PATH))
     return [start_way(first), ast.Try(body, [], [], [end])]
 

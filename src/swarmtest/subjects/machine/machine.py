@@ -45,6 +45,7 @@ class Pool:
 
     def __init__(self) -> None:
         self.entries: list[tuple[int, Any]] = []
+        """Values with the labels of the steps that made them."""
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -192,15 +193,16 @@ class Machine:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._pools = tuple(
-            {
-                n: 0
+            dict.fromkeys(
+                name
                 for base in cls.__mro__
-                for n, member in vars(base).items()
+                for name, member in vars(base).items()
                 if type(member) is Pool
-            }
+            )
         )
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        # Pools are created here, because a subclass may have an __init__ that does not call ours.
         self = super().__new__(cls)
         for name in cls._pools:
             setattr(self, name, Pool())

@@ -51,13 +51,13 @@ class Journal(Record):
         self._tell({"raised": type(error).__qualname__})
 
 
-def journalled(told: Sequence[Any]) -> tuple[Step, ...]:
+def journalled(entries: Sequence[Any]) -> tuple[Step, ...]:
     """Return the steps in the entries of a journal.
 
     An entry is a step, or a dictionary with the exception that the step before it raised.
     """
     steps: list[Step] = []
-    for entry in told:
+    for entry in entries:
         if isinstance(entry, dict):
             steps[-1] = steps[-1]._replace(raised=entry["raised"])
         else:

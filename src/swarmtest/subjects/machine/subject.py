@@ -86,7 +86,7 @@ class MachineSubject:
         return []
 
     def execute(self, configuration: Configuration, seed: int) -> Result:
-        """Generate a test and run it, in one go."""
+        """Generate a test while running it."""
         rng = self._rng
         self._reseed(seed)
         rng.gauss_next = None  # type: ignore[attr-defined]  # Random.seed() resets this too
@@ -264,14 +264,14 @@ def _file_of(machine: type[Machine]) -> str:
 
 
 def _length(machine: type[Machine], steps: int | tuple[int, int] | None) -> Length:
-    wanted = machine.steps if steps is None else steps
-    if callable(wanted):
-        return wanted
-    low, high = wanted if isinstance(wanted, tuple) and len(wanted) == 2 else (wanted, wanted)
+    length = machine.steps if steps is None else steps
+    if callable(length):
+        return length
+    low, high = length if isinstance(length, tuple) and len(length) == 2 else (length, length)
     if not (isinstance(low, int) and isinstance(high, int) and 1 <= low <= high):
         raise UserError(
             f"machine {machine.__name__!r}: steps is a number above 0, a range, or a function of "
-            f"a random source, not {wanted!r}"
+            f"a random source, not {length!r}"
         )
     return low if low == high else (low, high)
 
