@@ -187,6 +187,28 @@ class MachineSubject:
         """Run a saved test; in the result's test each step has the expected exception it raised."""
         return Replay(self, MachineTest.from_json(test)).run(noting=True)
 
+    def step(self, noted: tuple[Any, ...], label: int, raised: str = "") -> Step:
+        """Return a step from what the loop recorded: the action's number, then its arguments."""
+        action = self.compiled.actions[noted[0]]
+        arguments = tuple(a.data if type(a) is Snapshot else to_json(a) for a in noted[1:])
+        return Step(action.name, arguments, label if action.into is not None else 0, raised)
+
+    def fault_of(self, error: BaseException) -> Fault:
+        """Return the fault that an exception shows; raise what the program did not cause."""
+        if isinstance(error, UserError):
+            raise error
+        if isinstance(error, KeyboardInterrupt | BdbQuit) and self.interruptible:
+            raise KeyboardInterrupt from error
+        violated = _violated(error.__traceback__, self.compiled.check, invariants_of(self.machine))
+        if violated:
+            return fault_of_exception(error, "invariant", f"invariant {violated}:")
+        guarded = self._guard_in(error.__traceback__)
+        if guarded:
+            return fault_of_exception(error, label=f"guard of {guarded}:")
+        if isinstance(error, MemoryError):
+            return fault_of_exception(error, "memory")
+        return fault_of_exception(error)
+
     def _guard_in(self, tb: TracebackType | None) -> str:
         """Return the action whose guard is in a traceback; empty if there is none."""
         codes = {getattr(a.when, "__code__", None): name for name, a in self.actions.items()}
@@ -228,34 +250,12 @@ class MachineSubject:
         bounds = list(itertools.accumulate(weights[k] for k in picks))
         return self.compiled.renormalised, picks, weights, bounds
 
-    def step(self, noted: tuple[Any, ...], label: int, raised: str = "") -> Step:
-        """Return a step from what the loop recorded: the action's number, then its arguments."""
-        action = self.compiled.actions[noted[0]]
-        arguments = tuple(a.data if type(a) is Snapshot else to_json(a) for a in noted[1:])
-        return Step(action.name, arguments, label if action.into is not None else 0, raised)
-
     def _test(self, record: Record, settings: Mapping[str, Any]) -> MachineTest:
         raised = dict(record.raised)
         steps = tuple(
             self.step(noted, label, raised.get(label, "")) for label, noted in enumerate(record, 1)
         )
         return MachineTest(self.name, steps, dict(settings))
-
-    def fault_of(self, error: BaseException) -> Fault:
-        """Return the fault that an exception shows; raise what the program did not cause."""
-        if isinstance(error, UserError):
-            raise error
-        if isinstance(error, KeyboardInterrupt | BdbQuit) and self.interruptible:
-            raise KeyboardInterrupt from error
-        violated = _violated(error.__traceback__, self.compiled.check, invariants_of(self.machine))
-        if violated:
-            return fault_of_exception(error, "invariant", f"invariant {violated}:")
-        guarded = self._guard_in(error.__traceback__)
-        if guarded:
-            return fault_of_exception(error, label=f"guard of {guarded}:")
-        if isinstance(error, MemoryError):
-            return fault_of_exception(error, "memory")
-        return fault_of_exception(error)
 
 
 def _file_of(machine: type[Machine]) -> str:
