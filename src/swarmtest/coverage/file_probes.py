@@ -1,6 +1,10 @@
-"""Targets that are found on the way: paths (and what follows from them), states of predicates.
+"""One instrumented file at run time: from what its probes write to the targets that were hit.
 
-A path or a state is read once, when it is first seen; from then on it is looked up.
+`Cells` is where the probes of a file write. `WovenFile` reads and empties them: lines, blocks and
+branches follow from which probes were hit; `Traces` reads paths and states of predicates, whose
+targets are not known beforehand. Reading is part of every test, so results are cached: a path or
+a state is interpreted only when it is first seen. A set of hits that is new (most tests of a
+campaign have one) costs a few operations on whole sets.
 """
 
 from __future__ import annotations
@@ -32,30 +36,34 @@ from swarmtest.coverage.weaving.paths import (
 )
 from swarmtest.coverage.weaving.snippets import CUT_WAY, RAISED_MARK
 
-# -------------------------------------------------------------------------------------------------
-# Where probes write: one set of cells per instrumented file, for the life of the process.
-#
-# Instrumented code finds its cells here when its module is executed; whoever watches the tests
-# reads
-# and empties them. The objects stay the same, only their contents change: code holds on to them.
+# Where probes write.
 
 
 @dataclass
 class Cells:
-    """What the probes of one file write to."""
+    """What the probes of one file write to, for the life of the process.
+
+    The contents change, the objects stay the same, because instrumented code refers to them.
+    """
 
     hits: list[int]
-    """A list, not a bytearray: CPython has a fast path for storing into lists."""
+    """For each probe whether it was hit. A list, because CPython stores into lists fastest."""
     zeros: list[int]
+    """`hits` when no probe was hit."""
     raised: dict[tuple[int, int], int] = field(default_factory=dict)
+    """(function, line) of exceptions; the dictionaries serve as sets."""
     states: dict[tuple[int, int], int] = field(default_factory=dict)
+    """(fact, state) of predicates."""
     paths: dict[str, int] = field(default_factory=dict)
+    """Paths as strings of symbols."""
     ways: list[int] = field(default_factory=list)
+    """For each numbered path (see `weaving.blocks`) whether it was taken."""
     no_ways: list[int] = field(default_factory=list)
+    """`ways` when no numbered path was taken."""
 
 
 def cells_key(source: Source, kinds: tuple[str, ...]) -> str:
-    """What names the cells of a file: another version, or other probes, are other cells."""
+    """Return the key of a file's cells, which differs between versions and kinds of coverage."""
     return f"{source.id} {' '.join(kinds)}"
 
 
@@ -63,43 +71,43 @@ _cells: dict[str, Cells] = {}
 
 
 def cells_of(file: str, probes: int, ways: int) -> Cells:
-    """The cells of a file, made when they are first asked for."""
-    found = _cells.get(file)
-    if found is None:
-        found = _cells[file] = Cells([0] * probes, [0] * probes)
-        found.ways, found.no_ways = [0] * ways, [0] * ways
-    return found
+    """Return the cells with a key, which are created at the first call."""
+    file_cells = _cells.get(file)
+    if file_cells is None:
+        file_cells = _cells[file] = Cells([0] * probes, [0] * probes)
+        file_cells.ways, file_cells.no_ways = [0] * ways, [0] * ways
+    return file_cells
 
 
 def cells(file: str) -> tuple[Any, ...]:
-    """What instrumented code asks for, in the order of `snippets.CELLS`."""
-    found = _cells[file]
-    written = found.hits, found.raised, found.states, found.paths, found.ways
-    # In a tuple: programs that collect what can be called in a module must not find it.
+    """Return what instrumented code imports when it is executed, as `snippets.CELLS` orders it."""
+    own = _cells[file]
+    written = own.hits, own.raised, own.states, own.paths, own.ways
+    # The class is in a tuple so that programs which collect the callables of a module miss it.
     return *written, (BaseException,)
 
 
-# -------------------------------------------------------------------------------------------------
+# Paths and predicates.
 
 _RAISED = re.compile(f"{RAISED_MARK}(\\d+){RAISED_MARK}")
-_SHOWN = 2000
-"""Decisions of one path that its description spells out."""
+_MAX_SHOWN = 2000
+"""Decisions of a path that its description spells out."""
 
 
-class _Known(dict[Any, Any]):
-    """A dictionary that reads what it does not know: the look-up itself stays in C."""
+class _Cache(dict[Any, Any]):
+    """A dictionary that computes missing values, so that looking up a known key stays in C."""
 
-    def __init__(self, read: Callable[[Any], Any]) -> None:
+    def __init__(self, compute: Callable[[Any], Any]) -> None:
         super().__init__()
-        self._read = read
+        self._compute = compute
 
     def __missing__(self, key: Any) -> Any:
-        found = self[key] = self._read(key)
-        return found
+        value = self[key] = self._compute(key)
+        return value
 
 
 class Traces:
-    """Reads the paths and states of one file."""
+    """Interprets the paths and predicate states of one file."""
 
     def __init__(self, source: Source, plan: Plan, problems: list[str]) -> None:
         self.catalogue = Catalogue()
@@ -108,28 +116,28 @@ class Traces:
         self._plan = plan
         self._lines = source.text.split("\n")
         self._only_paths = not {"prime", "du"} & set(plan.kinds)
-        self._of_path = _Known(self._path_number if self._only_paths else self._path_numbers)
-        self._of_state = _Known(self._state_number)
-        self._of_way = _Known(self._way_number)
+        self._path_cache = _Cache(self._path_number if self._only_paths else self._path_numbers)
+        self._state_cache = _Cache(self._state_number)
+        self._way_cache = _Cache(self._way_number)
         self._all_ways = range(plan.ways)
-        self._added: dict[int, dict[str, int]] = {}
+        self._additions: dict[int, dict[str, int]] = {}
         self._primes: dict[int, tuple[PathIndex, list[int]]] = {}
         self._described: dict[int, tuple[dict[str, str], str]] = {}
-        self._places: dict[int, tuple[int, Function]] = {}
+        self._spans: dict[int, tuple[int, Function]] = {}
 
     def numbers(self, cells: Cells) -> list[int]:
-        """The numbers of what was executed, in any order, perhaps repeated."""
-        found: list[int] = []
+        """Return the numbers of the targets that were reached, in any order, maybe repeated."""
+        numbers: list[int] = []
         if cells.paths:
-            of_paths = map(self._of_path.__getitem__, cells.paths)
-            found += of_paths if self._only_paths else chain.from_iterable(of_paths)
+            of_paths = map(self._path_cache.__getitem__, cells.paths)
+            numbers += of_paths if self._only_paths else chain.from_iterable(of_paths)
         if cells.ways != cells.no_ways:
-            cells.ways[0] = 0  # ways that were cut short are among the paths
-            of_ways = map(self._of_way.__getitem__, compress(self._all_ways, cells.ways))
-            found += of_ways if self._only_paths else chain.from_iterable(of_ways)
+            cells.ways[0] = 0  # a numbered path that an exception ended is in `cells.paths`
+            of_ways = map(self._way_cache.__getitem__, compress(self._all_ways, cells.ways))
+            numbers += of_ways if self._only_paths else chain.from_iterable(of_ways)
         if cells.states:
-            found += map(self._of_state.__getitem__, cells.states)
-        return found
+            numbers += map(self._state_cache.__getitem__, cells.states)
+        return numbers
 
     def _target(
         self, kind: str, name: str, line: int, function: Function, content: str, detail: str = ""
@@ -139,50 +147,56 @@ class Traces:
 
     # Paths
 
-    def _way_number(self, place: int) -> Any:
-        return self._of_path[self.spelt_way(place)]
+    def _way_number(self, index: int) -> Any:
+        return self._path_cache[self.spelt_way(index)]
 
-    def spelt_way(self, place: int) -> str:
-        """The path of a counted way, by its place in the list of ways."""
+    def spelt_way(self, index: int) -> str:
+        """Return a numbered path, by its index in the list of ways, as a string of symbols."""
         firsts = [function.first_way for function in self._plan.functions]
-        number = max(i for i, first in enumerate(firsts) if 0 < first <= place)
-        return chr(number) + self._symbols(number, place)
+        number = max(i for i, first in enumerate(firsts) if 0 < first <= index)
+        return chr(number) + self._symbols(number, index)
 
-    def _symbols(self, number: int, place: int, line: int = 0) -> str:
+    def _symbols(self, number: int, index: int, line: int = 0) -> str:
         function = self._plan.functions[number]
-        if number not in self._added:
+        if number not in self._additions:
             counted = number_ways(function.outline)
             assert counted is not None
-            self._added[number] = counted[1]
-        way = place - function.first_way
-        return symbols_of_way(function.outline, self._added[number], way, line)
+            self._additions[number] = counted[1]
+        way = index - function.first_way
+        return symbols_of_way(function.outline, self._additions[number], way, line)
 
     def spelt_path(self, path: str) -> str:
-        """A path with its symbols: a counted way that an exception cut short tells a number."""
+        """Return a path as a string of symbols.
+
+        For a numbered path that an exception ended, the probe wrote its sum and the line instead.
+        """
         if not path.startswith(CUT_WAY, 1):
             return path
         number = ord(path[0])
-        place, line = map(int, path[1 + len(CUT_WAY) : -1].split(RAISED_MARK))
-        symbols = self._symbols(number, place, line)
+        index, line = map(int, path[1 + len(CUT_WAY) : -1].split(RAISED_MARK))
+        symbols = self._symbols(number, index, line)
         return f"{path[0]}{symbols}{RAISED_MARK}{line}{RAISED_MARK}"
 
     def _path_numbers(self, path: str) -> list[int]:
-        """A path, and the prime and du-paths that it contains."""
+        """Return the targets of a path: the path, and the prime and du-paths that it contains."""
         path = self.spelt_path(path)
         number = ord(path[0])
         function = self._plan.functions[number]
         kinds = self._plan.kinds
-        found = [self._path_number(path)] if "path" in kinds else []
+        targets = [self._path_number(path)] if "path" in kinds else []
         blocks = blocks_of(function.outline, path[1:])
         if "prime" in kinds:
             primes, numbers = self._primes.get(number) or self._list_primes(number)
-            found += [numbers[i] for i in toured(blocks, primes)]
+            targets += [numbers[i] for i in toured(blocks, primes)]
         if "du" in kinds:
-            found += self._du_numbers(function, blocks)
-        return found
+            targets += self._du_numbers(function, blocks)
+        return targets
 
     def _path_number(self, path: str) -> int:
-        """A path's target. Told are the blocks that decisions lead to; the others follow."""
+        """Return a path's target.
+
+        Its description lists only the blocks to which decisions lead; the others follow.
+        """
         path = self.spelt_path(path)
         number = ord(path[0])
         function = self._plan.functions[number]
@@ -194,8 +208,8 @@ class Traces:
             )
         lines, content = self._described[number]
         digest = hashlib.blake2b(path[1:].encode(), digest_size=6).hexdigest()
-        way, end = path[1 : _SHOWN + 1], "exit"
-        more = f"... {len(path) - _SHOWN:,} more " if len(path) > _SHOWN else ""
+        way, end = path[1 : _MAX_SHOWN + 1], "exit"
+        more = f"... {len(path) - _MAX_SHOWN:,} more " if len(path) > _MAX_SHOWN else ""
         if RAISED_MARK in way:
             shown = _RAISED.sub(r"raised:\1 ", "".join(lines.get(c, c) for c in way))
             end = "exception" if path.endswith(RAISED_MARK) else end
@@ -206,7 +220,7 @@ class Traces:
         return self._target("path", name, function.line, function, content, detail)
 
     def _content(self, function: Function, blocks: Any) -> str:
-        """A hash of the text of blocks, in order, each once."""
+        """Return a hash of the text of the blocks, in order, each once."""
         spans = [function.outline[0][block][:2] for block in dict.fromkeys(blocks)]
         return content_hash("\n".join("\n".join(self._lines[a - 1 : b]) for a, b in spans))
 
@@ -230,8 +244,8 @@ class Traces:
             line = function.outline[0][path[0]][0]
             content = self._content(function, path)
             numbers.append(self._target("prime", name, line, function, content))
-        self._primes[number] = found = (PathIndex(paths), numbers)
-        return found
+        self._primes[number] = index_and_numbers = (PathIndex(paths), numbers)
+        return index_and_numbers
 
     def _du_numbers(self, function: Function, blocks: list[int]) -> list[int]:
         described = function.outline[0]
@@ -248,7 +262,7 @@ class Traces:
 
     def _state_number(self, key: tuple[int, int]) -> int:
         fact, state = key
-        line, function = self._place(fact)
+        line, function = self._span(fact)
         vector = "".join("-FT"[state >> 2 * i & 3] for i in range(len(function.predicates)))
         detail = ", ".join(
             f"{'not ' if value == 'F' else ''}({text})"
@@ -259,37 +273,33 @@ class Traces:
         name = f"{line} {vector}".rstrip()
         return self._target("predicate", name, line, function, content, detail)
 
-    def _place(self, fact: int) -> tuple[int, Function]:
-        if not self._places:
-            self._places = {
-                one: (first, function)
+    def _span(self, fact: int) -> tuple[int, Function]:
+        """Return the first line and the function of a fact's statement."""
+        if not self._spans:
+            self._spans = {
+                number: (first, function)
                 for function in self._plan.functions
-                for first, _, one in function.spans
+                for first, _, number in function.spans
             }
-        return self._places[fact]
+        return self._spans[fact]
 
 
-# -------------------------------------------------------------------------------------------------
-# One instrumented file at run time: from the state of its cells to the targets that were hit.
-#
-# This is on the way of every test, so what is not new is looked up, and what is new (for most
-# tests
-# of a campaign, something is) costs a few operations on whole sets.
+# Lines, blocks and branches, and the file as a whole.
 
 Numbers = NDArray[np.uint32]
 
-_REMEMBERED = 5000
-"""Distinct states of one file that are remembered before we start anew."""
+_MAX_CACHED_STATES = 5000
+"""Distinct states of one file in the cache; when it is full, it is emptied."""
 _NONE: Numbers = np.zeros(0, np.uint32)
 
 
 class Reached(NamedTuple):
-    """The targets that a state stands for, by their numbers in the catalogue, ascending."""
+    """The targets of a state, as ascending numbers in the catalogue."""
 
     inside: Numbers
-    """What tests reach."""
+    """Targets in functions, which tests reach."""
     outside: Numbers
-    """What imports reach."""
+    """Targets outside of functions, which imports reach."""
 
 
 NOTHING = Reached(_NONE, _NONE)
@@ -301,7 +311,7 @@ class Written(NamedTuple):
     source: Source
     path: str
     plan: Plan | None
-    """None: it is known there."""
+    """None if the other process knows it."""
     cells: Cells
 
 
@@ -311,7 +321,7 @@ class WovenFile:
     def __init__(
         self, source: Source, path: str, plan: Plan, cells: Cells, problems: list[str]
     ) -> None:
-        """`problems` is where to tell what cannot be counted, one line each."""
+        """`problems` receives a line for everything that cannot be counted."""
         self.source = source
         self.path = path
         """Where the file is on this machine."""
@@ -322,7 +332,7 @@ class WovenFile:
         self._masks: list[int] = []
         self._at_import = 0
         self._reached: dict[Any, Reached] = {None: NOTHING}
-        self._of_raised: dict[tuple[int, int], int] = {}
+        self._raised_masks: dict[tuple[int, int], int] = {}
 
     def enrol(self, catalogue: Catalogue) -> None:
         """Number the file's targets in a catalogue."""
@@ -337,26 +347,24 @@ class WovenFile:
                 self._at_import |= 1 << bit
 
     def written(self, with_plan: bool) -> Written:
-        """What its probes wrote."""
+        """Return what the file's probes wrote."""
         return Written(self.source, self.path, self._plan if with_plan else None, self._cells)
 
     def overwrite(self, written: Written) -> None:
-        """Let the probes have written something else; code holds on to the cells themselves."""
-        mine, cells = self._cells, written.cells
-        mine.hits[:], mine.ways[:] = cells.hits, cells.ways
-        for own, other in (
-            (mine.raised, cells.raised),
-            (mine.states, cells.states),
-        ):
-            own.clear()
-            own.update(other)
-        mine.paths.clear()
-        mine.paths.update(cells.paths)
+        """Replace the contents of the cells; the objects stay, because code refers to them."""
+        own, new = self._cells, written.cells
+        own.hits[:], own.ways[:] = new.hits, new.ways
+        own.raised.clear()
+        own.raised.update(new.raised)
+        own.states.clear()
+        own.states.update(new.states)
+        own.paths.clear()
+        own.paths.update(new.paths)
 
     def reset(self) -> None:
         """Forget what was executed."""
         cells = self._cells
-        if cells.hits != cells.zeros:  # most files of a large program are untouched by most tests
+        if cells.hits != cells.zeros:  # most tests do not touch most files of a large program
             cells.hits[:] = cells.zeros
         if cells.raised:
             cells.raised.clear()
@@ -368,20 +376,20 @@ class WovenFile:
             cells.states.clear()
 
     def state(self) -> Any:
-        """What was begun, as something that can be looked up; None if nothing was."""
+        """Return what was executed, as a key for `reached`; None if nothing was."""
         cells = self._cells
         if cells.raised:
             return bytes(cells.hits), *sorted(cells.raised)
         return bytes(cells.hits) if cells.hits != cells.zeros else None
 
     def reached(self, state: Any) -> Reached:
-        """The targets of a state."""
-        known = self._reached.get(state)
-        if known is None:
-            if len(self._reached) >= _REMEMBERED:
+        """Return the targets of a state."""
+        reached = self._reached.get(state)
+        if reached is None:
+            if len(self._reached) >= _MAX_CACHED_STATES:
                 self._reached = {None: NOTHING}
-            known = self._reached[state] = self._read_hits(state)
-        return known
+            reached = self._reached[state] = self._read_hits(state)
+        return reached
 
     def _read_hits(self, state: Any) -> Reached:
         hits, *raised = state if isinstance(state, tuple) else (state,)
@@ -392,7 +400,7 @@ class WovenFile:
         return Reached(self._in_mask(mask ^ outside), self._in_mask(outside))
 
     def found(self) -> list[int]:
-        """The paths and predicates that were executed: they are new too often to remember sets."""
+        """Return the targets of paths and predicates; sets of them repeat too rarely to cache."""
         return self._traces.numbers(self._cells)
 
     def _in_mask(self, mask: int) -> Numbers:
@@ -403,9 +411,9 @@ class WovenFile:
         return self._numbers[bits.nonzero()[0]]
 
     def _raised_mask(self, key: tuple[int, int]) -> int:
-        known = self._of_raised.get(key)
-        if known is None:
+        mask = self._raised_masks.get(key)
+        if mask is None:
             function, line = key
             fact = self._plan.functions[function].fact_at(line)
-            known = self._of_raised[key] = self._plan.mask(fact)
-        return known
+            mask = self._raised_masks[key] = self._plan.mask(fact)
+        return mask

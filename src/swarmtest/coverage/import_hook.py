@@ -1,8 +1,13 @@
-"""The import hook: modules of the program under test are loaded with probes in them.
+"""The import hook, which loads modules of the program under test with probes in them.
 
-The hook stands first on `sys.meta_path`, lets the finders behind it find the module as they always
-do, and replaces the loader if the module is chosen and has Python source. So packages, namespace
-packages, zip files that others import, editable installs and relative imports need no care here.
+The hook is the first finder on `sys.meta_path`. It lets the finders after it find the module as
+usual, and replaces the loader if the module is chosen and has Python source. So it needs no code of
+its own for packages, namespace packages, zip files, editable installs and relative imports.
+
+Instrumented code is cached on disk beside Python's bytecode, so that weaving is done once. A cache
+file is found by the path of the source and the options, and used only if it was made from the same
+source by the same version of the weaver. As with bytecode, a cache that cannot be read or written
+is no error: the work is done again.
 """
 
 from __future__ import annotations
@@ -34,29 +39,22 @@ from swarmtest.coverage.weaving.implications import Plan
 from swarmtest.coverage.weaving.snippets import CELLS
 from swarmtest.coverage.weaving.weaver import weave, woven_tree
 
-# -------------------------------------------------------------------------------------------------
-# Instrumented code on disk, beside the bytecode that Python keeps, so that weaving is done once.
-#
-# A file is found by the source's place and the options, and used only if the source's hash (and
-# the
-# version of the weaver) is the one it was made from. As with bytecode, a cache that cannot be read
-# or
-# written is no error: the work is done again.
+# The cache of instrumented code.
 
 FORMAT = b"swarmtest\n"
 
 
 def stamp(source: bytes, file: str, kinds: tuple[str, ...]) -> bytes:
-    """What instrumented code was made from: 32 bytes."""
+    """Return a hash (32 bytes) of everything that instrumented code is made from."""
     python = (sys.version_info[:3], sys.flags.optimize)
-    options = repr((file, kinds, python, _weaver())).encode()
+    options = repr((file, kinds, python, _weaver_hash())).encode()
     return hashlib.blake2b(FORMAT + options + b"\0" + source, digest_size=32).digest()
 
 
 def load(path: str, kinds: tuple[str, ...], made_from: bytes) -> tuple[CodeType, Plan] | None:
-    """The code and plan kept for a source, if they were made from just that."""
+    """Return the cached code and plan of a source; None if there is none with this stamp."""
     try:
-        data = _place(path, kinds).read_bytes()
+        data = _cache_path(path, kinds).read_bytes()
         if not data.startswith(FORMAT + made_from):
             return None
         code, plan = marshal.loads(data[len(FORMAT) + len(made_from) :])
@@ -66,43 +64,43 @@ def load(path: str, kinds: tuple[str, ...], made_from: bytes) -> tuple[CodeType,
 
 
 def keep(path: str, kinds: tuple[str, ...], made_from: bytes, code: CodeType, plan: Plan) -> None:
-    """Keep code and plan; another process never sees half of them."""
+    """Write code and plan to the cache; another process never sees half of them."""
     if sys.dont_write_bytecode:
         return
-    with contextlib.suppress(OSError, NotImplementedError):  # a Python may have no such places
-        place = _place(path, kinds)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        fd, temporary = tempfile.mkstemp(dir=place.parent)
+    with contextlib.suppress(OSError, NotImplementedError):  # a Python may have no bytecode cache
+        cache = _cache_path(path, kinds)
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        fd, temporary = tempfile.mkstemp(dir=cache.parent)
         try:
             with os.fdopen(fd, "wb") as out:
                 out.write(FORMAT + made_from + marshal.dumps((code, plan.to_plain())))
-            os.replace(temporary, place)
+            os.replace(temporary, cache)
         except OSError:
             os.unlink(temporary)
 
 
 @functools.cache
-def _weaver() -> str:
-    """A hash of the code that weaves: what another version of it made is of no use."""
+def _weaver_hash() -> str:
+    """Return a hash of swarmtest's coverage code, because each version may weave differently."""
     digest = hashlib.blake2b(digest_size=16)
     for module in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(module.read_bytes())
     return digest.hexdigest()
 
 
-def _place(path: str, kinds: tuple[str, ...]) -> Path:
+def _cache_path(path: str, kinds: tuple[str, ...]) -> Path:
     options = hashlib.blake2b(repr(kinds).encode(), digest_size=4).hexdigest()
     beside = Path(importlib.util.cache_from_source(path))
     return beside.with_name(f"{beside.name.removesuffix('.pyc')}.swarmtest-{options}.pyc")
 
 
-# -------------------------------------------------------------------------------------------------
+# Finding and loading modules.
 
 Register = Callable[[Source, Plan, str], None]
 
 
 class Hook(MetaPathFinder):
-    """Finds what others find, and lets `loader_for` choose another loader for chosen modules."""
+    """Finds modules as the other finders do, with a loader from `loader_for` for chosen ones."""
 
     def __init__(self, scope: Scope, loader_for: Callable[[ModuleSpec], Loader | None]) -> None:
         self._scope = scope
@@ -111,10 +109,10 @@ class Hook(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The module's spec with our loader; None leaves it to the other finders."""
+        """Return the module's spec with our loader; None leaves it to the other finders."""
         if not self._scope.may_choose(fullname):
             return None
-        spec = self._found_by_others(fullname, path, target)
+        spec = self._find_with_others(fullname, path, target)
         if spec is None or spec.origin is None or spec.loader is None:
             return None
         if not self._scope.chooses(fullname, spec.origin):
@@ -125,12 +123,12 @@ class Hook(MetaPathFinder):
         spec.loader = loader
         return spec
 
-    def _found_by_others(
+    def _find_with_others(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None
     ) -> ModuleSpec | None:
-        # Those before us have had their turn; asking them again could go on for ever.
-        behind = sys.meta_path[sys.meta_path.index(self) + 1 :]
-        for finder in behind:
+        # Only the finders after this one: those before it have been asked already, and could call
+        # this one again without end.
+        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
             find = getattr(finder, "find_spec", None)
             if find is None:
                 continue
@@ -149,19 +147,22 @@ class ProbingLoader(SourceFileLoader):
         self._register = register
 
     def tells(self, register: Register) -> bool:
-        """Whether it is this one that hears of what is loaded."""
+        """Return whether this loader reports to `register`."""
         return self._register == register
 
     def exec_module(self, module: ModuleType) -> None:
-        """Execute the module; then let its cells be the last of its names.
+        """Execute the module, then make its cells the last of its names.
 
-        When the interpreter ends, names go in their order, and functions may still be called.
+        At exit the interpreter deletes names in their order, and functions may still be called.
         """
         super().exec_module(module)
         cells_last(module)
 
     def woven_tree(self, fullname: str) -> ast.Module:
-        """The module's syntax tree with probes, for whoever weaves in more; its plan is known."""
+        """Return the module's syntax tree with probes, for callers that weave in more.
+
+        The plan is registered.
+        """
         path = self.get_filename(fullname)
         text = importlib.util.decode_source(self.get_data(path))
         source = Source(shown_path(path), text, path)
@@ -170,24 +171,24 @@ class ProbingLoader(SourceFileLoader):
         return tree
 
     def get_code(self, fullname: str) -> CodeType:
-        """The module's code; its plan is made known before the code runs."""
+        """Return the module's code with probes; its plan is registered before the code runs."""
         path = self.get_filename(fullname)
         data = self.get_data(path)
         text = importlib.util.decode_source(data)
         source = Source(shown_path(path), text, path)
         key = cells_key(source, self._kinds)
         made_from = stamp(data, f"{path}\0{key}", self._kinds)
-        kept = load(path, self._kinds, made_from)
-        if kept is None:
-            kept = weave(text, path, key, self._kinds)
-            keep(path, self._kinds, made_from, *kept)
-        code, plan = kept
+        woven = load(path, self._kinds, made_from)
+        if woven is None:
+            woven = weave(text, path, key, self._kinds)
+            keep(path, self._kinds, made_from, *woven)
+        code, plan = woven
         self._register(source, plan, path)
         return code
 
 
 def cells_last(module: ModuleType) -> None:
-    """Let a module's cells be the last of its names."""
+    """Make a module's cells the last of its names."""
     names = module.__dict__
     for name in CELLS:
         if name in names:
@@ -195,20 +196,20 @@ def cells_last(module: ModuleType) -> None:
 
 
 def has_source(spec: ModuleSpec) -> bool:
-    """Whether a module is an ordinary source file."""
+    """Return whether a module is an ordinary source file."""
     return isinstance(spec.loader, SourceFileLoader)
 
 
 def is_test_module(spec: ModuleSpec) -> bool:
-    """Whether pytest rewrites a module's assertions: it holds tests, not the program."""
+    """Return whether pytest rewrites a module's assertions: it holds tests, not the program."""
     return type(spec.loader).__module__.startswith("_pytest.")
 
 
 def has_bytecode_only(spec: ModuleSpec) -> bool:
-    """Whether a module is a ``.pyc`` file without its source."""
+    """Return whether a module is a ``.pyc`` file without its source."""
     return isinstance(spec.loader, SourcelessFileLoader)
 
 
 def is_extension(spec: ModuleSpec) -> bool:
-    """Whether a module is compiled to machine code."""
+    """Return whether a module is compiled to machine code."""
     return isinstance(spec.loader, ExtensionFileLoader)

@@ -1,4 +1,4 @@
-"""The kinds of coverage, and which one asks for what."""
+"""The kinds of coverage, and what each of them needs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ KINDS = {
     "prime": "prime paths of up to ten edges, within a function",
     "du": "from a definition of a variable to a use of it, up to ten edges",
 }
-"""What ``--coverage`` can name, and what it means."""
+"""The kinds that ``--coverage`` accepts, with a description of each."""
 
 ON_PATHS = frozenset({"path", "prime", "du"})
-"""Kinds that need the whole way through each function."""
+"""Kinds that need the whole path through each function."""
 
 WITH_PROBES = frozenset({"line", "block", "branch"})
 """Kinds that follow from which statements were begun. Their targets are known beforehand."""
@@ -26,11 +26,11 @@ WITH_PROBES = frozenset({"line", "block", "branch"})
 DEFAULT_KINDS = ("line",)
 
 CONCURRENT_KINDS = ("shared", "pair", "sync")
-"""What threads do to each other: see `swarmtest.race.coverage`."""
+"""Kinds that describe how threads interact: see `swarmtest.race.coverage`."""
 
 
 def parse_kinds(text: str) -> tuple[str, ...]:
-    """The kinds in a comma-separated list, in the order of `KINDS`.
+    """Return the kinds in a comma-separated list, in the order of `KINDS`.
 
     >>> parse_kinds("branch,line")
     ('line', 'branch')

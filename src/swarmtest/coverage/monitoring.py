@@ -1,8 +1,8 @@
-"""Lines by `sys.monitoring` (Python 3.12+): for code without source, or when asked for.
+"""Watch lines with `sys.monitoring` (Python 3.12+), for code without source or on request.
 
-The interpreter reports a line once and is then told not to report it again, so a test that runs
-long costs nearly nothing; `restart_events` before each test is what it does cost, and that re-arms
-the events of every tool in the process. Events are set on the chosen code only.
+The interpreter reports each line once and is then told not to report it again, so a long test costs
+almost nothing extra. The price is `restart_events` before each test, which enables the events of
+every tool in the process again. Events are set only on the chosen code.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from swarmtest.coverage.weaving.syntax import logical_lines
 from swarmtest.coverage.weaving.weaver import weave
 
 _TOOL_IDS = (2, 5, 0)
-"""1, 3 and 4 are in use by coverage.py, Hypothesis and HypoFuzz."""
+"""The ids to try. Ids 1, 3 and 4 are used by coverage.py, Hypothesis and HypoFuzz."""
 
 
 class MonitoredFile:
@@ -37,7 +37,7 @@ class MonitoredFile:
         self.path = path
         self.seen: set[int] = set()
         self._starts = logical_lines(source.text) if source.text else {}
-        # With source, the targets are those that weaving would watch.
+        # If there is source, the targets are the same that weaving would watch.
         self._targets = (
             weave(source.text, path, "", ("line",))[1].targets_in(source)
             if source.text
@@ -59,34 +59,34 @@ class MonitoredFile:
         self.seen.clear()
 
     def state(self) -> frozenset[int]:
-        """What was executed, as something that can be looked up."""
+        """Return the executed lines, as a key for `reached`."""
         return frozenset(self.seen)
 
     def found(self) -> list[int]:
-        """Nothing but lines can be seen."""
+        """Return no paths or predicates: only lines can be seen."""
         return []
 
     def reached(self, state: Any) -> Reached:
-        """The targets of a state."""
+        """Return the targets of a state."""
         lines = {self._starts.get(line, line) for line in state}
-        found = {self._numbers[line] for line in lines if line in self._numbers}
-        outside = found & self._at_import
-        inside = found - outside
+        numbers = {self._numbers[line] for line in lines if line in self._numbers}
+        outside = numbers & self._at_import
+        inside = numbers - outside
         return Reached(np.array(sorted(inside), np.uint32), np.array(sorted(outside), np.uint32))
 
 
 def _lines_of(code: CodeType, function: str = "") -> dict[int, str]:
-    """The lines that code has, each with its function, where that is all there is."""
-    found: dict[int, str] = {}
+    """Return the lines of compiled code without source, each with its function."""
+    lines: dict[int, str] = {}
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             inner = constant.co_qualname if constant.co_flags & inspect.CO_OPTIMIZED else function
-            found |= _lines_of(constant, inner)
-    return found | {line: function for _, _, line in code.co_lines() if line}
+            lines |= _lines_of(constant, inner)
+    return lines | {line: function for _, _, line in code.co_lines() if line}
 
 
 class Monitor:
-    """Has the interpreter report the lines of chosen files."""
+    """Makes the interpreter report the lines of chosen files."""
 
     def __init__(self, register: Callable[[MonitoredFile], None]) -> None:
         self._register = register
@@ -95,11 +95,11 @@ class Monitor:
         self._tool = self._free_tool()
         seen, disable = self._seen, self._events.DISABLE
 
-        def saw(code: CodeType, line: int) -> Any:
+        def record_line(code: CodeType, line: int) -> Any:
             seen[code.co_filename].add(line)
             return disable
 
-        self._events.register_callback(self._tool, self._events.events.LINE, saw)
+        self._events.register_callback(self._tool, self._events.events.LINE, record_line)
 
     def _free_tool(self) -> int:
         for number in _TOOL_IDS:
@@ -112,12 +112,12 @@ class Monitor:
         )
 
     def close(self) -> None:
-        """Give the tool's place back."""
+        """Release the tool id."""
         if self._events.get_tool(self._tool) == "swarmtest":
             self._events.free_tool_id(self._tool)
 
     def loader(self, spec: ModuleSpec) -> Loader:
-        """A loader that loads a module as ever, and watches its code."""
+        """Return a loader that loads a module as usual and watches its code."""
         assert spec.origin is not None
         if isinstance(spec.loader, SourceFileLoader):
             return _WatchedSource(spec.name, spec.origin, self)
@@ -128,14 +128,14 @@ class Monitor:
         file = MonitoredFile(Source(shown_path(path), text, path), path, code)
         self._seen[code.co_filename] = file.seen
         self._register(file)
-        left = [code]
-        while left:
-            current = left.pop()
+        remaining = [code]
+        while remaining:
+            current = remaining.pop()
             self._events.set_local_events(self._tool, current, self._events.events.LINE)
-            left += [constant for constant in current.co_consts if isinstance(constant, CodeType)]
+            remaining += [inner for inner in current.co_consts if isinstance(inner, CodeType)]
 
     def restart(self) -> None:
-        """Have lines that were seen reported anew."""
+        """Have the interpreter report every line once more."""
         self._events.restart_events()
 
 

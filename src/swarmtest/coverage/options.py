@@ -1,4 +1,4 @@
-"""What a user can ask of coverage: plain data, which needs none of the machinery that watches."""
+"""The options of coverage, as plain data; importing them does not import the probes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROBES = ("auto", "ast", "monitoring")
 
 @dataclass(frozen=True)
 class CoverageOptions:
-    """What to watch. Plain data, because every worker process needs it.
+    """What to watch. Plain data, because every worker process receives it.
 
     >>> CoverageOptions(kinds=("line", "branch"), cover=("shop",)).probes
     'auto'
@@ -24,15 +24,18 @@ class CoverageOptions:
     cover: tuple[str, ...] = ()
     """Modules and paths; empty: the code beside the subject."""
     probes: str = "auto"
-    """``ast`` weaves probes into source, ``monitoring`` asks the interpreter (`sys.monitoring`);
-    ``auto`` weaves where there is source, and asks where there is none."""
+    """``ast`` weaves probes into source, ``monitoring`` uses `sys.monitoring`; ``auto`` weaves
+    where there is source, and monitors where there is none."""
     beside: str = ""
-    """The directory of the subject, when it was named by its file."""
+    """The directory of the subject, if it was named by its file."""
     package: str = ""
-    """The package of the subject, when it was named by its module."""
+    """The package of the subject, if it was named by its module."""
 
     def check(self, names: bool = True) -> None:
-        """Say at once what cannot be done; `names`: also that there is no such module to watch."""
+        """Raise `UserError` for options that are impossible.
+
+        With `names`, also for a name in `cover` that no module has.
+        """
         if self.probes not in PROBES:
             raise UserError(f"--probes {self.probes}: choose from {', '.join(PROBES)}")
         if self.probes == "monitoring" and not monitoring_is_possible(self.kinds):
@@ -43,11 +46,11 @@ class CoverageOptions:
         parse_scope(self.cover, self.beside, self.package, check_names=names)
 
     def scope(self) -> Scope:
-        """The modules that are watched."""
+        """Return which modules are watched."""
         return parse_scope(self.cover, self.beside, self.package)
 
     def to_plain(self) -> dict[str, Any]:
-        """For JSON and `from_plain`."""
+        """Return the options as data for JSON and `from_plain`."""
         return {
             "kinds": list(self.kinds),
             "cover": list(self.cover),
@@ -58,6 +61,6 @@ class CoverageOptions:
 
     @classmethod
     def from_plain(cls, data: dict[str, Any]) -> CoverageOptions:
-        """What `to_plain` told."""
+        """Return the options that `to_plain` described."""
         kinds, cover = tuple(data["kinds"]), tuple(data["cover"])
         return cls(kinds, cover, data["probes"], data["beside"], data["package"])

@@ -1,4 +1,4 @@
-"""Which modules are the program under test, and how their files are named."""
+"""Which modules are the program under test, how their files are named, and where they are."""
 
 from __future__ import annotations
 
@@ -16,44 +16,16 @@ from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.targets import Source
 from swarmtest.coverage.interchange.formats import is_python
 
-# -------------------------------------------------------------------------------------------------
-# Whether a watched file is still what was tested.
-
-
-def place_of(source: Source) -> str:
-    """Where a file is, as far as that is known, without links."""
-    return os.path.realpath(source.place or os.path.join(project_root(), source.path))
-
-
-def text_of(place: Path, path: str) -> str:
-    """A file's text as coverage reads it: Python in the encoding that it declares."""
-    if is_python(path):
-        try:
-            return importlib.util.decode_source(place.read_bytes())
-        except (SyntaxError, UnicodeDecodeError):
-            pass
-    return place.read_text(encoding="utf-8", errors="replace")
-
-
-def is_as_it_was(source: Source) -> bool:
-    """Whether a file has the text that was tested; one that is gone has not changed."""
-    try:
-        return not source.text or text_of(Path(place_of(source)), source.path) == source.text
-    except OSError:
-        return True
-
-
-# -------------------------------------------------------------------------------------------------
-
 ROOT_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+"""A directory with one of these is the root of a project."""
 _INSTALLED = ("site-packages", "dist-packages")
 _DEPTH = 3
-"""How far below the project's top a module may lie that is not on the path yet (src, tests)."""
+"""How far below the project's root to look for a module that is not on the path (src, tests)."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The modules to watch: by name (``shop``, ``shop.cart``) or by where their files are.
+    """The modules to watch, chosen by name (``shop``, ``shop.cart``) or by path.
 
     >>> Scope(names=("shop",)).chooses("shop.cart", "anywhere/cart.py")
     True
@@ -61,37 +33,43 @@ class Scope:
 
     names: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
-    """Absolute files and directories."""
+    """Absolute files and directories, without symbolic links."""
     own_code_only: bool = False
-    """Leave out what is installed below the places: a virtual environment in the project."""
+    """Leave out installed packages below the places, as in a project's virtual environment."""
 
     def chooses(self, name: str, origin: str) -> bool:
-        """Whether a module is chosen; `origin` is its file."""
-        if any(name == one or name.startswith(f"{one}.") for one in self.names):
+        """Return whether a module is chosen; `origin` is its file."""
+        if self._names_module(name):
             return True
         if self.own_code_only and any(mark in origin for mark in _INSTALLED):
             return False
-        real = os.path.realpath(origin) if self.places else origin  # places have no links in them
+        real = os.path.realpath(origin) if self.places else origin
         return any(real == place or real.startswith(place + os.sep) for place in self.places)
 
     def may_choose(self, name: str) -> bool:
-        """Whether it is worth looking for a module's file: most imports are none of ours."""
+        """Return whether a module might be chosen, so that its file must be looked up.
+
+        Most imports are not part of the program; for those the look-up is saved.
+        """
         top = name.partition(".")[0]
-        if any(one == name or name.startswith(f"{one}.") for one in self.names):
+        if self._names_module(name):
             return True
         return bool(self.places) and top not in sys.stdlib_module_names and top != "swarmtest"
+
+    def _names_module(self, name: str) -> bool:
+        return any(name == chosen or name.startswith(f"{chosen}.") for chosen in self.names)
 
 
 def parse_scope(
     given: Iterable[str], beside: str = "", package: str = "", check_names: bool = False
 ) -> Scope:
-    """The scope that a user wrote, as names of modules and paths; one may be a plain string.
+    """Return the scope for a user's names of modules and paths; a single one may be a string.
 
-    `check_names`: refuse names that no module has. In a program of one's own, modules may appear
-    later than the wish to watch them.
+    `check_names` refuses names that no module has. Programs that use the Python API do not check,
+    because a module may be created after the scope.
 
-    With nothing given: the subject's `package`, and every module in the directory `beside` it and
-    in the current directory, without what is installed there.
+    If nothing is given, the scope is the subject's `package`, and every module in the directory
+    `beside` and in the current directory, without packages that are installed there.
     """
     names, places = [], []
     for text in [given] if isinstance(given, str) else given:
@@ -116,10 +94,10 @@ def parse_scope(
 
 
 def _check_module(name: str, beside: str) -> None:
-    """Refuse a name that no module can have when the program runs; nothing is imported.
+    """Raise `UserError` for a name that no module can have when the program runs.
 
-    What puts directories on the path (pytest, the program) may do so later: a module anywhere near
-    the top of the project will do.
+    Nothing is imported. pytest or the program may put directories on the path later, so a module
+    anywhere near the project's root is accepted.
     """
     top = name.partition(".")[0]
     if top in sys.modules or _can_be_found(top, beside):
@@ -132,7 +110,8 @@ def _check_module(name: str, beside: str) -> None:
     if top in near:
         return
     here = {module.name for module in pkgutil.iter_modules([*_directories(beside), *sys.path])}
-    likely = difflib.get_close_matches(top, [one for one in near | here if one.isidentifier()], n=1)
+    modules = [module for module in near | here if module.isidentifier()]
+    likely = difflib.get_close_matches(top, modules, n=1)
     hint = did_you_mean(top, likely) if likely else "; give its path?"
     raise UserError(f"--cover {name}: there is no module {top!r}{hint}")
 
@@ -142,12 +121,12 @@ def _can_be_found(top: str, beside: str) -> bool:
         if importlib.util.find_spec(top) is not None:
             return True
     except (ImportError, ValueError):
-        return True  # a finder that gives up has heard of it
+        return True  # a finder that fails knows the module
     return PathFinder.find_spec(top, _directories(beside)) is not None
 
 
 def _directories(beside: str) -> list[str]:
-    """Where the program will look for its modules, as `swarmtest.languages.user_objects` has it."""
+    """Return where the program will look for modules, as `languages.user_objects` sets it up."""
     root = Path(beside or ".").resolve()
     while (root / "__init__.py").exists() and root != root.parent:
         root = root.parent
@@ -155,15 +134,18 @@ def _directories(beside: str) -> list[str]:
 
 
 def _project_folders() -> Iterator[tuple[list[str], list[str]]]:
-    """What lies at most `_DEPTH` below the project's top, hidden and installed files left out."""
+    """Yield the folders and files at most `_DEPTH` below the project's root.
+
+    Hidden folders and installed packages are left out.
+    """
     top = str(project_root())
     for directory, folders, files in os.walk(top):
         below = os.path.relpath(directory, top)
         depth = 0 if below == "." else below.count(os.sep) + 1
         folders[:] = [
-            one
-            for one in folders
-            if not one.startswith((".", "__")) and one not in ("node_modules", *_INSTALLED)
+            folder
+            for folder in folders
+            if not folder.startswith((".", "__")) and folder not in ("node_modules", *_INSTALLED)
         ]
         yield folders, files
         if depth >= _DEPTH:
@@ -171,14 +153,14 @@ def _project_folders() -> Iterator[tuple[list[str], list[str]]]:
 
 
 def _is_package_here(path: Path) -> bool:
-    """Whether a plain name is that of a package in the current directory, not a mere folder."""
+    """Return whether a path is the plain name of a package in the current directory."""
     return path.name == str(path) and (path / "__init__.py").exists()
 
 
 def shown_path(file: str) -> str:
-    """A file as a person would name it: relative to the project, or to where it is installed.
+    """Return a file's path relative to the project, or to where it is installed.
 
-    It does not depend on the directory within a project from which a command is started.
+    It is the same whichever directory of the project a command is started from.
     """
     path = Path(file).resolve()
     root = project_root()
@@ -192,9 +174,35 @@ def shown_path(file: str) -> str:
 
 
 def project_root() -> Path:
-    """The nearest directory, from the current one upwards, that looks like a project's top."""
+    """Return the nearest directory, from the current one upwards, that has a project's marks."""
     here = Path.cwd().resolve()
     for directory in (here, *here.parents):
         if any((directory / mark).exists() for mark in ROOT_MARKS):
             return directory
     return here
+
+
+# Whether a watched file is still what was tested.
+
+
+def is_as_it_was(source: Source) -> bool:
+    """Return whether a file has the text that was tested; a missing file counts as unchanged."""
+    try:
+        return not source.text or text_of(Path(place_of(source)), source.path) == source.text
+    except OSError:
+        return True
+
+
+def place_of(source: Source) -> str:
+    """Return the path of a file, as far as it is known, without symbolic links."""
+    return os.path.realpath(source.place or os.path.join(project_root(), source.path))
+
+
+def text_of(place: Path, path: str) -> str:
+    """Return a file's text as coverage reads it: Python in the encoding that it declares."""
+    if is_python(path):
+        try:
+            return importlib.util.decode_source(place.read_bytes())
+        except (SyntaxError, UnicodeDecodeError):
+            pass
+    return place.read_text(encoding="utf-8", errors="replace")

@@ -1,4 +1,9 @@
-"""What tests reached, added up: how much of each file, by how many tests, and its files."""
+"""Add up what tests reached: how much of each file, and by how many tests; write it to files.
+
+`Tally` counts hits of targets. `SuiteCoverage` keeps the tally of a test suite, each test by its
+name. A suite may be spread over processes (pytest-xdist): each process reports what is new after
+every test, so that a crash loses only the test that was running.
+"""
 
 from __future__ import annotations
 
@@ -33,27 +38,27 @@ from swarmtest.coverage.weaving.arcs import arc_of
 
 @dataclass
 class Tally:
-    """Targets, how many tests hit each, and (where they have names) which test hit which."""
+    """Targets, how many tests hit each, and (for tests with names) which test hit which."""
 
     catalogue: Catalogue = field(default_factory=Catalogue)
     counts: Counter[int] = field(default_factory=Counter)
     outside: set[int] = field(default_factory=set)
-    """Targets reached while modules were imported, by no test in particular."""
+    """Targets that were reached while modules were imported, which belong to no test."""
     tests: dict[str, list[int]] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
-    """Where files are on this machine, by the names that targets have for them."""
+    """The paths of files on this machine, by the names that targets have for them."""
     kinds: tuple[str, ...] = ()
-    """The kinds that were asked for; empty when only the targets tell."""
+    """The kinds that were requested; empty if they are unknown."""
     missing: Counter[str] = field(default_factory=Counter)
-    """Why coverage of tests is not known, and of how many."""
+    """Reasons why coverage of tests is unknown, with the number of tests."""
 
     def know(self, targets: Iterable[Target]) -> None:
-        """Let targets be listed, hit or not."""
+        """List targets, whether they were hit or not."""
         for target in targets:
             self.catalogue.number(target)
 
     def add(self, hits: Hits, test: str = "") -> None:
-        """Count one test; one that is run again has reached what any of its runs did."""
+        """Count the hits of one test; a test that ran several times counts once per target."""
         numbers = [self.catalogue.number(target) for target in hits.targets()]
         before = set(self.tests.get(test, ()))
         numbers = [number for number in numbers if number not in before]
@@ -62,24 +67,27 @@ class Tally:
             self.tests.setdefault(test, []).extend(numbers)
 
     def add_outside(self, targets: Iterable[Target]) -> None:
-        """Note what imports reached."""
+        """Record targets that imports reached."""
         self.outside |= {self.catalogue.number(target) for target in targets}
 
     def reached(self, number: int) -> bool:
-        """Whether anything reached a target."""
+        """Return whether a test or an import reached a target."""
         return number in self.counts or number in self.outside
 
     def shares(self, file: str = "") -> dict[str, tuple[int, int]]:
-        """For each kind how many targets were reached, of how many; of one file, or of all."""
-        found: dict[str, tuple[int, int]] = {}
+        """Return for each kind how many targets were reached and how many there are.
+
+        Targets of one file are counted, or of all files.
+        """
+        shares: dict[str, tuple[int, int]] = {}
         for number, target in enumerate(self.catalogue.targets):
             if not file or target.file == file:
-                hit, known = found.get(target.kind, (0, 0))
-                found[target.kind] = (hit + self.reached(number), known + 1)
-        return found
+                hit, total = shares.get(target.kind, (0, 0))
+                shares[target.kind] = (hit + self.reached(number), total + 1)
+        return shares
 
     def summary(self) -> str:
-        """One line: ``line 40 of 52 (77%), path 12``.
+        """Return one line, such as ``line 40 of 52 (77%), path 12``.
 
         >>> tally = Tally()
         >>> tally.know([Target("line", "a.py:1"), Target("line", "a.py:2")])
@@ -88,13 +96,14 @@ class Tally:
         'line 1 of 2 (50%)'
         """
         parts = []
-        for kind, (hit, known) in self.shares().items():
-            share = f" of {known} ({hit / known:.0%})" if kind in WITH_PROBES else ""
+        for kind, (hit, total) in self.shares().items():
+            # The targets of other kinds are found while tests run, so their total is unknown.
+            share = f" of {total} ({hit / total:.0%})" if kind in WITH_PROBES else ""
             parts.append(f"{kind} {hit}{share}")
         return ", ".join(parts) or "nothing was reached"
 
     def missing_lines(self) -> list[str]:
-        """How many tests have no coverage, and why.
+        """Return how many tests have no coverage and why, one line per reason.
 
         >>> Tally(missing=Counter({"its process died": 2})).missing_lines()
         ['coverage of 2 tests is missing: their process died']
@@ -108,7 +117,7 @@ class Tally:
     # Files
 
     def files(self) -> list[FileCoverage]:
-        """Lines, branches and functions of each file, with the number of tests that hit each."""
+        """Return the lines, branches and functions of each file, with how many tests hit each."""
         lines: dict[str, dict[int, int]] = {}
         branches: dict[str, dict[tuple[int, int], int]] = {}
         functions: dict[str, dict[str, tuple[int, int]]] = {}
@@ -117,9 +126,9 @@ class Tally:
             if target.kind == "line":
                 lines.setdefault(target.file, {})[target.line] = count
                 if target.function:
-                    known = functions.setdefault(target.file, {})
-                    first, most = known.get(target.function, (target.line, 0))
-                    known[target.function] = (min(first, target.line), max(most, count))
+                    of_file = functions.setdefault(target.file, {})
+                    first, most = of_file.get(target.function, (target.line, 0))
+                    of_file[target.function] = (min(first, target.line), max(most, count))
             elif target.kind == "branch":
                 branches.setdefault(target.file, {})[arc_of(target)] = count
         return [
@@ -128,10 +137,10 @@ class Tally:
         ]
 
     def test_coverages(self) -> list[TestCoverage]:
-        """What each named test hit."""
-        return [self._test(name, numbers) for name, numbers in self.tests.items()]
+        """Return what each named test hit."""
+        return [self._test_coverage(name, numbers) for name, numbers in self.tests.items()]
 
-    def _test(self, name: str, numbers: Iterable[int]) -> TestCoverage:
+    def _test_coverage(self, name: str, numbers: Iterable[int]) -> TestCoverage:
         lines: dict[str, set[int]] = {}
         arcs: dict[str, set[tuple[int, int]]] = {}
         for number in numbers:
@@ -147,54 +156,54 @@ class Tally:
         return TestCoverage(name, files)
 
     def write(self, file: str, root: str = "") -> None:
-        """Write in the format that the file's ending names (`format_of`).
+        """Write the tally in the format that the file's suffix names (`format_of`).
 
-        `root` is the directory from which files are seen whose places are not known.
+        Files whose paths are unknown are looked for in the directory `root`.
         """
-        place, form = Path(file), format_of(file)
+        path, form = Path(file), format_of(file)
         try:
             if form == "json":
-                place.write_text(json.dumps(self.to_json(), indent=1) + "\n")
+                path.write_text(json.dumps(self.to_json(), indent=1) + "\n")
             elif form == "lcov":
-                place.write_text(write_lcov(*self._placed(root)))
+                path.write_text(write_lcov(*self._with_paths(root)))
             elif form == "cobertura":
                 here = str(Path.cwd())
-                place.write_text(write_cobertura(self._placed(root)[0], sources=[here]))
+                path.write_text(write_cobertura(self._with_paths(root)[0], sources=[here]))
             else:
-                self._write_coverage_data(place, root)
+                self._write_coverage_data(path, root)
         except OSError as error:
             raise UserError(f"{file}: cannot be written: {error.strerror}") from None
 
-    def _placed(self, root: str) -> tuple[list[FileCoverage], list[TestCoverage]]:
-        """Files and tests, with the paths by which other tools find the files."""
+    def _with_paths(self, root: str) -> tuple[list[FileCoverage], list[TestCoverage]]:
+        """Return files and tests, with the paths by which other tools find the files."""
 
-        def found(path: str) -> str:
-            return seen_from_here(os.path.join(root, self.places.get(path) or path))
+        def path_of(name: str) -> str:
+            return seen_from_here(os.path.join(root, self.places.get(name) or name))
 
-        files = [replace(file, path=found(file.path)) for file in self.files()]
+        files = [replace(file, path=path_of(file.path)) for file in self.files()]
         tests = [
-            replace(test, files={found(path): hit for path, hit in test.files.items()})
+            replace(test, files={path_of(name): hit for name, hit in test.files.items()})
             for test in self.test_coverages()
         ]
         return files, tests
 
-    def _write_coverage_data(self, place: Path, root: str) -> None:
-        files, tests = self._placed(root)
+    def _write_coverage_data(self, path: Path, root: str) -> None:
+        files, tests = self._with_paths(root)
         shown = [file for file in files if is_python(file.path)]
         if files and not shown:
             raise UserError(
-                f"{place}: coverage.py can show Python only, not {files[0].path}; "
-                f"write {place.name.lstrip('.').partition('.')[0] or 'coverage'}.lcov instead"
+                f"{path}: coverage.py can show Python only, not {files[0].path}; "
+                f"write {path.name.lstrip('.').partition('.')[0] or 'coverage'}.lcov instead"
             )
         tests = [
-            replace(test, files={path: hit for path, hit in test.files.items() if is_python(path)})
+            replace(test, files={name: hit for name, hit in test.files.items() if is_python(name)})
             for test in tests
         ]
         branches = "branch" in self.kinds if self.kinds else None
-        write_coverage_data(place, shown, tests, branches=branches)
+        write_coverage_data(path, shown, tests, branches=branches)
 
     def to_json(self) -> dict[str, Any]:
-        """Files, targets with their places and counts, and the tests with numbers of targets."""
+        """Return files, targets with their counts, and tests with the numbers of their targets."""
         return {
             "files": [self._file_json(file) for file in self.files()],
             "targets": [
@@ -228,12 +237,18 @@ class Tally:
     # Between processes
 
     def to_plain(self, since: int = 0) -> Any:
-        """Everything as plain data, for `merge` in another process; targets `since` a number."""
+        """Return everything as plain data for `merge` in another process.
+
+        Only targets from the number `since` on are included.
+        """
         targets = [tuple(target) for target in self.catalogue.targets[since:]]
         return targets, dict(self.counts), sorted(self.outside), self.tests, self.places
 
     def merge(self, told: Any, numbers: list[int] | None = None) -> None:
-        """Add what another process told; `numbers` are ours for the targets it told before."""
+        """Add what another process reported with `to_plain`.
+
+        `numbers` are our numbers of the targets that it reported before; new ones are appended.
+        """
         targets, counts, outside, tests, places = told
         self.places |= places
         numbers = [] if numbers is None else numbers
@@ -245,15 +260,8 @@ class Tally:
             self.tests[name] = [numbers[number] for number in hit]
 
 
-# -------------------------------------------------------------------------------------------------
-# Coverage of a whole suite of tests, each test by its name; and its files.
-#
-# A suite may be spread over processes (pytest-xdist). Each tells after every test what is new, so
-# that one that crashes takes only the test at hand with it.
-
-
 class SuiteCoverage:
-    """What each test of a suite reached. Made before the program is imported."""
+    """What each test of a suite reached. Create it before the program is imported."""
 
     def __init__(self, kinds: str, cover: list[str]) -> None:
         options = CoverageOptions(parse_kinds(kinds), tuple(cover))
@@ -261,28 +269,28 @@ class SuiteCoverage:
         self._coverage = Coverage(options).install()
         self._tally = Tally(kinds=options.kinds)
         self._name = uuid.uuid4().hex
-        self._told = 0
-        self._known = 0
+        self._reported = 0
+        self._listed = 0
         self._outside: set[int] = set()
         self._numbers: dict[str, list[int]] = {}
         self._lost: list[str] = []
 
     def begin(self) -> None:
-        """A test begins."""
+        """Begin a test."""
         self._coverage.settle()
         self._coverage.reset()
 
     def end(self, test: str) -> None:
-        """The test has ended, or one of its runs has."""
+        """End a test, or one of several runs of a test."""
         self._tally.add(self._coverage.take(), test)
         self._coverage.reset()
 
     def lose(self, test: str) -> None:
-        """The process that ran a test died in it."""
+        """Record that the process which ran a test died in it."""
         self._lost.append(test)
 
     def problems(self) -> list[str]:
-        """What could not be watched."""
+        """Return what could not be watched, a line each."""
         seen = self._coverage.files or self._tally.catalogue.targets
         unseen = [] if seen else ["no chosen module was imported"]
         lost = [
@@ -292,42 +300,45 @@ class SuiteCoverage:
         return [*self._coverage.problems, *unseen, *lost]
 
     def told(self) -> str:
-        """What is new since the last time, as text for another process."""
+        """Return what is new since the last call, as text for `merge` in another process."""
         self._settle()
-        tally, since = self._tally, self._told
-        told = json.dumps((self._name, since, tally.to_plain(since)))
-        self._told = len(tally.catalogue.targets)
-        for each in (tally.counts, tally.tests, tally.outside, tally.places):
-            each.clear()
-        return told
+        tally, since = self._tally, self._reported
+        report = json.dumps((self._name, since, tally.to_plain(since)))
+        self._reported = len(tally.catalogue.targets)
+        for collection in (tally.counts, tally.tests, tally.outside, tally.places):
+            collection.clear()
+        return report
 
     def merge(self, told: str) -> None:
-        """Add what another process told; it has to come in order."""
+        """Add what another process reported with `told`.
+
+        Reports must come in order: one is ignored if the targets before it are unknown.
+        """
         name, since, plain = json.loads(told)
         numbers = self._numbers.setdefault(name, [])
         if len(numbers) == since:
             self._tally.merge(plain, numbers)
 
     def _settle(self) -> None:
-        """Take up targets and imports that are new."""
+        """Add new targets, and what new imports reached, to the tally."""
         self._coverage.settle()
         targets = self._coverage.catalogue.targets
-        if len(targets) > self._known:
+        if len(targets) > self._listed:
             places = {file.source.path: file.path for file in self._coverage.files}
             self._tally.places |= places
-            self._tally.know(targets[self._known :])
-            self._known = len(targets)
+            self._tally.know(targets[self._listed :])
+            self._listed = len(targets)
         imported = self._coverage.outside - self._outside
         if imported:
             self._tally.add_outside(targets[number] for number in imported)
             self._outside |= imported
 
     def summary(self) -> str:
-        """How much of each kind was reached."""
+        """Return one line on how much of each kind was reached."""
         self._settle()
         return self._tally.summary()
 
     def write(self, file: str) -> None:
-        """Write it in the format that the file's ending names."""
+        """Write the coverage in the format that the file's suffix names."""
         self._settle()
         self._tally.write(file, str(project_root()))

@@ -1,7 +1,7 @@
-"""Watching tests: install the hook once, then `reset` before and `take` after each test.
+"""Watch what tests execute: install the hook once, then `reset` before and `take` after each test.
 
-What is executed while a module is imported belongs to no test, whichever test happened to import
-it: such targets are left out of a test's hits and kept in `outside`.
+What is executed while a module is imported belongs to no test, even if a test triggers the import:
+such targets are left out of a test's hits and kept in `outside`.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ from swarmtest.coverage.monitoring import Monitor, MonitoredFile
 from swarmtest.coverage.options import CoverageOptions
 from swarmtest.coverage.weaving.implications import Plan
 
-_OUR_OWN = ("numpy", "pyroaring", "click", "rich")
-_REMEMBERED = 20_000
-"""Distinct sets of hits that are remembered before we start anew."""
+_DEPENDENCIES = ("numpy", "pyroaring", "click", "rich")
+"""Packages that swarmtest itself imports, so that they cannot be imported after coverage begins."""
+_MAX_CACHED_HITS = 20_000
+"""Distinct sets of hits in the cache; when it is full, it is emptied."""
 
 
 class Coverage:
-    """Sees what tests reach in the chosen modules of this process.
+    """Watches what tests reach in the chosen modules of this process.
 
     >>> coverage = Coverage("line", cover=["tabnanny"])
     >>> with coverage:
@@ -53,7 +54,7 @@ class Coverage:
     def __init__(
         self, options: CoverageOptions | str = "line", cover: Iterable[str] | str = ()
     ) -> None:
-        """`options`: the kinds, like ``"line,branch"``, or everything that can be said."""
+        """Accept the kinds, such as ``"line,branch"``, with modules to `cover`, or all options."""
         if isinstance(options, str):
             names = (cover,) if isinstance(cover, str) else tuple(cover)
             options = CoverageOptions(parse_kinds(options), names)
@@ -64,16 +65,16 @@ class Coverage:
         self.outside: set[int] = set()
         """The targets that were reached while modules were imported."""
         self.problems: list[str] = []
-        """What cannot be watched, one line each, with what to do about it."""
+        """What cannot be watched and what to do about it, one line each."""
         self.files: list[WovenFile | MonitoredFile] = []
         """The files that are watched."""
         self._loaded: dict[str, WovenFile] = {}
         self._pending: list[WovenFile | MonitoredFile] = []
-        self._known: dict[Any, Hits] = {}
+        self._cached: dict[Any, Hits] = {}
         options.check(names=False)
         self._scope = options.scope()
         self._monitor: Monitor | None = None
-        self._finds = bool(set(self.options.kinds) - WITH_PROBES)
+        self._has_traces = bool(set(self.options.kinds) - WITH_PROBES)
         self._repeats = bool({"prime", "du"} & set(self.options.kinds))
         self._hook = Hook(self._scope, self._loader_for)
 
@@ -81,13 +82,13 @@ class Coverage:
 
     def install(self) -> Coverage:
         """Watch modules that are imported from now on."""
-        self._note_what_is_already_imported()
+        self._report_modules_imported_early()
         sys.meta_path.insert(0, self._hook)
         _installed.append(self)
         return self
 
     def uninstall(self) -> None:
-        """Leave imports alone again; modules that are loaded keep their probes."""
+        """Stop watching imports; modules that are loaded keep their probes."""
         if self._hook in sys.meta_path:
             sys.meta_path.remove(self._hook)
             _installed.remove(self)
@@ -100,7 +101,7 @@ class Coverage:
     def __exit__(self, *exception: object) -> None:
         self.uninstall()
 
-    def _note_what_is_already_imported(self) -> None:
+    def _report_modules_imported_early(self) -> None:
         early: dict[str, list[str]] = {}
         for name, module in sorted(sys.modules.items()):
             origin = getattr(getattr(module, "__spec__", None), "origin", None) or ""
@@ -115,7 +116,7 @@ class Coverage:
             what = names[0] if len(names) == 1 else f"{top} ({len(names)} modules)"
             cure = (
                 "swarmtest itself needs it"
-                if top in _OUR_OWN
+                if top in _DEPENDENCIES
                 else "start coverage first, then import it"
             )
             self.problems.append(
@@ -128,7 +129,7 @@ class Coverage:
             return ProbingLoader(spec.name, spec.origin, self.options.kinds, self._register)
         if has_source(spec) or has_bytecode_only(spec):
             if monitoring_is_possible(self.options.kinds):
-                return self._need_monitoring().loader(spec)
+                return self._start_monitor().loader(spec)
             self.problems.append(
                 f"{spec.name} has no source ({spec.origin}): only lines can be seen, by "
                 "sys.monitoring, which needs Python 3.12 or newer and --coverage line"
@@ -147,12 +148,12 @@ class Coverage:
         return None
 
     def loader_of(self, name: str, path: str) -> ProbingLoader | None:
-        """What would load a source file with probes; None if it is not watched."""
+        """Return a loader for a source file with probes; None if the file is not watched."""
         if self.options.probes == "monitoring" or not self._scope.chooses(name, path):
             return None
         return ProbingLoader(name, path, self.options.kinds, self._register)
 
-    def _need_monitoring(self) -> Monitor:
+    def _start_monitor(self) -> Monitor:
         if self._monitor is None:
             self._monitor = Monitor(self._pending.append)
         return self._monitor
@@ -163,21 +164,21 @@ class Coverage:
             self._loaded[source.id] = file = WovenFile(source, path, plan, cells, self.problems)
             self._pending.append(file)
 
-    def _take_up(self) -> None:
-        """Watch what was loaded since the last time."""
+    def _enrol_pending(self) -> None:
+        """Number the targets of the files that were loaded since the last call."""
         for file in self._pending:
             file.enrol(self.catalogue)
         self.files += self._pending
         self._pending.clear()
-        self._known.clear()
+        self._cached.clear()
 
     # Tests
 
     def begin(self, harness: str = "") -> None:
-        """All modules are loaded: what was executed so far is no test's.
+        """Begin to count, after all modules are loaded: what ran so far belongs to no test.
 
-        `harness` is a file that only drives the program: it is left out when nothing was asked for
-        and there is anything else.
+        `harness` is a file that only drives the program: it is left out if the user named no
+        modules and another one is watched.
         """
         others = [file for file in self._pending if file.path != harness]
         if others and not self.options.cover:
@@ -190,11 +191,11 @@ class Coverage:
             )
 
     def settle(self) -> None:
-        """What was executed since the last `reset` is no test's: imports, and what they called."""
+        """Count what ran since the last `reset` as imports, and what they called: as no test's."""
         self.outside.update(np.frombuffer(self.take().numbers, "<u4").tolist())
 
     def reset(self) -> None:
-        """Forget what was executed; a test begins."""
+        """Forget what was executed, because a test begins."""
         if self._pending:
             self.settle()
         for file in self.files:
@@ -208,34 +209,37 @@ class Coverage:
         return frozenset(self._loaded)
 
     def written(self, known: Container[str]) -> list[Written]:
-        """What probes wrote in this process, for one that knows the files with these ids."""
+        """Return what probes wrote in this process, for a process that knows some of the files.
+
+        `known` are the ids of the sources that the other process knows.
+        """
         return [file.written(id not in known) for id, file in self._loaded.items()]
 
     def take_over(self, written: Iterable[Written]) -> None:
-        """Let what probes wrote in a process that was forked from this one count as ours."""
-        for one in written:
-            if one.plan is not None:
-                self._register(one.source, one.plan, one.path)
-            self._loaded[one.source.id].overwrite(one)
+        """Replace what probes wrote here by what they wrote in a fork of this process."""
+        for file in written:
+            if file.plan is not None:
+                self._register(file.source, file.plan, file.path)
+            self._loaded[file.source.id].overwrite(file)
 
     def take(self) -> Hits:
-        """What was executed since the last `reset`."""
+        """Return what was executed since the last `reset`."""
         if self._pending:
-            self._take_up()
+            self._enrol_pending()
         key = tuple([file.state() for file in self.files])
-        known = self._known.get(key)
-        if known is None:
-            known = self._read(key)
-        if self._finds:
-            found: list[int] = []
+        hits = self._cached.get(key)
+        if hits is None:
+            hits = self._read(key)
+        if self._has_traces:
+            traced: list[int] = []
             for file in self.files:
-                found += file.found()
-            if found:
-                found += array.array("I", known.numbers)
-                # Paths and states are each found once; what paths contain, many times.
-                numbers = sorted(set(found) if self._repeats else found)
+                traced += file.found()
+            if traced:
+                traced += array.array("I", hits.numbers)
+                # Each path and state occurs once, but paths share the prime and du-paths in them.
+                numbers = sorted(set(traced) if self._repeats else traced)
                 return Hits(self.catalogue, array.array("I", numbers).tobytes())
-        return known
+        return hits
 
     def _read(self, key: tuple[Any, ...]) -> Hits:
         parts = []
@@ -244,10 +248,10 @@ class Coverage:
             parts.append(inside.tobytes())
             if len(outside):
                 self.outside.update(outside.tolist())
-        if len(self._known) >= _REMEMBERED:
-            self._known.clear()
-        # Files were enrolled in turn, so their numbers ascend.
-        hits = self._known[key] = Hits(self.catalogue, b"".join(parts))
+        if len(self._cached) >= _MAX_CACHED_HITS:
+            self._cached.clear()
+        # Files were enrolled one after the other, so the numbers ascend.
+        hits = self._cached[key] = Hits(self.catalogue, b"".join(parts))
         return hits
 
 
@@ -255,7 +259,7 @@ _installed: list[Coverage] = []
 
 
 def installed_coverage() -> Coverage | None:
-    """The coverage that watches imports of this process; None if there is none.
+    """Return the coverage that watches the imports of this process; None if there is none.
 
     >>> with Coverage("line", cover=["tabnanny"]) as coverage:
     ...     installed_coverage() is coverage

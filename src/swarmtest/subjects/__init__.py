@@ -1,1 +1,6 @@
-"""Subjects."""
+"""Subjects: what is tested, and how its tests are generated, run, replayed and printed.
+
+`subject` defines the interface and `loading` finds a subject by the name that a user gives. The
+kinds of subjects are machines (`machine`), machines derived from any class (`api`), commands
+(`command`), grammars (`grammar`) and Hypothesis state machines (`hypothesis`).
+"""

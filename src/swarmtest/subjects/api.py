@@ -1,8 +1,8 @@
-"""A machine from any class: its public methods are the actions, its type hints the generators.
+"""Derive a machine from any class: public methods become actions, type hints become generators.
 
-So that the very first try needs no harness. What counts as a fault without one: any exception, but
-for those that say "you called me wrongly" (`TOLERATED`), those that the class's own package
-defines, and those that the user names.
+With it a user can test a class without writing a harness. Every exception is a fault, except
+those that say "you called me wrongly" (`TOLERATED`), those that the class's own module defines or
+imports, and those that the user names.
 """
 
 from __future__ import annotations
@@ -35,106 +35,6 @@ from swarmtest.subjects.machine.generators import (
 )
 from swarmtest.subjects.machine.machine import Machine, Pool, action
 
-# -------------------------------------------------------------------------------------------------
-# Generators from type hints.
-
-_SMALL_KEYS = integers(0, 9)
-"""Where nothing is known, small numbers: calls that should meet on the same key then do."""
-
-
-def hints_of(method: Callable[..., Any], cls: type) -> dict[str, Any]:
-    """The type hints of a method, resolved; empty where that fails."""
-    try:
-        names = {cls.__name__: cls, "Self": cls}
-        hints = typing.get_type_hints(method, localns=names)
-    except Exception:
-        return {}
-    return {name: cls if hint is typing.Self else hint for name, hint in hints.items()}
-
-
-def generator_of_hint(hint: Any, default: Any = inspect.Parameter.empty) -> Generator[Any] | None:
-    """A generator for values of a type; None if the type does not say.
-
-    >>> import random
-    >>> generator_of_hint(bool).draw(random.Random(1)) in (True, False)
-    True
-    >>> generator_of_hint(list[int] | None) is not None
-    True
-    """
-    if hint is inspect.Parameter.empty or hint is Any or isinstance(hint, typing.TypeVar):
-        return _from_default(default)
-    plain: dict[Any, Generator[Any]] = {
-        int: integers(-1000, 1000),
-        float: floats(-1000.0, 1000.0),
-        complex: floats(-10.0, 10.0),
-        bool: booleans(),
-        str: text(),
-        bytes: binary(),
-        None: just(None),
-        type(None): just(None),
-        object: _SMALL_KEYS,
-    }
-    try:
-        if hint in plain:
-            return plain[hint]
-    except TypeError:
-        return None
-    if inspect.isclass(hint) and issubclass(hint, enum.Enum):
-        return sampled_from(list(hint))
-    return _of_generic(hint)
-
-
-def _of_generic(hint: Any) -> Generator[Any] | None:
-    origin, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
-    if origin is typing.Literal:
-        return sampled_from(arguments)
-    if origin in (typing.Union, types.UnionType):
-        options = [g for g in map(generator_of_hint, arguments) if g is not None]
-        return one_of(*options) if options else None
-    if origin is typing.Annotated:
-        return generator_of_hint(arguments[0])
-    if origin is tuple and arguments and arguments[-1] is not Ellipsis:
-        parts = [generator_of_hint(argument) for argument in arguments]
-        return tuples(*parts) if all(parts) else None
-    if inspect.isclass(origin):
-        return _of_container(origin, arguments)
-    return None
-
-
-def _of_container(origin: type, arguments: tuple[Any, ...]) -> Generator[Any] | None:
-    name = origin.__name__
-    element = generator_of_hint(arguments[0]) if arguments else _SMALL_KEYS
-    if element is None:
-        return None
-    items = lists(element)
-    if name in ("list", "Sequence", "Iterable", "Collection", "MutableSequence", "Iterator"):
-        return items
-    makers: dict[str, Callable[[Any], Any]] = {
-        "set": set,
-        "frozenset": frozenset,
-        "Set": set,
-        "tuple": tuple,
-    }
-    if name in makers:
-        make = makers[name]
-        return Generator(lambda rng: make(items.draw(rng)))
-    if name in ("dict", "Mapping", "MutableMapping"):
-        value = generator_of_hint(arguments[1]) if len(arguments) > 1 else _SMALL_KEYS
-        if value is None:
-            return None
-        return Generator(lambda rng: {key: value.draw(rng) for key in items.draw(rng)})
-    return None
-
-
-def _from_default(default: Any) -> Generator[Any] | None:
-    """Without a hint: like the default value, or small numbers where there is none."""
-    if default is inspect.Parameter.empty or default is None:
-        return _SMALL_KEYS
-    return generator_of_hint(type(default))
-
-
-# -------------------------------------------------------------------------------------------------
-
 TOLERATED: tuple[type[Exception], ...] = (
     ValueError,
     TypeError,
@@ -142,12 +42,12 @@ TOLERATED: tuple[type[Exception], ...] = (
     NotImplementedError,
     StopIteration,
 )
-"""Exceptions by which Python code refuses bad arguments or states."""
+"""Exceptions with which Python code refuses bad arguments or states."""
 
 _ANYTHING = "anything"
-"""Stands for the arguments of a method that does not say which it takes."""
+"""The key of the arguments of a method that has no signature."""
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
-"""Values by position and by name."""
+"""Positional arguments and keyword arguments."""
 
 _OPERATORS: dict[str, str] = {
     "__len__": "len({0})",
@@ -157,47 +57,49 @@ _OPERATORS: dict[str, str] = {
     "__delitem__": "del {0}[{1}]",
     "__iter__": "for _ in zip(range(1000), {0}): pass",
 }
-"""Special methods that are part of a container's interface, and how a call of them is written."""
+"""The special methods that are called, those of containers, and how to write a call of each."""
 
 
 def api_machine(cls: type, raises: Sequence[str] = ()) -> type[Machine]:
-    """A machine that calls the public methods of a class.
+    """Return a machine that calls the public methods of a class.
+
+    `raises` names more exceptions that are a correct outcome of a call.
 
     >>> from collections import UserList
     >>> sorted(name for name in vars(api_machine(UserList)) if name.startswith("in"))
     ['index', 'insert']
     """
     tolerated = TOLERATED + _named_exceptions(cls, raises) + _own_exceptions(cls)
-    arguments_of_new = _constructor_arguments(cls)
+    constructor_arguments = _constructor_arguments(cls)
     members: dict[str, Any] = {
         "__module__": cls.__module__,
         "__qualname__": cls.__qualname__,
         "__doc__": f"The public methods of {cls.__qualname__}.",
-        "_swarmtest_api": (cls, arguments_of_new),
+        "_swarmtest_api": (cls, constructor_arguments),
     }
-    made = Pool()
+    instances = Pool()
     left_out = []
     for name, method in _public_methods(cls):
-        arguments = _arguments(cls, method, made)
+        arguments = _arguments(cls, method, instances)
         if arguments is None:
             left_out.append(name)
             continue
-        # A method called like one of the machine's own must not take its place.
+        # A method must not replace a method of the machine that has the same name.
         attribute = f"{name}_" if hasattr(ApiMachine, name) else name
         members[attribute] = _action(name, arguments, _positional_only(method), tolerated)
         members[attribute].__name__ = attribute
-        if made in arguments.values():
-            members["objects"] = made
+        if instances in arguments.values():
+            members["objects"] = instances
     if not any(hasattr(member, "_swarmtest_action") for member in members.values()):
         raise UserError(
             f"{cls.__module__}:{cls.__qualname__} has no public method whose arguments can be "
             "drawn: add type hints, or write a Machine"
         )
     if "objects" in members:
-        new = _constructor_code(cls, arguments_of_new)
-        members["new_object"] = _maker(made, tolerated, new)
+        new = _constructor_code(cls, constructor_arguments)
+        members["new_object"] = _new_object_action(instances, tolerated, new)
     members["left_out"] = tuple(left_out)
-    _try_constructor(cls, arguments_of_new)
+    _try_constructor(cls, constructor_arguments)
     return types.new_class(cls.__name__, (ApiMachine,), {}, lambda ns: ns.update(members))
 
 
@@ -212,7 +114,7 @@ def _try_constructor(cls: type, arguments: Arguments) -> None:
 
 
 class ApiMachine(Machine):
-    """Base of derived machines: holds the object under test."""
+    """Base class of derived machines. An instance holds the object under test."""
 
     object: Any
     left_out: ClassVar[tuple[str, ...]] = ()
@@ -221,43 +123,46 @@ class ApiMachine(Machine):
 
     @classmethod
     def code_of_start(cls) -> tuple[str, str]:
-        """The object under test itself: printed tests need no machine."""
+        """Return the name and code of the object under test: printed tests need no machine."""
         return "subject", cls.code_of_new()
 
     @classmethod
     def code_of_new(cls) -> str:
-        """The code that makes an object of the class under test."""
-        made, arguments = cls._swarmtest_api
-        return _constructor_code(made, arguments)
+        """Return the code that creates an object of the class under test."""
+        tested, arguments = cls._swarmtest_api
+        return _constructor_code(tested, arguments)
 
     def new(self) -> Any:
-        """An object of the class under test."""
-        made, arguments = self._swarmtest_api
-        return made(*arguments[0], **arguments[1])
+        """Create an object of the class under test."""
+        tested, arguments = self._swarmtest_api
+        return tested(*arguments[0], **arguments[1])
 
     def start(self) -> None:
-        """Make the object under test."""
+        """Create the object under test."""
         self.object = self.new()
 
 
 def _public_methods(cls: type) -> list[tuple[str, Callable[..., Any]]]:
-    found = []
+    methods = []
     for name, member in inspect.getmembers_static(cls):
         if isinstance(member, staticmethod | classmethod | property):
             continue
         if callable(member) and (name in _OPERATORS or not name.startswith("_")):
-            found.append((name, member))
-    return found
+            methods.append((name, member))
+    return methods
 
 
-def _arguments(cls: type, method: Callable[..., Any], made: Pool) -> dict[str, Any] | None:
-    """Generators for the parameters that need a value; None if one cannot be drawn."""
+def _arguments(cls: type, method: Callable[..., Any], instances: Pool) -> dict[str, Any] | None:
+    """Return generators for a method's parameters; None if a required value cannot be drawn.
+
+    Parameters that take the class itself draw from the pool `instances`.
+    """
     if inspect.iscoroutinefunction(method):
         return None
     try:
         parameters = list(inspect.signature(method).parameters.values())[1:]
     except (ValueError, TypeError):
-        # Many methods written in C do not say: try up to two small numbers.
+        # Many methods written in C have no signature: try up to two small numbers.
         return {_ANYTHING: lists(integers(0, 9), max_size=2)}
     hints = hints_of(method, cls)
     arguments: dict[str, Any] = {}
@@ -265,7 +170,7 @@ def _arguments(cls: type, method: Callable[..., Any], made: Pool) -> dict[str, A
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         hint = hints.get(parameter.name, inspect.Parameter.empty)
-        generator = made if hint is cls else generator_of_hint(hint, parameter.default)
+        generator = instances if hint is cls else generator_of_hint(hint, parameter.default)
         if generator is not None:
             arguments[parameter.name] = generator
         elif parameter.default is parameter.empty:
@@ -284,10 +189,10 @@ def _positional_only(method: Callable[..., Any]) -> frozenset[str]:
 def _action(
     name: str,
     arguments: dict[str, Any],
-    unnamed: frozenset[str],
+    positional: frozenset[str],
     tolerated: tuple[type[BaseException], ...],
 ) -> Callable[..., Any]:
-    unnamed = unnamed | frozenset(arguments if name in _OPERATORS else ())
+    positional = positional | frozenset(arguments if name in _OPERATORS else ())
 
     def call(self: Any, **values: Any) -> None:
         if name == "__iter__":
@@ -296,11 +201,11 @@ def _action(
         if _ANYTHING in values:
             getattr(self.object, name)(*values[_ANYTHING])
             return
-        by_position = [value for key, value in values.items() if key in unnamed]
-        by_name = {key: value for key, value in values.items() if key not in unnamed}
+        by_position = [value for key, value in values.items() if key in positional]
+        by_name = {key: value for key, value in values.items() if key not in positional}
         getattr(self.object, name)(*by_position, **by_name)
 
-    labels = {_ANYTHING: "*"} | dict.fromkeys(unnamed, "")
+    labels = {_ANYTHING: "*"} | dict.fromkeys(positional, "")
     render = _renderer(name, [labels.get(key, f"{key}=") for key in arguments])
     return _as_action(call, name, arguments, tolerated, render)
 
@@ -331,7 +236,9 @@ def _renderer(name: str, labels: Sequence[str]) -> Callable[[str, Sequence[str]]
     return render
 
 
-def _maker(into: Pool, tolerated: tuple[type[BaseException], ...], new: str) -> Callable[..., Any]:
+def _new_object_action(
+    into: Pool, tolerated: tuple[type[BaseException], ...], new: str
+) -> Callable[..., Any]:
     def call(self: Any) -> Any:
         return self.new()
 
@@ -348,7 +255,7 @@ def _constructor_code(cls: type, arguments: Arguments) -> str:
 
 
 def _constructor_arguments(cls: type) -> Arguments:
-    """Simple values for the constructor's required parameters, the same in every test."""
+    """Return simple values for the constructor's required parameters, the same in every test."""
     try:
         parameters = list(inspect.signature(cls).parameters.values())
     except (ValueError, TypeError):
@@ -378,32 +285,35 @@ def _constructor_arguments(cls: type) -> Arguments:
 
 
 def _named_exceptions(cls: type, names: Sequence[str]) -> tuple[type[BaseException], ...]:
+    """Return the exceptions that a user named: builtins, of the class's module, or MODULE.NAME."""
     module = inspect.getmodule(cls)
-    found = []
+    exceptions = []
     for name in names:
-        where, _, last = name.replace(":", ".").rpartition(".")
-        if where:
-            error = load_object(f"{where}:{last}", "exception", _is_exception)
+        module_name, _, last = name.replace(":", ".").rpartition(".")
+        if module_name:
+            error = load_object(f"{module_name}:{last}", "exception", _is_exception)
         else:
             error = getattr(module, name, None) or getattr(builtins, name, None)
         if not _is_exception(error):
-            known = [n for n, e in vars(builtins).items() if _is_exception(e)]
-            raise UserError(f"--raises: no exception {name!r}{_nearest(name, known)}")
-        found.append(error)
-    return tuple(found)
+            choices = [n for n, e in vars(builtins).items() if _is_exception(e)]
+            raise UserError(f"--raises: no exception {name!r}{_suggestion(name, choices)}")
+        exceptions.append(error)
+    return tuple(exceptions)
 
 
 def _is_exception(member: object) -> bool:
     return inspect.isclass(member) and issubclass(member, BaseException)
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
-    near = did_you_mean(name, known)
-    return near if "did you mean" in near else "; write MODULE.NAME for one of a module"
+def _suggestion(name: str, choices: Sequence[str]) -> str:
+    suggestion = did_you_mean(name, choices)
+    if "did you mean" in suggestion:
+        return suggestion
+    return "; write MODULE.NAME for one of a module"
 
 
 def _own_exceptions(cls: type) -> tuple[type[BaseException], ...]:
-    """Exceptions that the module of the class defines or offers under its own name."""
+    """Return the exceptions that the class's module defines or imports, without the builtins."""
     module = inspect.getmodule(cls)
     members = vars(module).values() if module is not None and module is not builtins else ()
     return tuple(
@@ -413,3 +323,100 @@ def _own_exceptions(cls: type) -> tuple[type[BaseException], ...]:
         and issubclass(member, Exception)
         and member.__module__ != "builtins"
     )
+
+
+# Generators from type hints.
+
+_SMALL_KEYS = integers(0, 9)
+"""For values of an unknown type: few distinct numbers, so that calls often use the same key."""
+
+
+def hints_of(method: Callable[..., Any], cls: type) -> dict[str, Any]:
+    """Return the resolved type hints of a method; an empty dictionary if they do not resolve."""
+    try:
+        names = {cls.__name__: cls, "Self": cls}
+        hints = typing.get_type_hints(method, localns=names)
+    except Exception:
+        return {}
+    return {name: cls if hint is typing.Self else hint for name, hint in hints.items()}
+
+
+def generator_of_hint(hint: Any, default: Any = inspect.Parameter.empty) -> Generator[Any] | None:
+    """Return a generator for values of a type; None if the type does not tell enough.
+
+    >>> import random
+    >>> generator_of_hint(bool).draw(random.Random(1)) in (True, False)
+    True
+    >>> generator_of_hint(list[int] | None) is not None
+    True
+    """
+    if hint is inspect.Parameter.empty or hint is Any or isinstance(hint, typing.TypeVar):
+        return _generator_like_default(default)
+    plain: dict[Any, Generator[Any]] = {
+        int: integers(-1000, 1000),
+        float: floats(-1000.0, 1000.0),
+        complex: floats(-10.0, 10.0),
+        bool: booleans(),
+        str: text(),
+        bytes: binary(),
+        None: just(None),
+        type(None): just(None),
+        object: _SMALL_KEYS,
+    }
+    try:
+        if hint in plain:
+            return plain[hint]
+    except TypeError:
+        return None
+    if inspect.isclass(hint) and issubclass(hint, enum.Enum):
+        return sampled_from(list(hint))
+    return _generator_of_generic(hint)
+
+
+def _generator_of_generic(hint: Any) -> Generator[Any] | None:
+    origin, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if origin is typing.Literal:
+        return sampled_from(arguments)
+    if origin in (typing.Union, types.UnionType):
+        options = [g for g in map(generator_of_hint, arguments) if g is not None]
+        return one_of(*options) if options else None
+    if origin is typing.Annotated:
+        return generator_of_hint(arguments[0])
+    if origin is tuple and arguments and arguments[-1] is not Ellipsis:
+        parts = [generator_of_hint(argument) for argument in arguments]
+        return tuples(*parts) if all(parts) else None
+    if inspect.isclass(origin):
+        return _generator_of_container(origin, arguments)
+    return None
+
+
+def _generator_of_container(origin: type, arguments: tuple[Any, ...]) -> Generator[Any] | None:
+    name = origin.__name__
+    element = generator_of_hint(arguments[0]) if arguments else _SMALL_KEYS
+    if element is None:
+        return None
+    items = lists(element)
+    if name in ("list", "Sequence", "Iterable", "Collection", "MutableSequence", "Iterator"):
+        return items
+    constructors: dict[str, Callable[[Any], Any]] = {
+        "set": set,
+        "frozenset": frozenset,
+        "Set": set,
+        "tuple": tuple,
+    }
+    if name in constructors:
+        construct = constructors[name]
+        return Generator(lambda rng: construct(items.draw(rng)))
+    if name in ("dict", "Mapping", "MutableMapping"):
+        value = generator_of_hint(arguments[1]) if len(arguments) > 1 else _SMALL_KEYS
+        if value is None:
+            return None
+        return Generator(lambda rng: {key: value.draw(rng) for key in items.draw(rng)})
+    return None
+
+
+def _generator_like_default(default: Any) -> Generator[Any] | None:
+    """Return a generator for a parameter without a hint, from its default value if it has one."""
+    if default is inspect.Parameter.empty or default is None:
+        return _SMALL_KEYS
+    return generator_of_hint(type(default))

@@ -1,4 +1,4 @@
-"""From what a user names on the command line to a subject, in this process or in a worker."""
+"""Load the subject that a user names on the command line, in this process or in a worker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from swarmtest.subjects.subject import Subject
 
 @dataclass(frozen=True)
 class SubjectReference:
-    """How to find a subject again: what the store keeps and what travels to workers.
+    """How to load a subject: the store keeps it, and workers receive it.
 
     >>> SubjectReference("examples/stack.py").api
     False
@@ -36,10 +36,10 @@ class SubjectReference:
     raises: tuple[str, ...] = ()
     """With `api`: more exceptions that are a correct outcome, by name."""
     avoid: tuple[Constraint, ...] = ()
-    """What configurations must respect beside the subject's own constraints: known faults."""
+    """Constraints on configurations in addition to the subject's own, to avoid known faults."""
 
     def load(self) -> Subject:
-        """The subject itself."""
+        """Return the subject, with the constraints in `avoid`."""
         subject = self._load()
         subject.space = subject.space.constrained(self.avoid)
         return subject
@@ -63,9 +63,9 @@ class SubjectReference:
             )
         if not name:
             name = _only_subject(load_module(where), where)
-        found = load_object(f"{where}:{name}", "machine", is_testable)
-        mark = "::" if where.endswith(".py") else ":"
-        subject = subject_of(found, f"{where}{mark}{name}", self.steps)
+        member = load_object(f"{where}:{name}", "machine", is_testable)
+        separator = "::" if where.endswith(".py") else ":"
+        subject = subject_of(member, f"{where}{separator}{name}", self.steps)
         if subject is None:
             raise UserError(
                 f"{where}:{name} is not a Machine, nor anything else that can be tested: subclass "
@@ -78,10 +78,10 @@ class SubjectReference:
 
         if ".toml" in self.text:
             raise UserError(f"--api is for Python classes: name {self.text} without it")
-        found = load_object(self.text, "class")
-        if not inspect.isclass(found):
+        cls = load_object(self.text, "class")
+        if not inspect.isclass(cls):
             raise UserError(f"{self.text} is not a class: --api derives a machine from a class")
-        machine = api_machine(found, self.raises)
+        machine = api_machine(cls, self.raises)
         return MachineSubject(machine, self.text, self.steps, harness=False)
 
     def _load_command(self, where: str, name: str) -> Subject:
@@ -93,7 +93,7 @@ class SubjectReference:
         return resized(subject, self.steps, where)
 
     def to_json(self) -> dict[str, Any]:
-        """The reference as plain data."""
+        """Return the reference as plain data."""
         return {
             "text": self.text,
             "api": self.api,
@@ -104,7 +104,7 @@ class SubjectReference:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> SubjectReference:
-        """The reference that `to_json` described."""
+        """Return the reference that `to_json` described."""
         steps = tuple(data["steps"]) if data.get("steps") else None
         avoid = tuple(map(Constraint.from_json, data.get("avoid", ())))
         raises = tuple(data.get("raises", ()))
@@ -122,7 +122,7 @@ def _load_race(text: str) -> Subject:
 
 
 def is_grammar_file(path: str) -> bool:
-    """Whether a file describes a language, by its name.
+    """Return whether a file describes a language, judged by its name.
 
     >>> is_grammar_file("sql.lark"), is_grammar_file("sql.py")
     (True, False)
@@ -131,7 +131,7 @@ def is_grammar_file(path: str) -> bool:
 
 
 def is_testable(member: object) -> bool:
-    """Whether something in a module is a subject, or can be made one by `subject_of`.
+    """Return whether a member of a module is a subject or `subject_of` can turn it into one.
 
     >>> is_testable(Machine), is_testable(len)
     (False, False)
@@ -139,35 +139,35 @@ def is_testable(member: object) -> bool:
     return _is_machine(member) or _is_state_machine(member) or _is_subject(member)
 
 
-def subject_of(found: Any, name: str, steps: tuple[int, int] | None = None) -> Subject | None:
-    """A subject for a machine, a Hypothesis state machine, or itself; None for anything else.
+def subject_of(member: Any, name: str, steps: tuple[int, int] | None = None) -> Subject | None:
+    """Return a subject for a machine, a Hypothesis state machine or a subject; otherwise None.
 
     >>> class Lamp(Machine): pass
     >>> subject_of(len, "len") is None
     True
     """
-    if _is_machine(found):
-        return MachineSubject(found, name, steps)
-    if _is_state_machine(found):
+    if _is_machine(member):
+        return MachineSubject(member, name, steps)
+    if _is_state_machine(member):
         from swarmtest.subjects.hypothesis.subject import RuleBasedSubject
 
-        return RuleBasedSubject(found, name, steps)
-    if _is_subject(found):
-        subject: Subject = copy.copy(found)
+        return RuleBasedSubject(member, name, steps)
+    if _is_subject(member):
+        subject: Subject = copy.copy(member)
         subject.name = name
         return resized(subject, steps, name)
     return None
 
 
 def resized(subject: Any, steps: tuple[int, int] | None, name: str) -> Subject:
-    """The subject with tests of another size, if it can."""
+    """Return the subject with tests of another size; raise `UserError` if it cannot change it."""
+    unchanged: Subject = subject
     if steps is None:
-        answer: Subject = subject
-        return answer
+        return unchanged
     if not hasattr(subject, "resized"):
         raise UserError(f"{name}: its generator decides how long a test is: leave --steps out")
-    made: Subject = subject.resized(steps)
-    return made
+    changed: Subject = subject.resized(steps)
+    return changed
 
 
 def _is_machine(member: object) -> bool:
@@ -175,7 +175,10 @@ def _is_machine(member: object) -> bool:
 
 
 def _is_state_machine(member: object) -> bool:
-    """Without importing Hypothesis: a state machine's module has done so."""
+    """Return whether a member is a Hypothesis state machine or its TestCase.
+
+    Hypothesis is not imported for it: the module of a state machine has already imported it.
+    """
     if "hypothesis.stateful" not in sys.modules or not inspect.isclass(member):
         return False
     from swarmtest.subjects.hypothesis.declaration import is_state_machine
@@ -188,7 +191,8 @@ def _is_subject(member: object) -> bool:
 
 
 def _only_subject(module: ModuleType, where: str) -> str:
-    names = [name for name, member in vars(module).items() if _is_own(member, module)]
+    """Return the name of the one subject that a module defines."""
+    names = [name for name, member in vars(module).items() if _is_defined_in(member, module)]
     if names and len({id(_machine_behind(getattr(module, name))) for name in names}) == 1:
         return names[0]
     if not names:
@@ -200,7 +204,10 @@ def _only_subject(module: ModuleType, where: str) -> str:
 
 
 def _machine_behind(member: Any) -> Any:
-    """A Hypothesis state machine and its TestCase, which a test module names, are one."""
+    """Return a member; for a TestCase made from a Hypothesis state machine, that machine.
+
+    Test modules name the TestCase, so that both are in the module; they are one subject.
+    """
     if not _is_state_machine(member):
         return member
     from swarmtest.subjects.hypothesis.declaration import state_machine_of
@@ -208,8 +215,8 @@ def _machine_behind(member: Any) -> Any:
     return state_machine_of(member)
 
 
-def _is_own(member: Any, module: ModuleType) -> bool:
-    """Whether a module defines something testable, rather than imports it."""
+def _is_defined_in(member: Any, module: ModuleType) -> bool:
+    """Return whether a member is testable and the module defines it instead of importing it."""
     if not is_testable(member):
         return False
     return not inspect.isclass(member) or member.__module__ == module.__name__

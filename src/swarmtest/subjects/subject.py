@@ -1,4 +1,4 @@
-"""What a campaign needs to know of what it tests."""
+"""The interface between a campaign and what it tests."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from swarmtest.core.space import Space
 
 
 def usual_strategy(subject: Subject) -> str:
-    """The strategy of who names none: the best of those whose weights the subject understands."""
+    """Return the default strategy: the best one whose weights the subject understands."""
     return "layered" if subject.weighted else "coin"
 
 
 @runtime_checkable
 class Subject(Protocol):
-    """Something that can be tested: it makes tests from configurations, and runs them.
+    """Something that can be tested: it generates tests from configurations and runs them.
 
-    `execute` is what campaigns call: generate and run in one go, because many generators need to
-    see the program's state before they choose the next step (the papers' feedback).
+    Campaigns call `execute`, which generates and runs a test in one go, because many generators
+    must see the program's state before they choose the next step (the papers' feedback).
 
     >>> from swarmtest import Machine, MachineSubject, action
     >>> class Lamp(Machine):
@@ -32,30 +32,30 @@ class Subject(Protocol):
     """
 
     name: str
-    """How a person names it, and how a worker process finds it again."""
+    """The name that a person uses, and by which a worker process loads the same subject."""
     space: Space
     interruptible: bool
-    """Whether KeyboardInterrupt is the user's Ctrl-C; in a worker it is the program's doing."""
+    """Whether KeyboardInterrupt is the user's Ctrl-C; in a worker, the program raised it."""
     keep_tests: bool
-    """Whether results carry their test also when it passed."""
+    """Whether the result of a passed test contains the test as well."""
     journal: Callable[[Any], None] | None
-    """Told of every step before it runs, when the test at hand may kill the process."""
+    """Called with every step before it runs, when the current test may kill the process."""
     part: str
-    """What its tests are made of, in one word: step, line, token."""
+    """One word for what its tests consist of: step, line, token."""
     suffix: str
-    """How a file is named that holds a test as `code` gives it: ``.py``, ``.c``."""
+    """The suffix of a file that holds what `code` returns: ``.py``, ``.c``."""
     harness: str
     """The file that only drives the program: its text is the subject's version; may be empty."""
     weighted: bool
-    """Whether weights between 0 and 1 mean something; without, strategies that give them are
-    refused, and the default strategy is `coin`."""
+    """Whether weights between 0 and 1 have a meaning. If not, strategies that produce such
+    weights are refused, and the default strategy is `coin`."""
     seconds: float | None
-    """How long a test may take by the subject's own account; None: it does not know."""
+    """The subject's own time limit for a test; None if it sets none."""
 
     def check(self, thorough: bool = False) -> list[str]:
-        """What is wrong with it, a line each, before any test is run; most find out when loaded.
+        """Return what is wrong with the subject, a line each, before any test is run.
 
-        `thorough`: also what takes a while to find out.
+        Most subjects are checked when they are loaded. `thorough` adds checks that take a while.
         """
 
     def execute(self, configuration: Configuration, seed: int) -> Result:
@@ -64,19 +64,19 @@ class Subject(Protocol):
     def result_of_journal(
         self, told: Sequence[Any], configuration: Configuration, fault: Fault
     ) -> Result:
-        """What came of a test that ended its process, from what it told the journal before."""
+        """Return the result of a test that ended its process, from its journal entries."""
 
     def test_of(self, configuration: Configuration, seed: int) -> Any:
-        """The test that a configuration and a seed give (JSON data), also when it passes."""
+        """Return the test that a configuration and a seed give (JSON data), even if it passes."""
 
     def replay(self, test: Any) -> Result:
         """Run a test that was saved as JSON data."""
 
     def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
-        """A smaller test for which `interesting` still holds: the subject knows its parts."""
+        """Return a smaller test for which `interesting` still holds."""
 
     def size(self, test: Any) -> int:
-        """How many parts a test has."""
+        """Return how many parts a test has."""
 
     def code(self, test: Any) -> str:
-        """A test (JSON data) as something a person can read and run."""
+        """Return a test (JSON data) as text that a person can read and run."""

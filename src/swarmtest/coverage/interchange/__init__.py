@@ -1,1 +1,1 @@
-"""Interchange."""
+"""Reading and writing coverage in the formats of other tools: LCOV, Cobertura, coverage.py."""

@@ -1,8 +1,13 @@
-"""Reading Cobertura's XML, ours and others'.
+"""Cobertura's XML format (coverage-04.dtd), which Jenkins, GitLab, Codecov and Azure read.
 
-Ours names each branch as a condition of a line (see `cobertura`). Reports of others tell of a
-decision only how many of its branches were taken, and coverage.py's which were not: what has no
-name is read as unnamed, those taken first.
+As in `coverage xml`, a directory is a package and a file is a class. A function is a method with
+one line, its first, whose hits are the function's. A branch is a condition. Its type says what its
+number means (`line`: goes to that line; `exit`: leaves the code that starts there; `branch`: only
+the number is known), and its coverage is 0% or 100%. The format cannot hold the count of a branch:
+one that was taken is read back as 1.
+
+Reports of other tools only say how many branches of a decision were taken, and coverage.py's also
+which were not. Branches whose destinations are unknown are read as unnamed, those taken first.
 """
 
 from __future__ import annotations
@@ -26,18 +31,6 @@ from swarmtest.coverage.interchange.formats import (
     unnamed,
 )
 
-# -------------------------------------------------------------------------------------------------
-# Writing Cobertura's XML (coverage-04.dtd), which Jenkins, GitLab, Codecov and Azure read.
-#
-# A directory is a package and a file is a class, as `coverage xml` has it; a function is a method
-# with one line, its first, whose hits are the function's. A branch is a condition: its type says
-# what its number means (`line`: goes there; `exit`: leaves the code that starts there; `branch`:
-# only
-# its number is known) and its coverage is 0% or 100%. The format has no room for a branch's count:
-# one that was taken is read back as 1.
-
-__all__ = ["read_cobertura", "write_cobertura"]
-
 HEADER = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE coverage SYSTEM "http://cobertura.sourceforge.net/xml/coverage-04.dtd">
 """
@@ -46,10 +39,10 @@ HEADER = """<?xml version="1.0" encoding="UTF-8"?>
 def write_cobertura(
     files: Iterable[FileCoverage], *, sources: Iterable[str] = (), timestamp: int | None = None
 ) -> str:
-    """Files as a Cobertura report.
+    """Return files as a Cobertura report.
 
-    `sources` are the directories that relative paths are seen from. `timestamp` is in milliseconds
-    since 1970, now unless given: Codecov refuses reports that are older than twelve hours.
+    `sources` are the directories to which relative paths refer. `timestamp` is in milliseconds
+    since 1970, by default the current time: Codecov refuses reports older than twelve hours.
 
     >>> cart = FileCoverage("shop/cart.py", {1: 2, 2: 0}, {(1, 2): 0, (1, -1): 2}, {})
     >>> for line in write_cobertura([cart]).splitlines()[7:14]:
@@ -109,7 +102,7 @@ def _class(file: FileCoverage) -> ET.Element:
 
 
 def _with_decisions(file: FileCoverage) -> dict[int, int]:
-    """The lines, also those that only have branches (as in a macro that llvm-cov expands)."""
+    """Return the lines, also those with branches only (as in a macro that llvm-cov expands)."""
     lines: dict[int, int] = {}
     for (line, _), count in file.branches.items():
         lines[line] = max(count, lines.get(line, 0))
@@ -158,21 +151,21 @@ def _rates(files: list[FileCoverage]) -> dict[str, str]:
 
 
 def _rate(counts: list[int]) -> str:
-    """The share that was hit. Only all is 1, and only none is 0, however large the rest."""
+    """Return the share that was hit, rounded, but 1 only if all were hit and 0 only if none."""
     hit = sum(count > 0 for count in counts)
     if hit in (0, len(counts)):
         return "1" if hit == len(counts) else "0"
     return f"{min(max(hit / len(counts), 0.0001), 0.9999):.4g}"
 
 
-# -------------------------------------------------------------------------------------------------
+# Reading.
 
 
 def read_cobertura(text: str | bytes, name: str = "Cobertura") -> list[FileCoverage]:
-    """The files of a Cobertura report; classes of one file are put together.
+    """Return the files of a Cobertura report; classes of one file are merged.
 
-    `name` is what errors call the text: the file that it came from. Paths are as written there:
-    relative to one of the report's sources.
+    `name` is the name of the text in error messages: the file that it came from. Paths are as in
+    the report: relative to one of its sources.
 
     >>> lines = "<lines><line number='1' hits='2'/><line number='2' hits='0'/></lines>"
     >>> package = f"<package><classes><class filename='cart.py'>{lines}</class></classes></package>"
@@ -203,21 +196,23 @@ class _Line:
     """A line of a class, while its conditions are being read."""
 
     number: int
-    told: Mapping[str, str]
+    attributes: Mapping[str, str]
     conditions: dict[int, int] = field(default_factory=dict)
 
     def branches(self) -> Iterator[tuple[Arc, int]]:
-        for to, taken in (self.conditions or self._counted()).items():
+        for to, taken in (self.conditions or self._counted_branches()).items():
             yield (self.number, to), taken
 
-    def _counted(self) -> dict[int, int]:
-        share = re.search(r"\(([0-9]{1,5})/([0-9]{1,5})\)", self.told.get("condition-coverage", ""))
-        if self.told.get("branch") != "true" or not share:
+    def _counted_branches(self) -> dict[int, int]:
+        """Return the branches of a line without conditions, from how many were taken."""
+        coverage = self.attributes.get("condition-coverage", "")
+        share = re.search(r"\(([0-9]{1,5})/([0-9]{1,5})\)", coverage)
+        if self.attributes.get("branch") != "true" or not share:
             return {}
         taken, total = int(share[1]), int(share[2])
-        missed = re.findall(r"\b[0-9]{1,9}\b", self.told.get("missing-branches", ""))
+        missed = re.findall(r"\b[0-9]{1,9}\b", self.attributes.get("missing-branches", ""))
         names = [unnamed(number) for number in range(total - len(missed))] + [*map(int, missed)]
-        return {to: int(place < taken) for place, to in enumerate(names)}
+        return {to: int(position < taken) for position, to in enumerate(names)}
 
 
 class _Reader:

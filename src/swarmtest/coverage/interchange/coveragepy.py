@@ -1,15 +1,15 @@
-"""coverage.py's own data file, `.coverage`: `coverage report`, `html`, `lcov`, `xml` read it.
+"""coverage.py's data file `.coverage`, which `coverage report`, `html`, `lcov` and `xml` read.
 
-What coverage.py (7.6.10 and newer) needs: it finds a file's statements and decisions in its
-source, and takes from the data only which lines ran (with arcs: every positive end of an arc) and
-which arcs out of a decision were taken. It never looks at other arcs. So a test's data are the arcs
+What coverage.py (7.6.10 and newer) needs: it finds the statements and decisions of a file in its
+source, and takes from the data only which lines ran (with arcs: both ends of an arc, if positive)
+and which arcs out of a decision were taken. It ignores other arcs. So a test's data are the arcs
 out of its decisions and, for every other line that it hit, the arc `(-1, line)`: an entry, which
-makes the line count as run and can be no decision's.
+makes the line count as run and cannot belong to a decision.
 
-What it cannot show: how many times a line was hit, functions (it finds its own), lines that only
-swarmtest thinks executable, and branches known by number only. What it shows as missed unless the
-arcs are given: a ``def`` or ``class`` whose body is on the same line counts there as a decision
-between the next line and the end of the body.
+What it cannot show: how many times a line was hit, functions (it finds them itself), lines that
+only swarmtest considers executable, and branches of which only the number is known. What it shows
+as missed unless the arcs are in the data: a ``def`` or ``class`` whose body is on the same line,
+which it counts as a decision between the next line and the end of the body.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def write_coverage_data(
     root: Path | str = "",
     branches: bool | None = None,
 ) -> None:
-    """Write a `.coverage` file: a context per test, and one named "" for what no test accounts for.
+    """Write a `.coverage` file: a context per test, and one named "" for what no test hit.
 
-    Relative paths of source files are seen from `root` (by default the current directory), as
-    coverage.py keeps whole ones. An old file is replaced, and only once the new one is whole.
-    `branches` says whether they were watched: coverage.py combines only data that agree in this.
-    Unless given, it is whether there are any.
+    Relative paths of source files refer to `root` (by default the current directory), because
+    coverage.py keeps absolute ones. An old file is replaced when the new one is complete.
+    `branches` says whether branches were watched: coverage.py combines only data that agree in
+    this. By default it is whether there are any.
 
     >>> cart = FileCoverage("cart.py", {1: 1, 2: 0}, {}, {})
     >>> write_coverage_data("cart.coverage", [cart])
@@ -61,26 +61,27 @@ def write_coverage_data(
         has_arcs = any(file.branches for file in files) or any(
             arcs for _, hits in contexts for _, arcs in hits.values()
         )
-    place = Path(path)
-    part = place.with_name(f"{place.name}.{os.getpid()}.part")
+    output = Path(path)
+    part = output.with_name(f"{output.name}.{os.getpid()}.part")
     try:
-        with _data_at(part, place) as data:
+        with _data_at(part, output) as data:
             for name, hits in contexts:
-                _add(data, name, {_whole(file, root): hit for file, hit in hits.items()}, has_arcs)
-            # Files of which nothing was hit are reported too, as not covered.
-            data.touch_files({_whole(file, root) for _, hits in contexts for file in hits})
+                by_path = {_absolute(file, root): hit for file, hit in hits.items()}
+                _add_context(data, name, by_path, has_arcs)
+            # Files without hits are reported too, as not covered.
+            data.touch_files({_absolute(file, root) for _, hits in contexts for file in hits})
             data.write()
-        os.replace(part, place)
+        os.replace(part, output)
     except OSError as error:
-        raise UserError(f"{place}: cannot write the coverage data: {error.strerror}") from error
+        raise UserError(f"{output}: cannot write the coverage data: {error.strerror}") from error
     finally:
         part.unlink(missing_ok=True)
 
 
 def read_coverage_data(path: Path | str, *, root: Path | str = "") -> list[TestCoverage]:
-    """One test per context of a `.coverage` file; one named "" when it was made without contexts.
+    """Return a test per context of a `.coverage` file; one named "" if it has no contexts.
 
-    Paths below `root` (by default the current directory) are given relative to it. Data that
+    Paths below `root` (by default the current directory) are returned relative to it. Data that
     coverage.py measured has every step from one line to another as an arc, not only those out of
     decisions. A file that was measured but never run is in the first test, with nothing hit.
 
@@ -89,27 +90,27 @@ def read_coverage_data(path: Path | str, *, root: Path | str = "") -> list[TestC
     ...
     swarmtest.UserError: missing.coverage: there is no such file
     """
-    place = Path(path)
-    _check(place)
-    with _data_at(place, place) as data:
+    path = Path(path)
+    _check_format(path)
+    with _data_at(path, path) as data:
         data.read()
         measured = data.measured_files()
         hit = _lines_by_context(data, measured)
-        found: dict[str, dict[str, tuple[frozenset[int], frozenset[Arc]]]] = {}
+        tests: dict[str, dict[str, tuple[frozenset[int], frozenset[Arc]]]] = {}
         for context in sorted(hit):
             data.set_query_context(context)
-            found[context] = {
-                _short(file, root): (frozenset(lines), _steps(data.arcs(file) or ()))
+            tests[context] = {
+                _relative(file, root): (frozenset(lines), _steps(data.arcs(file) or ()))
                 for file, lines in sorted(hit[context].items())
             }
     never_run = measured.difference(*hit.values())
-    first = found.setdefault(min(found, default=""), {})
-    first |= {_short(file, root): (frozenset(), frozenset()) for file in sorted(never_run)}
-    return [TestCoverage(name, files) for name, files in found.items()]
+    first = tests.setdefault(min(tests, default=""), {})
+    first |= {_relative(file, root): (frozenset(), frozenset()) for file in sorted(never_run)}
+    return [TestCoverage(name, files) for name, files in tests.items()]
 
 
 def _hit_by_no_test(files: list[FileCoverage], tests: list[TestCoverage]) -> dict[str, Hit]:
-    """What the files show as hit and no test hit; every file is there, even with nothing."""
+    """Return what was hit in each file but by no test; every file is listed."""
     lines = {file.path: {line for line, n in file.lines.items() if n} for file in files}
     arcs = {file.path: {arc for arc, n in file.branches.items() if n} for file in files}
     for test in tests:
@@ -120,7 +121,7 @@ def _hit_by_no_test(files: list[FileCoverage], tests: list[TestCoverage]) -> dic
     return {path: (lines[path], arcs[path]) for path in lines}
 
 
-def _add(data: CoverageData, context: str, hits: Mapping[str, Hit], has_arcs: bool) -> None:
+def _add_context(data: CoverageData, context: str, hits: Mapping[str, Hit], has_arcs: bool) -> None:
     data.set_context(context)
     if has_arcs:
         data.add_arcs({file: _with_entries(lines, arcs) for file, (lines, arcs) in hits.items()})
@@ -129,10 +130,10 @@ def _add(data: CoverageData, context: str, hits: Mapping[str, Hit], has_arcs: bo
 
 
 def _with_entries(lines: Collection[int], arcs: Collection[Arc]) -> set[Arc]:
-    """The arcs, and one into each line that they leave out."""
-    known = {arc for arc in arcs if number_of(arc[1]) is None}
-    ends = {line for arc in known for line in arc}
-    return known | {(-1, line) for line in lines if line not in ends}
+    """Return the arcs with known destinations, and an entry to each line that they leave out."""
+    named = {arc for arc in arcs if number_of(arc[1]) is None}
+    ends = {line for arc in named for line in arc}
+    return named | {(-1, line) for line in lines if line not in ends}
 
 
 def _lines_by_context(data: CoverageData, files: Iterable[str]) -> dict[str, dict[str, set[int]]]:
@@ -145,22 +146,26 @@ def _lines_by_context(data: CoverageData, files: Iterable[str]) -> dict[str, dic
 
 
 def _steps(arcs: Iterable[Arc]) -> frozenset[Arc]:
-    """Arcs without entries and without steps that stay on a line: neither can be a decision's."""
+    """Return arcs without entries and steps that stay on a line: no decision has such arcs."""
     return frozenset((start, to) for start, to in arcs if start > 0 and start != to)
 
 
-def _whole(file: str, root: Path | str) -> str:
-    """As coverage.py names a file: from the top, without links."""
+def _absolute(file: str, root: Path | str) -> str:
+    """Return a file's path as coverage.py has it: absolute, without symbolic links."""
     return os.path.realpath(os.path.join(root, file))
 
 
-def _short(file: str, root: Path | str) -> str:
+def _relative(file: str, root: Path | str) -> str:
+    """Return a file's path relative to `root` if it is below, else unchanged."""
     above = os.path.realpath(root)
     return os.path.relpath(file, above) if Path(file).is_relative_to(above) else file
 
 
-def _check(path: Path) -> None:
-    """Refuse what coverage.py would take for new data, and overwrite: another's database."""
+def _check_format(path: Path) -> None:
+    """Raise `UserError` if a file is not coverage.py's.
+
+    coverage.py would take another program's database for an empty one, and overwrite it.
+    """
     if not path.is_file():
         raise UserError(f"{path}: there is no such file")
     try:
@@ -172,7 +177,7 @@ def _check(path: Path) -> None:
 
 @contextmanager
 def _data_at(path: Path, named: Path) -> Iterator[CoverageData]:
-    """coverage.py's data at a path; what is wrong with them is told under a name."""
+    """Open coverage.py's data at a path; errors name the file `named`."""
     try:
         from coverage.exceptions import CoverageException
 

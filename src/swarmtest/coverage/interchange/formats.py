@@ -1,12 +1,12 @@
-"""What is covered: the values that every reader gives and every writer takes.
+"""Coverage as values, which every reader returns and every writer accepts; names of formats.
 
 Lines and arcs are coverage.py's. A line stands for the statement that starts there. An arc
 `(line, to)` goes from a line to the next line that runs; a negative `to` leaves the function,
 class or module whose first line (its first decorator's, if it has one; 1 for a module) is `-to`.
-A decision whose body stands on its own line goes to wherever the body goes: in line 3 of a function
-that starts in line 1, ``if done: return`` has the arc `(3, -1)`.
+If the body of a decision is on the same line, the arc goes where the body goes: in line 3 of a
+function that starts in line 1, ``if done: return`` has the arc `(3, -1)`.
 
-Some formats number the branches of a line without telling where they go. Such a branch has an
+Some formats number the branches of a line without saying where they go. Such a branch has an
 `unnamed` destination, which is below every real one.
 
 Invariants: the lines at both ends of an arc that was taken are lines that were hit, and the line
@@ -24,14 +24,14 @@ from typing import ClassVar, Literal
 from swarmtest.core.errors import UserError
 
 Arc = tuple[int, int]
-"""From a line to a line; a negative end leaves the code that starts there."""
+"""From a line to a line; a negative destination leaves the code that starts there."""
 
 UNNAMED = -(10**9)
-"""Destinations from here down are numbers of branches, not lines."""
+"""Destinations at or below this are numbers of branches, not lines."""
 
 
 def unnamed(number: int) -> int:
-    """The destination of a line's branch of which only the number is known, from 0.
+    """Return the destination of a branch of which only its number on the line is known, from 0.
 
     >>> number_of(unnamed(3))
     3
@@ -40,7 +40,7 @@ def unnamed(number: int) -> int:
 
 
 def number_of(destination: int) -> int | None:
-    """The number of a branch that is known by its number only; None for one known by its line.
+    """Return the number of an unnamed branch; None for a branch whose destination is known.
 
     >>> number_of(12) is None and number_of(-1) is None
     True
@@ -59,7 +59,7 @@ class FileCoverage:
 
     path: str
     lines: Mapping[int, int]
-    """Executable line -> how many tests hit it; 0: none."""
+    """Executable line -> how many tests hit it."""
     branches: Mapping[Arc, int]
     """Arc out of a decision -> how many tests took it."""
     functions: Mapping[str, tuple[int, int]]
@@ -68,7 +68,7 @@ class FileCoverage:
 
 @dataclass(frozen=True)
 class TestCoverage:
-    """What one test hit: a context, in coverage.py's words.
+    """What one test hit; coverage.py calls it a context.
 
     >>> test = TestCoverage("trial 7", {"cart.py": (frozenset({1, 2}), frozenset({(1, 2)}))})
     >>> lines, arcs = test.files["cart.py"]
@@ -82,7 +82,7 @@ class TestCoverage:
 
 
 def in_order(branches: Mapping[Arc, int]) -> Iterator[tuple[Arc, int]]:
-    """Branches by line: first those that go to a line, then those that leave, then the unnamed.
+    """Yield branches by line: those that go to a line, then those that leave, then the unnamed.
 
     >>> [arc for arc, _ in in_order({(3, -1): 1, (3, 4): 0, (2, 9): 1})]
     [(2, 9), (3, 4), (3, -1)]
@@ -93,7 +93,7 @@ def in_order(branches: Mapping[Arc, int]) -> Iterator[tuple[Arc, int]]:
 
 
 def one_line(text: str) -> str:
-    """Text for a format that cannot hold line ends or control characters: they become `?`.
+    """Return text with `?` for line ends and control characters, which a format cannot hold.
 
     >>> one_line("a\\nb")
     'a?b'
@@ -101,23 +101,22 @@ def one_line(text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
-# -------------------------------------------------------------------------------------------------
-# Which format a file is in, by its name, and how other tools find the files that it tells of.
+# Formats and paths of files.
 
 Format = Literal["json", "lcov", "cobertura", "coverage.py"]
 
-_ENDINGS: dict[str, Format] = {
+_FORMATS_BY_SUFFIX: dict[str, Format] = {
     ".json": "json",
     ".lcov": "lcov",
     ".info": "lcov",
     ".xml": "cobertura",
     ".coverage": "coverage.py",
 }
-_PYTHON = ("", ".py", ".pyw")
+_PYTHON_SUFFIXES = ("", ".py", ".pyw")
 
 
 def format_of(file: str) -> Format:
-    """The format of a file that is to be written.
+    """Return the format of a file to write, by its name.
 
     >>> format_of("out.LCOV"), format_of(".coverage"), format_of(".coverage.host.17")
     ('lcov', 'coverage.py', 'coverage.py')
@@ -129,8 +128,8 @@ def format_of(file: str) -> Format:
     """
     name = Path(file).name.lower()
     ending = Path(name).suffix
-    if ending in _ENDINGS:
-        return _ENDINGS[ending]
+    if ending in _FORMATS_BY_SUFFIX:
+        return _FORMATS_BY_SUFFIX[ending]
     if name.startswith(".coverage.") or (not ending and name not in ("", "-")):
         return "coverage.py"
     raise UserError(
@@ -140,15 +139,15 @@ def format_of(file: str) -> Format:
 
 
 def is_python(path: str) -> bool:
-    """Whether a file holds Python, by its name; scripts often have no ending.
+    """Return whether a file holds Python, by its name; scripts often have no suffix.
 
     >>> is_python("shop/cart.py"), is_python("calc.c")
     (True, False)
     """
-    return Path(path).suffix.lower() in _PYTHON
+    return Path(path).suffix.lower() in _PYTHON_SUFFIXES
 
 
 def seen_from_here(place: str) -> str:
-    """A file as others find it: relative to the current directory if it is below, else whole."""
+    """Return a path for other tools: relative if below the current directory, else absolute."""
     real, here = Path(os.path.realpath(place)), Path.cwd()
     return real.relative_to(here).as_posix() if real.is_relative_to(here) else str(real)

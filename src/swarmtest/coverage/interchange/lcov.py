@@ -1,12 +1,12 @@
-"""LCOV's tracefiles: lines of text that genhtml, Codecov, editors and many others read.
+"""LCOV tracefiles, the text format that genhtml, Codecov, editors and many others read.
 
-A record is one file as one test (`TN`) saw it; the counts of a file are the sums over its records.
-So written with tests, a file has one record per test that hit it, with ones, and an unnamed record
-with the rest, zeros included: whoever adds the records up gets the file's counts, and whoever
-reads the tests gets each test's hits. A test that hit nothing leaves no trace.
+A record is what one test (`TN`) hit in one file; the counts of a file are the sums over its
+records. So if tests are written, a file has one record per test that hit it, with counts of 1, and
+a record without a name with the rest, zeros included. The sum of the records gives the file's
+counts, and the named records give each test's hits. A test that hit nothing has no record.
 
-The format does not say where a branch goes, only a number or, since LCOV 2, a text. Ours are
-coverage.py's text, ``jump to line 7``, and ``leave the code at line 3``; branches with any other
+The format does not say where a branch goes; it has only a number or, since LCOV 2, a text. We write
+coverage.py's text, ``jump to line 7``, and ``leave the code at line 3``. Branches with any other
 text or with a number (gcov, llvm-cov) are read as unnamed, numbered in their order on the line.
 """
 
@@ -37,12 +37,12 @@ FORMS = {
     "BRDA": "BRDA:<line>,<block>,<branch>,<count or ->",
 }
 TOTALS_AND_EXTRAS = frozenset({"LF", "LH", "FNF", "FNH", "BRF", "BRH", "VER", "MCDC", "MCF", "MCH"})
-"""Known, and not needed."""
+"""Kinds of lines that are known but not needed."""
 END = "end_of_record"
 
 
 def write_lcov(files: Iterable[FileCoverage], tests: Iterable[TestCoverage] = ()) -> str:
-    """Files as a tracefile; with tests, each test's hits under its own name.
+    """Return files as a tracefile; with tests, each test's hits under its own name.
 
     >>> print(write_lcov([FileCoverage("cart.py", {1: 2, 2: 0}, {(1, 2): 0}, {"add": (1, 2)})]))
     TN:
@@ -62,18 +62,18 @@ def write_lcov(files: Iterable[FileCoverage], tests: Iterable[TestCoverage] = ()
     <BLANKLINE>
     """
     tests = list(tests)
-    records: list[tuple[str, FileCoverage]] = [("", file) for file in _without(files, tests)]
+    records: list[tuple[str, FileCoverage]] = [("", file) for file in _without_tests(files, tests)]
     for test in tests:
         for path, (lines, arcs) in test.files.items():
             ones = FileCoverage(path, dict.fromkeys(lines, 1), dict.fromkeys(arcs, 1), {})
             records.append((test.name, ones))
-    return "".join(f"{line}\n" for name, file in records for line in _record(name, file))
+    return "".join(f"{line}\n" for name, file in records for line in _record_lines(name, file))
 
 
 def read_lcov(text: str, name: str = "LCOV") -> list[FileCoverage]:
-    """The files of a tracefile, with the counts of all its tests added up.
+    """Return the files of a tracefile, with the counts of all its tests added up.
 
-    `name` is what errors call the text: the file that it came from.
+    `name` is the name of the text in error messages: the file that it came from.
 
     >>> read_lcov("SF:cart.py\\nDA:1,2\\nend_of_record\\n")
     [FileCoverage(path='cart.py', lines={1: 2}, branches={}, functions={})]
@@ -97,7 +97,7 @@ def read_lcov(text: str, name: str = "LCOV") -> list[FileCoverage]:
 
 
 def read_lcov_tests(text: str, name: str = "LCOV") -> list[TestCoverage]:
-    """What each named test of a tracefile hit; "" is whatever was recorded without a name.
+    """Return what each test of a tracefile hit; "" is the name of records without one.
 
     >>> read_lcov_tests("TN:trial 7\\nSF:cart.py\\nDA:1,2\\nDA:2,0\\nend_of_record\\n")
     [TestCoverage(name='trial 7', files={'cart.py': (frozenset({1}), frozenset())})]
@@ -116,8 +116,10 @@ def read_lcov_tests(text: str, name: str = "LCOV") -> list[TestCoverage]:
     return [TestCoverage(test, files) for test, files in tests.items()]
 
 
-def _without(files: Iterable[FileCoverage], tests: list[TestCoverage]) -> Iterator[FileCoverage]:
-    """The files with what the tests account for taken off."""
+def _without_tests(
+    files: Iterable[FileCoverage], tests: list[TestCoverage]
+) -> Iterator[FileCoverage]:
+    """Yield the files with the hits of the tests subtracted."""
     lines: dict[str, Counter[int]] = defaultdict(Counter)
     arcs: dict[str, Counter[Arc]] = defaultdict(Counter)
     for test in tests:
@@ -133,7 +135,7 @@ def _without(files: Iterable[FileCoverage], tests: list[TestCoverage]) -> Iterat
         )
 
 
-def _record(test: str, file: FileCoverage) -> Iterator[str]:
+def _record_lines(test: str, file: FileCoverage) -> Iterator[str]:
     yield f"TN:{one_line(test)}"
     yield f"SF:{one_line(file.path)}"
     for function, (line, count) in file.functions.items():
@@ -172,12 +174,12 @@ class _Record:
     branches: Counter[Arc] = field(default_factory=Counter)
     functions: dict[str, tuple[int, int]] = field(default_factory=dict)
     function_lines: dict[int, int] = field(default_factory=dict)
-    """The functions of FNL lines, by number."""
+    """The first lines of functions, by the numbers in FNL lines."""
 
 
 @dataclass
 class _Branches:
-    """Numbers for the branches of a file that are not named by where they go."""
+    """Numbers for the branches of a file whose destinations are unknown."""
 
     numbers: dict[int, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
 
@@ -188,8 +190,8 @@ class _Branches:
         leave = re.fullmatch(r"leave the code at line ([0-9]{1,9})", branch)
         if leave or branch == "exit the module":
             return line, -int(leave[1]) if leave else -1
-        known = self.numbers[line]
-        return line, unnamed(known.setdefault(f"{block},{branch}", len(known)))
+        on_line = self.numbers[line]
+        return line, unnamed(on_line.setdefault(f"{block},{branch}", len(on_line)))
 
 
 def _read(text: str, name: str) -> Iterator[_Record]:
@@ -212,7 +214,7 @@ def _read(text: str, name: str) -> Iterator[_Record]:
             record = None
         elif kind in FORMS:
             try:
-                _take(record, kind, rest, branches[record.path])
+                _add_line(record, kind, rest, branches[record.path])
             except (ValueError, KeyError) as error:
                 wrong = f"{name}:{number}: {_shown(line)} should be {FORMS[kind]}"
                 raise UserError(wrong) from error
@@ -230,8 +232,8 @@ def _expected(record: _Record | None) -> str:
     return f"a line of the record of {record.path}: known are {', '.join(FORMS)} and {END}"
 
 
-def _take(record: _Record, kind: str, rest: str, branches: _Branches) -> None:
-    """Put one line's facts into the record; ValueError or KeyError if it is malformed."""
+def _add_line(record: _Record, kind: str, rest: str, branches: _Branches) -> None:
+    """Add a line to its record; raise ValueError or KeyError if it is malformed."""
     if kind == "DA":
         line, count, *_ = rest.split(",")
         record.lines[_number(line)] += _number(count)
@@ -239,13 +241,13 @@ def _take(record: _Record, kind: str, rest: str, branches: _Branches) -> None:
         line, block, branch, *more, taken = rest.split(",")
         times = 0 if taken == "-" else _number(taken)
         arc = branches.arc(_number(line), block, ",".join([branch, *more]))
-        if not _is_left_out(block):
+        if not _is_excluded(block):
             record.branches[arc] += times
     else:
-        _take_function(record, kind, rest)
+        _add_function(record, kind, rest)
 
 
-def _take_function(record: _Record, kind: str, rest: str) -> None:
+def _add_function(record: _Record, kind: str, rest: str) -> None:
     first, tail = rest.split(",", 1)
     number = _number(first)
     if kind == "FN":
@@ -261,8 +263,8 @@ def _take_function(record: _Record, kind: str, rest: str) -> None:
         record.functions[function] = (record.function_lines[number], _number(calls))
 
 
-def _is_left_out(block: str) -> bool:
-    """Whether LCOV was told not to count a branch."""
+def _is_excluded(block: str) -> bool:
+    """Return whether a branch is excluded from LCOV's counts, which a U in its block says."""
     match = re.fullmatch(r"[ef]?(U?)[0-9]+", block)
     if not match:
         raise ValueError(block)

@@ -1,1 +1,1 @@
-"""Native."""
+"""Coverage of compiled programs: building them with gcov's probes, running them, reading hits."""

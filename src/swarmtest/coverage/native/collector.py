@@ -1,14 +1,19 @@
-"""Coverage of programs in any language: the program, or a harness around it, writes its hits.
+"""What all ways of collecting native coverage share, and the way that works in any language.
 
-The environment variable SWARMTEST_HITS names a file, empty at the start of every test. Each line
-that a program appends is one hit:
+`Lines` numbers the lines of source files, so that the same line of the same file is the same target
+for every way of collecting (fast path, gcov, hit files). `Collector` is the interface: an
+environment to run the program in, and hits afterwards.
+
+With `HitFile` the program, or a harness around it, writes its hits. The environment variable
+SWARMTEST_HITS names a file, which is empty at the start of every test. Each line that a program
+appends is one hit:
 
     lib/parser.rb:120          a line of a source file (the path has a dot or a slash)
     branch:lib/parser.rb:120-3 any other target: kind:name
     line:Makefile:7            a line of a file whose name has neither dot nor slash
 
-Empty lines, and lines that begin with `#`, do not count. With ``coverage="lcov"`` the file holds an
-LCOV trace instead: lines with a count above 0 are hit, the others are known and not hit.
+Empty lines and lines that begin with `#` are ignored. With ``coverage="lcov"`` the file holds an
+LCOV trace instead: lines with a count above 0 are hit, the others are known but not hit.
 """
 
 from __future__ import annotations
@@ -24,20 +29,17 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Catalogue, Hits, Source, Target, content_hash
 from swarmtest.processes.commands import Ended
 
-# -------------------------------------------------------------------------------------------------
-# Lines of source files as targets: which files matter, how they are named, what they hold.
-#
-# All ways of native coverage (fast path, gcov, hit files) number their lines here, so that the
-# same
-# line of the same file is the same target whoever reported it.
-
 _SYSTEM = ("/usr/include/", "/usr/lib/", "/usr/lib64/", "/usr/local/include/")
+_KIND = re.compile(r"([A-Za-z_][\w-]*):(.+)")
+_LINE = re.compile(r"(.+):(\d+)")
+_MAX_CACHED_HITS = 4096
 
 
 class Lines:
-    """Numbers lines of the source files that matter in a catalogue.
+    """Numbers the lines of watched source files in a catalogue.
 
-    Without `wanted` every file matters but for the system's headers.
+    `wanted` are files, directories or patterns; without it every file is watched except the
+    system's headers.
 
     >>> lines = Lines(Catalogue(), wanted=["src"], root="/home/me/project")
     >>> lines.number("/home/me/project/src/a.c", 12, "main")
@@ -57,7 +59,7 @@ class Lines:
         self._files: dict[str, tuple[Source, list[str]] | None] = {}
 
     def number(self, path: str, line: int, function: str) -> int | None:
-        """The target's number; None when the file does not matter."""
+        """Return the number of a line's target; None if the file is not watched."""
         file = self._file(path)
         if file is None:
             return None
@@ -67,7 +69,7 @@ class Lines:
         return self.catalogue.number(source.target("line", f"{line}", line, function, content))
 
     def matters(self, path: str) -> bool:
-        """Whether lines of a file are targets."""
+        """Return whether the lines of a file are targets."""
         return self._file(path) is not None
 
     def _file(self, path: str) -> tuple[Source, list[str]] | None:
@@ -92,20 +94,16 @@ class Lines:
         if self.wanted is None:
             return not path.startswith(_SYSTEM)
         return any(
-            path == one or path.startswith(one + "/") or fnmatch.fnmatch(path, one)
-            for one in self.wanted
+            path == pattern or path.startswith(pattern + "/") or fnmatch.fnmatch(path, pattern)
+            for pattern in self.wanted
         )
 
     def _absolute(self, path: str) -> str:
         return os.path.normpath(os.path.join(self.root, path))
 
 
-# -------------------------------------------------------------------------------------------------
-# What every way of collecting coverage offers: an environment to run in, and hits afterwards.
-
-
 class Collected(NamedTuple):
-    """The hits of one test; or why there are none.
+    """The hits of one test, or why there are none.
 
     >>> Collected(None, "the program was killed").missing
     'the program was killed'
@@ -113,29 +111,29 @@ class Collected(NamedTuple):
 
     hits: Hits | None
     missing: str = ""
-    """Why coverage is missing or, beside hits, why it is not all; empty when it is all there."""
+    """Why coverage is missing (or partial, if there are hits); empty if it is complete."""
 
 
 class Collector(Protocol):
-    """Collects coverage test by test, for the process that made it."""
+    """Collects coverage test by test, for the process that created it."""
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables that the program has to see."""
+        """The environment variables that the program needs."""
 
     @property
     def extra_memory(self) -> int:
-        """Address space that the program needs for its coverage."""
+        """The address space that the program needs for its coverage."""
 
     def collect(self, ended: Ended) -> Collected:
-        """What the program which has just ended reached; the next test starts from nothing."""
+        """Return what the program that has just ended reached, and clear it for the next test."""
 
     def close(self) -> None:
-        """Remove what was made."""
+        """Remove files and release memory."""
 
 
 class NoCoverage:
-    """Runs are run, nothing is collected.
+    """A collector that collects nothing, for programs that are only run.
 
     >>> NoCoverage().collect(Ended(0, False))
     Collected(hits=None, missing='coverage is off')
@@ -145,22 +143,15 @@ class NoCoverage:
     extra_memory = 0
 
     def collect(self, ended: Ended) -> Collected:
-        """Nothing, and why."""
+        """Return no hits, because coverage is off."""
         return Collected(None, "coverage is off")
 
     def close(self) -> None:
-        """Nothing was made."""
-
-
-# -------------------------------------------------------------------------------------------------
-
-_KIND = re.compile(r"([A-Za-z_][\w-]*):(.+)")
-_LINE = re.compile(r"(.+):(\d+)")
-_REMEMBERED = 4096
+        """Do nothing: there are no files."""
 
 
 class HitFile:
-    """Reads what the program wrote into the file that SWARMTEST_HITS names."""
+    """Reads what the program wrote to the file that SWARMTEST_HITS names."""
 
     extra_memory = 0
 
@@ -168,17 +159,17 @@ class HitFile:
         self._program = program
         self._lines = lines
         self._path = path
-        self._read = self._lcov if lcov else self._one_per_line
-        self._known: dict[str, Hits] = {}
+        self._read = self._read_lcov if lcov else self._read_hit_lines
+        self._cached: dict[str, Hits] = {}
         path.touch()
 
     @property
     def environment(self) -> dict[str, str]:
-        """What tells the program where to write."""
+        """The variable that tells the program where to write."""
         return {"SWARMTEST_HITS": str(self._path)}
 
     def collect(self, ended: Ended) -> Collected:
-        """The hits that the program which has just ended wrote."""
+        """Return the hits that the program which has just ended wrote."""
         text = self._path.read_text(errors="replace") if self._path.exists() else ""
         if not text:
             how = f"signal {ended.signal}" if ended.signal else f"exit status {ended.status >> 8}"
@@ -186,30 +177,31 @@ class HitFile:
         self._path.write_text("")
         partial = ""
         if ended.signal and not text.endswith("\n"):
+            # The last line may be incomplete and is not counted.
             text = text[: text.rfind("\n") + 1]
             partial = f"partial: killed by signal {ended.signal} as it wrote"
-        if text not in self._known:
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
+        if text not in self._cached:
+            if len(self._cached) >= _MAX_CACHED_HITS:
+                self._cached.clear()
             numbers = [number for number in self._read(text) if number is not None]
-            self._known[text] = Hits.of(self._lines.catalogue, numbers)
-        return Collected(self._known[text], partial)
+            self._cached[text] = Hits.of(self._lines.catalogue, numbers)
+        return Collected(self._cached[text], partial)
 
-    def _one_per_line(self, text: str) -> Iterator[int | None]:
-        for where, hit in _content(text):
+    def _read_hit_lines(self, text: str) -> Iterator[int | None]:
+        for where, hit in _numbered_lines(text):
             kind = _KIND.fullmatch(hit)
-            place = _LINE.fullmatch(kind[2] if kind and kind[1] == "line" else hit)
-            if kind and not (kind[1] == "line" and place):
+            position = _LINE.fullmatch(kind[2] if kind and kind[1] == "line" else hit)
+            if kind and not (kind[1] == "line" and position):
                 yield self._lines.catalogue.number(Target(kind[1], kind[2]))
-            elif place:
-                yield self._lines.number(place[1], int(place[2]), "")
+            elif position:
+                yield self._lines.number(position[1], int(position[2]), "")
             else:
                 raise self._error(where, hit, "path/file.ext:LINE or kind:name")
 
-    def _lcov(self, text: str) -> Iterator[int | None]:
+    def _read_lcov(self, text: str) -> Iterator[int | None]:
         file = ""
         functions: list[tuple[int, str]] = []
-        for where, record in _content(text):
+        for where, record in _numbered_lines(text):
             key, _, value = record.partition(":")
             if key == "SF":
                 file, functions = value, []
@@ -220,7 +212,7 @@ class HitFile:
                 if not file or not re.match(r"\d+,\d+", value):
                     raise self._error(where, record, "DA:LINE,COUNT after SF:FILE")
                 line, count = map(int, value.split(",")[:2])
-                number = self._lines.number(file, line, _around(line, functions))
+                number = self._lines.number(file, line, _function_around(line, functions))
                 if count:
                     yield number
 
@@ -235,12 +227,12 @@ class HitFile:
         self._path.unlink(missing_ok=True)
 
 
-def _content(text: str) -> Iterator[tuple[int, str]]:
+def _numbered_lines(text: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.startswith("#"):
             yield number, line.strip()
 
 
-def _around(line: int, functions: Iterable[tuple[int, str]]) -> str:
-    """The function that begins last before a line."""
+def _function_around(line: int, functions: Iterable[tuple[int, str]]) -> str:
+    """Return the function that begins last before a line."""
     return max((pair for pair in functions if pair[0] <= line), default=(0, ""))[1]

@@ -1,8 +1,8 @@
-"""`swarmtest cc`: a compiler's command line, with the fast path's flags and runtime added.
+"""`swarmtest cc`: a compiler's command line with the flags and runtime of the fast path added.
 
-The command stays the compiler's in every other respect: same inputs, outputs, messages and exit
-status, so that it can stand in for CC in a build. Our flags come first, so that the user's own win.
-The runtime is compiled once per compiler and kept in the cache; it is added where the compiler
+In every other respect the command is the compiler's: same inputs, outputs, messages and exit
+status, so that it can be used as CC in a build. Our flags come first, so that the user's own take
+precedence. The runtime is compiled once per compiler and cached. It is added when the compiler
 links, as the last object, so that its constructor runs last.
 """
 
@@ -22,8 +22,8 @@ from swarmtest.coverage.native.fast import cache_directory
 
 RUNTIME = Path(__file__).with_name("runtime.c")
 _RUNTIME_FILES = (RUNTIME, RUNTIME.with_name("runtime_server.c"))
-_STOPS = {"-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "-r", "--help", "--version"}
-"""With one of these nothing is linked into a program."""
+_NO_LINKING = {"-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "-r", "--help", "--version"}
+"""Options with which the compiler does not link a program."""
 _TAKES_VALUE = {
     *("-o", "-x", "-I", "-L", "-D", "-U", "-T", "-u", "-z", "-MF", "-MT", "-MQ", "-include"),
     *("-imacros", "-isystem", "-iquote", "-idirafter", "-iprefix", "-isysroot", "-Xlinker"),
@@ -34,7 +34,7 @@ _MACHINE = ("-m32", "-m64", "-mx32", "-target", "--target", "--sysroot")
 
 @dataclass(frozen=True)
 class Compiler:
-    """A compiler as the user names it, with what matters of it.
+    """A compiler: the words with which the user names it, and what ``--version`` prints.
 
     >>> Compiler(("gcc",), "gcc (Debian) 12.2.0").flags[0]
     '-fsanitize-coverage=trace-pc'
@@ -45,22 +45,22 @@ class Compiler:
 
     @property
     def is_clang(self) -> bool:
-        """Whether it takes clang's flags."""
+        """Whether the compiler accepts clang's flags."""
         return "clang" in self.version
 
     @property
     def flags(self) -> list[str]:
-        """What makes a program call the runtime at the start of every block."""
-        # Version 4 of DWARF: addr2line names wrong files for headers in some versions of 5.
+        """The flags that make a program call the runtime at the start of every block."""
+        # DWARF 4, because with DWARF 5 some versions of addr2line name wrong files for headers.
         common = ["-gdwarf-4", "-DSWARMTEST=1"]
         if self.is_clang:
             return ["-fsanitize-coverage=trace-pc-guard,pc-table,no-prune", *common]
-        # A callback reached by a jump instead of a call would see its caller's caller.
+        # A callback that is reached by a jump instead of a call would see its caller's caller.
         return ["-fsanitize-coverage=trace-pc", "-fno-optimize-sibling-calls", *common]
 
 
 def compiler_command(words: Sequence[str]) -> list[str]:
-    """The command to run for the words after `swarmtest cc`.
+    """Return the command to run for the words after `swarmtest cc`.
 
     >>> compiler_command(["no-such-cc", "-c", "a.c"])
     Traceback (most recent call last):
@@ -74,9 +74,9 @@ def compiler_command(words: Sequence[str]) -> list[str]:
         return list(words)
     command = [*compiler.words, *compiler.flags, *arguments]
     if compiler.is_clang and not any(word.startswith("-fsanitize=") for word in arguments):
-        # Clang would link its own runtime for coverage, which need not be installed.
+        # Clang would link its own runtime for coverage, which may not be installed.
         command.insert(len(compiler.words), "-fno-sanitize-link-runtime")
-    if not _STOPS.intersection(arguments):
+    if not _NO_LINKING.intersection(arguments):
         if any(word.startswith("-x") for word in arguments):
             command += ["-x", "none"]
         command.append(str(_runtime(compiler, arguments)))
@@ -84,7 +84,7 @@ def compiler_command(words: Sequence[str]) -> list[str]:
 
 
 def _compiler_words(words: Sequence[str]) -> int:
-    """How many words name the compiler: `gcc`, but also `ccache gcc`."""
+    """Return how many words name the compiler: `gcc` is one, `ccache gcc` two."""
     launchers = {"ccache", "distcc", "sccache", "env", "nice"}
     count = 0
     while count < len(words) and os.path.basename(words[count]) in launchers:
@@ -106,37 +106,39 @@ def _compiler(words: tuple[str, ...]) -> Compiler:
 
 
 def _has_input(arguments: Sequence[str]) -> bool:
-    value = False
+    """Return whether a file is compiled or linked, rather than the compiler asked about itself."""
+    is_value = False
     for word in arguments:
-        if value:
-            value = False
+        if is_value:
+            is_value = False
         elif word in _TAKES_VALUE:
-            value = True
+            is_value = True
         elif word == "-" or word.startswith(("-l", "@")) or not word.startswith("-"):
             return True
     return False
 
 
 def _runtime(compiler: Compiler, arguments: Sequence[str]) -> Path:
-    """The runtime's object file for this compiler and machine."""
+    """Return the runtime's object file for this compiler and machine; build it if needed."""
     machine = [word for word in arguments if word.startswith(_MACHINE)]
     recipe = [*compiler.words, "-O2", "-fPIC", *machine, "-x", "c", "-c", str(RUNTIME)]
     texts = [file.read_text() for file in _RUNTIME_FILES]
     key = "\0".join([*recipe, compiler.version, *texts])
     name = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
-    kept = cache_directory("runtime", f"{name}.o")
-    if not kept.exists():
+    cached = cache_directory("runtime", f"{name}.o")
+    if not cached.exists():
+        folder = cached.parent
         try:
-            kept.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(
-                f"cannot make {kept.parent} for the runtime ({error.strerror}): set XDG_CACHE_HOME"
+                f"cannot make {folder} for the runtime ({error.strerror}): set XDG_CACHE_HOME"
             ) from None
-        with tempfile.TemporaryDirectory(dir=kept.parent) as directory:
-            made = os.path.join(directory, "runtime.o")
-            done = subprocess.run([*recipe, "-o", made], capture_output=True, text=True)
+        with tempfile.TemporaryDirectory(dir=folder) as directory:
+            built = os.path.join(directory, "runtime.o")
+            done = subprocess.run([*recipe, "-o", built], capture_output=True, text=True)
             if done.returncode:
                 reason = (done.stderr.strip().splitlines() or ["no message"])[0]
                 raise UserError(f"{' '.join(compiler.words)} cannot build the runtime: {reason}")
-            os.replace(made, kept)
-    return kept
+            os.replace(built, cached)
+    return cached

@@ -1,10 +1,10 @@
-"""Coverage by gcov: for programs built with `--coverage`, one `gcov` call per test.
+"""Coverage with gcov, for programs built with `--coverage`: one call of `gcov` per test.
 
-Every process has a directory of its own that mirrors the build tree: `GCOV_PREFIX` makes the
-program write its `.gcda` files there, beside links to the build's `.gcno` files, so that tests in
-parallel never meet and the build tree stays clean. After a test gcov reads those `.gcda` files
-whose sources matter, and they are removed. A program that is killed writes none: its coverage is
-missing, which is not the same as empty.
+Every process has its own directory that mirrors the build tree: `GCOV_PREFIX` makes the program
+write its `.gcda` files there, beside links to the build's `.gcno` files, so that parallel tests do
+not interfere and the build tree stays clean. After a test gcov reads the `.gcda` files of watched
+sources, and all of them are removed. A program that is killed writes none: its coverage is missing,
+which is not the same as empty.
 """
 
 from __future__ import annotations
@@ -25,14 +25,13 @@ from swarmtest.core.targets import Hits
 from swarmtest.coverage.native.collector import Collected, Lines
 from swarmtest.processes.commands import Ended
 
-# -------------------------------------------------------------------------------------------------
-# The `.gcno` files that gcc writes beside its objects: where they are, and who wrote them.
+# The `.gcno` files that gcc writes beside its objects.
 
 
 def locate_notes(counters: str, objects: Path | None) -> Path:
-    """The `.gcno` file for a `.gcda` file, named as the program names it.
+    """Return the `.gcno` file for a `.gcda` file, which is named as the program names it.
 
-    `objects`: where to look when the build tree was moved since the program was built.
+    `objects` is where to look if the build tree was moved after the program was built.
     """
     built = Path(counters).with_suffix(".gcno")
     if objects is None:
@@ -42,33 +41,33 @@ def locate_notes(counters: str, objects: Path | None) -> Path:
             f"{built} is missing: build with --coverage on this machine and keep the .gcno files; "
             "if the build tree was moved, say objects=DIRECTORY"
         )
-    found = max(
+    notes = max(
         objects.rglob(built.name),
         key=lambda path: _common_tail(path, built),
         default=None,
     )
-    if found is None:
+    if notes is None:
         raise UserError(
             f"no {built.name} below {objects}, which the program's {counters} needs: objects= "
             "has to name the directory that holds the build's .gcno files"
         )
-    return found.resolve()
+    return notes.resolve()
 
 
-def _common_tail(one: Path, other: Path) -> int:
-    """How many of their last parts two paths share."""
-    pairs = zip(reversed(one.parts), reversed(other.parts), strict=False)
+def _common_tail(path: Path, other: Path) -> int:
+    """Return how many of their last parts two paths share."""
+    pairs = zip(reversed(path.parts), reversed(other.parts), strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def version_text(notes: Path) -> str:
-    """The version of gcc that wrote a `.gcno` file, as ``12.2``."""
+    """Return the version of gcc that wrote a `.gcno` file, such as ``12.2``."""
     major, minor = _version(notes)
     return f"{major}.{minor}"
 
 
 def major_version(notes: Path) -> int:
-    """The main version of gcc that wrote a `.gcno` file."""
+    """Return the major version of gcc that wrote a `.gcno` file."""
     return _version(notes)[0]
 
 
@@ -87,11 +86,11 @@ def _version(notes: Path) -> tuple[int, int]:
     return (ord(letter) - ord("A")) * 10 + int(tens), int(minor)
 
 
-# -------------------------------------------------------------------------------------------------
+# Collecting hits.
 
 
 def has_counters(program: str) -> bool:
-    """Whether a program was built with `--coverage`: it holds the names of the files to write.
+    """Return whether a program was built with `--coverage`: it holds the names of its files.
 
     >>> has_counters("/bin/sh")
     False
@@ -100,7 +99,7 @@ def has_counters(program: str) -> bool:
 
 
 class GcovCoverage:
-    """Collects with gcov, in a directory of its own."""
+    """Collects hits with gcov, in its own directory."""
 
     extra_memory = 0
 
@@ -111,24 +110,24 @@ class GcovCoverage:
         self._lines = lines
         self._directory = directory
         self._objects = objects
-        self._matters: dict[str, bool] = {}
+        self._is_watched: dict[str, bool] = {}
         self._numbers: dict[str, dict[int, int]] = {}
         self._gcov = ""
 
     @property
     def environment(self) -> dict[str, str]:
-        """What makes the program write into our directory."""
+        """The variables that make the program write into our directory."""
         return {"GCOV_PREFIX": str(self._directory), "GCOV_PREFIX_STRIP": "0"}
 
     def collect(self, ended: Ended) -> Collected:
-        """The lines that the program which has just ended executed."""
+        """Return the lines that the program which has just ended executed."""
         written = self._written()
         if not written:
-            return Collected(None, _why_nothing(ended))
+            return Collected(None, _why_missing(ended))
         try:
-            self._learn([path for path in written if path not in self._matters])
-            wanted = [path for path in written if self._matters[path]]
-            hits = Hits.of(self._lines.catalogue, self._executed(wanted))
+            self._learn([path for path in written if path not in self._is_watched])
+            watched = [path for path in written if self._is_watched[path]]
+            hits = Hits.of(self._lines.catalogue, self._executed(watched))
         except _Unreadable as error:
             if ended.signal:
                 return Collected(None, f"killed by signal {ended.signal} as it wrote coverage")
@@ -136,33 +135,33 @@ class GcovCoverage:
         finally:
             for path in written:
                 os.unlink(path)
-        partial = f"partial: {_why_nothing(ended)}" if ended.signal else ""
+        partial = f"partial: {_why_missing(ended)}" if ended.signal else ""
         return Collected(hits, partial)
 
     def _written(self) -> list[str]:
         return [
-            os.path.join(place, name)
-            for place, _, names in os.walk(self._directory)
+            os.path.join(folder, name)
+            for folder, _, names in os.walk(self._directory)
             for name in names
             if name.endswith(".gcda")
         ]
 
     def _learn(self, counters: Sequence[str]) -> None:
-        """Put each file's notes beside it, and number all lines of the sources that matter."""
+        """Link each file's notes beside it, and number all lines of the watched sources."""
         for path in counters:
             notes = locate_notes(path.removeprefix(str(self._directory)), self._objects)
             link = Path(path).with_suffix(".gcno")
             if not link.is_symlink():
                 link.symlink_to(notes)
             self._gcov = self._gcov or _gcov_for(notes)
-            self._matters[path] = self._number_all(str(link))
-        if counters and not any(self._matters.values()):
+            self._is_watched[path] = self._number_all(str(link))
+        if counters and not any(self._is_watched.values()):
             raise UserError(
                 f"no source file of {self._program} matches sources={self._lines.wanted}"
             )
 
     def _number_all(self, notes: str) -> bool:
-        """Number all lines that a `.gcno` file knows; whether any of them matters."""
+        """Number all watched lines in a `.gcno` file; return whether there are any."""
         report = self._report([notes])
         for path, lines in report:
             numbers = self._numbers.setdefault(path, {})
@@ -179,7 +178,7 @@ class GcovCoverage:
             yield from [numbers[line["line_number"]] for line in lines if line["count"]]
 
     def _report(self, files: Sequence[str]) -> list[tuple[str, list[dict[str, Any]]]]:
-        """The sources that matter, each with every line that gcov knows and its count."""
+        """Return the watched sources, each with the lines that gcov knows and their counts."""
         if not files:
             return []
         done = subprocess.run(
@@ -215,10 +214,10 @@ class GcovCoverage:
 
 
 class _Unreadable(Exception):
-    """What gcov said about a file that it cannot read."""
+    """gcov cannot read a file; the message is gcov's."""
 
 
-def _why_nothing(ended: Ended) -> str:
+def _why_missing(ended: Ended) -> str:
     if ended.timed_out:
         return "killed at its time limit, before it wrote coverage"
     if ended.signal:
@@ -231,21 +230,21 @@ def _gcov_version(gcov: str) -> str:
     if not shutil.which(gcov):
         return ""
     first = subprocess.run([gcov, "--version"], capture_output=True, text=True).stdout
-    found = re.search(r"\d+\.\d+(\.\d+)?$", first.partition("\n")[0])
-    return found[0] if found else ""
+    version = re.search(r"\d+\.\d+(\.\d+)?$", first.partition("\n")[0])
+    return version[0] if version else ""
 
 
 def _gcov_for(notes: Path) -> str:
-    """The gcov that can read a `.gcno` file."""
+    """Return the gcov that can read a `.gcno` file."""
     major = major_version(notes)
     candidates = ["gcov", f"gcov-{major}"]
     for gcov in candidates:
         if _gcov_version(gcov).partition(".")[0] == str(major):
             return gcov
-    found = _gcov_version("gcov")
-    if not found:
+    version = _gcov_version("gcov")
+    if not version:
         raise UserError("gcov is not on the PATH: install gcc, which brings it")
     raise UserError(
-        f"{notes} was written by gcc {version_text(notes)}, but gcov is {found}: install "
+        f"{notes} was written by gcc {version_text(notes)}, but gcov is {version}: install "
         f"gcov-{major}, or build with the gcc that gcov belongs to"
     )

@@ -1,4 +1,9 @@
-"""A native program under test: one input in, one `Run` out, with what it reached."""
+"""A native program under test: run it on one input after another, and see what each reached.
+
+`Program` is what users create, and `Run` the result of one input. A `Session` holds what one
+process needs to run the program: its shared memory, its directory and its fork server are never
+used by two processes, so `Program` creates a new session after a fork.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +27,16 @@ from swarmtest.coverage.native.fast import FastCoverage, ForkServer, has_runtime
 from swarmtest.coverage.native.gcov import GcovCoverage, has_counters
 from swarmtest.processes.commands import Command, Ended
 
-# -------------------------------------------------------------------------------------------------
-# What came of running a native program on one input.
-
-_TELLING = ("sanitizers", "assert", "glibc", "c++")
-"""What is looked for in what a program printed."""
-_LONGEST_DETAILS = 20_000
+COVERAGE = ("auto", "fast", "gcov", "hits", "lcov", "none")
+FOREVER = 1e9
+_MESSAGES = ("sanitizers", "assert", "glibc", "c++")
+"""The kinds of messages to look for in what a program prints."""
+_MAX_DETAILS = 20_000
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run: how it ended, what it printed, and what it reached.
+    """One run of a program: how it ended, what it printed, and what it reached.
 
     >>> run = Run(status=None, signal=11)
     >>> run.fault().signature
@@ -40,9 +44,9 @@ class Run:
     """
 
     status: int | None
-    """The exit status; None when a signal ended it."""
+    """The exit status; None if a signal ended it."""
     signal: int = 0
-    """The signal that ended it; 0 when it exited by itself."""
+    """The signal that ended it; 0 if it exited."""
     timed_out: bool = False
     stdout: bytes = b""
     """The first MiB."""
@@ -51,25 +55,25 @@ class Run:
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
     hits: Hits | None = None
-    """What it reached; None when that is not known, which is not the same as nothing."""
+    """What it reached; None if that is unknown, which is not the same as nothing."""
     missing: str = ""
-    """Why coverage is missing (or, beside hits, partial); empty when it is all there."""
+    """Why coverage is missing (or partial, if there are hits); empty if it is complete."""
 
     def fault(self) -> Fault | None:
-        """The fault that it showed: a time limit, a signal, or a sanitizer's complaint.
+        """Return the fault that the run showed: a time limit, a signal, or a sanitizer's message.
 
         An exit status alone is no fault: a compiler that rejects its input exits with 1.
         """
         errors = self.stderr.decode(errors="replace")
-        known = recognise(errors, _TELLING)
-        told = known.signature if known else ""
+        message = recognise(errors, _MESSAGES)
+        signature = message.signature if message else ""
         if self.timed_out:
-            return Fault("timeout", "timeout", errors[-_LONGEST_DETAILS:])
+            return Fault("timeout", "timeout", errors[-_MAX_DETAILS:])
         if self.signal:
-            words = [_signal_name(self.signal), *filter(None, [told])]
-            return Fault("signal", ": ".join(words), errors[-_LONGEST_DETAILS:])
-        if told:
-            return Fault("exit", told, errors[-_LONGEST_DETAILS:])
+            words = [_signal_name(self.signal), *filter(None, [signature])]
+            return Fault("signal", ": ".join(words), errors[-_MAX_DETAILS:])
+        if signature:
+            return Fault("exit", signature, errors[-_MAX_DETAILS:])
         return None
 
 
@@ -80,149 +84,13 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-# -------------------------------------------------------------------------------------------------
-# Everything that one process needs to run a native program again and again.
-#
-# A session belongs to the process that made it: its shared memory, its directory and its fork
-# server
-# are never used by two. `Program` makes a new one after a fork.
-
-FOREVER = 1e9
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a program is run; `Program` explains each."""
-
-    command: tuple[str, ...]
-    coverage: str
-    fork_server: bool = False
-    persistent: int = 0
-    timeout: float = 10.0
-    memory: int = 0
-    env: Mapping[str, str] | None = None
-    cwd: str | None = None
-    suffix: str = ""
-    objects: Path | None = None
-
-
-class Session:
-    """Runs tests, one after another, for one process."""
-
-    def __init__(self, settings: Settings, lines: Lines, directory: Path) -> None:
-        self._settings = settings
-        self._directory = directory
-        directory.mkdir(exist_ok=True)
-        self.collector = _collector(settings, lines, directory)
-        self._input = _Input(settings, directory)
-        memory = settings.memory and settings.memory + self.collector.extra_memory
-        self._command = Command(
-            tuple(word.replace("{test}", self._input.path) for word in settings.command),
-            {**os.environ, **(settings.env or {}), **self.collector.environment},
-            settings.cwd,
-            memory,
-        )
-        self._server = self._fork_server() if settings.fork_server else None
-
-    def run(self, data: bytes, arguments: Sequence[str]) -> tuple[Ended, Collected]:
-        """One test."""
-        self._input.write(data)
-        seconds = self._settings.timeout or FOREVER
-        if self._server is not None:
-            if arguments:
-                raise UserError(
-                    "a fork server has one command line: pass arguments= with fork_server=False"
-                )
-            ended = self._server.run(seconds)
-        else:
-            words = (word.replace("{test}", self._input.path) for word in arguments)
-            command = replace(self._command, arguments=(*self._command.arguments, *words))
-            ended = command.run(self._input.file, seconds)
-        return ended, self.collector.collect(ended)
-
-    def _fork_server(self) -> ForkServer:
-        collector = self.collector
-        if isinstance(collector, FastCoverage):
-            before, after = collector.starting_server, collector.started_server
-        elif isinstance(collector, NoCoverage):
-            before = after = _nothing
-        else:
-            raise UserError("a fork server needs a program built with `swarmtest cc`")
-        per_process = self._settings.persistent
-        return ForkServer(self._command, self._input.file, per_process, before, after)
-
-    def abandon(self) -> None:
-        """In a forked process: let go of what belongs to the parent."""
-        self._input.close()
-        if self._server is not None:
-            self._server.abandon()
-        if isinstance(self.collector, FastCoverage):
-            self.collector.close()
-
-    def close(self) -> None:
-        """End the fork server and remove what was made."""
-        if self._server is not None:
-            self._server.close()
-        self._input.close()
-        self.collector.close()
-        shutil.rmtree(self._directory, ignore_errors=True)
-
-
-class _Input:
-    """Where the program finds its input: a file, or a standard input that never blocks."""
-
-    def __init__(self, settings: Settings, directory: Path) -> None:
-        self.path = str(directory / f"test{settings.suffix}")
-        self._named = any("{test}" in word for word in settings.command)
-        if self._named:
-            self.file = os.open(os.devnull, os.O_RDONLY)
-        else:
-            self.file = os.memfd_create("swarmtest-input")
-
-    def write(self, data: bytes) -> None:
-        if self._named:
-            Path(self.path).write_bytes(data)
-        else:
-            # The program's standard input is this very file, position included.
-            os.ftruncate(self.file, 0)
-            os.lseek(self.file, 0, os.SEEK_SET)
-            left = memoryview(data)
-            while left:
-                left = left[os.write(self.file, left) :]
-            os.lseek(self.file, 0, os.SEEK_SET)
-
-    def close(self) -> None:
-        os.close(self.file)
-
-
-def _collector(settings: Settings, lines: Lines, directory: Path) -> Collector:
-    program = settings.command[0]
-    if settings.coverage == "fast":
-        return FastCoverage(program, lines)
-    if settings.coverage == "gcov":
-        return GcovCoverage(program, lines, directory / "gcov", settings.objects)
-    if settings.coverage in ("hits", "lcov"):
-        lcov = settings.coverage == "lcov"
-        return HitFile(program, lines, directory / "hits", lcov=lcov)
-    return NoCoverage()
-
-
-def _nothing() -> None:
-    pass
-
-
-# -------------------------------------------------------------------------------------------------
-
-COVERAGE = ("auto", "fast", "gcov", "hits", "lcov", "none")
-
-
 class Program:
     """Runs a program on one input after another, and says what each reached.
 
     `command`: its words; ``{test}`` in a word stands for a file that holds the input (named with
     `suffix`); without it the input comes on standard input.
     `coverage`: how hits are collected; ``auto`` looks at how the program was built.
-    `sources`: the files, directories or patterns whose lines are targets; default: all but the
+    `sources`: the files, directories or patterns whose lines are targets; default: all except the
     system's headers.
     `fork_server`: start the program once and fork it for every test.
     `persistent`: with a fork server, tests that one process runs in its `swarmtest_next` loop.
@@ -230,7 +98,7 @@ class Program:
     `env`: variables set for the program. `cwd`: the directory it runs in.
     `objects`: where gcov's `.gcno` files are, if the build tree was moved.
 
-    It can be used in a forked process, which then has a fork server and memory of its own; not in
+    It can be used in a forked process, which then has its own fork server and memory, but not in
     two threads at once.
 
     >>> with Program(["cat"], coverage="none") as cat:
@@ -272,7 +140,7 @@ class Program:
             Path(objects) if objects else None,
         )
         self.catalogue = Catalogue()
-        """All targets: those of code that was never reached too, from the first run on."""
+        """All targets from the first run on, also those of code that was never reached."""
         self._lines = Lines(self.catalogue, sources)
         self._directory = Path(tempfile.mkdtemp(prefix="swarmtest-"))
         self._remove = weakref.finalize(self, _remove, self._directory, os.getpid())
@@ -281,11 +149,11 @@ class Program:
 
     @property
     def coverage(self) -> str:
-        """How hits are collected: what ``auto`` found."""
+        """How hits are collected; for ``auto``, what was detected."""
         return self._settings.coverage
 
     def run(self, data: bytes, arguments: Sequence[str] = ()) -> Run:
-        """Run the program on one input, with more words at the end of its command."""
+        """Run the program on one input, with `arguments` added to its command."""
         if not self._remove.alive:
             raise UserError("this Program was closed: run it inside its `with` block")
         ended, collected = self._own_session().run(data, arguments)
@@ -302,18 +170,18 @@ class Program:
         )
 
     def _own_session(self) -> Session:
-        """This process's session: one from before a fork is the parent's."""
+        """Return this process's session; a session from before a fork belongs to the parent."""
         if self._session is not None and self._owner != os.getpid():
             self._session.abandon()
             self._session = None
         if self._session is None:
             self._owner = os.getpid()
-            place = self._directory / str(self._owner)
-            self._session = Session(self._settings, self._lines, place)
+            directory = self._directory / str(self._owner)
+            self._session = Session(self._settings, self._lines, directory)
         return self._session
 
     def close(self) -> None:
-        """End what this process started for the program, and remove its files."""
+        """End the processes that this process started for the program, and remove its files."""
         if self._session is not None and self._owner == os.getpid():
             self._session.close()
             self._session = None
@@ -337,22 +205,23 @@ def _remove(directory: Path, owner: int) -> None:
 
 
 def find_program(executable: str, directory: str) -> str:
-    """The path of an executable, found as a shell would, in the directory it will run in.
+    """Return the path of an executable, found as a shell finds it, from where it will run.
 
     >>> find_program("sh", "") == shutil.which("sh")
     True
     """
     if os.sep in executable:
         path = os.path.join(os.path.abspath(directory), executable)
-        found = path if os.access(path, os.X_OK) and os.path.isfile(path) else None
+        program = path if os.access(path, os.X_OK) and os.path.isfile(path) else None
     else:
-        found = shutil.which(executable)
-    if found is None:
+        program = shutil.which(executable)
+    if program is None:
         raise UserError(f"no program {executable!r}: command has to begin with an executable")
-    return os.path.abspath(found)
+    return os.path.abspath(program)
 
 
 def _detect(program: str) -> str:
+    """Return how hits are collected from a program, by how it was built."""
     if has_runtime(program):
         return "fast"
     if has_counters(program):
@@ -361,3 +230,124 @@ def _detect(program: str) -> str:
         f"{program} was built without coverage: build it with `swarmtest cc` or --coverage, or "
         "say coverage='hits', 'lcov' or 'none'"
     )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a program is run; `Program` explains each setting."""
+
+    command: tuple[str, ...]
+    coverage: str
+    fork_server: bool = False
+    persistent: int = 0
+    timeout: float = 10.0
+    memory: int = 0
+    env: Mapping[str, str] | None = None
+    cwd: str | None = None
+    suffix: str = ""
+    objects: Path | None = None
+
+
+class Session:
+    """What one process needs to run tests, one after another."""
+
+    def __init__(self, settings: Settings, lines: Lines, directory: Path) -> None:
+        self._settings = settings
+        self._directory = directory
+        directory.mkdir(exist_ok=True)
+        self.collector = _collector(settings, lines, directory)
+        self._input = _Input(settings, directory)
+        memory = settings.memory and settings.memory + self.collector.extra_memory
+        self._command = Command(
+            tuple(word.replace("{test}", self._input.path) for word in settings.command),
+            {**os.environ, **(settings.env or {}), **self.collector.environment},
+            settings.cwd,
+            memory,
+        )
+        self._server = self._fork_server() if settings.fork_server else None
+
+    def run(self, data: bytes, arguments: Sequence[str]) -> tuple[Ended, Collected]:
+        """Run one test."""
+        self._input.write(data)
+        seconds = self._settings.timeout or FOREVER
+        if self._server is not None:
+            if arguments:
+                raise UserError(
+                    "a fork server has one command line: pass arguments= with fork_server=False"
+                )
+            ended = self._server.run(seconds)
+        else:
+            words = (word.replace("{test}", self._input.path) for word in arguments)
+            command = replace(self._command, arguments=(*self._command.arguments, *words))
+            ended = command.run(self._input.file, seconds)
+        return ended, self.collector.collect(ended)
+
+    def _fork_server(self) -> ForkServer:
+        collector = self.collector
+        if isinstance(collector, FastCoverage):
+            before, after = collector.starting_server, collector.started_server
+        elif isinstance(collector, NoCoverage):
+            before = after = _do_nothing
+        else:
+            raise UserError("a fork server needs a program built with `swarmtest cc`")
+        per_process = self._settings.persistent
+        return ForkServer(self._command, self._input.file, per_process, before, after)
+
+    def abandon(self) -> None:
+        """Release what belongs to the parent; call it in a forked process."""
+        self._input.close()
+        if self._server is not None:
+            self._server.abandon()
+        if isinstance(self.collector, FastCoverage):
+            self.collector.close()
+
+    def close(self) -> None:
+        """End the fork server and remove the session's files."""
+        if self._server is not None:
+            self._server.close()
+        self._input.close()
+        self.collector.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+class _Input:
+    """The program's input: a named file, or a standard input that never blocks."""
+
+    def __init__(self, settings: Settings, directory: Path) -> None:
+        self.path = str(directory / f"test{settings.suffix}")
+        self._named = any("{test}" in word for word in settings.command)
+        if self._named:
+            self.file = os.open(os.devnull, os.O_RDONLY)
+        else:
+            self.file = os.memfd_create("swarmtest-input")
+
+    def write(self, data: bytes) -> None:
+        if self._named:
+            Path(self.path).write_bytes(data)
+        else:
+            # The program's standard input is this open file and shares its position.
+            os.ftruncate(self.file, 0)
+            os.lseek(self.file, 0, os.SEEK_SET)
+            remaining = memoryview(data)
+            while remaining:
+                remaining = remaining[os.write(self.file, remaining) :]
+            os.lseek(self.file, 0, os.SEEK_SET)
+
+    def close(self) -> None:
+        os.close(self.file)
+
+
+def _collector(settings: Settings, lines: Lines, directory: Path) -> Collector:
+    program = settings.command[0]
+    if settings.coverage == "fast":
+        return FastCoverage(program, lines)
+    if settings.coverage == "gcov":
+        return GcovCoverage(program, lines, directory / "gcov", settings.objects)
+    if settings.coverage in ("hits", "lcov"):
+        lcov = settings.coverage == "lcov"
+        return HitFile(program, lines, directory / "hits", lcov=lcov)
+    return NoCoverage()
+
+
+def _do_nothing() -> None:
+    pass

@@ -1,11 +1,11 @@
-"""The outline of a function: its basic blocks, nested as its statements are.
+"""The outline of a function (its basic blocks, nested as its statements are), and numbered paths.
 
-Paths are told by probes as strings of symbols. Ways into a suite have one: the body of an ``if``, a
-loop or a ``with``, a ``case``, an ``except``; the other way (no ``else``, or its suite; the end of
-a loop) shows by the absence of that symbol, because a decision is not met again without another
-symbol in between: every cycle goes through the body of a loop. The outline says which symbol stands
-for which way, and so lets a string be read back as blocks (`paths`). Block 0
-is the entry, which defines the parameters.
+Probes write a path as a string of symbols. Entering a suite has a symbol: the body of an ``if``, a
+loop or a ``with``, a ``case``, an ``except``. The other branch (``else``, or its absence; the end
+of a loop) needs none: it is known by the absence of the symbol, because a decision is not reached
+again without another symbol in between, as every cycle goes through the body of a loop. The outline
+says which symbol stands for which branch, so that a string can be read back as blocks (`paths`).
+Block 0 is the entry, which defines the parameters.
 
 As plain data, a suite is a list of items:
 
@@ -13,10 +13,17 @@ As plain data, a suite is a list of items:
 - ``("jump", block, how)``: the same, ending in ``return``, ``raise``, ``break`` or ``continue``
 - ``("if", block, symbol, suite, symbol or "", else suite)``
 - ``("loop", block, symbol or "", body, else suite, "endless" or "")``: a body that begins with an
-  ``if`` with an ``else`` needs no symbol of its own, if both ways of that have one
+  ``if`` with an ``else`` needs no symbol of its own, if both branches of that have one
 - ``("match", block, [(symbol, suite), ...], "always" or "")``: whether some case always matches
 - ``("with", block, symbol, body)``: its line is that of entering and of leaving the context
 - ``("try", body, [(symbol, suite), ...], else suite, finally suite, "group" or "")``
+
+The paths through a function without loops are numbered instead (Ball and Larus, MICRO 1996); a
+numbered path is called a *way*. Adding a number at some decisions gives every way from entry to
+exit its own sum, from 0 up to the number of ways. So a call needs one store into a list, where
+other functions need a string. The sums of two ways that have come to the same block differ as well
+(otherwise their continuations could not be told apart), so the sum and the line of an exception
+tell where a call failed.
 """
 
 from __future__ import annotations
@@ -43,7 +50,7 @@ class Outline:
 
     def __init__(self, function: FunctionNode) -> None:
         self.symbols: dict[tuple[int, int], str] = {}
-        """(id of a statement, which of its ways) -> symbol."""
+        """(id of a statement, number of its branch) -> symbol."""
         self._marked: set[int] = set()
         self._clauses: dict[int, list[tuple[int, int]]] = {}
         line = first_line(function)
@@ -54,7 +61,7 @@ class Outline:
         self._body = self._suite(body)
 
     def to_plain(self) -> Any:
-        """Blocks and the suite.
+        """Return the blocks and the suite as plain data.
 
         A block is its first and last line, the variables defined and used in it, and the lines of
         cases that are tested in it.
@@ -65,9 +72,9 @@ class Outline:
         ]
         return blocks, self._body
 
-    def _symbol(self, node: ast.stmt, way: int) -> str:
+    def _symbol(self, node: ast.stmt, branch: int) -> str:
         symbol = chr(len(self.symbols) + 1)
-        self.symbols[id(node), way] = symbol
+        self.symbols[id(node), branch] = symbol
         return symbol
 
     def _suite(self, body: list[ast.stmt]) -> list[Any]:
@@ -79,8 +86,9 @@ class Outline:
                 open_block = -1
                 items.append(self._try(node))
                 continue
-            fresh = open_block < 0 or isinstance(node, ast.While | ast.For | ast.AsyncFor)
-            if fresh:
+            # The header of a loop is a block of its own, because the body returns to it.
+            needs_block = open_block < 0 or isinstance(node, ast.While | ast.For | ast.AsyncFor)
+            if needs_block:
                 items += _run(open_block)
                 open_block = self._new_block(node)
             self._extend(open_block, node)
@@ -147,7 +155,7 @@ def _clause_lines(case: ast.match_case) -> tuple[int, int]:
 
 
 def _last_of_chain(node: ast.stmt) -> ast.If | None:
-    """The last ``elif`` of an ``if`` that ends in ``else``."""
+    """Return the last ``elif`` of an ``if`` that ends in ``else``; None for other statements."""
     if not isinstance(node, ast.If) or is_constant(node.test) or not node.orelse:
         return None
     first = node.orelse[0]
@@ -160,19 +168,19 @@ def _run(block: int) -> list[Any]:
 
 
 def _parameters(function: FunctionNode) -> Iterator[str]:
-    given = function.args
-    for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
+    args = function.args
+    for argument in (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg):
         if argument is not None:
             yield argument.arg
 
 
 def _names(node: ast.stmt) -> Iterator[tuple[str, bool]]:
-    """The names in a statement's own code, and whether each is defined there."""
+    """Yield the names in a statement's own code, and whether each is defined there."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield node.name, True
-    left: list[ast.AST] = list(_own_code(node))
-    while left:
-        part = left.pop()
+    remaining: list[ast.AST] = list(_own_code(node))
+    while remaining:
+        part = remaining.pop()
         if isinstance(part, ast.Name):
             yield part.id, isinstance(part.ctx, ast.Store)
         elif isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
@@ -181,11 +189,11 @@ def _names(node: ast.stmt) -> Iterator[tuple[str, bool]]:
             yield (part.asname or part.name.split(".")[0]), True
         elif isinstance(part, ast.MatchAs | ast.MatchStar) and part.name:
             yield part.name, True
-        left.extend(ast.iter_child_nodes(part))
+        remaining.extend(ast.iter_child_nodes(part))
 
 
 def _own_code(node: ast.stmt) -> list[ast.AST]:
-    """A statement's expressions, without the statements below it."""
+    """Return a statement's expressions, without the statements below it."""
     if isinstance(node, ast.Match):
         return [node.subject, *(case.pattern for case in node.cases)]
     if any(isinstance(child, ast.stmt) for child in ast.iter_child_nodes(node)):
@@ -193,24 +201,16 @@ def _own_code(node: ast.stmt) -> list[ast.AST]:
     return [node]
 
 
-# -------------------------------------------------------------------------------------------------
-# Numbering the ways through a function without loops (Ball and Larus, MICRO 1996).
-#
-# Adding a number at some decisions gives every way from entry to exit a sum of its own, from 0 to
-# the
-# number of ways; so a call is told by one store into a list, where other functions need a string.
-# The
-# sums of two ways that have come to the same place differ as well, or their ends could not be told
-# apart: so the sum and the line of an exception tell where a call was when it failed.
+# Numbered paths.
 
 MOST = 64
-"""Ways through a function up to which they are numbered."""
+"""The ways of a function are numbered if there are at most this many."""
 
 
 def number_ways(outline: Any) -> tuple[int, dict[str, int]] | None:
-    """How many ways there are, and what each symbol of the outline adds.
+    """Return how many ways a function has, and what each symbol of the outline adds.
 
-    None if there are too many, or if a loop, ``try`` or ``with`` is in the function.
+    Return None if there are too many, or if the function has a loop, ``try`` or ``with``.
 
     >>> number_ways(([], [("if", 1, "a", [("jump", 2, "return")], "", []), ("run", 3)]))
     (2, {'a': 1})
@@ -221,16 +221,20 @@ def number_ways(outline: Any) -> tuple[int, dict[str, int]] | None:
 
 
 def _count(items: Sequence[Any], after: int, added: dict[str, int]) -> int:
-    """The ways through a suite and what comes `after` it; 0 if they cannot be numbered."""
+    """Return the number of ways through a suite and the code after it.
+
+    `after` is the number of ways through the code after it. Return 0 if the ways cannot be
+    numbered.
+    """
     ways = after
     for kind, *parts in reversed(items):
         if kind == "jump":
             ways = 1
         elif kind == "if":
             _, symbol, body, _, orelse = parts
-            inside, beside = _count(body, ways, added), _count(orelse, ways, added)
-            added[symbol] = beside
-            ways = inside + beside if inside and beside else 0
+            taken, not_taken = _count(body, ways, added), _count(orelse, ways, added)
+            added[symbol] = not_taken
+            ways = taken + not_taken if taken and not_taken else 0
         elif kind == "match":
             ways = _count_cases(parts[1], 0 if parts[2] else ways, ways, added)
         elif kind != "run":
@@ -241,30 +245,34 @@ def _count(items: Sequence[Any], after: int, added: dict[str, int]) -> int:
 
 
 def _count_cases(cases: Any, none: int, after: int, added: dict[str, int]) -> int:
+    """Return the number of ways through a ``match``; `none` are those on which no case matches."""
     total = none
     for symbol, body in cases:
-        inside = _count(body, after, added)
-        if not inside:
+        count = _count(body, after, added)
+        if not count:
             return 0
         added[symbol] = total
-        total += inside
+        total += count
     return total
 
 
 def symbols_of_way(outline: Any, added: dict[str, int], way: int, line: int = 0) -> str:
-    """The symbols of a way; up to the block with a `line`, if it ended there."""
-    reader = _Reader(outline[0], added, way, line)
+    """Return the symbols of a way, up to the block with a `line` if an exception ended it there."""
+    reader = _WayReader(outline[0], added, way, line)
     reader.suite(outline[1])
     return "".join(reader.symbols)
 
 
-class _Reader:
-    """Walks the way that a sum tells; True from a suite means that the way goes no further."""
+class _WayReader:
+    """Collects the symbols of the way with a given sum.
+
+    The methods return True if the way ends in the suite.
+    """
 
     def __init__(self, blocks: Any, added: dict[str, int], way: int, line: int) -> None:
         self._blocks = blocks
         self._added = added
-        self._left = way
+        self._remaining = way
         self._line = line
         self.symbols: list[str] = []
 
@@ -273,11 +281,11 @@ class _Reader:
             first, last, _, _, clauses = self._blocks[block]
             if any(a <= self._line <= b for a, b in ((first, last), *clauses)):
                 return True
-            if kind == "jump" or self._leaves(kind, parts):
+            if kind == "jump" or self._ends_below(kind, parts):
                 return True
         return False
 
-    def _leaves(self, kind: str, parts: Sequence[Any]) -> bool:
+    def _ends_below(self, kind: str, parts: Sequence[Any]) -> bool:
         if kind == "if":
             symbol, body, _, orelse = parts
             return self.suite(body if self._takes(symbol) else orelse)
@@ -288,8 +296,8 @@ class _Reader:
         return False
 
     def _takes(self, symbol: str) -> bool:
-        if self._left < self._added[symbol]:
+        if self._remaining < self._added[symbol]:
             return False
-        self._left -= self._added[symbol]
+        self._remaining -= self._added[symbol]
         self.symbols.append(symbol)
         return True

@@ -1,12 +1,13 @@
-"""What probes tell, as facts that imply each other.
+"""Which targets follow from a probe: facts about a program that imply each other.
 
-A probe does not stand at every statement. Of a suite (the statements under one header), the ones
-that were begun are always the first few: so "the last one was begun" implies that all were, and
-"the first one was begun" implies that its header was. A `Plan` holds these implications for one
-file: a *fact* is a number; it has the fact that it implies at once, and the targets that it hits.
-Probes, raised exceptions and paths each stand for facts; the rest follows.
+Not every statement has a probe. In a suite (the statements under one header), the statements that
+were begun are always the first few. So "the last one was begun" implies that all were, and "the
+first one was begun" implies that its header was. A `Plan` holds these implications for one file:
+a *fact* is a number, with the fact that it implies directly and the targets that it hits. Probes,
+raised exceptions and paths each stand for facts; the rest follows. `Names` gives facts their
+targets: lines, blocks and branches.
 
-A plan is plain data (it is kept on disk beside the code that it belongs to).
+A plan is plain data, because it is cached on disk together with the code that it belongs to.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from swarmtest.coverage.weaving.syntax import (
 
 @dataclass
 class Function:
-    """A function (or the module, which is function 0) as far as probes care."""
+    """What is known about a function with probes; function 0 is the module."""
 
     name: str
     """Qualified; empty for the module."""
@@ -38,16 +39,16 @@ class Function:
     spans: list[tuple[int, int, int]] = field(default_factory=list)
     """(first line, last line, fact) of each statement or header in it, in order."""
     predicates: list[str] = field(default_factory=list)
-    """The source of its conditions, in the order of their places in the vector."""
+    """The source of its conditions, in the order of the vector of their values."""
     outline: Any = None
     """Its statements as nested plain data (`swarmtest.coverage.weaving.blocks`), for paths."""
     first_way: int = 0
-    """Where its ways are in the file's list of ways; 0 if they are not numbered."""
+    """The position of its first way in the file's list of ways; 0 if they are not numbered."""
 
     def fact_at(self, line: int) -> int:
-        """The fact of the statement at a line, of the first one of several; -1 if there is none.
+        """Return the fact of the first statement at a line; -1 if there is none.
 
-        Those that share a line with one before them have probes of their own.
+        A statement that shares a line with the one before it has its own probe.
         """
         return next((fact for first, last, fact in self.spans if first <= line <= last), -1)
 
@@ -57,60 +58,60 @@ class Plan:
     """The facts of one file."""
 
     implies: list[int] = field(default_factory=list)
-    """For each fact the one that follows from it at once; -1 for none."""
+    """For each fact the one that it implies directly; -1 for none."""
     targets: list[tuple[str, str, int, int, str]] = field(default_factory=list)
     """(kind, name after the file, line, function, content hash)."""
     hits: list[tuple[int, ...]] = field(default_factory=list)
-    """For each fact the targets it hits."""
+    """For each fact the targets that it hits directly."""
     probes: list[int] = field(default_factory=list)
     """For each probe its fact."""
     functions: list[Function] = field(default_factory=list)
     kinds: tuple[str, ...] = ()
     ways: int = 1
-    """Places in the list of ways; the first is for ways that were cut short."""
-    _known: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Length of the list of ways; index 0 is for ways that an exception ended."""
+    _target_numbers: dict[tuple[str, str], int] = field(default_factory=dict)
     _masks: dict[int, int] = field(default_factory=dict)
 
     def fact(self, implied: int = -1) -> int:
-        """A new fact, and what follows from it."""
+        """Add a fact, with the fact that it implies, and return it."""
         self.implies.append(implied)
         self.hits.append(())
         return len(self.implies) - 1
 
     def probe(self, fact: int) -> int:
-        """A new probe that tells a fact."""
+        """Add a probe that stands for a fact, and return its number."""
         self.probes.append(fact)
         return len(self.probes) - 1
 
     def target(self, fact: int, target: tuple[str, str, int, int, str]) -> None:
-        """Let a fact hit a target, which other facts may hit as well."""
-        number = self._known.setdefault(target[:2], len(self.targets))
+        """Record that a fact hits a target, which other facts may hit as well."""
+        number = self._target_numbers.setdefault(target[:2], len(self.targets))
         if number == len(self.targets):
             self.targets.append(target)
         self.hits[fact] += (number,)
 
     def mask(self, fact: int) -> int:
-        """All targets that a fact hits, at once or through what it implies: a bit for each."""
+        """Return the targets that a fact hits, directly or by implication, as a bit for each."""
         chain = []
         while fact >= 0 and fact not in self._masks:
             chain.append(fact)
             fact = self.implies[fact]
         mask = self._masks[fact] if fact >= 0 else 0
-        for one in reversed(chain):
-            for target in self.hits[one]:
+        for implying in reversed(chain):
+            for target in self.hits[implying]:
                 mask |= 1 << target
-            self._masks[one] = mask
+            self._masks[implying] = mask
         return mask
 
     def targets_in(self, source: Source) -> list[Target]:
-        """The targets of the file that the plan was made for."""
+        """Return the targets of the file that the plan was made for."""
         return [
             source.target(kind, name, line, self.functions[function].name, content)
             for kind, name, line, function, content in self.targets
         ]
 
     def to_plain(self) -> Any:
-        """The plan as data that `marshal` can write."""
+        """Return the plan as data that `marshal` can write."""
         functions = [
             (f.name, f.line, f.spans, f.predicates, f.outline, f.first_way) for f in self.functions
         ]
@@ -119,13 +120,10 @@ class Plan:
 
     @classmethod
     def from_plain(cls, data: Any) -> Plan:
-        """What `to_plain` told."""
+        """Return the plan that `to_plain` described."""
         implies, targets, hits, probes, functions, kinds, ways = data
         return cls(implies, targets, hits, probes, [Function(*f) for f in functions], kinds, ways)
 
-
-# -------------------------------------------------------------------------------------------------
-# What the facts of a module are called: its lines, blocks and branches as targets.
 
 Placed = ast.stmt | ast.pattern | ast.ExceptHandler
 
@@ -133,8 +131,8 @@ Placed = ast.stmt | ast.pattern | ast.ExceptHandler
 class Names:
     """Gives facts their targets, and functions the spans of their statements.
 
-    `tree` is the module before weaving, `plain` its code: a line is a target if the compiler made
-    code for it.
+    `tree` is the module before weaving and `plain` its compiled code: a line is a target if the
+    compiler generated code for it.
     """
 
     def __init__(self, plan: Plan, text: str, tree: ast.Module, plain: CodeType) -> None:
@@ -147,9 +145,10 @@ class Names:
     def statement(
         self, fact: int, run: list[ast.stmt], function: int, spanned: bool, leader: bool
     ) -> None:
-        """The targets of a statement: `run` is it and what follows in its suite.
+        """Add the targets of a statement; `run` is it and the statements after it in its suite.
 
-        `spanned`: an exception's line may have to be traced back to it. `leader`: a block begins.
+        `spanned` says that the line of an exception may have to be traced back to it, `leader` that
+        it begins a block.
         """
         node = run[0]
         first = first_line(node)
@@ -171,7 +170,7 @@ class Names:
         spanned: bool,
         guard: ast.expr | None = None,
     ) -> None:
-        """The targets of a clause (``except``, ``case``)."""
+        """Add the targets of a clause (``except``, ``case``)."""
         if spanned:
             end = node.type if isinstance(node, ast.ExceptHandler) else guard or node
             last = end.end_lineno if end is not None else node.lineno
@@ -192,16 +191,19 @@ class Names:
             self._plan.target(fact, ("block", f"{first}-{end}", first, function, content))
 
     def decision(self, place: Placed, function: int, ways: list[tuple[int, int]]) -> None:
-        """The branch targets of a decision, if its ways (fact, line) lead to different lines."""
+        """Add the branch targets of a decision, if its branches lead to different lines.
+
+        `ways` are the branches, as (fact, line) pairs.
+        """
         line = self.arcs.line(place)
-        lines = {way for _, way in ways}
-        told_apart = len(lines) > 1 and not lines & {line, UNKNOWN}
-        if "branch" not in self._plan.kinds or not told_apart or line not in self._executable:
+        destinations = {to for _, to in ways}
+        distinct = len(destinations) > 1 and not destinations & {line, UNKNOWN}
+        if "branch" not in self._plan.kinds or not distinct or line not in self._executable:
             return
-        for fact, way in ways:
-            content = arc_content(self._lines, line, way)
-            self._plan.target(fact, ("branch", arc_name(line, way), line, function, content))
+        for fact, to in ways:
+            content = arc_content(self._lines, line, to)
+            self._plan.target(fact, ("branch", arc_name(line, to), line, function, content))
 
     def into(self, place: Placed, suite: list[ast.stmt]) -> int:
-        """Where control goes from a header into its suite."""
+        """Return the line to which control goes from a header into its suite."""
         return self.arcs.into(suite, self.arcs.line(place))

@@ -1,8 +1,16 @@
-"""Reading paths back: from a string of symbols to the blocks of one call.
+"""Paths of a function: prime paths and du-paths of its control-flow graph, and the path of a call.
 
-An exception is noted in the string, with the line it came from, by every region that it leaves: the
-body of a ``try`` or ``with`` (and the other suites of a ``try`` that has a ``finally``), and the
-function. The reader goes on until it is in the block with that line, and out from there.
+Nodes are numbered from 0; a graph is the list of each node's successors. A path is a sequence of
+nodes that follow each other. Its length is its number of edges, and it is *simple* if no node
+occurs twice, except that the first may also be the last. These are the notions of Ammann and Offutt
+(*Introduction to Software Testing*), with a bound on the length as in the paper on swarm testing.
+Nothing is left out silently (`TooManyPaths` is raised if the work would be too much), and following
+a call takes time in proportion to its length, however often its loops ran.
+
+`blocks_of` reads a string of symbols that probes wrote (see `blocks`) back as the blocks of one
+call. Every region that an exception leaves adds the line of the exception to the string: the body
+of a ``try`` or ``with`` (and the other suites of a ``try`` that has a ``finally``), and the
+function. The reader continues until it is in the block with that line, and leaves from there.
 """
 
 from __future__ import annotations
@@ -14,28 +22,16 @@ from typing import Any
 
 from swarmtest.coverage.weaving.snippets import RAISED_MARK
 
-# -------------------------------------------------------------------------------------------------
-# Paths of a function's control-flow graph: prime paths, and the paths that a call took.
-#
-# Nodes are numbered from 0; a graph is the list of each node's successors. A path is a sequence of
-# nodes that follow each other, its length is its number of edges, and it is *simple* if no node
-# comes
-# twice, except that the first may also be the last. These are the notions of Ammann and Offutt
-# (*Introduction to Software Testing*), with a bound on the length as in the paper on swarm
-# testing.
-#
-# Invariants: nothing is left out silently (`TooManyPaths` says when the work would be too much),
-# and
-# following a call takes time in proportion to its length, however often its loops went round.
+# Paths of a graph.
 
 Path = tuple[int, ...]
 
 MOST = 250_000
-"""How many simple paths `prime_paths` walks unless told otherwise: under a second of work."""
+"""How many simple paths `prime_paths` walks by default: less than a second of work."""
 
 
 class TooManyPaths(Exception):
-    """A graph with more simple paths than were to be walked; shorter ones are fewer.
+    """A graph has more simple paths than the limit; a smaller `longest` gives fewer.
 
     >>> try:
     ...     paths = prime_paths([[0, 1, 2], [0, 1, 2], [0, 1, 2]], most=20)
@@ -49,20 +45,20 @@ class TooManyPaths(Exception):
 def prime_paths(
     successors: Sequence[Sequence[int]], longest: int = 10, most: int = MOST
 ) -> list[Path]:
-    """The prime paths of a graph, with the length bounded, in order.
+    """Return the prime paths of a graph, of bounded length, sorted.
 
     A path is prime if it is simple and not part of another simple path. With the bound, both are
-    taken among the paths of at most `longest` edges. That gives every prime path of that length,
-    and for a longer one all its parts of exactly `longest` edges: whoever toured all of them has
-    toured every simple path of at most `longest` edges.
+    taken among the paths of at most `longest` edges. That gives every prime path of at most that
+    length, and for a longer one all its parts of exactly `longest` edges: a set of tests that tours
+    all of them has toured every simple path of at most `longest` edges.
 
     >>> prime_paths([[1], [1, 2], []])
     [(0, 1, 2), (1, 1)]
     >>> prime_paths([[1], [2], [3], []], longest=2)
     [(0, 1, 2), (1, 2, 3)]
 
-    All simple paths of at most `longest` edges are walked; if they are more than `most`, that is
-    an error rather than an answer with some missing.
+    All simple paths of at most `longest` edges are walked. If there are more than `most`, that is
+    an error, because an incomplete list would be wrong.
 
     >>> prime_paths([[1], [1, 2], []], most=3)
     Traceback (most recent call last):
@@ -75,23 +71,23 @@ def prime_paths(
     for node, following in enumerate(successors):
         for after in following:
             predecessors[after].append(node)
-    found: list[Path] = []
+    primes: list[Path] = []
     to_walk: list[Path] = [(node,) for node in range(len(successors))]
     seen = len(to_walk)
     while to_walk:
         path = to_walk.pop()
-        longer = _ways_on(path, successors, longest)
-        seen += len(longer)
+        nodes = _extensions(path, successors, longest)
+        seen += len(nodes)
         if seen > most:
             raise TooManyPaths(f"more than {most} simple paths of at most {longest} edges")
-        to_walk += [(*path, node) for node in longer]
-        if not longer and not _ways_on(path[::-1], predecessors, longest):
-            found.append(path)
-    return sorted(found)
+        to_walk += [(*path, node) for node in nodes]
+        if not nodes and not _extensions(path[::-1], predecessors, longest):
+            primes.append(path)
+    return sorted(primes)
 
 
-def _ways_on(path: Path, successors: Sequence[Sequence[int]], longest: int) -> set[int]:
-    """The nodes with which a simple path stays simple, and short enough, when it grows."""
+def _extensions(path: Path, successors: Sequence[Sequence[int]], longest: int) -> set[int]:
+    """Return the nodes that can be appended to a simple path so that it stays simple and short."""
     edges = len(path) - 1
     if edges == longest or (edges and path[0] == path[-1]):
         return set()
@@ -99,9 +95,9 @@ def _ways_on(path: Path, successors: Sequence[Sequence[int]], longest: int) -> s
 
 
 class PathIndex:
-    """Paths to look for in the calls of a function, made ready once: an Aho-Corasick automaton.
+    """Paths to look for in the calls of a function, as an Aho-Corasick automaton.
 
-    A state is the longest end of what was seen so far that some path starts with.
+    A state is the longest suffix of the nodes seen so far that is a prefix of some path.
 
     >>> index = PathIndex(prime_paths([[1], [1, 2], []]))
     >>> [index.paths[i] for i in toured([0, 1, 1, 2], index)]
@@ -117,54 +113,55 @@ class PathIndex:
             for node in path:
                 state = self._grow(state, node)
             self._ends[state].add(number)
-        self._shorter = [0] * len(self._next)
+        self._failure = [0] * len(self._next)
         self._link()
 
     def states(self, path: Iterable[int]) -> set[int]:
-        """The states that are passed through along a path."""
+        """Return the states that a path passes through."""
         state = 0
         passed = {0}
         for node in path:
-            ways = self._next[state]
-            if node not in ways:
-                ways[node] = self._fall(state, node)
-            state = ways[node]
+            transitions = self._next[state]
+            if node not in transitions:
+                transitions[node] = self._fall_back(state, node)
+            state = transitions[node]
             passed.add(state)
         return passed
 
     def ends(self, states: Iterable[int]) -> set[int]:
-        """The numbers of the paths that end in some of the states."""
+        """Return the numbers of the paths that end in one of the states."""
         return set().union(*(self._ends[state] for state in states))
 
     def _grow(self, state: int, node: int) -> int:
-        ways = self._next[state]
-        if node not in ways:
-            ways[node] = len(self._next)
+        """Return the state after a node, which is added if it does not exist."""
+        transitions = self._next[state]
+        if node not in transitions:
+            transitions[node] = len(self._next)
             self._next.append({})
             self._ends.append(set())
-        return ways[node]
+        return transitions[node]
 
     def _link(self) -> None:
-        """Find for each state the next shorter end of what was seen that a path starts with."""
-        waiting = deque(self._next[0].values())
-        while waiting:
-            state = waiting.popleft()
-            self._ends[state] |= self._ends[self._shorter[state]]
+        """Find for each state the next shorter suffix that is a prefix of some path."""
+        queue = deque(self._next[0].values())
+        while queue:
+            state = queue.popleft()
+            self._ends[state] |= self._ends[self._failure[state]]
             for node, after in self._next[state].items():
-                self._shorter[after] = self._fall(state, node)
-                waiting.append(after)
+                self._failure[after] = self._fall_back(state, node)
+                queue.append(after)
 
-    def _fall(self, state: int, node: int) -> int:
-        """Where a node leads that no path has after the state."""
+    def _fall_back(self, state: int, node: int) -> int:
+        """Return the state after a node that no path has after `state`."""
         while state:
-            state = self._shorter[state]
+            state = self._failure[state]
             if node in self._next[state]:
                 return self._next[state][node]
         return 0
 
 
 def toured(path: Iterable[int], paths: PathIndex) -> set[int]:
-    """The numbers, in the index, of the paths that a call's sequence of nodes contains unbroken.
+    """Return the numbers of the indexed paths that a call's sequence of nodes contains unbroken.
 
     >>> toured([0, 1, 2], PathIndex([(0, 1), (1, 2), (0, 2)]))
     {0, 1}
@@ -178,12 +175,12 @@ def du_paths_of(
     uses: Sequence[frozenset[str]],
     longest: int = 10,
 ) -> set[tuple[str, Path]]:
-    """The du-paths that a call's sequence of nodes exercises, each with its variable.
+    """Return the du-paths that a call's sequence of nodes exercises, each with its variable.
 
     A du-path starts at a node that defines the variable, ends at one that uses it, is simple, has
     at most `longest` edges (and at least one), and no node between its ends defines the variable.
     A node that uses and defines a variable uses it first: it ends a du-path and starts another.
-    `defines` and `uses` are by node.
+    `defines` and `uses` hold the variables of each node.
 
     >>> total = frozenset({"total"})
     >>> nothing = frozenset()
@@ -191,10 +188,10 @@ def du_paths_of(
     >>> sorted(found)
     [('total', (0, 1)), ('total', (1, 1)), ('total', (1, 2))]
     """
-    found: set[tuple[str, Path]] = set()
+    du_paths: set[tuple[str, Path]] = set()
     defined: dict[str, int] = {}
     last: dict[int, int] = {}
-    simple_from = 0  # from there on, the nodes up to here differ
+    simple_from = 0  # the nodes from there up to the current one are all different
     for here, node in enumerate(path):
         before = last.get(node, -1)
         closes_loop = before >= simple_from
@@ -203,27 +200,29 @@ def du_paths_of(
             start = defined.get(variable, -1)
             simple = start >= simple_from or (closes_loop and start == before)
             if simple and here - start <= longest:
-                found.add((variable, tuple(path[start : here + 1])))
+                du_paths.add((variable, tuple(path[start : here + 1])))
         last[node] = here
         for variable in defines[node]:
             defined[variable] = here
-    return found
+    return du_paths
 
 
-# -------------------------------------------------------------------------------------------------
-
-EXIT = -1
-"""Stands for leaving the function, in successors."""
+# The path of a call.
 
 
 def blocks_of(outline: Any, symbols: str) -> list[int]:
-    """The blocks that a call passed, from its entry on."""
-    reader = _Reader(outline[0], symbols)
+    """Return the blocks that a call passed, from its entry on."""
+    reader = _PathReader(outline[0], symbols)
     reader.suite(outline[1])
     return reader.passed
 
 
-class _Reader:
+class _PathReader:
+    """Follows a call through an outline and collects the blocks that it passed.
+
+    There is a method for each kind of item in an outline, which returns how the item was left.
+    """
+
     def __init__(self, blocks: Sequence[Any], symbols: str) -> None:
         self._blocks = blocks
         self._symbols = symbols
@@ -240,7 +239,7 @@ class _Reader:
         return self._symbols.startswith(symbol, self._at)
 
     def _raised_line(self) -> int:
-        """The line of the exception that is noted next; 0 if something else comes next."""
+        """Return the line of the exception that comes next; 0 if something else comes next."""
         if not self._symbols.startswith(RAISED_MARK, self._at):
             return 0
         return int(self._symbols[self._at + 1 : self._symbols.index(RAISED_MARK, self._at + 1)])
@@ -251,12 +250,12 @@ class _Reader:
         return bool(line) and any(a <= line <= b for a, b in ((first, last), *clauses))
 
     def _pass(self, block: int) -> bool:
-        """Pass a block; whether it was left by an exception."""
+        """Pass a block, and return whether an exception left it."""
         self.passed.append(block)
         return self._raises_in(block)
 
     def suite(self, items: Sequence[Any]) -> str:
-        """How a suite was left: ``next``, ``return``, ``raise``, ``break`` or ``continue``."""
+        """Return how a suite was left: ``next``, ``return``, ``raise``, ``break``, ``continue``."""
         for item in items:
             how = getattr(self, f"_{item[0]}")(*item[1:])
             if how != "next":
@@ -264,12 +263,12 @@ class _Reader:
         return "next"
 
     def _region(self, items: Sequence[Any]) -> tuple[str, int]:
-        """A suite that notes the exceptions which leave it; also the line of one."""
+        """Read a suite that records the exceptions which leave it; return how, and the line."""
         how = self.suite(items)
-        return how, self._note_read(how)
+        return how, self._skip_raised(how)
 
-    def _note_read(self, how: str) -> int:
-        """Read over the note of an exception that leaves a region; its line."""
+    def _skip_raised(self, how: str) -> int:
+        """Skip the record of an exception that leaves a region, and return its line."""
         line = self._raised_line() if how == "raise" else 0
         if line:
             self._at = self._symbols.index(RAISED_MARK, self._at + 1) + 1
@@ -303,7 +302,7 @@ class _Reader:
                 return how
 
     def _enters(self, item: Any) -> bool:
-        """Whether a body was entered that begins with an ``if``: one of its ways comes next."""
+        """Return whether a body that begins with an ``if`` was entered: a branch comes next."""
         _, block, then, _, other, orelse = item
         if self._raises_in(block) or self._comes(then):
             return True
@@ -324,7 +323,7 @@ class _Reader:
         how, line = self._region(body)
         if how != "raise":
             return "raise" if self._raises_in(block) else how
-        # An exception that goes on is noted again further out; one that was swallowed is not.
+        # An exception that continues is recorded again further out; a swallowed one is not.
         return "raise" if self._raised_line() == line else "next"
 
     def _try(self, body: Any, handlers: Any, orelse: Any, final: Any, group: str) -> str:
@@ -338,20 +337,20 @@ class _Reader:
                     if not group:
                         break
         if final and handlers:
-            self._note_read(how)
+            self._skip_raised(how)
         ending = self.suite(final)
         return how if ending == "next" else ending
 
 
 def entered_lines(outline: Any) -> dict[str, str]:
-    """For each symbol the line of the block that its way leads to, and a space."""
+    """Return for each symbol the line of the block that its branch leads to, and a space."""
     blocks, body = outline
     table: dict[str, str] = {}
 
     def walk(part: Any) -> None:
-        """Ways are pairs of a symbol and a suite, wherever they stand in the outline."""
         if isinstance(part, str | int):
             return
+        # A branch is a symbol followed by a suite, in every kind of item.
         for symbol, suite in pairwise(part):
             if isinstance(symbol, str) and len(symbol) == 1 and isinstance(suite, list):
                 table[symbol] = f"{blocks[min(_blocks_in(suite))][0]} "
@@ -362,8 +361,14 @@ def entered_lines(outline: Any) -> dict[str, str]:
     return table
 
 
+# The control-flow graph of a function.
+
+EXIT = -1
+"""The successor of a block that leaves the function."""
+
+
 def successors(outline: Any) -> list[list[int]]:
-    """The control-flow graph of a function: for each block those that may follow, or `EXIT`."""
+    """Return a function's control-flow graph: for each block those that may follow, or `EXIT`."""
     blocks, body = outline
     graph = _Graph(len(blocks))
     graph.suite(body, {0}, {})
@@ -371,8 +376,12 @@ def successors(outline: Any) -> list[list[int]]:
 
 
 class _Graph:
-    """Lays edges suite by suite. `before` are the blocks from which an item is reached; `jumps`
-    tells where ``break`` and ``continue`` lead, as lists that the loop picks up."""
+    """A control-flow graph that is built suite by suite.
+
+    There is a method for each kind of item in an outline. `before` are the blocks from which the
+    item is reached; `jumps` collects the blocks that end in ``break`` and ``continue``, for the
+    loop around them. The methods return the blocks from which the next item is reached.
+    """
 
     def __init__(self, blocks: int) -> None:
         self.following: list[set[int]] = [set() for _ in range(blocks)]
@@ -383,8 +392,8 @@ class _Graph:
         return before
 
     def _enter(self, before: set[int], block: int) -> set[int]:
-        for one in before:
-            self.following[one].add(block)
+        for previous in before:
+            self.following[previous].add(block)
         return {block}
 
     def _run(self, before: set[int], _jumps: Any, block: int) -> set[int]:
@@ -434,13 +443,13 @@ class _Graph:
         for _, suite in handlers:
             handled = self.suite(suite, raising, jumps)
             out |= handled
-            if group:  # the next clause gets what this one left over
+            if group:  # the next clause gets the exceptions that this one left
                 raising |= handled
         return self.suite(final, out | (raising if final else set()), jumps)
 
 
 def _blocks_in(part: Any) -> Iterator[int]:
-    """All blocks of a suite, or of a part of one: every number in it is a block."""
+    """Yield all blocks of a suite or of a part of one: every number in it is a block."""
     if isinstance(part, int):
         yield part
     elif not isinstance(part, str):

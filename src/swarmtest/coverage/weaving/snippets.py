@@ -1,7 +1,13 @@
 """The few pieces of syntax that weaving puts into a program.
 
-All are statements without calls, so that they neither count against the recursion limit nor show
-in a profile, and all use names that end in two underscores, which classes do not mangle.
+Almost all are statements without calls, so that they neither count against the recursion limit nor
+show in a profile, and all use names that end in two underscores, which classes do not mangle.
+
+`watch_predicates` is for predicate-complete coverage. Ball's measure (FMCO 2004), as the swarm
+paper uses it, needs the values of all predicates of a function at every statement. Evaluating a
+Python condition again may call anything, so here the value of a predicate is the one it had when
+the call last evaluated it; until then it is unknown. The predicates are the atoms of ``if``,
+``while``, ``assert`` and conditional expressions, outside of nested scopes.
 """
 
 from __future__ import annotations
@@ -19,28 +25,27 @@ WAYS = "__swarm_ways__"
 ANYTHING = "__swarm_anything__"
 CELLS = (HITS, RAISED, STATES, PATHS, WAYS, ANYTHING)
 """Module globals: a list of probes, three dictionaries used as sets, a list of ways, and
-`BaseException` (in a tuple), whatever the program means by that name."""
+`BaseException` (in a tuple), because the program may give that name another meaning."""
 
 _ERROR = "__swarm_error__"
 _PATH = "__swarm_path__"
 _STATE = "__swarm_state__"
 CUT_WAY = "\0w"
-"""What follows the function's number in the path of a counted call that an exception ended."""
+"""Follows the function's number in the path of a numbered call that an exception ended."""
 RAISED_MARK = "\0"
-"""What stands before and after the line of an exception in a path."""
-
+"""Encloses the line of an exception in a path."""
 
 Node = TypeVar("Node", bound=ast.AST)
-_PLACED = (ast.stmt, ast.expr, ast.ExceptHandler, ast.keyword)
+_LOCATED = (ast.stmt, ast.expr, ast.ExceptHandler, ast.keyword)
 
 
 def located(nodes: list[Node], place: ast.AST) -> list[Node]:
-    """Give new syntax the place of the code that it belongs to."""
+    """Give new syntax the location of the code that it belongs to, and return it."""
     for top in nodes:
         for node in ast.walk(top):
-            if isinstance(node, _PLACED) and not hasattr(node, "lineno"):
+            if isinstance(node, _LOCATED) and not hasattr(node, "lineno"):
                 ast.copy_location(node, place)
-                # One line, so that a traceback never points at more than it should.
+                # One line only, so that a traceback does not point at the whole suite.
                 node.end_lineno = node.lineno
                 node.end_col_offset = node.col_offset
     return nodes
@@ -51,56 +56,56 @@ def _load(name: str) -> ast.Name:
 
 
 def _mark(cell: str, key: ast.expr) -> ast.stmt:
-    """``cell[key] = 1``."""
-    place = ast.Subscript(_load(cell), key, ast.Store())
-    return ast.Assign([place], ast.Constant(1))
+    """Return ``cell[key] = 1``."""
+    item = ast.Subscript(_load(cell), key, ast.Store())
+    return ast.Assign([item], ast.Constant(1))
 
 
 def probe(number: int) -> ast.stmt:
-    """``hits[number] = 1``."""
+    """Return ``hits[number] = 1``."""
     return _mark(HITS, ast.Constant(number))
 
 
 def probed(number: int, value: ast.expr) -> ast.expr:
-    """``(hits.__setitem__(number, 1), value)[1]``: a probe where no statement can stand."""
+    """Return ``(hits.__setitem__(number, 1), value)[1]``, a probe where only an expression fits."""
     store = ast.Attribute(_load(HITS), "__setitem__", ast.Load())
     call = ast.Call(store, [ast.Constant(number), ast.Constant(1)], [])
     return ast.Subscript(ast.Tuple([call, value], ast.Load()), ast.Constant(1), ast.Load())
 
 
 def start_path(function: int) -> ast.stmt:
-    """``path = "..."``: a path begins with the number of its function."""
+    """Return ``path = "..."``: a path begins with the number of its function."""
     return ast.Assign([ast.Name(_PATH, ast.Store())], ast.Constant(chr(function)))
 
 
 def step_path(symbol: str) -> ast.stmt:
-    """``path += "..."``: CPython appends to a string that nobody else holds in place."""
+    """Return ``path += "..."``, which CPython does in place for a string with one reference."""
     return ast.AugAssign(ast.Name(_PATH, ast.Store()), ast.Add(), ast.Constant(symbol))
 
 
 def end_path() -> ast.stmt:
-    """``paths[path] = 1``."""
+    """Return ``paths[path] = 1``."""
     return _mark(PATHS, _load(_PATH))
 
 
 def start_way(first: int) -> ast.stmt:
-    """``way = first``: the place of the function's ways in the list."""
+    """Return ``way = first``, the position of the function's first way in the list."""
     return ast.Assign([ast.Name(_PATH, ast.Store())], ast.Constant(first))
 
 
 def step_way(added: int) -> ast.stmt:
-    """``way += added``."""
+    """Return ``way += added``."""
     return ast.AugAssign(ast.Name(_PATH, ast.Store()), ast.Add(), ast.Constant(added))
 
 
 def counted(body: list[ast.stmt], first: int) -> list[ast.stmt]:
-    """A function's body whose way is noted; place 0 is for ways that exceptions cut short."""
+    """Return a function's body that records its way, at index 0 if an exception ended it."""
     end = _mark(WAYS, _load(_PATH))
     return [start_way(first), ast.Try(body, [], [], [end])]
 
 
 def note_cut_way(function: int) -> list[ast.stmt]:
-    """``paths["...way...line"] = 1; way = 0``, in a handler."""
+    """Return ``paths["...way...line"] = 1; way = 0``, for a handler."""
     traceback = ast.Attribute(_load(_ERROR), "__traceback__", ast.Load())
     line = ast.FormattedValue(ast.Attribute(traceback, "tb_lineno", ast.Load()), -1, None)
     way = ast.FormattedValue(_load(_PATH), -1, None)
@@ -110,40 +115,43 @@ def note_cut_way(function: int) -> list[ast.stmt]:
 
 
 def start_state(predicates: int) -> ast.stmt:
-    """``state = 1 << 2n``: no predicate has been evaluated yet; the top bit keeps it true."""
+    """Return ``state = 1 << 2n``: no predicate is evaluated yet; the top bit keeps it truthy."""
     return ast.Assign([ast.Name(_STATE, ast.Store())], ast.Constant(1 << 2 * predicates))
 
 
 def note_state(fact: int) -> ast.stmt:
-    """``states[fact, state] = 1``."""
+    """Return ``states[fact, state] = 1``."""
     return _mark(STATES, ast.Tuple([ast.Constant(fact), _load(_STATE)], ast.Load()))
 
 
 def watched_predicate(test: ast.expr, number: int, predicates: int) -> ast.expr:
-    """An expression that is true or false as `test` is, and notes which in the state."""
-    keep = (1 << 2 * predicates + 1) - 1 & ~(3 << 2 * number)
+    """Return an expression that is as true as `test`, and records its value in the state.
 
-    def noted(value: int) -> ast.expr:
-        kept = ast.BinOp(_load(_STATE), ast.BitAnd(), ast.Constant(keep))
-        both = ast.BinOp(kept, ast.BitOr(), ast.Constant(value << 2 * number))
-        return ast.NamedExpr(ast.Name(_STATE, ast.Store()), both)
+    A predicate has two bits in the state: 0 before it is evaluated, 1 if false, 2 if true.
+    """
+    others = (1 << 2 * predicates + 1) - 1 & ~(3 << 2 * number)
 
-    return ast.IfExp(test, noted(2), ast.UnaryOp(ast.Not(), noted(1)))
+    def record(value: int) -> ast.expr:
+        cleared = ast.BinOp(_load(_STATE), ast.BitAnd(), ast.Constant(others))
+        updated = ast.BinOp(cleared, ast.BitOr(), ast.Constant(value << 2 * number))
+        return ast.NamedExpr(ast.Name(_STATE, ast.Store()), updated)
+
+    return ast.IfExp(test, record(2), ast.UnaryOp(ast.Not(), record(1)))
 
 
 def handler(statements: list[ast.stmt], named: bool) -> ast.ExceptHandler:
-    """``except BaseException: ...; raise``: sees every exception, and stops none.
+    """Return ``except BaseException: ...; raise``, which sees every exception and stops none.
 
-    A bare ``raise`` leaves the traceback as it was.
+    A bare ``raise`` leaves the traceback unchanged.
     """
     name = _ERROR if named else None
     return ast.ExceptHandler(_load(ANYTHING), name, [*statements, ast.Raise()])
 
 
 def note_raised(function: int, lines: bool, path: bool) -> list[ast.stmt]:
-    """``if error.__traceback__: ...``: note the line that an exception came from.
+    """Return ``if error.__traceback__: ...``, which records the line of an exception.
 
-    For lines, ``raised[function, line] = 1``; for the path, the line between two marks.
+    For lines it is ``raised[function, line] = 1``; for the path, the line between two marks.
     """
     traceback = ast.Attribute(_load(_ERROR), "__traceback__", ast.Load())
     line = ast.Attribute(traceback, "tb_lineno", ast.Load())
@@ -158,40 +166,32 @@ def note_raised(function: int, lines: bool, path: bool) -> list[ast.stmt]:
 
 
 def watched(body: list[ast.stmt], notes: list[ast.stmt]) -> ast.stmt:
-    """A suite whose exceptions are noted (`note_raised`), and go on."""
+    """Return a suite whose exceptions are recorded (`note_raised`) and raised again."""
     return ast.Try(body, [handler(notes, named=True)], [], [])
 
 
 def traced(body: list[ast.stmt], function: int) -> list[ast.stmt]:
-    """A function's body whose path is noted, however it is left."""
+    """Return a function's body that records its path, whether it returns or raises."""
     return [start_path(function), ast.Try(body, [], [], [end_path()])]
 
 
 def prologue(file: str) -> ast.stmt:
-    """``hits, raised, ... = __import__(...).cells("file")``.
+    """Return ``hits, raised, ... = __import__(...).cells("file")``.
 
-    A statement of the module, not something its loader sets: so it also holds when the code is run
-    in another namespace (`runpy`).
+    It is a statement of the module, not something that its loader sets, so that it also works when
+    the code is run in another namespace (`runpy`).
     """
-    live = ast.Call(
+    module = ast.Call(
         _load("__import__"),
         [ast.Constant("swarmtest.coverage.file_probes")],
         [ast.keyword("fromlist", ast.List([ast.Constant("cells")], ast.Load()))],
     )
-    call = ast.Call(ast.Attribute(live, "cells", ast.Load()), [ast.Constant(file)], [])
+    call = ast.Call(ast.Attribute(module, "cells", ast.Load()), [ast.Constant(file)], [])
     names: list[ast.expr] = [ast.Name(name, ast.Store()) for name in CELLS]
     return ast.Assign([ast.Tuple(names, ast.Store())], call)
 
 
-# -------------------------------------------------------------------------------------------------
-# Predicate-complete coverage: what the conditions of a function were at each of its statements.
-#
-# Ball's measure (FMCO 2004), as the swarm paper uses it, asks for the values of all predicates at
-# every statement. Evaluating a Python condition again may call anything, so a predicate's value
-# here
-# is the one it had when the call last evaluated it; until then it is unknown. The conditions are
-# the
-# atoms of ``if``, ``while``, ``assert`` and conditional expressions, outside of nested scopes.
+# Predicates.
 
 _OTHER_SCOPES = (
     ast.FunctionDef,
@@ -207,26 +207,26 @@ _OTHER_SCOPES = (
 
 
 def watch_predicates(function: FunctionNode) -> list[str]:
-    """Let each condition of a function note its value, in place; answers their sources."""
+    """Make each condition of a function record its value, in place; return their sources."""
     atoms: list[ast.expr] = []
     for node in function.body:
-        _collect(node, atoms)
+        _collect_atoms(node, atoms)
     texts = [ast.unparse(atom) for atom in atoms]
     numbers = {id(atom): i for i, atom in enumerate(atoms)}
-    swap = _Swap(numbers)
+    transformer = _WatchAtoms(numbers)
     for node in function.body:
-        swap.visit(node)
+        transformer.visit(node)
     return texts
 
 
-def _collect(node: ast.AST, atoms: list[ast.expr]) -> None:
+def _collect_atoms(node: ast.AST, atoms: list[ast.expr]) -> None:
     if isinstance(node, _OTHER_SCOPES):
         return
     if isinstance(node, ast.If | ast.While | ast.Assert | ast.IfExp):
         _atoms_of(node.test, atoms)
     for child in ast.iter_child_nodes(node):
         if child is not getattr(node, "annotation", None):  # evaluated elsewhere, or never
-            _collect(child, atoms)
+            _collect_atoms(child, atoms)
 
 
 def _atoms_of(test: ast.expr, atoms: list[ast.expr]) -> None:
@@ -239,8 +239,8 @@ def _atoms_of(test: ast.expr, atoms: list[ast.expr]) -> None:
         atoms.append(test)
 
 
-class _Swap(ast.NodeTransformer):
-    """Puts the watching expression in the place of each atom."""
+class _WatchAtoms(ast.NodeTransformer):
+    """Replaces each atom by an expression that records its value."""
 
     def __init__(self, numbers: dict[int, int]) -> None:
         self._numbers = numbers
@@ -249,11 +249,11 @@ class _Swap(ast.NodeTransformer):
         number = self._numbers.get(id(node))
         if isinstance(node, _OTHER_SCOPES):
             return node
-        swapped = self.generic_visit(node)
+        visited = self.generic_visit(node)
         if number is None:
-            return swapped
-        assert isinstance(swapped, ast.expr)
-        watching = watched_predicate(swapped, number, len(self._numbers))
+            return visited
+        assert isinstance(visited, ast.expr)
+        watching = watched_predicate(visited, number, len(self._numbers))
         for part in ast.walk(watching):
             if "lineno" in part._attributes and not hasattr(part, "lineno"):
                 ast.copy_location(part, node)

@@ -1,4 +1,4 @@
-"""Questions about Python syntax that probes depend on."""
+"""Functions about Python syntax on which the placement of probes depends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SUSPENDING = (ast.Yield, ast.YieldFrom, ast.Await)
 
 
 def logical_lines(text: str) -> dict[int, int]:
-    """Physical line -> the line where its logical line begins, where the two differ.
+    """Map each physical line to the first line of its logical line, if the two differ.
 
     >>> logical_lines("x = (1 +\\n  2)\\n")
     {2: 1}
@@ -37,24 +37,24 @@ def logical_lines(text: str) -> dict[int, int]:
 
 
 def executable_lines(code: CodeType, starts: dict[int, int]) -> set[int]:
-    """The logical lines for which the compiler made code."""
-    found: set[int] = set()
-    left = [code]
-    while left:
-        current = left.pop()
-        found.update(line for _, _, line in current.co_lines() if line)
-        left.extend(constant for constant in current.co_consts if isinstance(constant, CodeType))
-    return {starts.get(line, line) for line in found}
+    """Return the logical lines for which the compiler generated code."""
+    lines: set[int] = set()
+    remaining = [code]
+    while remaining:
+        current = remaining.pop()
+        lines.update(line for _, _, line in current.co_lines() if line)
+        remaining += [constant for constant in current.co_consts if isinstance(constant, CodeType)]
+    return {starts.get(line, line) for line in lines}
 
 
 def first_line(node: ast.stmt) -> int:
-    """Where a statement begins, its decorators included."""
+    """Return the line on which a statement begins, its decorators included."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def header_end(node: ast.stmt) -> int:
-    """The last line of a statement's own code, without the suites below it."""
+    """Return the last line of a statement's own code, without the suites below it."""
     suites = [suite for suite in suites_of(node) if suite]
     handlers = getattr(node, "handlers", None) or getattr(node, "cases", None)
     below = [first_line(suite[0]) for suite in suites]
@@ -66,7 +66,7 @@ def header_end(node: ast.stmt) -> int:
 
 
 def suites_of(node: ast.stmt) -> Iterator[list[ast.stmt]]:
-    """The lists of statements directly below a statement."""
+    """Yield the lists of statements directly below a statement."""
     for name in ("body", "orelse", "finalbody"):
         suite = getattr(node, name, None)
         if suite:
@@ -76,12 +76,12 @@ def suites_of(node: ast.stmt) -> Iterator[list[ast.stmt]]:
 
 
 def is_compound(node: ast.stmt) -> bool:
-    """Whether a statement has suites that run in the same code object."""
+    """Return whether a statement has suites that run in the same code object."""
     return any(True for _ in suites_of(node)) and not isinstance(node, _SCOPES)
 
 
 def cannot_raise(node: ast.stmt) -> bool:
-    """Whether a statement's own code has nothing in it that could fail."""
+    """Return whether nothing in a statement's own code can raise an exception."""
     harmless = ast.Pass | ast.Try | ast.TryStar | ast.Global | ast.Nonlocal | ast.Break
     return isinstance(node, harmless | ast.Continue)
 
@@ -91,23 +91,23 @@ JUMPS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
 
 def enters_its_body(node: ast.With) -> bool:
-    """Whether a ``with`` that does not fail enters its body.
+    """Return whether a ``with`` statement either raises or enters its body.
 
-    A second context, or an assignment that may fail, happens under the protection of the first
-    context, which may swallow the failure.
+    If there is a second context, or an assignment that may fail, the first context is already
+    active and may swallow the failure.
     """
     (first, *more) = node.items
     return not more and (first.optional_vars is None or isinstance(first.optional_vars, ast.Name))
 
 
 def looks_at_locals(function: FunctionNode) -> bool:
-    """Whether a function may see all its local variables, also those it does not name."""
-    seeing = {"locals", "vars", "dir", "eval", "exec"}
-    return any(isinstance(part, ast.Name) and part.id in seeing for part in ast.walk(function))
+    """Return whether a function may see local variables that it does not name."""
+    names = {"locals", "vars", "dir", "eval", "exec"}
+    return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(function))
 
 
 def is_docstring(node: ast.stmt) -> bool:
-    """Whether a statement is nothing but a string."""
+    """Return whether a statement is only a string."""
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
@@ -116,12 +116,12 @@ def is_docstring(node: ast.stmt) -> bool:
 
 
 def is_future_import(node: ast.stmt) -> bool:
-    """Whether a statement has to stay at the top of its module."""
+    """Return whether a statement is a ``__future__`` import, which must stay at the top."""
     return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
 def is_constant(test: ast.expr) -> bool:
-    """Whether the compiler knows how a test comes out, and leaves the decision out."""
+    """Return whether the compiler knows the outcome of a test, and omits the decision."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return is_constant(test.operand)
     if isinstance(test, ast.BoolOp):
@@ -130,7 +130,7 @@ def is_constant(test: ast.expr) -> bool:
 
 
 def is_endless(node: ast.stmt) -> bool:
-    """Whether a statement is a ``while`` that only ``break`` can leave."""
+    """Return whether a statement is a ``while`` loop whose condition is always true."""
     return (
         isinstance(node, ast.While)
         and isinstance(node.test, ast.Constant)
@@ -139,7 +139,7 @@ def is_endless(node: ast.stmt) -> bool:
 
 
 def is_irrefutable(case: ast.match_case) -> bool:
-    """Whether a case always matches."""
+    """Return whether a case always matches."""
     return case.guard is None and _matches_all(case.pattern)
 
 
@@ -152,13 +152,13 @@ def _matches_all(pattern: ast.pattern) -> bool:
 
 
 def catches_all(handler: ast.ExceptHandler) -> bool:
-    """Whether nothing passes an ``except`` clause."""
+    """Return whether an ``except`` clause catches every exception."""
     kind = handler.type
     return kind is None or (isinstance(kind, ast.Name) and kind.id == "BaseException")
 
 
 def suspends(node: ast.stmt) -> bool:
-    """Whether a statement's own code may stop for good in the middle: ``yield``, ``await``."""
+    """Return whether a statement's own code may stop for good at a ``yield`` or ``await``."""
     if isinstance(node, ast.AsyncFor | ast.AsyncWith):
         return True
     return any(may_suspend(part) for part in _own_parts(node))
@@ -179,7 +179,7 @@ def _own_parts(node: ast.stmt) -> Iterable[ast.AST]:
 
 
 def may_suspend(node: ast.AST) -> bool:
-    """Whether code has a ``yield`` or ``await`` in it, outside of nested scopes."""
+    """Return whether code contains a ``yield`` or ``await``, outside of nested scopes."""
     if isinstance(node, _SUSPENDING):
         return True
     if isinstance(node, ast.comprehension) and node.is_async:

@@ -1,30 +1,30 @@
-"""Weaving probes into a module's syntax tree: few of them, and exact.
+"""Weave probes into a module's syntax tree: few of them, but exact results.
 
 The rule that saves most probes: the statements of a suite that were begun are always its first few.
-So a suite needs one probe, before its last statement; from it all statements of the suite follow,
-and the headers around it (`implications`). It needs none if its last statement begins
-a suite in any case (``if``/``else``, ``try``, ``with``). What remains is a suite that was left in
+So a suite needs one probe, before its last statement. From it follow all statements of the suite
+and the headers around it (`implications`). A suite needs no probe if its last statement always
+begins another suite (``if``/``else``, ``try``, ``with``). What remains is a suite that was left in
 the middle:
 
-- by an exception: the function (and each ``try`` or ``with`` body, where it may be swallowed) has a
-  handler that notes the line the exception came from, and raises it again. Since Python 3.11 a
-  handler costs nothing until there is an exception.
-- by ``yield`` or ``await`` that is never resumed: such statements have a probe of their own.
+- by an exception: the function (and each ``try`` or ``with`` body, where an exception may be
+  swallowed) has a handler that records the line of the exception, and raises it again. Since
+  Python 3.11 a handler costs nothing until there is an exception.
+- by a ``yield`` or ``await`` that is never resumed: such a statement has its own probe.
 - because it is still running: a line on which another thread waits when the test ends is seen only
-  when it goes on. This is the price; ``docs/coverage.md`` tells it.
+  when that thread continues. This is the price of the rule; ``docs/coverage.md`` says so.
 
-Module and class bodies run once, and must not get new names: there every statement has a probe.
+Module and class bodies run once and must not get new names, so there every statement has a probe.
 """
 
 from __future__ import annotations
 
 import ast
 import warnings
+from dataclasses import dataclass
 from types import CodeType
 
 from swarmtest.coverage.kinds import ON_PATHS, WITH_PROBES
 from swarmtest.coverage.weaving import snippets
-from swarmtest.coverage.weaving.arcs import CodeScope
 from swarmtest.coverage.weaving.blocks import Outline, number_ways
 from swarmtest.coverage.weaving.implications import Function, Names, Plan
 from swarmtest.coverage.weaving.snippets import watch_predicates
@@ -48,9 +48,9 @@ from swarmtest.coverage.weaving.syntax import (
 
 
 def weave(text: str, filename: str, file: str, kinds: tuple[str, ...]) -> tuple[CodeType, Plan]:
-    """The code of a module with probes, and the plan that tells what they mean.
+    """Return the code of a module with probes, and the plan that says what they mean.
 
-    `file` is the key under which the code asks for its cells (`swarmtest.coverage.file_probes`).
+    `file` is the key with which the code gets its cells (`swarmtest.coverage.file_probes`).
     """
     tree, plan = woven_tree(text, filename, file, kinds)
     return compile(tree, filename, "exec", dont_inherit=True), plan
@@ -59,17 +59,51 @@ def weave(text: str, filename: str, file: str, kinds: tuple[str, ...]) -> tuple[
 def woven_tree(
     text: str, filename: str, file: str, kinds: tuple[str, ...]
 ) -> tuple[ast.Module, Plan]:
-    """The same as a syntax tree, for whoever weaves in more."""
+    """Return the same as a syntax tree, for callers that weave in more."""
     tree = ast.parse(text, filename)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # compiling the woven tree warns as well
+        warnings.simplefilter("ignore")  # compiling the woven tree gives the same warnings
         plain = compile(tree, filename, "exec", dont_inherit=True)
     weaver = _Weaver(text, tree, plain, kinds)
     weaver.module(tree, file)
     return tree, weaver.plan
 
 
+@dataclass
+class CodeScope:
+    """The module, class or function that contains a statement, and what is recorded in it."""
+
+    function: int
+    direct: bool
+    """Whether every statement has a probe, as in module and class bodies."""
+    name: str = ""
+    """The prefix of the qualified names of what is defined here."""
+    outline: Outline | None = None
+    added: dict[str, int] | None = None
+    """What symbols add to the number of a way; None if paths are recorded as strings."""
+    predicate: bool = False
+    """Whether the states of predicates are recorded."""
+    unproven: bool = False
+    """Whether an exception in the current region may hide that a statement was begun."""
+
+    def within(self, name: str) -> str:
+        """Return the qualified name of something defined here."""
+        return f"{self.name}.{name}" if self.name else name
+
+    def symbol(self, node: ast.stmt, way: int) -> str:
+        """Return the symbol of a branch of a decision in paths; empty if it has none."""
+        return self.outline.symbols.get((id(node), way), "") if self.outline else ""
+
+    def step(self, symbol: str) -> ast.stmt:
+        """Return the statement that records that a branch was taken."""
+        if self.added is None:
+            return snippets.step_path(symbol)
+        return snippets.step_way(self.added[symbol])
+
+
 class _Weaver:
+    """Weaves one module. Methods for suites return the woven statements and the last one's fact."""
+
     def __init__(
         self, text: str, tree: ast.Module, plain: CodeType, kinds: tuple[str, ...]
     ) -> None:
@@ -91,18 +125,21 @@ class _Weaver:
                 entry = self.plan.fact(entry)
                 self._names.statement(entry, [node], 0, spanned=False, leader=False)
         start = snippets.prologue(file)
-        alone = [] if rest or not self._probes else [snippets.probe(self.plan.probe(entry))]
+        probes = [] if rest or not self._probes else [snippets.probe(self.plan.probe(entry))]
         woven = self._suite(rest, entry, scope)[0] if rest else []
-        place = (rest or head or [ast.Pass(lineno=1, col_offset=0)])[0]
-        tree.body = [*head, *snippets.located([start, *alone], place), *woven]
+        first = (rest or head or [ast.Pass(lineno=1, col_offset=0)])[0]
+        tree.body = [*head, *snippets.located([start, *probes], first), *woven]
         ast.fix_missing_locations(tree)
 
-    # Suites. Each answers its statements with their probes, and the fact of its last statement.
+    # Suites
 
     def _suite(
         self, body: list[ast.stmt], entry: int, scope: CodeScope, symbol: str = ""
     ) -> tuple[list[ast.stmt], int]:
-        """`entry` is the fact that the suite was entered, `symbol` stands for that in paths."""
+        """Weave a suite.
+
+        `entry` is the fact that the suite was entered, and `symbol` the symbol for that in paths.
+        """
         woven: list[ast.stmt] = []
         if symbol:
             woven += snippets.located([scope.step(symbol)], body[0])
@@ -112,8 +149,8 @@ class _Weaver:
             self._names.statement(fact, body[i:], scope.function, not scope.direct, leader)
             before: list[ast.stmt] = []
             last = node is body[-1] or isinstance(node, JUMPS)
-            alone = scope.direct or suspends(node) or self._shares_a_line(node, scope)
-            if self._probes and (alone or (last and not self._begins_a_suite(node))):
+            own_probe = scope.direct or suspends(node) or self._shares_a_line(node, scope)
+            if self._probes and (own_probe or (last and not self._begins_a_suite(node))):
                 before.append(snippets.probe(self.plan.probe(fact)))
             elif self._probes and not cannot_raise(node):
                 scope.unproven = True
@@ -124,14 +161,17 @@ class _Weaver:
         return woven, fact
 
     def _shares_a_line(self, node: ast.stmt, scope: CodeScope) -> bool:
-        """Whether a statement begins where another ends: an exception's line cannot tell them."""
+        """Return whether a statement begins on the line on which another ends.
+
+        The line of an exception cannot tell two such statements apart.
+        """
         spans = self.plan.functions[scope.function].spans
         return len(spans) > 1 and spans[-2][1] >= first_line(node)
 
     def _region(
         self, body: list[ast.stmt], entry: int, scope: CodeScope, symbol: str = ""
     ) -> tuple[list[ast.stmt], int]:
-        """A suite whose exceptions may be swallowed by what is around it."""
+        """Weave a suite whose exceptions may be swallowed by the code around it."""
         outer, scope.unproven = scope.unproven, False
         woven, fact = self._suite(body, entry, scope, symbol)
         woven = self._watched(woven, scope, body[0])
@@ -139,7 +179,7 @@ class _Weaver:
         return woven, fact
 
     def _watched(self, woven: list[ast.stmt], scope: CodeScope, place: ast.stmt) -> list[ast.stmt]:
-        """A suite with a handler that notes exceptions, if anybody wants to know."""
+        """Return a suite with a handler that records exceptions, if they must be recorded."""
         on_path = scope.outline is not None
         if not scope.unproven and not on_path:
             return woven
@@ -152,7 +192,7 @@ class _Weaver:
         return snippets.located([snippets.watched(woven, notes)], place)
 
     def _begins_a_suite(self, node: ast.stmt) -> bool:
-        """Whether a statement that was begun always leads to a proof of it further in."""
+        """Return whether a statement that is begun always reaches a probe below it."""
         if isinstance(node, ast.If):
             return not is_constant(node.test) and (bool(node.orelse) or self._branch)
         if isinstance(node, ast.While):
@@ -195,14 +235,14 @@ class _Weaver:
         number = len(self.plan.functions)
         function = Function(outer.within(node.name), first_line(node))
         self.plan.functions.append(function)
-        # What is put into locals must not be seen there.
-        private = not looks_at_locals(node)
-        outline = Outline(node) if self._path and private else None
+        # A function that looks at its locals must not see ours.
+        may_add_locals = not looks_at_locals(node)
+        outline = Outline(node) if self._path and may_add_locals else None
         added = None
         if outline is not None:
             function.outline = outline.to_plain()
-            added = self._count_ways(function)
-        predicate = self._predicate and private
+            added = self._number_ways(function)
+        predicate = self._predicate and may_add_locals
         if predicate:
             function.predicates = watch_predicates(node)
         scope = CodeScope(number, False, f"{function.name}.<locals>", outline, added, predicate)
@@ -220,7 +260,7 @@ class _Weaver:
             woven = [*snippets.located([start], rest[0]), *woven]
         node.body = [*head, *woven]
 
-    def _count_ways(self, function: Function) -> dict[str, int] | None:
+    def _number_ways(self, function: Function) -> dict[str, int] | None:
         counted = number_ways(function.outline)
         if counted is None:
             return None
@@ -253,12 +293,12 @@ class _Weaver:
     def _otherwise(
         self, node: ast.If | ast.While | ast.For | ast.AsyncFor, fact: int, scope: CodeScope
     ) -> list[ast.stmt]:
-        """The ``else`` of a statement; where there is none and it matters, one that only tells."""
+        """Return the ``else`` of a statement; for branch coverage, one with a probe if absent."""
         if node.orelse:
             return self._suite(node.orelse, fact, scope, scope.symbol(node, 1))[0]
-        return self._way_out(fact, node) if self._branch else []
+        return self._only_probe(fact, node) if self._branch else []
 
-    def _way_out(self, fact: int, place: ast.AST) -> list[ast.stmt]:
+    def _only_probe(self, fact: int, place: ast.AST) -> list[ast.stmt]:
         return snippets.located([snippets.probe(self.plan.probe(fact))], place)
 
     def _try(self, node: ast.Try | ast.TryStar, fact: int, scope: CodeScope) -> ast.stmt:
@@ -266,7 +306,7 @@ class _Weaver:
         outer, scope.unproven = scope.unproven, False
         node.body, completed = self._region(node.body, entered, scope)
         if node.handlers:
-            scope.unproven = self._probes and not scope.direct  # a clause may fail, too
+            scope.unproven = self._probes and not scope.direct  # a clause itself may raise
             self._handlers(node, entered, scope)
         if node.orelse:
             node.orelse = self._suite(node.orelse, self.plan.fact(completed), scope)[0]
@@ -275,7 +315,7 @@ class _Weaver:
             return node
         body = node.body
         if node.handlers:
-            # What leaves a clause may be swallowed by ``finally``: watch it before that.
+            # An exception that leaves a clause may be swallowed by ``finally``: record it before.
             inner = type(node)(node.body, node.handlers, node.orelse, [])
             body = self._watched(snippets.located([inner], node), scope, node)
         scope.unproven = outer
@@ -283,7 +323,7 @@ class _Weaver:
         return snippets.located([ast.Try(body, [], [], final)], node)[0]
 
     def _handlers(self, node: ast.Try | ast.TryStar, entered: int, scope: CodeScope) -> None:
-        """Each clause is tested after those before it; those of a group are all tested."""
+        """Weave the clauses: each is tested after those before it; of a group, all are tested."""
         tested = entered
         facts = []
         for handler in node.handlers:
@@ -295,12 +335,12 @@ class _Weaver:
             handler.body = self._suite(handler.body, caught, scope, scope.symbol(node, i))[0]
         if not self._probes:
             return
-        told = snippets.handler([snippets.probe(self.plan.probe(tested))], named=False)
+        probing = snippets.handler([snippets.probe(self.plan.probe(tested))], named=False)
         if isinstance(node, ast.TryStar):
-            node.body = snippets.located([ast.Try(node.body, [told], [], [])], node)
+            node.body = snippets.located([ast.Try(node.body, [probing], [], [])], node)
         elif not catches_all(node.handlers[-1]):
-            # What no clause catches has been tested against all of them.
-            node.handlers += snippets.located([told], node)
+            # An exception that no clause catches has been tested against all of them.
+            node.handlers += snippets.located([probing], node)
 
     def _match(self, node: ast.Match, fact: int, scope: CodeScope) -> None:
         passed = fact
@@ -320,16 +360,16 @@ class _Weaver:
             self._names.decision(case.pattern, scope.function, ways)
             case.body = self._suite(case.body, matched, scope, scope.symbol(node, i))[0]
         if self._probes and not is_irrefutable(node.cases[-1]):
-            body = self._way_out(passed, node)
+            body = self._only_probe(passed, node)
             rest = ast.match_case(ast.copy_location(ast.MatchAs(None, None), node), None, body)
             node.cases.append(rest)
 
 
 def _split_head(body: list[ast.stmt]) -> tuple[list[ast.stmt], list[ast.stmt]]:
-    """What has to stay at the top of a module, and the rest."""
-    kept = 0
-    while kept < len(body) and (
-        is_future_import(body[kept]) or (kept == 0 and is_docstring(body[kept]))
+    """Split a module into what must stay at the top and the rest."""
+    count = 0
+    while count < len(body) and (
+        is_future_import(body[count]) or (count == 0 and is_docstring(body[count]))
     ):
-        kept += 1
-    return body[:kept], body[kept:]
+        count += 1
+    return body[:count], body[count:]

@@ -1,4 +1,9 @@
-"""A machine's test as Python code that runs by itself."""
+"""Write a machine's test as Python code that runs on its own.
+
+Arguments are written as readable expressions where possible: numbers, text, containers, enum
+members, dataclasses, named tuples, classes and functions. Any other value is written as a pickle,
+which is not readable but runs.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +20,11 @@ from swarmtest.subjects.machine.compiled import invariants_of
 from swarmtest.subjects.machine.machine import Action, Machine
 from swarmtest.subjects.machine.test import MachineTest, Step, from_json, to_json, used_labels
 
-# -------------------------------------------------------------------------------------------------
-# Arguments of a saved test as Python expressions, with the imports that they need.
-#
-# What has a readable expression gets it: numbers, text, containers, enum members, dataclasses,
-# named
-# tuples, classes and functions. Anything else is written as a pickle: not readable, but it runs.
-
 _CONTAINERS = {"$tuple": "({})", "$set": "{{{}}}", "$frozenset": "frozenset([{}])"}
 
 
 class ArgumentWriter:
-    """Writes arguments, and remembers what has to be imported.
+    """Writes the arguments of a saved test as expressions, and collects the imports they need.
 
     >>> writer = ArgumentWriter()
     >>> writer.code({"$tuple": [1, {"$float": "nan"}]}), writer.code({"$ref": 3})
@@ -38,7 +36,7 @@ class ArgumentWriter:
         """Lines like ``from shop import Colour``."""
 
     def code(self, argument: Any) -> str:
-        """The expression of an argument as `values.to_json` wrote it."""
+        """Return the expression for an argument in the form that `test.to_json` writes."""
         if isinstance(argument, list):
             return f"[{', '.join(map(self.code, argument))}]"
         if not isinstance(argument, dict):
@@ -49,7 +47,7 @@ class ArgumentWriter:
         return self._tagged(tag, argument[tag])
 
     def name(self, thing: Any) -> str:
-        """The name of a class or function; its outermost part is imported."""
+        """Return the qualified name of a class or function, and import its outermost part."""
         outer = thing.__qualname__.partition(".")[0]
         if thing.__module__ != "builtins":
             self.imports.add(f"from {thing.__module__} import {outer}")
@@ -95,32 +93,29 @@ class ArgumentWriter:
         return f"pickle.loads(base64.b64decode({pickled!r}))"
 
 
-# -------------------------------------------------------------------------------------------------
-
-
 def code_of(
     cls: type[Machine], test: MachineTest, actions: Mapping[str, Action], *, after_step: str = ""
 ) -> str:
-    """The program that does what the test does: no generator, no guards, no engine.
+    """Return a program that does what the test does, without generators, guards or the engine.
 
-    `after_step`: what to write where a campaign checks the invariants, which is after the start and
-    after every step; without, they are checked at the end.
+    `after_step` is code to write where a campaign checks the invariants: after the start and after
+    every step. Without it, the invariants are checked at the end.
     """
-    known = [step for step in test.steps if step.action in actions]
+    steps = [step for step in test.steps if step.action in actions]
     writer = ArgumentWriter()
-    name, made = cls.code_of_start()
-    first = cls.__qualname__.partition(".")[0]
-    writer.imports.add(_import_line(cls.__module__, first))
-    body = [f"{name} = {made}"]
+    name, constructor = cls.code_of_start()
+    outermost = cls.__qualname__.partition(".")[0]
+    writer.imports.add(_import_line(cls.__module__, outermost))
+    body = [f"{name} = {constructor}"]
     if test.settings:
         body.append(f"{name}.settings = {dict(test.settings)!r}")
     if name == "machine" and cls.start is not Machine.start:
         body.append("machine.start()")
-    wanted = used_labels(known)
+    labels = used_labels(steps)
     checks = [after_step] if after_step else []
     body += checks
-    for step in known:
-        body += [*_step_lines(name, step, actions[step.action], wanted, writer), *checks]
+    for step in steps:
+        body += [*_step_lines(name, step, actions[step.action], labels, writer), *checks]
     if not checks:
         body += [f"assert {name}.{invariant}() is not False" for invariant in invariants_of(cls)]
     if cls.stop is not Machine.stop:
@@ -129,14 +124,14 @@ def code_of(
 
 
 def _import_line(module: str, name: str) -> str:
-    """How to get a name from a module; a file whose name is no identifier needs a longer way."""
+    """Return the code that imports a name; a file whose name is no identifier needs `importlib`."""
     if all(part.isidentifier() for part in module.split(".")):
         return f"from {module} import {name}"
     return f"import importlib; {name} = importlib.import_module({module!r}).{name}"
 
 
 def _import_lines(imports: Iterable[str]) -> list[str]:
-    """Sorted, what comes from one module on one line; a script is imported by its file's name."""
+    """Return sorted import lines, one per module; a script is imported by the name of its file."""
     plain = sorted(line for line in imports if line.startswith("import "))
     names: dict[str, set[str]] = {}
     for line in imports:
@@ -149,7 +144,7 @@ def _import_lines(imports: Iterable[str]) -> list[str]:
 
 
 def _step_lines(
-    name: str, step: Step, action: Action, wanted: set[int], writer: ArgumentWriter
+    name: str, step: Step, action: Action, labels: set[int], writer: ArgumentWriter
 ) -> list[str]:
     arguments = [writer.code(argument) for argument in step.arguments]
     if action.render is not None:
@@ -160,7 +155,7 @@ def _step_lines(
             for at, (key, code) in enumerate(zip(action.arguments, arguments, strict=False))
         ]
         call = f"{name}.{action.name}({', '.join(words)})"
-    if step.label in wanted:
+    if step.label in labels:
         call = f"v{step.label} = {call}"
     if not step.raised:
         return [call]
@@ -170,6 +165,6 @@ def _step_lines(
 
 
 def _suppressed(step: Step, action: Action) -> tuple[type[BaseException], ...]:
-    """The class that was raised if the action names it, else all that it names."""
+    """Return the exception that the step raised if the action names it, else all that it names."""
     exact = tuple(error for error in action.raises if error.__qualname__ == step.raised)
     return exact or action.raises

@@ -1,22 +1,24 @@
-"""The inner loop of a machine's test, written out as Python source and compiled once per class.
+"""Read what a machine class declares, and compile the inner loop of its tests.
 
-Why: choosing an action, drawing its arguments and noting the step must cost less than the action.
-Written out, the choice is a table look-up, arguments are drawn inline, the counts of used features
-are local variables, and an action costs one call. A generic loop over `Action` objects is about
-three times slower (`benchmarks/throughput.py` prints ours beside a hand-written loop).
+The loop is generated as Python source and compiled once per class, because choosing an action,
+drawing its arguments and recording the step must cost less than the action itself. In the generated
+code the choice is a table look-up, arguments are drawn inline, the counts of used features are
+local variables, and an action costs one call. A generic loop over `Action` objects is about three
+times slower (`benchmarks/throughput.py` prints our loop beside a hand-written one).
 
 The loop's contract:
 
-- ``picks`` holds the numbers of the included actions; each step picks one uniformly. One whose
-  guard is false is handed to ``another``, which picks among those that are possible: that gives
-  the same odds as listing the possible ones first, and is much cheaper when most guards are true.
+- ``picks`` holds the numbers of the included actions; each step picks one uniformly. If its guard
+  is false, ``another`` picks among the actions that are possible. That gives the same odds as
+  listing the possible ones first, and is much cheaper when most guards are true.
 - ``weighted`` skips the chosen action with probability 1 - weight, and the step is spent (the
   blog's semantics). ``renormalised`` picks in proportion to the weights, whose running sums are
-  ``bounds``. ``plain`` is for configurations where all weights are 0 or 1.
-- Every step is noted in ``record`` *before* it runs, with concrete arguments, so that the step that
-  raised is the last one noted. Arguments that might be changed by the program are noted as JSON.
-- ``rescued`` is told of exceptions that are a correct outcome of the step noted last.
-- ``tally`` gets how often each action ran and how many steps were skipped, also after a failure.
+  ``bounds``. ``plain`` is for configurations in which all weights are 0 or 1.
+- Every step is appended to ``record`` *before* it runs, with concrete arguments, so that the step
+  that raised is the last one. Arguments that the program might change are recorded as JSON.
+- ``rescued`` is called with an exception that is a correct outcome of the last recorded step.
+- ``tally`` receives how often each action ran and how many steps were skipped, even after a
+  failure.
 """
 
 from __future__ import annotations
@@ -36,25 +38,25 @@ from swarmtest.subjects.machine.generators import Generator, as_generator
 from swarmtest.subjects.machine.machine import ACTION, INVARIANT, Action, FromPool, Machine, Pool
 from swarmtest.subjects.machine.test import Ref, to_json
 
-# -------------------------------------------------------------------------------------------------
-# Reading what a machine class declares: its actions, invariants and space, with all checks.
+# Reading what a machine class declares, with all checks.
 
 
 def actions_of(cls: type) -> list[Action]:
-    """The actions of a machine class in the order of their definition, base classes first."""
-    found: dict[str, Action] = {}
+    """Return the actions of a machine class in the order of definition, base classes first."""
+    actions: dict[str, Action] = {}
     for base in reversed(cls.__mro__):
         for name, member in vars(base).items():
-            note = getattr(member, ACTION, None)
-            if note is not None:
-                found[name] = _read(cls, name, member, note)
-            elif name in found:
-                del found[name]
-    return list(found.values())
+            options = getattr(member, ACTION, None)
+            if options is not None:
+                actions[name] = _read_action(cls, name, member, options)
+            elif name in actions:
+                # A subclass has overridden the action with something that is not an action.
+                del actions[name]
+    return list(actions.values())
 
 
 def invariants_of(cls: type) -> list[str]:
-    """The names of a machine class's invariants."""
+    """Return the names of a machine class's invariants."""
     names = dict.fromkeys(
         name
         for base in reversed(cls.__mro__)
@@ -65,7 +67,10 @@ def invariants_of(cls: type) -> list[str]:
 
 
 def refuse_constructor_arguments(cls: type[Any], what: str) -> None:
-    """A machine is made anew for every test, by nobody who could know arguments."""
+    """Raise `UserError` if a class cannot be created without arguments.
+
+    A machine is created for each test, without arguments.
+    """
     required = [
         p.name
         for p in list(inspect.signature(cls.__init__).parameters.values())[1:]
@@ -79,7 +84,7 @@ def refuse_constructor_arguments(cls: type[Any], what: str) -> None:
 
 
 def space_of(cls: type[Machine]) -> Space:
-    """The space of a machine: its actions as features, and its other dimensions."""
+    """Return the space of a machine: its actions as features, and its other dimensions."""
     refuse_constructor_arguments(cls, "machine")
     actions = actions_of(cls)
     if not actions:
@@ -89,8 +94,11 @@ def space_of(cls: type[Machine]) -> Space:
     return Space([*(a.feature for a in actions), *cls.dimensions], cls.constraints)
 
 
-def _read(cls: type, name: str, method: Callable[..., Any], note: dict[str, Any]) -> Action:
-    options = dict(note)
+def _read_action(
+    cls: type, name: str, method: Callable[..., Any], declared: dict[str, Any]
+) -> Action:
+    """Check what the decorator of an action was given, and describe the action."""
+    options = dict(declared)
     where = f"action {cls.__name__}.{name}"
     when, raises, into = (
         options.pop("when", None),
@@ -116,7 +124,7 @@ def _read(cls: type, name: str, method: Callable[..., Any], note: dict[str, Any]
     if not all(inspect.isclass(e) and issubclass(e, BaseException) for e in raises):
         raise UserError(f"{where}: raises is an exception class, or several, not {raises!r}")
     parameters = _check_arguments(where, method, arguments)
-    sources = {key: _argument(arguments[key], f"{where}, argument {key!r}") for key in parameters}
+    sources = {key: _source(arguments[key], f"{where}, argument {key!r}") for key in parameters}
     for pool in (into, *(s.pool for s in sources.values() if isinstance(s, FromPool))):
         if pool is not None and getattr(cls, pool.name, None) is not pool:
             raise UserError(
@@ -135,7 +143,7 @@ def _read(cls: type, name: str, method: Callable[..., Any], note: dict[str, Any]
     )
 
 
-def _argument(value: Any, where: str) -> Generator[Any] | FromPool:
+def _source(value: Any, where: str) -> Generator[Any] | FromPool:
     if isinstance(value, Pool):
         return FromPool(value)
     return value if isinstance(value, FromPool) else as_generator(value, where)
@@ -144,7 +152,7 @@ def _argument(value: Any, where: str) -> Generator[Any] | FromPool:
 def _check_arguments(
     where: str, method: Callable[..., Any], arguments: dict[str, Any]
 ) -> list[str]:
-    """The parameters that get an argument, in the order of the signature."""
+    """Return the parameters that receive an argument, in the order of the signature."""
     parameters = list(inspect.signature(method).parameters.values())[1:]
     names = [p.name for p in parameters]
     for key in arguments:
@@ -160,17 +168,18 @@ def _check_arguments(
     return [name for name in names if name in arguments]
 
 
-def _positional(method: Callable[..., Any], given: list[str]) -> int:
+def _positional(method: Callable[..., Any], names: list[str]) -> int:
+    """Return how many of the named parameters, from the first, can be passed by position."""
     parameters = list(inspect.signature(method).parameters.values())[1:]
     count = 0
-    for name, parameter in zip(given, parameters, strict=False):
+    for name, parameter in zip(names, parameters, strict=False):
         if name != parameter.name or parameter.kind is parameter.KEYWORD_ONLY:
             break
         count += 1
     return count
 
 
-# -------------------------------------------------------------------------------------------------
+# The generated loop.
 
 
 class InvariantViolated(AssertionError):
@@ -178,7 +187,7 @@ class InvariantViolated(AssertionError):
 
 
 class Snapshot:
-    """An argument noted as JSON data at the moment it was drawn."""
+    """An argument as JSON data, taken when it was drawn, because the program may change it."""
 
     __slots__ = ("data",)
 
@@ -188,7 +197,10 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A machine class with its written-out loop."""
+    """The compiled loops of a machine class, with its actions, invariants and guards.
+
+    ``possible`` holds the guard of each action; None for an action that is always possible.
+    """
 
     actions: tuple[Action, ...]
     plain: Callable[..., None]
@@ -199,7 +211,7 @@ class Compiled:
 
 
 def compile_machine(cls: type[Machine]) -> Compiled:
-    """Write out and compile the loop of a machine class."""
+    """Generate and compile the loops of a machine class."""
     actions = tuple(actions_of(cls))
     names: dict[str, Any] = {
         "bisect": bisect.bisect_right,
@@ -207,14 +219,14 @@ def compile_machine(cls: type[Machine]) -> Compiled:
         "Snapshot": Snapshot,
         "InvariantViolated": InvariantViolated,
     }
-    possible = tuple(_possible(action) for action in actions)
+    possible = tuple(_guard(action) for action in actions)
     names["possible"] = possible
     lines = _check_source(cls)
     for how in ("plain", "weighted", "renormalised"):
         lines += _run_source(cls, actions, names, how)
     source = "\n".join(lines) + "\n"
     filename = f"<swarmtest {cls.__module__}.{cls.__qualname__}>"
-    # So that a traceback through the loop shows its lines.
+    # With this, a traceback through the loop shows its lines.
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     exec(compile(source, filename, "exec"), names)
     return Compiled(
@@ -227,8 +239,11 @@ def compile_machine(cls: type[Machine]) -> Compiled:
     )
 
 
-def _possible(action: Action) -> Callable[[Machine], Any] | None:
-    """The guard of an action, its pools included; None if it is always possible."""
+def _guard(action: Action) -> Callable[[Machine], Any] | None:
+    """Return the guard of an action, pools included; None if the action is always possible.
+
+    A pool needs a value for each argument that consumes one, and one for all others together.
+    """
     drawn = [a for a in action.arguments.values() if isinstance(a, FromPool)]
     needs = {
         a.pool.name: sum(b.consumed for b in drawn if b.pool is a.pool)
@@ -247,6 +262,7 @@ def _possible(action: Action) -> Callable[[Machine], Any] | None:
 
 
 def _check_source(cls: type[Machine]) -> list[str]:
+    # `subject` finds the violated invariant by its line: two lines for each.
     lines = ["def check(m):"]
     for name in invariants_of(cls):
         message = f"{name} returned False"
@@ -260,9 +276,10 @@ def _check_source(cls: type[Machine]) -> list[str]:
 def _run_source(
     cls: type[Machine], actions: tuple[Action, ...], names: dict[str, Any], how: str
 ) -> list[str]:
-    """The loop for one way of choosing: ``plain``, ``weighted`` or ``renormalised``.
+    """Return the loop for one way of choosing: ``plain``, ``weighted`` or ``renormalised``.
 
-    Three loops, because asking at every step which way it is would cost as much as a short action.
+    There are three loops because testing for the way at every step would cost as much as a short
+    action.
     """
     counters = [f"c{i}" for i in range(len(actions))]
     pick = {
@@ -310,9 +327,12 @@ def _run_source(
 def _dispatch(
     actions: tuple[Action, ...], names: dict[str, Any], low: int, high: int, indent: str
 ) -> list[str]:
-    """A binary tree of comparisons: six for sixty-four actions, where a chain has thirty-two."""
+    """Return the code that runs action ``k``, as a binary tree of comparisons.
+
+    For 64 actions that is 6 comparisons; a chain of ``elif`` needs 32 on average.
+    """
     if high - low == 1:
-        return [indent + line for line in _call(actions[low], low, names)]
+        return [indent + line for line in _call_source(actions[low], low, names)]
     middle = (low + high) // 2
     return [
         f"{indent}if k < {middle}:",
@@ -322,46 +342,49 @@ def _dispatch(
     ]
 
 
-def _call(action: Action, number: int, names: dict[str, Any]) -> list[str]:
-    lines, noted, passed = [], [], []
+def _call_source(action: Action, number: int, names: dict[str, Any]) -> list[str]:
+    """Return the code that draws an action's arguments, records the step and calls the action."""
+    lines, recorded, passed = [], [], []
     for at, (name, source) in enumerate(action.arguments.items()):
         value = f"x{at}"
         where = f"action {action.name!r}, argument {name!r}"
         passed.append(value if at < action.positional else f"{name}={value}")
         if isinstance(source, FromPool):
             lines += _draw_from_pool(source, value)
-            noted.append(f"Ref({value}_label)")
+            recorded.append(f"Ref({value}_label)")
         else:
-            lines.append(f"{value} = {_drawn(source, f'{number}_{at}', names, where)}")
-            noted.append(value if source.immutable else f"Snapshot({value})")
+            lines.append(f"{value} = {_draw_expression(source, f'{number}_{at}', names, where)}")
+            recorded.append(value if source.immutable else f"Snapshot({value})")
     label = "len(record)"
-    lines += [f"note(({', '.join([str(number), *noted])},))", f"c{number} += 1"]
+    lines += [f"note(({', '.join([str(number), *recorded])},))", f"c{number} += 1"]
     call = f"a{number}({', '.join(passed)})"
+    store_result = []
     if action.into is not None:
-        made = f"result = {call}"
-        keep = [
+        call = f"result = {call}"
+        store_result = [
             "if result is not None:",
             f"    m.{action.into.name}.entries.append(({label}, result))",
         ]
-    else:
-        made, keep = call, []
     if not action.raises:
-        return [*lines, made, *keep]
+        return [*lines, call, *store_result]
     names[f"raises{number}"] = action.raises
     return [
         *lines,
         "try:",
-        f"    {made}",
+        f"    {call}",
         f"except raises{number} as error:",
         "    rescued(error)",
-        *(["else:", *("    " + line for line in keep)] if keep else []),
+        *(["else:", *("    " + line for line in store_result)] if store_result else []),
     ]
 
 
-def _guarded(draw: Callable[[Any], Any], where: str) -> Callable[[Any], Any]:
-    """A mistake in a generator is the harness's, not a fault of the program."""
+def _with_user_errors(draw: Callable[[Any], Any], where: str) -> Callable[[Any], Any]:
+    """Return `draw` with its exceptions turned into `UserError`.
 
-    def guarded(rng: Any) -> Any:
+    A mistake in a generator is a mistake of the harness, not a fault of the program.
+    """
+
+    def checked(rng: Any) -> Any:
         try:
             return draw(rng)
         except UserError:
@@ -369,12 +392,13 @@ def _guarded(draw: Callable[[Any], Any], where: str) -> Callable[[Any], Any]:
         except Exception as error:
             raise UserError(f"{where}: its generator raised {message_of(error)}") from error
 
-    return guarded
+    return checked
 
 
-def _drawn(source: Generator[Any], key: str, names: dict[str, Any], where: str) -> str:
+def _draw_expression(source: Generator[Any], key: str, names: dict[str, Any], where: str) -> str:
+    """Return the expression that draws from a generator; what it refers to is put into `names`."""
     if not source.inline:
-        names[f"draw{key}"] = _guarded(source.draw, where)
+        names[f"draw{key}"] = _with_user_errors(source.draw, where)
         return f"draw{key}(rng)"
     expression = source.inline
     for constant, value in source.constants.items():
@@ -386,5 +410,5 @@ def _drawn(source: Generator[Any], key: str, names: dict[str, Any], where: str) 
 def _draw_from_pool(source: FromPool, value: str) -> list[str]:
     entries = f"m.{source.pool.name}.entries"
     at = f"int(random() * len({entries}))"
-    taken = f"{entries}.pop({at})" if source.consumed else f"{entries}[{at}]"
-    return [f"{value}_label, {value} = {taken}"]
+    entry = f"{entries}.pop({at})" if source.consumed else f"{entries}[{at}]"
+    return [f"{value}_label, {value} = {entry}"]

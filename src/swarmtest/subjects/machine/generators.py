@@ -1,8 +1,8 @@
-"""Where arguments come from: a small set of generators, plain callables, Hypothesis strategies.
+"""Generators of arguments: a small set of our own, plain callables, and Hypothesis strategies.
 
-A generator draws a value from a `random.Random`. Ours also know two things that make machines fast:
-a Python expression that draws the value inline (`inline`), and whether what they draw can never
-change (`immutable`), so that a test may keep it without copying.
+A generator draws a value from a `random.Random`. Our own generators have two more properties that
+make machines fast: a Python expression that draws the value inline (`inline`), and whether the
+values they draw can never change (`immutable`), so that a test may keep them without a copy.
 """
 
 from __future__ import annotations
@@ -17,62 +17,16 @@ from typing import Any, Generic, TypeVar
 
 from swarmtest.core.errors import UserError
 
-# -------------------------------------------------------------------------------------------------
-# Drawing from Hypothesis strategies with our own random source.
-#
-# Hypothesis has no public way to draw one value from a given `random.Random`; `ConjectureData`
-# with
-# a random source is what its own engine uses, and has been stable for years. A draw that
-# Hypothesis
-# gives up on (``assume``, a filter that never passes) is tried again a few times.
-
-_TRIES = 50
-
-
-def from_hypothesis(strategy: Any) -> Generator[Any]:
-    """A generator that draws from a Hypothesis strategy, reproducibly.
-
-    >>> from hypothesis import strategies
-    >>> 0 <= from_hypothesis(strategies.integers(0, 9)).draw(random.Random(1)) <= 9
-    True
-    """
-    from hypothesis.control import BuildContext
-    from hypothesis.errors import InvalidArgument, StopTest
-    from hypothesis.internal.conjecture.data import ConjectureData
-
-    try:
-        strategy.validate()
-    except InvalidArgument as error:
-        raise UserError(f"Hypothesis refuses the strategy {strategy!r}: {error}") from None
-
-    # Newer versions want to know the test that draws.
-    wanted = "wrapped_test" in inspect.signature(BuildContext).parameters
-    context: dict[str, Any] = {"wrapped_test": from_hypothesis} if wanted else {}
-
-    def draw(rng: random.Random) -> Any:
-        for _ in range(_TRIES):
-            data = ConjectureData(random=random.Random(rng.getrandbits(64)))
-            try:
-                with BuildContext(data, is_final=False, **context):
-                    return data.draw(strategy)
-            except StopTest:
-                continue
-        raise UserError(f"{strategy!r} gave no value in {_TRIES} tries: its filters are too strict")
-
-    return Generator(draw)
-
-
-# -------------------------------------------------------------------------------------------------
-
 T = TypeVar("T")
 
-_SMALL = 1 << 32
-"""Below this many values ``int(random() * n)`` is uniform to better than one in two million."""
+_MAX_SCALED = 1 << 32
+"""Up to this many values ``int(random() * n)`` is uniform to better than one in two million."""
+_HYPOTHESIS_TRIES = 50
 
 
 @dataclass(frozen=True)
 class Generator(Generic[T]):
-    """Draws values. Anything callable with a `random.Random` can stand in its place.
+    """Draws values. Any function of a `random.Random` can be used instead of a generator.
 
     >>> dice = Generator(lambda rng: rng.randrange(6) + 1)
     >>> 1 <= dice.draw(random.Random(0)) <= 6
@@ -85,13 +39,13 @@ class Generator(Generic[T]):
     constants: dict[str, Any] = field(default_factory=dict)
     immutable: bool = False
     allows: Callable[[Any], bool] | None = None
-    """Whether a value could have been drawn; None: not known. Reduction makes no others."""
+    """Whether a value could have been drawn; None if unknown. Reduction tries no other values."""
     options: tuple[T, ...] = ()
-    """All that can be drawn, the simplest first, where these are few."""
+    """All values that can be drawn, the simplest first, if there are few."""
 
 
 def integers(low: int = -100, high: int = 100) -> Generator[int]:
-    """Whole numbers from `low` to `high`, both included, uniformly.
+    """Draw whole numbers from `low` to `high`, both included, uniformly.
 
     >>> integers(1, 6).draw(random.Random(0)) in range(1, 7)
     True
@@ -99,7 +53,7 @@ def integers(low: int = -100, high: int = 100) -> Generator[int]:
     if high < low:
         raise UserError(f"integers({low}, {high}): low is above high")
     span = high - low + 1
-    if span > _SMALL:
+    if span > _MAX_SCALED:
         return Generator(
             lambda rng: low + rng.randrange(span), immutable=True, allows=_within(int, low, high)
         )
@@ -112,7 +66,7 @@ def integers(low: int = -100, high: int = 100) -> Generator[int]:
 
 
 def floats(low: float = -1.0, high: float = 1.0) -> Generator[float]:
-    """Floating-point numbers from `low` to `high`.
+    """Draw floating-point numbers from `low` to `high`.
 
     >>> 0 <= floats(0, 1).draw(random.Random(0)) <= 1
     True
@@ -127,7 +81,7 @@ def floats(low: float = -1.0, high: float = 1.0) -> Generator[float]:
 
 
 def booleans(p: float = 0.5) -> Generator[bool]:
-    """True with probability p.
+    """Draw True with probability p, otherwise False.
 
     >>> booleans(1.0).draw(random.Random(0))
     True
@@ -141,7 +95,7 @@ def booleans(p: float = 0.5) -> Generator[bool]:
 
 
 def sampled_from(values: Sequence[T]) -> Generator[T]:
-    """One of the values, uniformly; the same objects, so let them be immutable.
+    """Draw one of the values, uniformly. The values are not copied, so they must be immutable.
 
     >>> sampled_from("abc").draw(random.Random(0)) in "abc"
     True
@@ -160,7 +114,7 @@ def sampled_from(values: Sequence[T]) -> Generator[T]:
 
 
 def just(value: T) -> Generator[T]:
-    """Always this value; a fresh copy each time if it can change.
+    """Draw always this value, as a new copy each time.
 
     >>> just([]).draw(random.Random(0))
     []
@@ -171,7 +125,7 @@ def just(value: T) -> Generator[T]:
 def text(
     alphabet: str = string.ascii_lowercase, max_size: int = 10, min_size: int = 0
 ) -> Generator[str]:
-    """Strings over an alphabet, every length from `min_size` to `max_size` equally likely.
+    """Draw strings over an alphabet, every length from `min_size` to `max_size` equally likely.
 
     >>> len(text("ab", max_size=3).draw(random.Random(0))) <= 3
     True
@@ -190,7 +144,7 @@ def text(
 
 
 def binary(max_size: int = 10, min_size: int = 0) -> Generator[bytes]:
-    """Byte strings, every length from `min_size` to `max_size` equally likely.
+    """Draw byte strings, every length from `min_size` to `max_size` equally likely.
 
     >>> len(binary(max_size=3).draw(random.Random(0))) <= 3
     True
@@ -204,7 +158,7 @@ def binary(max_size: int = 10, min_size: int = 0) -> Generator[bytes]:
 
 
 def lists(elements: Any, max_size: int = 5, min_size: int = 0) -> Generator[list[Any]]:
-    """Lists of drawn elements, every length from `min_size` to `max_size` equally likely.
+    """Draw lists of drawn elements, every length from `min_size` to `max_size` equally likely.
 
     >>> all(0 <= x <= 9 for x in lists(integers(0, 9)).draw(random.Random(0)))
     True
@@ -221,25 +175,8 @@ def lists(elements: Any, max_size: int = 5, min_size: int = 0) -> Generator[list
     )
 
 
-def allowed_by(generator: Generator[Any]) -> Callable[[Any], bool] | None:
-    """Whether a generator could have drawn a value; None if it does not say."""
-    if generator.options:
-        return lambda value: any(type(value) is type(o) and value == o for o in generator.options)
-    return generator.allows
-
-
-def _within(kind: type[float], low: float, high: float) -> Callable[[Any], bool]:
-    return lambda value: type(value) is kind and low <= value <= high
-
-
-def _sizes(low: int, high: int) -> Callable[[random.Random], int]:
-    if not 0 <= low <= high:
-        raise UserError(f"sizes go from min_size to max_size: 0 <= {low} <= {high} does not hold")
-    return lambda rng: low + int(rng.random() * (high - low + 1))
-
-
 def tuples(*parts: Any) -> Generator[tuple[Any, ...]]:
-    """A tuple with one drawn value per part.
+    """Draw tuples with one drawn value per part.
 
     >>> tuples(just("a"), integers(1, 1)).draw(random.Random(0))
     ('a', 1)
@@ -259,7 +196,7 @@ def tuples(*parts: Any) -> Generator[tuple[Any, ...]]:
 
 
 def one_of(*options: Any) -> Generator[Any]:
-    """A value from one of several generators, each equally likely.
+    """Draw a value from one of several generators, each equally likely.
 
     >>> one_of(just(None), integers(1, 1)).draw(random.Random(0)) in (None, 1)
     True
@@ -275,8 +212,47 @@ def one_of(*options: Any) -> Generator[Any]:
     )
 
 
+def from_hypothesis(strategy: Any) -> Generator[Any]:
+    """Return a generator that draws from a Hypothesis strategy, reproducibly.
+
+    Hypothesis has no public way to draw one value from a given `random.Random`. `ConjectureData`
+    with a random source is what its own engine uses, and has been stable for years. A draw that
+    Hypothesis gives up (``assume``, a filter that never passes) is repeated a few times.
+
+    >>> from hypothesis import strategies
+    >>> 0 <= from_hypothesis(strategies.integers(0, 9)).draw(random.Random(1)) <= 9
+    True
+    """
+    from hypothesis.control import BuildContext
+    from hypothesis.errors import InvalidArgument, StopTest
+    from hypothesis.internal.conjecture.data import ConjectureData
+
+    try:
+        strategy.validate()
+    except InvalidArgument as error:
+        raise UserError(f"Hypothesis refuses the strategy {strategy!r}: {error}") from None
+
+    # Newer versions require the test that draws.
+    needs_test = "wrapped_test" in inspect.signature(BuildContext).parameters
+    context: dict[str, Any] = {"wrapped_test": from_hypothesis} if needs_test else {}
+
+    def draw(rng: random.Random) -> Any:
+        for _ in range(_HYPOTHESIS_TRIES):
+            data = ConjectureData(random=random.Random(rng.getrandbits(64)))
+            try:
+                with BuildContext(data, is_final=False, **context):
+                    return data.draw(strategy)
+            except StopTest:
+                continue
+        raise UserError(
+            f"{strategy!r} gave no value in {_HYPOTHESIS_TRIES} tries: its filters are too strict"
+        )
+
+    return Generator(draw)
+
+
 def as_generator(source: Any, where: str = "") -> Generator[Any]:
-    """A generator from what a user wrote: one of ours, a callable, or a Hypothesis strategy."""
+    """Return a generator for what a user wrote: a generator, a callable or a strategy."""
     if isinstance(source, Generator):
         return source
     if type(source).__module__.partition(".")[0] == "hypothesis":
@@ -287,3 +263,23 @@ def as_generator(source: Any, where: str = "") -> Generator[Any]:
         f"{where or 'a generator'}: expected a generator (like integers(0, 9)), a function of a "
         f"random source, a pool or a Hypothesis strategy, not {source!r}"
     )
+
+
+def allowed_by(generator: Generator[Any]) -> Callable[[Any], bool] | None:
+    """Return a function that tells whether a generator could have drawn a value; None if unknown.
+
+    A value equals an option only if it has the same type: True is not 1.
+    """
+    if generator.options:
+        return lambda value: any(type(value) is type(o) and value == o for o in generator.options)
+    return generator.allows
+
+
+def _within(kind: type[float], low: float, high: float) -> Callable[[Any], bool]:
+    return lambda value: type(value) is kind and low <= value <= high
+
+
+def _sizes(low: int, high: int) -> Callable[[random.Random], int]:
+    if not 0 <= low <= high:
+        raise UserError(f"sizes go from min_size to max_size: 0 <= {low} <= {high} does not hold")
+    return lambda rng: low + int(rng.random() * (high - low + 1))

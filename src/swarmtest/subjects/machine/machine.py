@@ -1,7 +1,8 @@
-"""Machines: a program under test as a plain Python class whose `@action` methods are the features.
+"""How to write a machine: the class `Machine`, its decorators, and pools of values.
 
-A machine is an ordinary class. Its methods stay ordinary methods: the decorators only leave a note
-on them. So a failing test prints as code that calls them, and runs without swarmtest's engine.
+A machine is an ordinary class. Its methods stay ordinary methods: the decorators only attach an
+attribute to them. So a failing test prints as code that calls them, and that code runs without
+swarmtest's engine.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ INVARIANT = "_swarmtest_invariant"
 
 
 class Pool:
-    """Values that earlier actions made, for later actions to use.
+    """Values that earlier actions returned, for later actions to use.
 
     ``@action(into=files)`` puts what the action returns (unless None) into the pool;
-    ``@action(file=files)`` draws from it, and is possible only while there is something to draw.
-    On a running machine ``self.files`` is the live pool: it has a length and can be iterated.
+    ``@action(file=files)`` draws from it, and is possible only while the pool is not empty.
+    On a running machine ``self.files`` is that machine's pool: it has a length and can be iterated.
 
     >>> class Disk(Machine):
     ...     files = Pool()
@@ -44,6 +45,7 @@ class Pool:
 
     def __init__(self) -> None:
         self.entries: list[tuple[int, Any]] = []
+        """Values with the labels of the steps that made them."""
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -68,7 +70,7 @@ class FromPool:
 
 
 def consumes(pool: Pool) -> FromPool:
-    """An argument that is drawn from a pool and leaves it: what ``close`` does to a file.
+    """Return an argument that is drawn from a pool and removed from it, as ``close`` needs.
 
     >>> consumes(Pool()).consumed
     True
@@ -78,7 +80,7 @@ def consumes(pool: Pool) -> FromPool:
 
 @dataclass(frozen=True)
 class Action:
-    """What the decorator noted about one action."""
+    """One action of a machine, as its decorator describes it."""
 
     name: str
     feature: Feature
@@ -90,7 +92,7 @@ class Action:
     raises: tuple[type[BaseException], ...] = ()
     into: Pool | None = None
     render: Callable[[str, Sequence[str]], str] | None = None
-    """How to print a call, from the machine's name and the arguments' code; None: as a method."""
+    """Writes a call, from the machine's name and the code of the arguments; None: as a method."""
 
 
 @overload
@@ -121,11 +123,11 @@ def action(method: Any = None, /, **options: Any) -> Any:
     ``raises``
         exceptions that are a correct outcome of this action.
     ``into``
-        the pool that gets what the action returns.
+        the pool that receives what the action returns.
     ``rate``, ``group``, ``requires``, ``excludes``, ``mandatory``
-        what `Feature` takes.
+        passed on to `Feature`.
     ``args``
-        arguments as a dictionary, for parameters whose name is one of these options.
+        arguments as a dictionary, for parameters that have the name of one of these options.
 
     >>> class StackMachine(Machine):
     ...     def start(self): self.stack = []
@@ -135,14 +137,14 @@ def action(method: Any = None, /, **options: Any) -> Any:
     ...     def pop(self): self.stack.pop()
     """
     if method is not None:
-        return _noted(method, {})
-    return lambda method: _noted(method, options)
+        return _marked(method, {})
+    return lambda method: _marked(method, options)
 
 
 def invariant(method: Method) -> Method:
-    """Make a method an invariant: checked after the start and after every step.
+    """Make a method an invariant, which is checked after the start and after every step.
 
-    It fails when it raises or returns False.
+    It fails if it raises an exception or returns False.
 
     >>> class Bounded(Machine):
     ...     def start(self): self.size = 0
@@ -158,8 +160,9 @@ def invariant(method: Method) -> Method:
 class Machine:
     """A program under test and what can be done to it. Subclass it and add `@action` methods.
 
-    For each test a fresh machine is made, `start` is called, then actions are chosen at random
-    among those that the configuration includes and whose guard is true, then `stop` is called.
+    For each test a new machine is created and `start` is called. Then actions are chosen at random
+    among those that the configuration includes and whose guard is true. At the end `stop` is
+    called.
 
     >>> class Counter(Machine):
     ...     steps = (10, 50)
@@ -176,12 +179,12 @@ class Machine:
     steps: ClassVar[int | tuple[int, int] | Callable[[random.Random], int]] = 100
     """Steps of a test: a number, a range (low, high), or a function of a random source."""
     dimensions: ClassVar[Sequence[Setting]] = ()
-    """Settings beside the features; read them as ``self.settings["name"]``."""
+    """Settings in addition to the features; read them as ``self.settings["name"]``."""
     constraints: ClassVar[Sequence[Constraint]] = ()
-    """Constraints between features that the actions' own options do not say."""
+    """Constraints between features, in addition to the options of the actions."""
 
     settings: Mapping[str, Any] = MappingProxyType({})
-    """The values of `dimensions` in the test at hand."""
+    """The values of `dimensions` in the current test."""
     _events: AbstractSet[str] = frozenset()
     _covered: tuple[Hits, ...] = ()
     _missing: str = ""
@@ -190,15 +193,16 @@ class Machine:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._pools = tuple(
-            {
-                n: 0
+            dict.fromkeys(
+                name
                 for base in cls.__mro__
-                for n, member in vars(base).items()
+                for name, member in vars(base).items()
                 if type(member) is Pool
-            }
+            )
         )
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        # Pools are created here, because a subclass may have an __init__ that does not call ours.
         self = super().__new__(cls)
         for name in cls._pools:
             setattr(self, name, Pool())
@@ -206,17 +210,17 @@ class Machine:
 
     @classmethod
     def code_of_start(cls) -> tuple[str, str]:
-        """The name of the machine in a printed test, and the code that makes it."""
+        """Return the name of the machine in a printed test, and the code that creates it."""
         return "machine", f"{cls.__qualname__}()"
 
     def start(self) -> None:
-        """Set the program up; called before the first step of each test."""
+        """Set up the program; called before the first step of each test."""
 
     def stop(self) -> None:
-        """Tear the program down; called after the last step, also after a failure."""
+        """Tear down the program; called after the last step, also after a failure."""
 
     def event(self, name: str) -> None:
-        """Note that something happened in this test: a target like a line or a branch.
+        """Record that something happened in this test; it is a target, as a line or a branch is.
 
         >>> machine = Machine()
         >>> machine.event("stack was full")
@@ -225,9 +229,9 @@ class Machine:
             self._events |= {str(name)}
 
     def cover(self, run: Covered) -> None:
-        """Note what a native program reached in this test (`swarmtest.Program.run`).
+        """Record what a native program reached in this test (`swarmtest.Program.run`).
 
-        If it could not tell, the test counts, and its coverage is marked as missing.
+        If its coverage is unknown, the test still counts, and its coverage is marked as missing.
         """
         if run.hits is not None:
             self._covered += (run.hits,)
@@ -235,11 +239,11 @@ class Machine:
             self._missing = run.missing
 
     def hits(self) -> tuple[str, ...]:
-        """The events of the test so far, as targets."""
+        """Return the events of the test so far, as targets."""
         return tuple(f"event:{name}" for name in sorted(self._events))
 
 
-def _noted(method: Any, options: dict[str, Any]) -> Any:
+def _marked(method: Any, options: dict[str, Any]) -> Any:
     if not inspect.isfunction(method):
         raise UserError(f"@action decorates methods, not {method!r}")
     setattr(method, ACTION, options)

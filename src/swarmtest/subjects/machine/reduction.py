@@ -1,11 +1,12 @@
-"""Making a machine's test smaller: fewer steps, then simpler ones, then one order for equal bugs.
+"""Make a machine's test smaller: fewer steps, then simpler steps, then a canonical order.
 
-Every test on the way is one that the machine could have made: arguments stay within what their
-generator draws (where it does not say what that is, they stay as they are), and a step never goes
-without those that use what it makes.
+Every test that is tried is one that the machine could have generated: an argument is only replaced
+by a value that its generator can draw (if the generator cannot tell, the argument stays), and a
+step is never removed without the steps that use what it makes.
 
-After simpler arguments other steps may be superfluous, so both go on in turns until nothing
-changes; the last question about steps is therefore always whether any one of them can go.
+Simpler arguments may make other steps superfluous, so removing and simplifying alternate until
+nothing changes. The reduction therefore always ends with a check that no single step can be
+removed. Steps are put in a canonical order so that equal bugs give equal tests.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from swarmtest.subjects.machine.generators import Generator
 from swarmtest.subjects.machine.machine import Action
 from swarmtest.subjects.machine.test import MachineTest, Step, to_json, used_labels
 
-_FEW = 40
-"""Up to so many steps the order is made canonical: it takes a question per pair at worst."""
+_MAX_ORDERED = 40
+"""Steps of the longest test whose order is made canonical: it may take a run per pair of steps."""
 
 Interesting = Callable[[Any], bool]
 Steps = tuple[Step, ...]
@@ -34,22 +35,22 @@ def reduced_machine_test(
     defaults: Mapping[str, Any],
     interesting: Interesting,
 ) -> MachineTest:
-    """A smaller test that is still interesting; `defaults` are the simplest settings."""
-    reducing = _Reducing(test, actions, interesting)
+    """Return a smaller test that is still interesting; `defaults` are the simplest settings."""
+    reduction = _Reduction(test, actions, interesting)
     before = None
-    while reducing.test != before:
-        before = reducing.test
-        reducing.drop_steps()
-        reducing.simplify_settings(defaults)
-        reducing.simplify_steps()
-        if reducing.test == before:
-            reducing.order_steps()
-    reducing.number_labels()
-    return reducing.test
+    while reduction.test != before:
+        before = reduction.test
+        reduction.drop_steps()
+        reduction.simplify_settings(defaults)
+        reduction.simplify_steps()
+        if reduction.test == before:
+            reduction.order_steps()
+    reduction.number_labels()
+    return reduction.test
 
 
 def needs_of(steps: Sequence[Step]) -> list[list[int]]:
-    """For each step the earlier ones that make what it uses, by their places.
+    """Return for each step the positions of the earlier steps that make what it uses.
 
     >>> ref = {"$ref": 1}
     >>> needs_of([Step("open", (), 1), Step("look"), Step("close", (ref,))])
@@ -57,15 +58,15 @@ def needs_of(steps: Sequence[Step]) -> list[list[int]]:
     """
     makers: dict[int, int] = {}
     needs = []
-    for place, step in enumerate(steps):
+    for position, step in enumerate(steps):
         needs.append(sorted({makers[label] for label in used_labels([step]) if label in makers}))
         if step.label:
-            makers[step.label] = place
+            makers[step.label] = position
     return needs
 
 
-class _Reducing:
-    """One reduction: the smallest test so far."""
+class _Reduction:
+    """A reduction in progress: `test` is the smallest interesting test so far."""
 
     def __init__(
         self, test: MachineTest, actions: Mapping[str, Action], interesting: Interesting
@@ -86,12 +87,12 @@ class _Reducing:
                 self._try(replace(self.test, settings=settings))
 
     def simplify_steps(self) -> None:
-        for place in range(len(self.test.steps)):
-            self._simplify_action(place)
-            self._simplify_arguments(place)
+        for position in range(len(self.test.steps)):
+            self._simplify_action(position)
+            self._simplify_arguments(position)
 
     def order_steps(self) -> None:
-        if len(self.test.steps) > _FEW:
+        if len(self.test.steps) > _MAX_ORDERED:
             return
         names = list(self._actions)
         ordered = in_canonical_order(
@@ -102,11 +103,11 @@ class _Reducing:
         self.test = self._with(ordered)
 
     def number_labels(self) -> None:
-        """What steps make is called 1, 2, ... in order: nothing depends on these numbers."""
-        wanted = used_labels(self.test.steps)
-        labels = [step.label for step in self.test.steps if step.label in wanted]
-        rest = [s.label for s in self.test.steps if s.label and s.label not in wanted]
-        numbers = {label: number for number, label in enumerate([*labels, *rest], 1)}
+        """Number the labels 1, 2, ... in order, those in use first; their values mean nothing."""
+        used = used_labels(self.test.steps)
+        labels = [step.label for step in self.test.steps if step.label in used]
+        unused = [s.label for s in self.test.steps if s.label and s.label not in used]
+        numbers = {label: number for number, label in enumerate([*labels, *unused], 1)}
         self._try(
             self._with(
                 [
@@ -119,37 +120,39 @@ class _Reducing:
             )
         )
 
-    def _simplify_action(self, place: int) -> None:
-        """An action that was declared earlier, if it takes and makes the same kinds of things."""
-        step = self.test.steps[place]
-        own = self._actions[step.action]
+    def _simplify_action(self, position: int) -> None:
+        """Try each action declared earlier that has the same arguments and the same pool."""
+        step = self.test.steps[position]
+        action = self._actions[step.action]
         for name, other in self._actions.items():
             if name == step.action:
                 return
-            same = [*other.arguments.values()] == [*own.arguments.values()]
+            same_arguments = [*other.arguments.values()] == [*action.arguments.values()]
             if (
-                same
-                and other.into is own.into
-                and self._try_step(place, step._replace(action=name))
+                same_arguments
+                and other.into is action.into
+                and self._try_step(position, step._replace(action=name))
             ):
                 return
 
-    def _simplify_arguments(self, place: int) -> None:
-        step = self.test.steps[place]
+    def _simplify_arguments(self, position: int) -> None:
+        step = self.test.steps[position]
         sources = list(self._actions[step.action].arguments.values())
         try:
             values = step.values()
         except UserError:
-            return  # something that could not be saved stays what it is
+            return  # an argument that could not be saved cannot be simplified
         for at, (source, value) in enumerate(zip(sources, values, strict=False)):
             if isinstance(source, Generator):
-                self._simplify_argument(place, at, source, value)
+                self._simplify_argument(position, at, source, value)
 
-    def _simplify_argument(self, place: int, at: int, source: Generator[Any], value: Any) -> None:
+    def _simplify_argument(
+        self, position: int, at: int, source: Generator[Any], value: Any
+    ) -> None:
         def becomes(new: Any) -> bool:
-            step = self.test.steps[place]
+            step = self.test.steps[position]
             arguments = (*step.arguments[:at], to_json(new), *step.arguments[at + 1 :])
-            return self._try_step(place, step._replace(arguments=arguments))
+            return self._try_step(position, step._replace(arguments=arguments))
 
         for option in source.options:
             if (type(option) is type(value) and option == value) or becomes(option):
@@ -158,9 +161,9 @@ class _Reducing:
         if allows is not None:
             shrunk_values([value], lambda parts: allows(parts[0]) and becomes(parts[0]))
 
-    def _try_step(self, place: int, step: Step) -> bool:
+    def _try_step(self, position: int, step: Step) -> bool:
         steps = self.test.steps
-        return self._try(self._with([*steps[:place], step, *steps[place + 1 :]]))
+        return self._try(self._with([*steps[:position], step, *steps[position + 1 :]]))
 
     def _try(self, test: MachineTest) -> bool:
         if test != self.test and not self._holds(test):
@@ -176,12 +179,12 @@ class _Reducing:
 
 
 def _is_in_order(steps: Sequence[Step]) -> bool:
-    """Whether nothing is used before it is made."""
-    made: set[int] = set()
+    """Return whether nothing is used before it is made."""
+    labels: set[int] = set()
     for step in steps:
-        if not used_labels([step]) <= made:
+        if not used_labels([step]) <= labels:
             return False
-        made.add(step.label)
+        labels.add(step.label)
     return True
 
 

@@ -1,4 +1,8 @@
-"""Running a saved test of a machine, step by step, without a random generator."""
+"""Record the steps of a machine's test while it is generated, and replay a saved test.
+
+`Record`, `Journal` and `Another` serve the generated loop of `compiled`; `Replay` runs a saved test
+step by step, without a random generator.
+"""
 
 from __future__ import annotations
 
@@ -15,25 +19,21 @@ from swarmtest.subjects.machine.test import MachineTest, Ref, Step
 if TYPE_CHECKING:
     from swarmtest.subjects.machine.subject import MachineSubject
 
-
-# -------------------------------------------------------------------------------------------------
-# What happens while a machine's test is generated: steps are noted, impossible picks redone.
-
 _TRIES = 3
 
 
 class Record(list[Any]):
-    """The steps of the test at hand, and which of them ended in an expected exception."""
+    """The steps of the current test, and which of them ended in an expected exception."""
 
     raised: tuple[tuple[int, str], ...] = ()
 
     def rescued(self, error: BaseException) -> None:
-        """The step noted last raised an exception that is a correct outcome."""
+        """Record that the last step raised an exception that is a correct outcome."""
         self.raised = (*self.raised, (len(self), type(error).__qualname__))
 
 
 class Journal(Record):
-    """A record that tells of each step before it runs: for tests that may kill the process."""
+    """A record that reports each step before it runs, for tests that may kill the process."""
 
     def __init__(
         self, tell: Callable[[Any], None], step: Callable[[tuple[Any, ...], int], Step]
@@ -51,10 +51,13 @@ class Journal(Record):
         self._tell({"raised": type(error).__qualname__})
 
 
-def journalled(told: Sequence[Any]) -> tuple[Step, ...]:
-    """Steps from what a journal was told: a step, or that the step before it raised."""
+def journalled(entries: Sequence[Any]) -> tuple[Step, ...]:
+    """Return the steps in the entries of a journal.
+
+    An entry is a step, or a dictionary with the exception that the step before it raised.
+    """
     steps: list[Step] = []
-    for entry in told:
+    for entry in entries:
         if isinstance(entry, dict):
             steps[-1] = steps[-1]._replace(raised=entry["raised"])
         else:
@@ -64,10 +67,10 @@ def journalled(told: Sequence[Any]) -> tuple[Step, ...]:
 
 
 class Another:
-    """Picks again when the guard of the action picked first is false.
+    """Picks another action when the guard of the first one is false.
 
-    A few tries at the full odds, then one among the actions that are possible, listed. Both have
-    the odds of "pick among the possible ones", so the number of tries is only a matter of speed.
+    It first tries a few picks among all actions, then lists the possible actions and picks one of
+    those. Both give each possible action the same odds, so the number of tries only affects speed.
     """
 
     __slots__ = ("_bounds", "_picks", "_possible", "_weights")
@@ -92,18 +95,15 @@ class Another:
                 guard = possible[k]
                 if guard is None or guard(machine):
                     return k
-        able = [k for k in picks if (guard := possible[k]) is None or guard(machine)]
-        if not able:
+        candidates = [k for k in picks if (guard := possible[k]) is None or guard(machine)]
+        if not candidates:
             return -1
         if self._bounds is None:
-            return able[int(draw() * len(able))]
+            return candidates[int(draw() * len(candidates))]
         assert self._weights is not None
-        bounds = list(itertools.accumulate(self._weights[k] for k in able))
+        bounds = list(itertools.accumulate(self._weights[k] for k in candidates))
         point = draw() * bounds[-1]
-        return next(k for k, bound in zip(able, bounds, strict=True) if point < bound)
-
-
-# -------------------------------------------------------------------------------------------------
+        return next(k for k, bound in zip(candidates, bounds, strict=True) if point < bound)
 
 
 class Replay:
@@ -112,12 +112,15 @@ class Replay:
     def __init__(self, subject: MachineSubject, test: MachineTest) -> None:
         self._subject = subject
         self._test = test
-        self._made: dict[int, Any] = {}
+        self._values: dict[int, Any] = {}
         self._raised: dict[int, str] = {}
-        self._at = 0
+        self._position = 0
 
     def run(self, noting: bool = False) -> Result:
-        """Run it; `noting`: the result's test says what its steps raised this time."""
+        """Run the test.
+
+        With `noting`, the steps of the result's test have the exceptions that they raised now.
+        """
         subject = self._subject
         machine = None
         used = [0] * len(subject.actions)
@@ -129,9 +132,9 @@ class Replay:
             try:
                 machine.start()
                 subject.compiled.check(machine)
-                for place, step in enumerate(self._test.steps):
-                    self._at = place
-                    if not self._runs(machine, step, used):
+                for position, step in enumerate(self._test.steps):
+                    self._position = position
+                    if not self._run_step(machine, step, used):
                         skipped += 1
             finally:
                 machine.stop()
@@ -139,16 +142,17 @@ class Replay:
             fault = subject.fault_of(error)
         hits = machine.hits() if machine is not None else ()
         verdict = Verdict.FAILED if fault else Verdict.PASSED
-        test = self._noted() if noting else self._test
+        test = self._with_raised() if noting else self._test
         return Result(verdict, fault, tuple(used), hits, sum(used), skipped, test.to_json())
 
-    def _noted(self) -> MachineTest:
-        steps = self._test.steps
-        noted = [step._replace(raised=self._raised.get(i, "")) for i, step in enumerate(steps)]
-        return replace(self._test, steps=tuple(noted))
+    def _with_raised(self) -> MachineTest:
+        steps = tuple(
+            step._replace(raised=self._raised.get(i, "")) for i, step in enumerate(self._test.steps)
+        )
+        return replace(self._test, steps=steps)
 
-    def _runs(self, machine: Machine, step: Step, used: list[int]) -> bool:
-        """Run one step; False if a value that it uses, or its guard, is gone."""
+    def _run_step(self, machine: Machine, step: Step, used: list[int]) -> bool:
+        """Run one step; return False if a value that it uses is missing or its guard is false."""
         actions = self._subject.actions
         action = actions.get(step.action)
         if action is None:
@@ -162,7 +166,7 @@ class Replay:
         number = list(actions).index(step.action)
         if action.when is not None and not action.when(machine):
             return False
-        self._take(machine, action.arguments, step)
+        self._consume(machine, action.arguments, step)
         used[number] += 1
         keys = list(values)
         positional = [values[key] for key in keys[: action.positional]]
@@ -171,24 +175,26 @@ class Replay:
             result = getattr(machine, action.name)(*positional, **named)
         except action.raises as error:
             result = None
-            self._raised[self._at] = type(error).__qualname__
+            self._raised[self._position] = type(error).__qualname__
         if action.into is not None and result is not None:
-            self._made[step.label] = result
+            self._values[step.label] = result
             getattr(machine, action.into.name).entries.append((step.label, result))
         self._subject.compiled.check(machine)
         return True
 
     def _resolve(self, values: dict[str, Any]) -> bool:
+        """Replace references by the values they stand for; return False if one is missing."""
         for name, value in values.items():
             if isinstance(value, Ref):
-                if value.label not in self._made:
+                if value.label not in self._values:
                     return False
-                values[name] = self._made[value.label]
+                values[name] = self._values[value.label]
         return True
 
-    def _take(self, machine: Machine, arguments: dict[str, Any], step: Step) -> None:
+    def _consume(self, machine: Machine, arguments: dict[str, Any], step: Step) -> None:
+        """Remove the values that a step consumes from their pools."""
         for source, value in zip(arguments.values(), step.values(), strict=True):
             if isinstance(source, FromPool) and source.consumed:
-                del self._made[value.label]
+                del self._values[value.label]
                 entries = getattr(machine, source.pool.name).entries
                 entries[:] = [entry for entry in entries if entry[0] != value.label]

@@ -1,4 +1,4 @@
-"""A machine class as a subject: generates tests while running them, replays them, prints them."""
+"""A machine class as a subject: generate tests while running them, replay them, print them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ from swarmtest.subjects.machine.replay import Another, Journal, Record, Replay, 
 from swarmtest.subjects.machine.test import MachineTest, Step, to_json
 
 _PASSED = Verdict.PASSED
-_MOST_PICKS = 4096
+_MAX_CACHED_PICKS = 4096
+"""Configurations whose list of included actions is cached."""
 
 Length: TypeAlias = int | tuple[int, int] | Callable[[random.Random], int]
-_Way: TypeAlias = tuple[
+_Loop: TypeAlias = tuple[
     Callable[..., None], list[int], Sequence[float] | None, Sequence[float] | None
 ]
+"""A generated loop with its ``picks``, ``weights`` and ``bounds`` (see `compiled`)."""
 
 
 class MachineSubject:
-    """Tests a machine class.
+    """The subject that tests a machine class.
 
     >>> from swarmtest import Machine, action
     >>> class Counter(Machine):
@@ -54,7 +56,7 @@ class MachineSubject:
     ) -> None:
         self.machine = machine
         self.harness = _file_of(machine) if harness else ""
-        """The file that only drives the program; empty if the machine was derived from it."""
+        """The file that only drives the program; empty if the machine is derived from a class."""
         self.name = name or f"{machine.__module__}:{machine.__qualname__}"
         self.space = space_of(machine)
         self.compiled = compile_machine(machine)
@@ -64,31 +66,32 @@ class MachineSubject:
         self._guarded = any(guard is not None for guard in self.compiled.possible)
         self._stops = machine.stop is not Machine.stop
         self._rng = random.Random(0)
-        # Python's own seed() looks at the type first; this is the C function behind it.
+        # Random.seed() is Python code that looks at the type of the seed first; this is the C
+        # function that it calls, which is faster.
         self._reseed = super(random.Random, self._rng).seed
         self._picks: dict[int, list[int]] = {}
         self.journal: Callable[[Any], None] | None = None
-        """Told of every step before it runs, when the test at hand may kill the process."""
+        """Called with every step before it runs, when the current test may kill the process."""
         self.keep_tests = False
-        """Whether results carry their test also when it passed."""
+        """Whether the result of a passed test contains the test as well."""
         self.part = "step"
         self.suffix = ".py"
         self.weighted = True
         self.seconds: float | None = None
         self.interruptible = True
-        """Whether KeyboardInterrupt is the user's Ctrl-C; in a worker it is the program's doing."""
+        """Whether KeyboardInterrupt is the user's Ctrl-C; in a worker, the program raised it."""
 
     def check(self, thorough: bool = False) -> list[str]:
-        """Nothing: what is wrong with a machine is said when it is loaded."""
+        """Return no problems: a machine is checked when it is loaded."""
         return []
 
     def execute(self, configuration: Configuration, seed: int) -> Result:
-        """Generate a test and run it, in one go."""
+        """Generate a test while running it."""
         rng = self._rng
         self._reseed(seed)
-        rng.gauss_next = None  # type: ignore[attr-defined]  # what seed() resets beside the state
+        rng.gauss_next = None  # type: ignore[attr-defined]  # Random.seed() resets this too
         count = self._length if type(self._length) is int else self._draw_length(rng)
-        run, picks, weights, bounds = self._way(configuration)
+        run, picks, weights, bounds = self._loop(configuration)
         record = Record() if self.journal is None else Journal(self.journal, self.step)
         tally: list[int] = []
         another = self._guarded and Another(picks, self.compiled.possible, weights, bounds)
@@ -132,19 +135,19 @@ class MachineSubject:
         return result
 
     def test_of(self, configuration: Configuration, seed: int) -> Any:
-        """The test that a configuration and a seed give (JSON data), also when it passes."""
-        told: list[Any] = []
-        self.journal = told.append
+        """Return the test that a configuration and a seed give (JSON data), even if it passes."""
+        entries: list[Any] = []
+        self.journal = entries.append
         try:
             self.execute(configuration, seed)
         finally:
             self.journal = None
-        return MachineTest(self.name, journalled(told), configuration.settings).to_json()
+        return MachineTest(self.name, journalled(entries), configuration.settings).to_json()
 
     def result_of_journal(
         self, told: Sequence[Any], configuration: Configuration, fault: Fault
     ) -> Result:
-        """What came of a test that ended its process, from what it told the journal before."""
+        """Return the result of a test that ended its process, from its journal entries."""
         steps = journalled(told)
         used = tuple(sum(step.action == name for step in steps) for name in self.actions)
         test = MachineTest(self.name, steps, configuration.settings).to_json()
@@ -155,17 +158,17 @@ class MachineSubject:
         return Replay(self, MachineTest.from_json(test)).run()
 
     def size(self, test: Any) -> int:
-        """How many steps a saved test has."""
+        """Return how many steps a saved test has."""
         return len(MachineTest.from_json(test))
 
     def code(self, test: Any) -> str:
-        """A saved test as a Python program."""
+        """Return a saved test as a Python program."""
         from swarmtest.subjects.machine.code import code_of
 
         return code_of(self.machine, MachineTest.from_json(test), self.actions)
 
     def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
-        """The test without steps that are not needed, with simpler arguments, in one order."""
+        """Return the test without unneeded steps, with simpler arguments, in a canonical order."""
         from swarmtest.subjects.machine.reduction import reduced_machine_test
 
         defaults = self.space.default().settings
@@ -173,19 +176,41 @@ class MachineSubject:
         return reduced_machine_test(whole, self.actions, defaults, interesting).to_json()
 
     def parts(self, test: Any) -> list[Any]:
-        """The steps of a saved test."""
+        """Return the steps of a saved test."""
         return list(MachineTest.from_json(test).steps)
 
     def with_parts(self, test: Any, parts: Sequence[Any]) -> Any:
-        """A saved test with other steps."""
+        """Return a saved test with its steps replaced."""
         return replace(MachineTest.from_json(test), steps=tuple(parts)).to_json()
 
     def told_again(self, test: Any) -> Result:
-        """Run a saved test; the result's test tells which steps raised something expected."""
+        """Run a saved test; in the result's test each step has the expected exception it raised."""
         return Replay(self, MachineTest.from_json(test)).run(noting=True)
 
+    def step(self, noted: tuple[Any, ...], label: int, raised: str = "") -> Step:
+        """Return a step from what the loop recorded: the action's number, then its arguments."""
+        action = self.compiled.actions[noted[0]]
+        arguments = tuple(a.data if type(a) is Snapshot else to_json(a) for a in noted[1:])
+        return Step(action.name, arguments, label if action.into is not None else 0, raised)
+
+    def fault_of(self, error: BaseException) -> Fault:
+        """Return the fault that an exception shows; raise what the program did not cause."""
+        if isinstance(error, UserError):
+            raise error
+        if isinstance(error, KeyboardInterrupt | BdbQuit) and self.interruptible:
+            raise KeyboardInterrupt from error
+        violated = _violated(error.__traceback__, self.compiled.check, invariants_of(self.machine))
+        if violated:
+            return fault_of_exception(error, "invariant", f"invariant {violated}:")
+        guarded = self._guard_in(error.__traceback__)
+        if guarded:
+            return fault_of_exception(error, label=f"guard of {guarded}:")
+        if isinstance(error, MemoryError):
+            return fault_of_exception(error, "memory")
+        return fault_of_exception(error)
+
     def _guard_in(self, tb: TracebackType | None) -> str:
-        """The action whose guard raised, from the traceback; empty if none did."""
+        """Return the action whose guard is in a traceback; empty if there is none."""
         codes = {getattr(a.when, "__code__", None): name for name, a in self.actions.items()}
         while tb is not None:
             if tb.tb_frame.f_code in codes:
@@ -208,12 +233,12 @@ class MachineSubject:
             raise UserError(f"machine {name!r}: steps answered {steps!r}, not a number above 0")
         return steps
 
-    def _way(self, configuration: Configuration) -> _Way:
-        """The loop for a configuration, with the tables it needs."""
+    def _loop(self, configuration: Configuration) -> _Loop:
+        """Return the loop for a configuration, with the tables it needs."""
         bits = configuration.bits
         picks = self._picks.get(bits)
         if picks is None:
-            if len(self._picks) > _MOST_PICKS:
+            if len(self._picks) > _MAX_CACHED_PICKS:
                 self._picks.clear()
             picks = [i for i in range(len(self.actions)) if bits >> i & 1]
             self._picks[bits] = picks
@@ -225,34 +250,12 @@ class MachineSubject:
         bounds = list(itertools.accumulate(weights[k] for k in picks))
         return self.compiled.renormalised, picks, weights, bounds
 
-    def step(self, noted: tuple[Any, ...], label: int, raised: str = "") -> Step:
-        """A step as the loop noted it: the action's number, then its arguments."""
-        action = self.compiled.actions[noted[0]]
-        arguments = tuple(a.data if type(a) is Snapshot else to_json(a) for a in noted[1:])
-        return Step(action.name, arguments, label if action.into is not None else 0, raised)
-
     def _test(self, record: Record, settings: Mapping[str, Any]) -> MachineTest:
         raised = dict(record.raised)
         steps = tuple(
             self.step(noted, label, raised.get(label, "")) for label, noted in enumerate(record, 1)
         )
         return MachineTest(self.name, steps, dict(settings))
-
-    def fault_of(self, error: BaseException) -> Fault:
-        """The fault that an exception shows; what is not the program's doing goes on its way."""
-        if isinstance(error, UserError):
-            raise error
-        if isinstance(error, KeyboardInterrupt | BdbQuit) and self.interruptible:
-            raise KeyboardInterrupt from error
-        name = _violated(error.__traceback__, self.compiled.check, invariants_of(self.machine))
-        if name:
-            return fault_of_exception(error, "invariant", f"invariant {name}:")
-        guard = self._guard_in(error.__traceback__)
-        if guard:
-            return fault_of_exception(error, label=f"guard of {guard}:")
-        if isinstance(error, MemoryError):
-            return fault_of_exception(error, "memory")
-        return fault_of_exception(error)
 
 
 def _file_of(machine: type[Machine]) -> str:
@@ -261,14 +264,14 @@ def _file_of(machine: type[Machine]) -> str:
 
 
 def _length(machine: type[Machine], steps: int | tuple[int, int] | None) -> Length:
-    wanted = machine.steps if steps is None else steps
-    if callable(wanted):
-        return wanted
-    low, high = wanted if isinstance(wanted, tuple) and len(wanted) == 2 else (wanted, wanted)
+    length = machine.steps if steps is None else steps
+    if callable(length):
+        return length
+    low, high = length if isinstance(length, tuple) and len(length) == 2 else (length, length)
     if not (isinstance(low, int) and isinstance(high, int) and 1 <= low <= high):
         raise UserError(
             f"machine {machine.__name__!r}: steps is a number above 0, a range, or a function of "
-            f"a random source, not {wanted!r}"
+            f"a random source, not {length!r}"
         )
     return low if low == high else (low, high)
 
@@ -276,9 +279,10 @@ def _length(machine: type[Machine], steps: int | tuple[int, int] | None) -> Leng
 def _violated(
     tb: TracebackType | None, check: Callable[..., None], invariants: Sequence[str]
 ) -> str:
-    """The invariant whose check raised, from the traceback; empty if an action raised."""
+    """Return the invariant whose check is in a traceback; empty if an action raised."""
     while tb is not None:
         if tb.tb_frame.f_code is check.__code__:
+            # The generated check has two lines for each invariant.
             line = tb.tb_lineno - check.__code__.co_firstlineno - 1
             return invariants[line // 2]
         tb = tb.tb_next

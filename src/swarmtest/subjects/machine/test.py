@@ -1,7 +1,12 @@
-"""A machine's test as a value: steps with concrete arguments.
+"""A machine's test as a value: steps with concrete arguments, and how they are saved as JSON.
 
-It prints as Python code that runs by itself, saves as JSON, and stays runnable when steps are
-removed: a step whose value or guard is gone is skipped and counted.
+A test prints as Python code that runs on its own (see `code`), is saved as JSON, and stays runnable
+when steps are removed: a step that needs a missing value, or whose guard is false, is skipped and
+counted.
+
+In the JSON data, what JSON lacks has a tag such as ``$tuple``, and a value without a tag of its
+own is pickled. Reading a pickled value runs code, as replaying a test does: do not do either with
+files from people you do not trust.
 """
 
 from __future__ import annotations
@@ -14,14 +19,11 @@ from typing import Any, NamedTuple
 
 from swarmtest.core.errors import UserError
 
-# -------------------------------------------------------------------------------------------------
-# Arguments as JSON: what JSON lacks gets a tag, and what has no tag is pickled.
-#
-# Reading back a pickled value runs code, as replaying a test does: not for files from strangers.
+FORMAT = "swarmtest machine test 1"
 
 
 class Ref(NamedTuple):
-    """A value that an earlier step of the same test made, by its number.
+    """A value that an earlier step of the same test made, referred to by that step's label.
 
     >>> Ref(3)
     Ref(label=3)
@@ -31,7 +33,7 @@ class Ref(NamedTuple):
 
 
 def to_json(value: Any) -> Any:
-    """A value as JSON data.
+    """Return a value as JSON data.
 
     >>> to_json((1, b"a"))
     {'$tuple': [1, {'$bytes': 'YQ=='}]}
@@ -40,6 +42,7 @@ def to_json(value: Any) -> Any:
     if value is None or kind in (bool, int, str):
         return value
     if kind is float:
+        # JSON has no infinity and no NaN, the values for which the difference is not 0.
         return value if value - value == 0 else {"$float": repr(value)}
     if kind is Ref:
         return {"$ref": value.label}
@@ -61,7 +64,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(data: Any) -> Any:
-    """The value that `to_json` wrote.
+    """Return the value that `to_json` wrote.
 
     >>> from_json(to_json({"a": {1, 2}}))
     {'a': {1, 2}}
@@ -73,10 +76,10 @@ def from_json(data: Any) -> Any:
     tag = next(iter(data), "")
     if not tag.startswith("$"):
         return {key: from_json(item) for key, item in data.items()}
-    return _tagged(tag, data[tag])
+    return _from_tagged(tag, data[tag])
 
 
-def _tagged(tag: str, body: Any) -> Any:
+def _from_tagged(tag: str, body: Any) -> Any:
     match tag:
         case "$ref":
             return Ref(body)
@@ -101,13 +104,8 @@ def _tagged(tag: str, body: Any) -> Any:
     raise UserError(f"not a test that this version of swarmtest wrote: unknown tag {tag!r}")
 
 
-# -------------------------------------------------------------------------------------------------
-
-FORMAT = "swarmtest machine test 1"
-
-
 class Step(NamedTuple):
-    """One call of an action. `arguments` are JSON data, so that nothing can change them.
+    """One call of an action. Its arguments are JSON data, so that the program cannot change them.
 
     >>> Step("push", (3,)).values()
     [3]
@@ -116,12 +114,12 @@ class Step(NamedTuple):
     action: str
     arguments: tuple[Any, ...] = ()
     label: int = 0
-    """The number under which later steps refer to what this one makes; 0: makes nothing."""
+    """The number by which later steps refer to what this step makes; 0 if it makes nothing."""
     raised: str = ""
-    """The expected exception that this step raised when the test was made."""
+    """The expected exception that this step raised when the test was generated."""
 
     def values(self) -> list[Any]:
-        """The arguments as fresh Python values; what other steps made stays a `Ref`."""
+        """Return the arguments as new Python values; what other steps made remains a `Ref`."""
         return [from_json(argument) for argument in self.arguments]
 
 
@@ -144,13 +142,13 @@ class MachineTest:
         return len(self.steps)
 
     def without(self, removed: Iterable[int]) -> MachineTest:
-        """The test with the steps at these positions removed."""
-        gone = set(removed)
-        kept = tuple(step for i, step in enumerate(self.steps) if i not in gone)
-        return MachineTest(self.subject, kept, self.settings)
+        """Return the test without the steps at these positions."""
+        excluded = set(removed)
+        steps = tuple(step for i, step in enumerate(self.steps) if i not in excluded)
+        return MachineTest(self.subject, steps, self.settings)
 
     def to_json(self) -> dict[str, Any]:
-        """The test as JSON data."""
+        """Return the test as JSON data."""
         data: dict[str, Any] = {"format": FORMAT, "subject": self.subject}
         if self.settings:
             data["settings"] = dict(self.settings)
@@ -162,7 +160,7 @@ class MachineTest:
 
     @classmethod
     def from_json(cls, data: Any) -> MachineTest:
-        """The test that `to_json` wrote."""
+        """Return the test that `to_json` wrote."""
         if not isinstance(data, Mapping) or data.get("format") != FORMAT:
             raise UserError(f"not a saved machine test (its format should be {FORMAT!r})")
         try:
@@ -178,7 +176,7 @@ class MachineTest:
 
 
 def used_labels(steps: Sequence[Step]) -> set[int]:
-    """The labels that some step refers to."""
+    """Return the labels to which the steps refer."""
     return {
         argument["$ref"]
         for step in steps
