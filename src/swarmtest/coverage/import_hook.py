@@ -81,9 +81,10 @@ def keep(path: str, kinds: tuple[str, ...], made_from: bytes, code: CodeType, pl
 
 @functools.cache
 def _weaver_hash() -> str:
-    """Return a hash of swarmtest's coverage code, because each version may weave differently."""
+    """Return a hash of the code that weaves, because each version may weave differently."""
     digest = hashlib.blake2b(digest_size=16)
-    for module in sorted(Path(__file__).parent.rglob("*.py")):
+    here = Path(__file__).parent
+    for module in sorted([*here.glob("*.py"), *here.glob("weaving/*.py")]):
         digest.update(module.read_bytes())
     return digest.hexdigest()
 
