@@ -6,7 +6,7 @@ import ast
 import sys
 
 import pytest
-from tests.regression_suites.conftest import CART, Run, Workplace
+from tests.suite.conftest import CART, Run, Workplace
 
 FILE = "tests/test_regressions.py"
 

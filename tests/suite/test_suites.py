@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.regression_suites.conftest import CART, Workplace
+from tests.suite.conftest import CART, Workplace
 
 from swarmtest.ui.cli import main
 

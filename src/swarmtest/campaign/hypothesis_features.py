@@ -35,10 +35,7 @@ from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 from swarmtest.strategies.strategy import LearningStrategy, Strategy, parse_strategy, strategy_text
-from swarmtest.subjects.hypothesis.declaration import (
-    fault_in_own_frames,
-    skip_exceptions_to_reraise,
-)
+from swarmtest.subjects.hypothesis.internals import fault_in_own_frames, skip_exceptions_to_reraise
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy

@@ -20,7 +20,7 @@ from random import Random
 from types import FunctionType, ModuleType
 from typing import Any
 
-from swarmtest.subjects.hypothesis.declaration import (
+from swarmtest.subjects.hypothesis.internals import (
     BUFFER_SIZE,
     ConjectureData,
     HypothesisProvider,

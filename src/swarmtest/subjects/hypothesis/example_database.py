@@ -20,7 +20,7 @@ from hypothesis import Phase, settings
 
 from swarmtest.core.result import Fault
 from swarmtest.processes.forked_call import told_by_child
-from swarmtest.subjects.hypothesis.declaration import (
+from swarmtest.subjects.hypothesis.internals import (
     Bundle,
     ConjectureData,
     DataObject,

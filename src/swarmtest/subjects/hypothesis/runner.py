@@ -13,7 +13,10 @@ from random import Random
 from types import TracebackType
 from typing import Any
 
-from swarmtest.subjects.hypothesis.declaration import (
+from swarmtest.subjects.hypothesis.code import taken_down, text_of
+from swarmtest.subjects.hypothesis.declaration import invariants_of
+from swarmtest.subjects.hypothesis.drawing import Draws, resolved
+from swarmtest.subjects.hypothesis.internals import (
     MultipleResults,
     RuleBasedStateMachine,
     StopTest,
@@ -21,10 +24,8 @@ from swarmtest.subjects.hypothesis.declaration import (
     VarReference,
     build_context,
     deterministic_PRNG,
-    invariants_of,
 )
-from swarmtest.subjects.hypothesis.drawing import Draws, resolved
-from swarmtest.subjects.hypothesis.test import RuleStep, taken_down, text_of
+from swarmtest.subjects.hypothesis.test import RuleStep
 
 
 class GaveUp(Exception):

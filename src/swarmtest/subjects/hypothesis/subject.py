@@ -22,18 +22,20 @@ from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.faults import message_of
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.subjects.hypothesis.declaration import (
-    StopTest,
-    UnsatisfiedAssumption,
-    fault_in_own_frames,
     initializers_of,
     rules_of,
     settings_of,
-    skip_exceptions_to_reraise,
     space_of,
     state_machine_of,
     unfilled,
 )
 from swarmtest.subjects.hypothesis.drawing import provider_for
+from swarmtest.subjects.hypothesis.internals import (
+    StopTest,
+    UnsatisfiedAssumption,
+    fault_in_own_frames,
+    skip_exceptions_to_reraise,
+)
 from swarmtest.subjects.hypothesis.runner import DrivenRule, GaveUp, Run
 from swarmtest.subjects.hypothesis.test import RuleStep, RuleTest, journalled
 from swarmtest.subjects.machine.replay import Another
@@ -253,7 +255,7 @@ class RuleBasedSubject:
 
     def code(self, test: Any) -> str:
         """A saved test as a Python program."""
-        from swarmtest.subjects.hypothesis.test import code_of
+        from swarmtest.subjects.hypothesis.code import code_of
 
         return code_of(self, RuleTest.from_json(test))
 
