@@ -131,7 +131,7 @@ def _read_generate(section: Section, here: Path) -> Generate:
 
 
 def _read_suffix(section: Section) -> str:
-    """Return the ending of a file name; refuse one with a slash, and one without a dot."""
+    """Return the ending of a file name; refuse a path, and a plain word like "c"."""
     suffix = section.text("suffix")
     if suffix.isalnum() or "/" in suffix or "\0" in suffix:
         raise section.error("suffix", f'how a file name ends, like ".c", not {suffix!r}')
@@ -360,14 +360,14 @@ def check_placeholders(file: TomlFile, spec: Specification) -> None:
     if generate.call is not None:
         features = {f"feature:{name}" for name in spec.space.feature_names}
         _check_forms(file, spec, common | {"seed"})
-        known = common | features | {"seed", "features"}
-        known |= {"config"} if generate.config else set()
-        known |= {"source"} if generate.source else set()
-        _check_call(file, ("generate",), "command", generate.call, known)
+        allowed = common | features | {"seed", "features"}
+        allowed |= {"config"} if generate.config else set()
+        allowed |= {"source"} if generate.source else set()
+        _check_call(file, ("generate",), "command", generate.call, allowed)
         _check_seed(file, generate)
         if generate.config is not None:
             for name in placeholders([generate.config.text]):
-                if ":" in name and name not in known:
+                if ":" in name and name not in allowed:
                     near = did_you_mean(name, features | settings)
                     raise file.error(
                         ("generate", "config"),
@@ -383,14 +383,14 @@ def check_placeholders(file: TomlFile, spec: Specification) -> None:
         _check_call(file, ("steps", number), "run", step.call, common)
 
 
-def _check_forms(file: TomlFile, spec: Specification, known: set[str]) -> None:
+def _check_forms(file: TomlFile, spec: Specification, allowed: set[str]) -> None:
     """Check the words and variables of features: they may not use those of other features."""
     for form in spec.forms:
         texts = {"on": form.on, "off": form.off, "weight": form.weight}
         texts |= {"env": (*form.env.values(),), "env_off": (*form.env_off.values(),)}
         for key, words in texts.items():
             weight = {"weight", "percent"} if key in ("weight", "env") else set()
-            _check_texts(file, ("features", form.name, key), key, words, known | weight)
+            _check_texts(file, ("features", form.name, key), key, words, allowed | weight)
 
 
 def _check_seed(file: TomlFile, generate: Generate) -> None:
@@ -409,20 +409,20 @@ def _check_seed(file: TomlFile, generate: Generate) -> None:
         )
 
 
-def _check_call(file: TomlFile, place: Place, key: str, call: Call, known: set[str]) -> None:
+def _check_call(file: TomlFile, place: Place, key: str, call: Call, allowed: set[str]) -> None:
     texts = {key: call.words, "env": (*call.env.values(),), "cwd": (call.cwd,)}
     texts["stdin"] = (call.stdin,)
     for where, words in texts.items():
-        _check_texts(file, (*place, where), where, words, known)
+        _check_texts(file, (*place, where), where, words, allowed)
 
 
 def _check_texts(
-    file: TomlFile, place: Place, key: str, texts: Sequence[str], known: set[str]
+    file: TomlFile, place: Place, key: str, texts: Sequence[str], allowed: set[str]
 ) -> None:
-    wrong = [name for name in placeholders(texts) if name not in known]
-    wrong += look_alikes(texts, known)
+    wrong = [name for name in placeholders(texts) if name not in allowed]
+    wrong += look_alikes(texts, allowed)
     if wrong:
-        near = did_you_mean(wrong[0].lower(), known)
+        near = did_you_mean(wrong[0].lower(), allowed)
         raise file.error(
             place,
             f"{key}: no placeholder {{{wrong[0]}}}{near} (double the braces for plain text)",

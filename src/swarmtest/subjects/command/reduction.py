@@ -227,7 +227,7 @@ def reducer_of(spec: Specification) -> tuple[str, ...]:
         return spec.reduce.command
     if name == "auto":
         c_like = spec.generate.suffix in _C_LIKE
-        installed = [known for known in _REDUCERS if shutil.which(known)] if c_like else []
+        installed = [reducer for reducer in _REDUCERS if shutil.which(reducer)] if c_like else []
         return _REDUCERS[installed[0]] if installed else ()
     return _REDUCERS.get(name, ())
 

@@ -71,14 +71,14 @@ class CommandSubject:
 
     def execute(self, configuration: Configuration, seed: int) -> Result:
         """Generate a test and run the steps on it."""
-        made = self.generated(configuration, seed)
-        if made.why_not:
-            return Result(Verdict.INVALID, missing=made.why_not, cpu_seconds=made.cpu_seconds)
-        test = self._test(made, configuration, seed)
+        output = self.generated(configuration, seed)
+        if output.why_not:
+            return Result(Verdict.INVALID, missing=output.why_not, cpu_seconds=output.cpu_seconds)
+        test = self._test(output, configuration, seed)
         if self.journal is not None:
             self.journal(test.to_json())
         result = self._run(test)
-        return result._replace(cpu_seconds=result.cpu_seconds + made.cpu_seconds)
+        return result._replace(cpu_seconds=result.cpu_seconds + output.cpu_seconds)
 
     def generated(self, configuration: Configuration, seed: int) -> Made:
         """Return the generator's output: a test, or the reason why there is none."""
@@ -86,10 +86,10 @@ class CommandSubject:
 
     def test_of(self, configuration: Configuration, seed: int) -> Any:
         """Return the test of a configuration and a seed, as JSON data."""
-        made = self.generated(configuration, seed)
-        if made.why_not:
-            raise UserError(f"there is no test: {made.why_not}")
-        return self._test(made, configuration, seed).to_json()
+        output = self.generated(configuration, seed)
+        if output.why_not:
+            raise UserError(f"there is no test: {output.why_not}")
+        return self._test(output, configuration, seed).to_json()
 
     def result_of_journal(
         self, told: Sequence[Any], configuration: Configuration, fault: Fault
@@ -160,14 +160,14 @@ class CommandSubject:
             return GrammarTests(self.spec.generate.grammar)
         return CommandGenerator(self.spec, self._scratch, self._caller)
 
-    def _test(self, made: Made, configuration: Configuration, seed: int) -> CommandTest:
+    def _test(self, output: Made, configuration: Configuration, seed: int) -> CommandTest:
         return CommandTest(
             self.name,
-            made.content,
+            output.content,
             configuration.settings,
             seed,
             configuration.included,
-            made.tree,
+            output.tree,
         )
 
     def _run(self, test: CommandTest) -> Result:

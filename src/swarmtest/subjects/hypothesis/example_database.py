@@ -109,7 +109,7 @@ def _save(subject: RuleBasedSubject, test: RuleTest, fault: Fault) -> str:
         _raised(run, ConjectureData.for_choices(choices)), fault
     ):
         return "it does not fail in the same way when Hypothesis runs it"
-    # Under the key itself, Hypothesis expects shrunk examples; it replays and shrinks these.
+    # Examples under the key itself count as shrunk; those here are replayed and then shrunk.
     key = function_digest(inner) + b".secondary"
     subject.settings.database.save(key, choices_to_bytes(choices))
     return ""
