@@ -1,4 +1,9 @@
-"""What can be known to be wrong with a command subject before a campaign is run."""
+"""Find mistakes in a command subject before a campaign runs, and read the TOML templates.
+
+The checks go from cheap to expensive: are the commands installed, can every feature be chosen, does
+the generator accept every feature, does any test get through all steps? The templates at the
+end are the commented TOML files that `swarmtest init` writes; they run without changes.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +34,22 @@ if TYPE_CHECKING:
 
 
 _SEEDS = (1, 2)
-"""A form is rejected when it is for each of these: one failure may be that test's own."""
+"""A feature is reported only if the generator fails for each of these seeds.
+
+With one seed alone, the failure could be due to that test and not to the feature."""
 
 _TRIES = 8
-"""Tests of which one has to be valid: with all features, then with some of them."""
+"""The number of tests to run; at least one of them must be valid."""
+
+_TEMPLATES = files("swarmtest.subjects.command") / "templates"
 
 
 def problems_of(subject: CommandSubject, thorough: bool) -> list[str]:
-    """Each problem in one line: commands that are missing, a generator that makes nothing.
+    """Return the problems of a subject, one line each.
 
-    `thorough`: can every feature be chosen? It is tried off too, and the same seed twice. Then
-    tests are run, until one gets through all steps.
+    The quick check looks for missing commands and for a generator that produces no test. With
+    `thorough`, also check that every feature can be chosen, try the generator with each feature
+    off and with the same seed twice, and run tests until one gets through all steps.
     """
     spec = subject.spec
     problems = [f"{spec.path}: {problem}" for problem in _command_problems(spec)]
@@ -53,7 +63,7 @@ def problems_of(subject: CommandSubject, thorough: bool) -> list[str]:
 
 
 def _space_problems(space: Space) -> Iterator[str]:
-    """Features that nobody can choose: a mistake in requires, excludes or mandatory."""
+    """Yield the features that can never be on: a mistake in requires, excludes or mandatory."""
     clauses = [space.never_empty, *space.clauses]
     free = 0
     for number, name in enumerate(space.feature_names):
@@ -67,13 +77,14 @@ def _space_problems(space: Space) -> Iterator[str]:
 
 def _generator_problems(subject: CommandSubject, thorough: bool) -> list[str]:
     base = fullest(subject.space)
-    made = subject.generated(base, 1)
-    rejected = list(_rejected(subject, 0 if made.why_not else base.bits)) if thorough else []
-    if made.why_not:
-        # What is wrong with one feature says more; what is wrong with all has another cause.
-        told = 0 < len(rejected) < len(subject.space.features)
-        return rejected if told else [f"with all features there is no test: {made.why_not}"]
-    if thorough and subject.generated(base, 1).content != made.content:
+    test = subject.generated(base, 1)
+    rejected = list(_rejected(subject, 0 if test.why_not else base.bits)) if thorough else []
+    if test.why_not:
+        # Naming the features at fault says more than the message about all of them. But if every
+        # feature is rejected, the cause is not a feature.
+        specific = 0 < len(rejected) < len(subject.space.features)
+        return rejected if specific else [f"with all features there is no test: {test.why_not}"]
+    if thorough and subject.generated(base, 1).content != test.content:
         return [
             "the generator gives another test for the same seed, so a test could not be made "
             "again; does all that it draws come from {seed}?"
@@ -82,18 +93,19 @@ def _generator_problems(subject: CommandSubject, thorough: bool) -> list[str]:
 
 
 def _step_problems(subject: CommandSubject) -> list[str]:
-    """Why no test can be valid; nothing if one of a few is."""
+    """Run a few tests; return the most common reason if none of them is valid."""
     reasons: Counter[str] = Counter()
     for number in range(_TRIES):
-        why = _why_useless(subject.execute(_tried(subject.space, number), number + 1))
+        configuration = _sample_configuration(subject.space, number)
+        why = _why_useless(subject.execute(configuration, number + 1))
         if not why:
             return []
         reasons[why] += 1
     return [f"none of {_TRIES} tests was valid: {reasons.most_common(1)[0][0]}"]
 
 
-def _tried(space: Space, number: int) -> Configuration:
-    """All features in the first two tests, then each with even odds."""
+def _sample_configuration(space: Space, number: int) -> Configuration:
+    """Return the configuration of a test: all features at first, then each with even odds."""
     if number < len(_SEEDS):
         return fullest(space)
     stream = Stream(0, number)
@@ -104,7 +116,10 @@ def _tried(space: Space, number: int) -> Configuration:
 
 
 def _why_useless(result: Result) -> str:
-    """Why a test says nothing about the program: it is invalid, or a step lacks something."""
+    """Return why a test says nothing about the program; empty if it does say something.
+
+    A test is useless if it is invalid, or if a step failed because something is not installed.
+    """
     if result.verdict == Verdict.INVALID:
         return result.missing
     if result.fault is None or result.fault.kind != "exit":
@@ -118,9 +133,9 @@ def _why_useless(result: Result) -> str:
 def _command_problems(spec: Specification) -> Iterator[str]:
     calls = [("[generate]", spec.generate.call)] if spec.generate.call else []
     calls += [(f"step {step.name!r}", step.call) for step in spec.steps]
-    own = f"test{spec.generate.suffix}"
+    test_file = f"test{spec.generate.suffix}"
     for where, call in calls:
-        problem = _missing_command(call, spec.here) or _misplaced_word(call, spec.here, own)
+        problem = _missing_command(call, spec.here) or _misplaced_word(call, spec.here, test_file)
         if not problem and call.cwd and not placeholders([call.cwd.replace("{here}", "")]):
             directory = filled(call.cwd, {"here": spec.here})
             if not os.path.isdir(directory):
@@ -141,23 +156,23 @@ def _command_problems(spec: Specification) -> Iterator[str]:
 def _missing_command(call: Call, here: str) -> str:
     word = filled(call.words[0], {"here": here})
     if placeholders([word]):
-        return ""  # known only when a test is there
+        return ""  # a placeholder has a value only once there is a test
     if "=" in word and os.sep not in word.partition("=")[0]:
         return f"{word!r} is no command: variables are set with env"
     if os.sep not in word:
         path = call.env.get("PATH")
         if shutil.which(word, path=path):
             return ""
-        beside = (
+        hint = (
             f"; {word} is in {here}, so write {{here}}/{word}"
             if os.access(os.path.join(here, word), os.X_OK)
             else how_to_install(word)
         )
-        return f"the command {word!r} is not installed{beside}"
+        return f"the command {word!r} is not installed{hint}"
     if not os.path.isabs(word):
         if os.path.isfile(os.path.join(here, word)) and not call.cwd:
             return _write_here(word)
-        return ""  # in the test's directory: an earlier step makes it
+        return ""  # a path in the test's directory: an earlier step creates the program
     if not os.path.isfile(word):
         return f"there is no program {word}"
     if not os.access(word, os.X_OK):
@@ -165,14 +180,14 @@ def _missing_command(call: Call, here: str) -> str:
     return ""
 
 
-def _misplaced_word(call: Call, here: str, own: str) -> str:
-    """A file beside the TOML file that a command would look for in the test's directory."""
+def _misplaced_word(call: Call, here: str, test_file: str) -> str:
+    """Report a file beside the TOML file that a command would look for in the test's directory."""
     if call.cwd:
         return ""
     for word in call.words[1:]:
         looks_like_file = "." in word or os.sep in word
         relative = looks_like_file and not os.path.isabs(word) and not placeholders([word])
-        if relative and word != own and Path(here, word).is_file():
+        if relative and word != test_file and Path(here, word).is_file():
             return _write_here(word)
     return ""
 
@@ -195,13 +210,14 @@ def _missing_reducer(spec: Specification) -> Iterator[str]:
 
 
 def _rejected(subject: CommandSubject, accepted: int) -> Iterator[str]:
-    """The features whose words the generator rejects, given those it has accepted together.
+    """Yield a line for each feature whose words the generator rejects.
 
-    Each of those is tried off, with the others of them on; the rest is tried alone.
+    `accepted` are the features with which the generator has already produced a test. Each of these
+    is tried off, with the other accepted ones on; every other feature is tried alone.
     """
     space = subject.space
     if subject.spec.generate.call is None:
-        return  # a grammar's features are no words that anybody could reject
+        return  # a grammar's features add no words that a generator could reject
     everything = (1 << len(space.features)) - 1
     for number, name in enumerate(space.feature_names):
         bit = 1 << number
@@ -209,19 +225,19 @@ def _rejected(subject: CommandSubject, accepted: int) -> Iterator[str]:
             how, bits = "off", _filled_up(space, 0, bit | everything & ~accepted, everything)
         else:
             how, bits = "alone", _filled_up(space, bit, 0, 0)
-        why = _why_never(subject, bits) if bits is not None else ""
+        why = _why_always_rejected(subject, bits) if bits is not None else ""
         if why:
-            form = _form(subject, number, float(how == "alone"))
+            form = _shown_form(subject, number, float(how == "alone"))
             yield f"feature {name!r} {how}{form}: {why}"
 
 
-def _form(subject: CommandSubject, number: int, weight: float) -> str:
+def _shown_form(subject: CommandSubject, number: int, weight: float) -> str:
     forms = subject.spec.forms
     words = words_of(forms[number], weight) if number < len(forms) else []
     return f" ({shlex.join(words)})" if words else ""
 
 
-def _why_never(subject: CommandSubject, bits: int) -> str:
+def _why_always_rejected(subject: CommandSubject, bits: int) -> str:
     space = subject.space
     configuration = Configuration(space, bits, None, space.default_settings)
     why = ""
@@ -233,7 +249,7 @@ def _why_never(subject: CommandSubject, bits: int) -> str:
 
 
 def fullest(space: Space) -> Configuration:
-    """All features; where some exclude each other, the later ones are left out.
+    """Return the configuration with all features; of those that exclude each other, the first.
 
     >>> from swarmtest import Feature
     >>> print(fullest(Space([Feature("a"), Feature("b", excludes=["a"]), Feature("c")])))
@@ -245,7 +261,11 @@ def fullest(space: Space) -> Configuration:
 
 
 def _filled_up(space: Space, true: int, false: int, wanted: int) -> int | None:
-    """A configuration with these features on and off, the others as `wanted` where possible."""
+    """Return the bits of a configuration with some features fixed and the others as wanted.
+
+    The features in `true` are on and those in `false` are off; each other feature is as in
+    `wanted`, unless the constraints forbid that. None: the fixed features contradict.
+    """
     clauses = [space.never_empty, *space.clauses]
     if solve(clauses, true, false) is None:
         return None
@@ -259,31 +279,28 @@ def _filled_up(space: Space, true: int, false: int, wanted: int) -> int | None:
     return true
 
 
-# -------------------------------------------------------------------------------------------------
-# The templates that `swarmtest init` writes: commented TOML files that run as they are.
-
-_PLACE = files("swarmtest.subjects.command") / "templates"
+# Templates for `swarmtest init`.
 
 
 def template_names() -> list[str]:
-    """The templates there are.
+    """Return the names of all templates, sorted.
 
     >>> "script" in template_names()
     True
     """
-    found = (one.name for one in _PLACE.iterdir() if one.name.endswith(".toml"))
-    return sorted(name.removesuffix(".toml") for name in found)
+    file_names = (file.name for file in _TEMPLATES.iterdir() if file.name.endswith(".toml"))
+    return sorted(name.removesuffix(".toml") for name in file_names)
 
 
 def template_text(name: str) -> str:
-    """A template; its first line, a comment, says what it is for."""
+    """Return the text of a template; its first line is a comment that says what it is for."""
     if name not in template_names():
         raise UserError(f"no template {name!r}{did_you_mean(name, template_names())}")
-    return (_PLACE / f"{name}.toml").read_text()
+    return (_TEMPLATES / f"{name}.toml").read_text()
 
 
 def template_purpose(name: str) -> str:
-    """What a template is for, in one line.
+    """Return what a template is for, in one line.
 
     >>> template_purpose("script")
     'A generator of your own with a switch for each feature, and a program to test.'

@@ -1,4 +1,4 @@
-"""Which Debian package has what is missing: a command, a header, a library."""
+"""Name the Debian package that provides a missing command, header or library."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _VERSIONED = re.compile(r"(gcc|g\+\+|clang|gfortran|clang\+\+)-(\d+)")
 
 
 def how_to_install(command: str) -> str:
-    """The tail of a message about a command that is not installed.
+    """Return the end of a message about a command that is not installed: how to install it.
 
     >>> how_to_install("csmith")
     ': apt-get install csmith libcsmith-dev'
@@ -97,20 +97,20 @@ def how_to_install(command: str) -> str:
 
 
 def remedy_for(line: str) -> str:
-    """What would help, if a line of output says that something is missing; else nothing.
+    """Return how to install what a line of output says is missing; empty if it says no such thing.
 
     >>> remedy_for("sh: 1: csmith: not found")
     'apt-get install csmith libcsmith-dev'
     >>> remedy_for("/usr/bin/ld: cannot find -lz: No such file or directory")
     'apt-get install zlib1g-dev'
     """
-    if found := _NO_COMMAND.search(line):
-        return how_to_install(found["name"] or found["quoted"]).lstrip(":; ")
-    if found := _NO_MODULE.search(line):
-        return f"pip install {found['name']}, if that is its package"
+    if missing := _NO_COMMAND.search(line):
+        return how_to_install(missing["name"] or missing["quoted"]).lstrip(":; ")
+    if missing := _NO_MODULE.search(line):
+        return f"pip install {missing['name']}, if that is its package"
     package = ""
-    if found := _NO_HEADER.search(line):
-        package = _HEADERS.get(Path(found["name"]).name, "")
-    elif found := _NO_LIBRARY.search(line):
-        package = _LIBRARIES.get(found["name"], "")
+    if missing := _NO_HEADER.search(line):
+        package = _HEADERS.get(Path(missing["name"]).name, "")
+    elif missing := _NO_LIBRARY.search(line):
+        package = _LIBRARIES.get(missing["name"], "")
     return f"apt-get install {package}" if package else ""

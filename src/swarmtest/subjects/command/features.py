@@ -1,4 +1,4 @@
-"""The parts of a TOML file that say what can vary: features and settings."""
+"""Read the sections of a TOML file that say what can vary: ``[features]`` and ``[settings]``."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ _SETTING = "a setting is true or false, a list of values, or a table with low an
 def read_features(
     section: Section, generate: Generate
 ) -> tuple[list[Feature], tuple[FeatureForm, ...]]:
-    """The features as dimensions, and what each does to the generator, in the same order."""
+    """Return the features as dimensions, and what each does to the generator, in the same order.
+
+    Names that mark lines of the generator's source are features too, also without an entry.
+    """
     features: list[Feature] = []
     forms: list[FeatureForm] = []
     for name in section.names():
-        one = section.raw(name)
-        if isinstance(one, str | list):
+        value = section.raw(name)
+        if isinstance(value, str | list):
             features.append(_feature(section, name))
             forms.append(FeatureForm(name, on=section.words(name)))
             continue
-        if not isinstance(one, dict):
+        if not isinstance(value, dict):
             raise section.error(
-                name, f'the words that it adds, like "--loops", or a table of keys, not {one!r}'
+                name, f'the words that it adds, like "--loops", or a table of keys, not {value!r}'
             )
         inner = section.section(name)
         features.append(read_feature(name, inner))
@@ -36,16 +39,16 @@ def read_features(
     if generate.source is not None:
         declared = {feature.name for feature in features}
         text = generate.source.path.read_text(errors="surrogateescape")
-        found = marked_names(text, generate.source.marker)
-        features += [Feature(name) for name in found if name not in declared]
-        forms += [FeatureForm(name) for name in found if name not in declared]
+        marked = marked_names(text, generate.source.marker)
+        features += [Feature(name) for name in marked if name not in declared]
+        forms += [FeatureForm(name) for name in marked if name not in declared]
     _check_names(section, features)
     _check_forms(section, forms, generate)
     return features, tuple(forms)
 
 
 def read_feature(name: str, section: Section) -> Feature:
-    """What a table says of a feature as a dimension."""
+    """Return the dimension of a feature, with the rate, group and constraints of its table."""
     return _feature(
         section,
         name,
@@ -57,9 +60,9 @@ def read_feature(name: str, section: Section) -> Feature:
     )
 
 
-def _feature(section: Section, name: str, **said: Any) -> Feature:
+def _feature(section: Section, name: str, **options: Any) -> Feature:
     try:
-        return Feature(name, **said)
+        return Feature(name, **options)
     except UserError as error:
         raise section.file.error(section.place, f"{section.title}: {error}") from None
 
@@ -83,20 +86,21 @@ def _read_form(name: str, section: Section) -> FeatureForm:
 
 
 def _check_names(section: Section, features: list[Feature]) -> None:
-    known = [feature.name for feature in features]
+    """Raise if a feature requires or excludes one that does not exist."""
+    existing = [feature.name for feature in features]
     for feature in features:
         for key, names in (("requires", feature.requires), ("excludes", feature.excludes)):
             for name in names:
-                if name not in known:
+                if name not in existing:
                     raise section.file.error(
                         (*section.place, feature.name, key),
                         f"feature {feature.name!r} {key}: no feature {name!r}"
-                        f"{did_you_mean(name, known)}",
+                        f"{did_you_mean(name, existing)}",
                     )
 
 
 def _check_forms(section: Section, forms: list[FeatureForm], generate: Generate) -> None:
-    """A feature that changes nothing would be noise in every statistic."""
+    """Raise if a feature changes nothing: it would be noise in every statistic."""
     source = generate.source and SourceLines(generate.source, forms)
     words = placeholders(generate.call.words) if generate.call else []
     for form in forms:
@@ -123,26 +127,26 @@ def _check_forms(section: Section, forms: list[FeatureForm], generate: Generate)
 
 
 def read_settings(section: Section) -> list[Dimension]:
-    """The dimensions that are not features: usable as ``{setting:NAME}``."""
-    found: list[Dimension] = []
+    """Return the dimensions that are not features; commands use them as ``{setting:NAME}``."""
+    settings: list[Dimension] = []
     for name in section.names():
         value = section.raw(name)
         try:
             if isinstance(value, bool):
-                found.append(Flag(name, value))
+                settings.append(Flag(name, value))
             elif isinstance(value, list):
-                found.append(Choice(name, tuple(value)))
+                settings.append(Choice(name, tuple(value)))
             elif isinstance(value, dict):
                 inner = section.section(name)
-                found.append(_read_setting(name, inner))
+                settings.append(_read_setting(name, inner))
                 inner.close()
             else:
                 raise section.error(name, f"{_SETTING}, not {value!r}")
         except UserError as error:
             if str(error).startswith(str(section.file.path)):
-                raise
+                raise  # the message has its place in the file already
             raise section.error(name, str(error)) from None
-    return found
+    return settings
 
 
 def _read_setting(name: str, section: Section) -> Dimension:
@@ -150,11 +154,11 @@ def _read_setting(name: str, section: Section) -> Dimension:
     if "values" in section:
         values = section.raw("values")
         return Choice(name, values, section.flag("ordered"), default)
-    given = {key: section.raw(key) for key in ("low", "high", "step", "default")}
-    for key, value in given.items():
+    bounds = {key: section.raw(key) for key in ("low", "high", "step", "default")}
+    for key, value in bounds.items():
         if value is not None and type(value) is not int:
             raise section.error(key, f"a whole number, not {value!r}")
         if value is None and key in ("low", "high"):
             raise section.missing(key, _SETTING)
-    low, high, step, default = given.values()
+    low, high, step, default = bounds.values()
     return Integer(name, low, high, 1 if step is None else step, default)

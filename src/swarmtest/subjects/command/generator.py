@@ -1,4 +1,9 @@
-"""From a configuration and a seed to a test, by running the generator's command."""
+"""Generate a test from a configuration and a seed, with a command or with a grammar.
+
+`CommandGenerator` runs the generator's command in an empty directory. Features reach the command
+as words, environment variables, texts in a config file, or lines of the generator's own source that
+are deleted when the feature is off (`SourceLines`). `GrammarTests` makes tests in this process.
+"""
 
 from __future__ import annotations
 
@@ -23,87 +28,30 @@ if TYPE_CHECKING:
     from swarmtest.subjects.grammar.generator import GrammarGenerator
 
 
-# -------------------------------------------------------------------------------------------------
-# Features of a generator by deletion: lines of its source that belong to features that are off.
-
-_NAMES = r"(?P<names>[\w.+-]+(?:\s*,\s*[\w.+-]+)*)"
-
-
-def marker_pattern(marker: str) -> re.Pattern[str]:
-    """The regular expression for a marker, in which NAME stands for names of features.
-
-    >>> marker_pattern("// swarm: NAME").search("x(); // swarm: loops, calls")["names"]
-    'loops, calls'
-    """
-    before, _, after = marker.partition("NAME")
-    return re.compile(re.escape(before) + _NAMES + re.escape(after))
-
-
-def marked_names(text: str, marker: str) -> list[str]:
-    """The features that markers in a source name, in order of appearance.
-
-    >>> marked_names("a # swarm: x\\nb # swarm: y, x\\n", "# swarm: NAME")
-    ['x', 'y']
-    """
-    found = marker_pattern(marker).finditer(text)
-    return list(dict.fromkeys(name for one in found for name in _split(one["names"])))
-
-
-class SourceLines:
-    """A generator's source, and which features each of its lines needs."""
-
-    def __init__(self, source: MarkedSource, forms: Iterable[FeatureForm]) -> None:
-        text = source.path.read_text(errors="surrogateescape")
-        pattern = marker_pattern(source.marker)
-        by_regex = [(form.name, form.lines) for form in forms if form.lines is not None]
-        self.lines: list[tuple[str, frozenset[str]]] = []
-        for line in text.splitlines(keepends=True):
-            marked = pattern.search(line)
-            needs = set(_split(marked["names"])) if marked else set()
-            needs |= {name for name, regex in by_regex if regex.search(line)}
-            self.lines.append((line, frozenset(needs)))
-        self.used = frozenset().union(*(needs for _, needs in self.lines))
-        """The features that some line needs."""
-        self._without = lru_cache(maxsize=64)(self._text)
-
-    def text(self, included: Collection[str]) -> str:
-        """The source with only the lines whose features are all included."""
-        return self._without(frozenset(included))
-
-    def _text(self, included: frozenset[str]) -> str:
-        return "".join(line for line, needs in self.lines if needs <= included)
-
-
-def _split(names: str) -> list[str]:
-    return [name.strip() for name in names.split(",")]
-
-
-# -------------------------------------------------------------------------------------------------
-
 _LARGEST = 64 << 20
-"""Bytes of a test: it is kept in memory, and in the store if it fails."""
+"""The largest test in bytes: it is kept in memory, and in the store if it fails."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """What a generator gave: a test's content, or why there is none."""
+    """The output of a generator: the content of a test, or the reason why there is none."""
 
     content: bytes = b""
     why_not: str = ""
     cpu_seconds: float = 0.0
     tree: Any = None
-    """The derivation, of a grammar's test."""
+    """The derivation tree of a test that comes from a grammar."""
 
 
 class Generator(Protocol):
-    """Makes tests."""
+    """Anything that generates tests."""
 
     def make(self, configuration: Configuration, seed: int) -> Made:
-        """The test of a configuration and a seed, always the same."""
+        """Return the test of a configuration and a seed: the same test at every call."""
 
 
 class CommandGenerator:
-    """Makes tests by running a command."""
+    """A generator that runs a command."""
 
     def __init__(self, spec: Specification, scratch: Scratch, caller: Caller) -> None:
         call = spec.generate.call
@@ -113,13 +61,13 @@ class CommandGenerator:
         self._scratch = scratch
         self._caller = caller
         self._file = f"test{spec.generate.suffix}"
-        self._prints = "test" not in placeholders(_texts(spec, call))
+        self._prints = "test" not in placeholders(_texts_with_placeholders(spec, call))
         source = spec.generate.source
         self._source = SourceLines(source, spec.forms) if source else None
-        self._most = (1 << spec.generate.seed_bits) - 1
+        self._seeds = (1 << spec.generate.seed_bits) - 1
 
     def make(self, configuration: Configuration, seed: int) -> Made:
-        """Run the generator once."""
+        """Run the generator's command once."""
         directory = self._scratch.fresh("generate")
         try:
             values, env = self._values(configuration, seed, directory)
@@ -134,7 +82,8 @@ class CommandGenerator:
     def _made(self, ended: Ended, directory: Path) -> Made:
         content, why = b"", self._why_not(ended)
         if not why:
-            content, why = self._printed(ended) if self._prints else _read(directory / self._file)
+            file = directory / self._file
+            content, why = self._printed(ended) if self._prints else _read_test(file)
         if not why and not content.strip():
             where = "printed" if self._prints else "wrote"
             why = f"the generator {where} an empty test{self._says(ended)}"
@@ -154,32 +103,36 @@ class CommandGenerator:
         return ""
 
     def _says(self, ended: Ended) -> str:
-        """The generator's own words; several printed lines are the beginning of a test."""
-        said = said_by(ended.stderr)
-        if not said and not (self._prints and ended.stdout.count(b"\n") > 1):
-            said = said_by(ended.stdout)
-        return said
+        """Return the generator's own message, as the end of ours.
+
+        The message may be on standard output. But several lines there, from a generator that prints
+        its tests, are the beginning of a test.
+        """
+        message = said_by(ended.stderr)
+        if not message and not (self._prints and ended.stdout.count(b"\n") > 1):
+            message = said_by(ended.stdout)
+        return message
 
     def _values(
         self, configuration: Configuration, seed: int, directory: Path
     ) -> tuple[Values, dict[str, str]]:
-        """What the placeholders stand for, and the features' environment variables."""
+        """Return the values of the placeholders, and the features' environment variables."""
         values: dict[str, str | tuple[str, ...]] = dict(
             self._caller.places(self._call, directory, self._file)
         )
-        values["seed"] = str(1 + seed % self._most)
+        values["seed"] = str(1 + seed % self._seeds)
         values |= {f"setting:{n}": setting_text(v) for n, v in configuration.settings.items()}
         common: Values = dict(values)
         env: dict[str, str] = {}
-        everything: list[str] = []
+        all_words: list[str] = []
         for form, weight in zip(self._spec.forms, configuration.weights, strict=True):
-            known = {**common, **_weight(weight)}
-            words = words_of(form, weight, known)
+            form_values = {**common, **_weight_values(weight)}
+            words = words_of(form, weight, form_values)
             values[f"feature:{form.name}"] = tuple(words)
-            everything += words
+            all_words += words
             variables = form.env if weight else form.env_off
-            env |= {name: filled(text, known) for name, text in variables.items()}
-        values["features"] = tuple(everything)
+            env |= {name: filled(text, form_values) for name, text in variables.items()}
+        values["features"] = tuple(all_words)
         self._write_files(configuration, values, directory)
         return values, env
 
@@ -201,28 +154,28 @@ class CommandGenerator:
             values["source"] = str(path)
 
     def _config_values(self, configuration: Configuration, values: Values) -> Values:
-        """In a config file a feature stands for its text there, not for its words."""
+        """Return the values for the config file, where a feature stands for its `config` text."""
         weights = zip(self._spec.forms, configuration.weights, strict=True)
         texts = {
             form.name: filled(
-                form.config if weight else form.config_off, {**values, **_weight(weight)}
+                form.config if weight else form.config_off, {**values, **_weight_values(weight)}
             )
             for form, weight in weights
         }
         lines = "\n".join(text for text in texts.values() if text)
-        own = {f"feature:{name}": text for name, text in texts.items()}
-        return {**values, **own, "features": lines}
+        feature_texts = {f"feature:{name}": text for name, text in texts.items()}
+        return {**values, **feature_texts, "features": lines}
 
 
-def _texts(spec: Specification, call: Call) -> list[str]:
-    """Where the generator may be told of the file that it has to write."""
+def _texts_with_placeholders(spec: Specification, call: Call) -> list[str]:
+    """Return the texts in which ``{test}`` may name the file that the generator has to write."""
     forms = [(*form.on, *form.off, *form.weight, *form.env.values()) for form in spec.forms]
     config = [spec.generate.config.text] if spec.generate.config else []
     return [*call.words, *call.env.values(), *config, *(text for form in forms for text in form)]
 
 
 def words_of(form: FeatureForm, weight: float, values: Values | None = None) -> list[str]:
-    """The words that a feature adds at a weight.
+    """Return the words that a feature adds at a weight.
 
     >>> words_of(FeatureForm("loops", off=("--no-loops",)), 0.0)
     ['--no-loops']
@@ -237,46 +190,46 @@ def words_of(form: FeatureForm, weight: float, values: Values | None = None) -> 
     words = form.on if weight else form.off
     if form.weight and (0.0 < weight < 1.0 or not words):
         words = form.weight
-    known = values or _weight(weight)
-    return [filled(word, known) for word in words]
+    values = values or _weight_values(weight)
+    return [filled(word, values) for word in words]
 
 
-def _weight(weight: float) -> dict[str, str]:
+def _weight_values(weight: float) -> dict[str, str]:
     percent = max(1, round(100 * weight)) if weight else 0
     return {"weight": f"{weight:.6g}", "percent": str(percent)}
 
 
 def setting_text(value: object) -> str:
-    """A setting's value as a word."""
+    """Return a setting's value as a word of a command."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _read(path: Path) -> tuple[bytes, str]:
-    """What a generator wrote, or why that is no test: a pipe or a device would never end."""
+def _read_test(path: Path) -> tuple[bytes, str]:
+    """Return the file that a generator wrote, or the reason why it is not a test.
+
+    Only a regular file is read: reading a pipe or a device might never end. A missing file counts
+    as an empty test.
+    """
     try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
             return b"", "the generator made a directory, pipe or device instead of a file"
-        if found.st_size > _LARGEST:
-            size = f"{found.st_size >> 20:,} MiB"
+        if status.st_size > _LARGEST:
+            size = f"{status.st_size >> 20:,} MiB"
             return b"", f"the generator wrote {size}: a test has {_LARGEST >> 20} MiB at most"
         return path.read_bytes(), ""
     except OSError:
         return b"", ""
 
 
-# -------------------------------------------------------------------------------------------------
-# Tests that come from a grammar: made in this process, and reduced by subtrees.
-
-
 class GrammarTests:
-    """Makes tests with a grammar's generator."""
+    """A generator that derives tests from a grammar, in this process."""
 
     def __init__(self, grammar: GrammarGenerator) -> None:
         self._grammar = grammar
 
     def make(self, configuration: Configuration, seed: int) -> Made:
-        """The text of a tree; a configuration that leaves no text to make is an invalid test."""
+        """Return the text of a random tree; if the configuration allows none, say why."""
         names = configuration.space.feature_names
         try:
             tree = self._grammar.generate(
@@ -285,3 +238,57 @@ class GrammarTests:
         except UserError as error:
             return Made(why_not=f"the grammar: {error}")
         return Made(self._grammar.text(tree).encode(), tree=tree)
+
+
+# Features by deletion: lines of the generator's source that are marked with features.
+
+_NAMES = r"(?P<names>[\w.+-]+(?:\s*,\s*[\w.+-]+)*)"
+
+
+def marker_pattern(marker: str) -> re.Pattern[str]:
+    """Return the regular expression for a marker, in which NAME stands for feature names.
+
+    >>> marker_pattern("// swarm: NAME").search("x(); // swarm: loops, calls")["names"]
+    'loops, calls'
+    """
+    before, _, after = marker.partition("NAME")
+    return re.compile(re.escape(before) + _NAMES + re.escape(after))
+
+
+def marked_names(text: str, marker: str) -> list[str]:
+    """Return the features that the markers in a source name, in order of appearance.
+
+    >>> marked_names("a # swarm: x\\nb # swarm: y, x\\n", "# swarm: NAME")
+    ['x', 'y']
+    """
+    matches = marker_pattern(marker).finditer(text)
+    return list(dict.fromkeys(name for match in matches for name in _split(match["names"])))
+
+
+class SourceLines:
+    """A generator's source, with the features that each of its lines needs."""
+
+    def __init__(self, source: MarkedSource, forms: Iterable[FeatureForm]) -> None:
+        text = source.path.read_text(errors="surrogateescape")
+        pattern = marker_pattern(source.marker)
+        by_regex = [(form.name, form.lines) for form in forms if form.lines is not None]
+        self.lines: list[tuple[str, frozenset[str]]] = []
+        for line in text.splitlines(keepends=True):
+            marked = pattern.search(line)
+            needs = set(_split(marked["names"])) if marked else set()
+            needs |= {name for name, regex in by_regex if regex.search(line)}
+            self.lines.append((line, frozenset(needs)))
+        self.used = frozenset().union(*(needs for _, needs in self.lines))
+        """The features that some line needs."""
+        self._cached_text = lru_cache(maxsize=64)(self._text)
+
+    def text(self, included: Collection[str]) -> str:
+        """Return the source with only the lines whose features are all included."""
+        return self._cached_text(frozenset(included))
+
+    def _text(self, included: frozenset[str]) -> str:
+        return "".join(line for line, needs in self.lines if needs <= included)
+
+
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",")]

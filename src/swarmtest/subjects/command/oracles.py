@@ -1,15 +1,15 @@
-"""From the outcomes of a test's steps to its verdict.
+"""Decide the verdict on a test from the outcomes of its steps, and describe its fault.
 
-A test shows one fault at most. What is looked for, in this order; the first that is found counts:
+A test shows at most one fault. The oracles are applied in this order, and the first that answers
+counts:
 
 1. a step that says the test is invalid: then nothing else counts;
 2. crashes, in the order of the steps: a message that a pattern or a recogniser knows, or a signal;
-3. exit statuses that are not expected, timeouts, and programs that are not there, in that order of
-   the steps;
-4. steps that do not agree;
-5. what the Python function says.
+3. unexpected exit statuses, timeouts and missing programs, in the order of the steps;
+4. steps that should agree and do not;
+5. the Python function.
 
-So a fault that most tests show hides the rarer ones behind it.
+So a fault that most tests show hides the rarer faults behind it.
 """
 
 from __future__ import annotations
@@ -25,50 +25,18 @@ from swarmtest.core.messages.telling_lines import telling_line
 from swarmtest.subjects.command.specification import Oracle, Pattern, Specification, Step
 from swarmtest.subjects.command.steps import Outcome, said_by, signal_name
 
-# -------------------------------------------------------------------------------------------------
-# What a person wants to see of a fault: the step, its command, its output, how to repeat it.
-
-_TAIL = 3000
-
-
-def details_of(
-    judgement: Judgement, outcomes: Mapping[str, Outcome], file: str, commands: Mapping[str, str]
-) -> str:
-    """The details of a fault, the same for the same test."""
-    parts = []
-    for name in judgement.steps:
-        outcome = outcomes[name]
-        parts.append(f"step {name}: {outcome.how}\n$ {commands[name]}\n{_output(outcome)}")
-    others = [outcome for name, outcome in outcomes.items() if name not in judgement.steps]
-    if others:
-        parts.append("".join(f"step {one.name}: {one.how}\n" for one in others))
-    by_hand = "".join(f"  {line}\n" for line in commands.values())
-    parts.append(f"by hand, in an empty directory with the test as {file}:\n{by_hand}")
-    return "\n".join(parts)
-
-
-def _output(outcome: Outcome) -> str:
-    parts = []
-    for output in (outcome.stdout, outcome.stderr):
-        text = output.decode(errors="replace").rstrip()
-        if len(text) > _TAIL:
-            text = f"... {len(text) - _TAIL:,} characters before ...\n{text[-_TAIL:]}"
-        parts += [text + "\n"] if text else []
-    return "".join(parts)
-
-
-# -------------------------------------------------------------------------------------------------
-
 Check = Callable[[Mapping[str, Outcome], str], object]
-"""A Python oracle: told the outcomes by name and the test's text."""
+"""A Python oracle: a function of the outcomes by step name and of the test's text."""
 
-_NUMBERED = re.compile(r"\b([A-Za-z_]\w*?)\d+\b")
-_TEMPORARY = re.compile(r"((?:/var|\B)/tmp)/[\w.+-]+")
+_NUMBERED_NAME = re.compile(r"\b([A-Za-z_]\w*?)\d+\b")
+_TEMPORARY_PATH = re.compile(r"((?:/var|\B)/tmp)/[\w.+-]+")
+_SHOWN = 3000
+"""How much of a step's output is shown in the details of a fault."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A fault with the steps it is about, or why the test is invalid; neither: it passed."""
+    """The verdict on a test: a fault and its steps, or why the test is invalid; else it passed."""
 
     kind: str = ""
     signature: str = ""
@@ -80,7 +48,7 @@ PASSED = Judgement()
 
 
 class Judge:
-    """Applies a subject's oracles."""
+    """The oracles of a subject."""
 
     def __init__(self, spec: Specification, check: Check | None) -> None:
         self._steps: Mapping[str, Step] = {step.name: step for step in spec.steps}
@@ -88,17 +56,18 @@ class Judge:
         self._check = check
 
     def judge(self, by_name: Mapping[str, Outcome], text: str) -> Judgement:
-        """The verdict on a test, given what came of its steps and its text."""
+        """Return the verdict on a test, given the outcomes of its steps and its text."""
         outcomes = by_name.values()
         groups = self._oracle.differential
-        looks: list[Callable[[], Judgement]] = [
-            lambda: _first(self._invalid(one) for one in outcomes),
-            lambda: _first(self._crash(one) for one in outcomes),
-            lambda: _first(self._unexpected(one) for one in outcomes),
+        # Functions, so that no oracle runs after one has answered.
+        oracles: list[Callable[[], Judgement]] = [
+            lambda: _first(self._invalid(outcome) for outcome in outcomes),
+            lambda: _first(self._crash(outcome) for outcome in outcomes),
+            lambda: _first(self._unexpected(outcome) for outcome in outcomes),
             lambda: _first(self._disagreement(group, by_name) for group in groups),
             lambda: self._python(by_name, text),
         ]
-        return _first(look() for look in looks)
+        return _first(judge() for judge in oracles)
 
     def _invalid(self, outcome: Outcome) -> Judgement:
         meaning = self._meaning(outcome)
@@ -108,7 +77,7 @@ class Judge:
         return Judgement(invalid=f"step {outcome.name}: {outcome.how}{said}")
 
     def _meaning(self, outcome: Outcome) -> str:
-        """What the way in which a step ended means; empty when all was well."""
+        """Return what the end of a step means ("fail", "invalid", ...); empty if all was well."""
         step = self._steps[outcome.name]
         if outcome.ok or outcome.skipped:
             return ""
@@ -117,26 +86,26 @@ class Judge:
         return step.on_crash if outcome.signal else step.on_exit
 
     def _crash(self, outcome: Outcome) -> Judgement:
-        known = self._recognised(outcome)
-        if known:
-            return Judgement("message", f"{outcome.name}: {known}", (outcome.name,))
+        message = self._recognised(outcome)
+        if message:
+            return Judgement("message", f"{outcome.name}: {message}", (outcome.name,))
         if outcome.signal and self._meaning(outcome) == "fail":
             signature = f"{outcome.name}: {signal_name(outcome.signal)}"
             return Judgement("signal", signature, (outcome.name,))
         return PASSED
 
     def _recognised(self, outcome: Outcome) -> str:
-        """The signature that a pattern or a recogniser finds in a step's output."""
+        """Return the signature that a pattern or a recogniser finds in a step's output."""
         if outcome.skipped:
             return ""
         text = outcome.text
         for pattern in self._oracle.patterns:
             if not pattern.steps or outcome.name in pattern.steps:
-                found = pattern.regex.search(text)
-                if found:
-                    return pattern_signature(pattern, found)
-        known = recognise(text, self._oracle.recognise)
-        return known.signature if known else ""
+                match = pattern.regex.search(text)
+                if match:
+                    return pattern_signature(pattern, match)
+        crash = recognise(text, self._oracle.recognise)
+        return crash.signature if crash else ""
 
     def _unexpected(self, outcome: Outcome) -> Judgement:
         if outcome.broken:
@@ -145,17 +114,17 @@ class Judge:
             return PASSED
         if outcome.timed_out:
             return Judgement("timeout", f"{outcome.name}: timeout", (outcome.name,))
-        said = telling(outcome)
-        signature = f"{outcome.name}: exit status {outcome.status}{f': {said}' if said else ''}"
+        line = telling(outcome)
+        signature = f"{outcome.name}: exit status {outcome.status}{f': {line}' if line else ''}"
         return Judgement("exit", signature, (outcome.name,))
 
     def _disagreement(self, group: tuple[str, ...], by_name: Mapping[str, Outcome]) -> Judgement:
         members = [by_name[name] for name in group]
-        voters = [one for one in members if not one.skipped and not one.timed_out]
+        voters = [member for member in members if not member.skipped and not member.timed_out]
         signature = disagreement(voters)
         if not signature:
             return PASSED
-        return Judgement("differential", signature, tuple(one.name for one in voters))
+        return Judgement("differential", signature, tuple(voter.name for voter in voters))
 
     def _python(self, by_name: Mapping[str, Outcome], text: str) -> Judgement:
         if self._check is None:
@@ -179,11 +148,11 @@ class Judge:
 
 
 def _first(judgements: Iterable[Judgement]) -> Judgement:
-    return next((one for one in judgements if one is not PASSED), PASSED)
+    return next((judgement for judgement in judgements if judgement is not PASSED), PASSED)
 
 
 def pattern_signature(pattern: Pattern, found: re.Match[str]) -> str:
-    """The signature of a match: its named groups, else all of it.
+    """Return the signature of a match: its named groups, or the whole match if it has none.
 
     >>> regex = re.compile(r"panic in (?P<where>\\w+) at (?P<line>\\d+)")
     >>> pattern_signature(Pattern("panic", regex), regex.search("panic in eval at 17"))
@@ -195,7 +164,7 @@ def pattern_signature(pattern: Pattern, found: re.Match[str]) -> str:
 
 
 def telling(outcome: Outcome) -> str:
-    """The line of a step's output that tells most, without what varies from test to test.
+    """Return the most informative line of a step's errors, without what varies between tests.
 
     >>> telling(Outcome("cc", 1, stderr=b"test.c:3: error: bad 'x'\\ntest.c:9: error: worse"))
     "test.c:#: error: bad '…'"
@@ -203,28 +172,57 @@ def telling(outcome: Outcome) -> str:
     'ld: /tmp/…: undefined reference'
     """
     line = telling_line(outcome.stderr.decode(errors="replace"))
-    return normalised(_NUMBERED.sub(r"\1#", _TEMPORARY.sub(r"\1/…", line)))
+    return normalised(_NUMBERED_NAME.sub(r"\1#", _TEMPORARY_PATH.sub(r"\1/…", line)))
 
 
 def disagreement(voters: Sequence[Outcome]) -> str:
-    """What to say of steps that had to agree; empty when they do.
+    """Describe how steps that must agree disagree; return an empty text if they agree.
 
-    The steps of the largest group are right, unless another group is as large.
+    The largest group of steps with the same answer is right, unless another group is as large.
 
     >>> votes = [Outcome("gcc", 0, stdout=b"1"), Outcome("clang", 0, stdout=b"1")]
     >>> disagreement([*votes, Outcome("tcc", 0, stdout=b"2")])
     'tcc disagrees with the majority'
     """
     answers: dict[tuple[int | None, int, bytes], list[str]] = {}
-    for one in voters:
-        answers.setdefault((one.status, one.signal, one.stdout), []).append(one.name)
+    for voter in voters:
+        answers.setdefault((voter.status, voter.signal, voter.stdout), []).append(voter.name)
     groups = list(answers.values())
     if len(groups) < 2:
         return ""
     largest = max(groups, key=len)
     if sum(len(group) == len(largest) for group in groups) == 1:
         right = set(largest)
-        wrong = [one.name for one in voters if one.name not in right]
+        wrong = [voter.name for voter in voters if voter.name not in right]
         verb = "disagrees" if len(wrong) == 1 else "disagree"
         return f"{', '.join(wrong)} {verb} with the majority"
     return f"{' against '.join(', '.join(group) for group in groups)}"
+
+
+def details_of(
+    judgement: Judgement, outcomes: Mapping[str, Outcome], file: str, commands: Mapping[str, str]
+) -> str:
+    """Describe a fault for a person: its steps, their commands and output, how to repeat it.
+
+    The text is the same whenever the same test runs.
+    """
+    parts = []
+    for name in judgement.steps:
+        outcome = outcomes[name]
+        parts.append(f"step {name}: {outcome.how}\n$ {commands[name]}\n{_output(outcome)}")
+    others = [outcome for name, outcome in outcomes.items() if name not in judgement.steps]
+    if others:
+        parts.append("".join(f"step {other.name}: {other.how}\n" for other in others))
+    by_hand = "".join(f"  {line}\n" for line in commands.values())
+    parts.append(f"by hand, in an empty directory with the test as {file}:\n{by_hand}")
+    return "\n".join(parts)
+
+
+def _output(outcome: Outcome) -> str:
+    parts = []
+    for output in (outcome.stdout, outcome.stderr):
+        text = output.decode(errors="replace").rstrip()
+        if len(text) > _SHOWN:
+            text = f"... {len(text) - _SHOWN:,} characters before ...\n{text[-_SHOWN:]}"
+        parts += [text + "\n"] if text else []
+    return "".join(parts)

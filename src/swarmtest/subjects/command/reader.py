@@ -1,4 +1,8 @@
-"""From a TOML file to a `Specification`: what can be seen from the file alone is checked here."""
+"""Read a TOML file as a `Specification`, and check what can be checked from the file alone.
+
+`read_specification` reads the sections in turn; ``[features]`` and ``[settings]`` are read in
+`features`. Last, it checks that each placeholder stands for something where it is used.
+"""
 
 from __future__ import annotations
 
@@ -39,192 +43,12 @@ from swarmtest.subjects.command.toml_reader import (
 if TYPE_CHECKING:
     from swarmtest.subjects.grammar.generator import GrammarGenerator
 
-
-# -------------------------------------------------------------------------------------------------
-# The part of a TOML file that says what a failure is.
-
-
-def step_meanings(section: Section) -> dict[str, str]:
-    """What a crash, an unexpected exit status and a timeout mean where a step does not say."""
-    crash = section.raw("crash")
-    if isinstance(crash, bool):
-        meaning = "fail" if crash else "ignore"
-    else:
-        meaning = section.one_of("crash", MEANINGS, "fail")
-    return {
-        "crash": meaning,
-        "exit": section.one_of("exit", MEANINGS, "fail"),
-        "timeout": section.one_of("timeout", MEANINGS, "fail"),
-    }
-
-
-def read_oracle(section: Section, steps: Sequence[str]) -> Oracle:
-    """The oracles beside those."""
-    step_meanings(section)
-    recognise = section.texts("recognise")
-    for name in recognise:
-        if name not in RECOGNISERS:
-            near = did_you_mean(name, RECOGNISERS)
-            raise section.error("recognise", f"no recogniser {name!r}{near}")
-    oracle = Oracle(
-        tuple(_read_pattern(one, steps) for one in section.sections("patterns")),
-        recognise,
-        _read_differential(section, steps),
-        section.text("python"),
-    )
-    if oracle.python and oracle.python.count(":") != 1:
-        raise section.error("python", "names a function: oracle.py:check")
-    section.close()
-    return oracle
-
-
-def _read_pattern(section: Section, steps: Sequence[str]) -> Pattern:
-    regex, name, searched = section.pattern("regex"), section.text("name"), section.texts("steps")
-    if regex is None:
-        raise section.missing("regex", "the regular expression to look for")
-    pattern = Pattern(name, regex, searched)
-    for step in pattern.steps:
-        if step not in steps:
-            raise section.error("steps", f"no step {step!r}{did_you_mean(step, steps)}")
-    section.close()
-    return pattern
-
-
-def _read_differential(section: Section, steps: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    value = section.raw("differential")
-    if value is None:
-        return ()
-    if not isinstance(value, list) or not value:
-        raise section.error("differential", "a list of steps whose output must agree")
-    groups = value if all(isinstance(one, list) for one in value) else [value]
-    for group in groups:
-        for name in group:
-            if name not in steps:
-                near = did_you_mean(str(name), steps)
-                raise section.error("differential", f"no step {name!r}{near}")
-            if group.count(name) > 1:
-                raise section.error("differential", f"step {name!r} would vote twice")
-        if len(group) < 2:
-            raise section.error("differential", "needs two steps or more to compare")
-    return tuple(tuple(group) for group in groups)
-
-
-# -------------------------------------------------------------------------------------------------
-# The part of a TOML file about tests that come from a grammar instead of a command.
-
-_LARGEST = 1_000_000
-
-
-def read_grammar(section: Section, path: Path) -> GrammarGenerator:
-    """The generator of a grammar file, of the size that the file asks for."""
-    from swarmtest.subjects.grammar.generator import DEPTH, LENGTH, load_grammar
-
-    start = section.text("start")
-    depth = section.integer("depth", DEPTH, low=1, high=_LARGEST)
-    length = section.integers("length", LENGTH)
-    if len(length) not in (1, 2):
-        raise section.error("length", f"a number of tokens, or a range like [5, 100], not {length}")
-    try:
-        return load_grammar(path, start, depth, (length[0], length[-1]))
-    except UserError as error:
-        raise section.error("grammar", str(error)) from None
-
-
-def grammar_features(section: Section, grammar: GrammarGenerator) -> list[Feature]:
-    """The grammar's features; the file may say more about each, like its rate."""
-    said = {}
-    names = [feature.name for feature in grammar.features]
-    for name in section.names():
-        if name not in names:
-            raise section.error(name, f"the grammar has no such feature{did_you_mean(name, names)}")
-        inner = section.section(name)
-        said[name] = read_feature(name, inner)
-        inner.close()
-    return [said.get(feature.name, feature) for feature in grammar.features]
-
-
-# -------------------------------------------------------------------------------------------------
-# Whether the placeholders in a TOML file stand for something, each where it is.
-
-
-def check_placeholders(file: TomlFile, spec: Specification) -> None:
-    """Refuse what is in braces and stands for nothing, and a generator that gets no seed."""
-    settings = {f"setting:{name}" for name in spec.space.setting_names}
-    common = {"test", "dir", "here"} | settings
-    generate = spec.generate
-    if generate.call is not None:
-        own = {f"feature:{name}" for name in spec.space.feature_names}
-        _check_forms(file, spec, common | {"seed"})
-        known = common | own | {"seed", "features"}
-        known |= {"config"} if generate.config else set()
-        known |= {"source"} if generate.source else set()
-        _check_call(file, ("generate",), "command", generate.call, known)
-        _check_seed(file, generate)
-        if generate.config is not None:
-            for name in placeholders([generate.config.text]):
-                if ":" in name and name not in known:
-                    raise file.error(
-                        ("generate", "config"),
-                        f"[generate.config] has {{{name}}}{did_you_mean(name, own | settings)}",
-                    )
-        for key, thing in (("config", generate.config), ("source", generate.source)):
-            if thing is not None and key not in placeholders(generate.call.words):
-                raise file.error(
-                    ("generate", "command"),
-                    f"[generate] command: has no {{{key}}}, the file that [generate.{key}] makes",
-                )
-    for number, step in enumerate(spec.steps):
-        _check_call(file, ("steps", number), "run", step.call, common)
-
-
-def _check_forms(file: TomlFile, spec: Specification, known: set[str]) -> None:
-    """The words and variables of features may have placeholders too, but not each other's."""
-    for form in spec.forms:
-        texts = {"on": form.on, "off": form.off, "weight": form.weight}
-        texts |= {"env": (*form.env.values(),), "env_off": (*form.env_off.values(),)}
-        for key, words in texts.items():
-            weight = {"weight", "percent"} if key in ("weight", "env") else set()
-            _check_texts(file, ("features", form.name, key), key, words, known | weight)
-
-
-def _check_seed(file: TomlFile, generate: Generate) -> None:
-    """Without a seed every test of a configuration would be the same, or none could be repeated."""
-    assert generate.call is not None
-    texts = [*generate.call.words, *generate.call.env.values(), generate.call.stdin]
-    texts += [generate.config.text] if generate.config else []
-    if generate.seeded and "seed" not in placeholders(texts):
-        raise file.error(
-            ("generate", "command"),
-            "[generate] command: has no {seed}, so tests could not be made again; add it, as in "
-            '--seed={seed}, or say seed = "none" if the generator draws nothing at random',
-        )
-
-
-def _check_call(file: TomlFile, place: Place, key: str, call: Call, known: set[str]) -> None:
-    texts = {key: call.words, "env": (*call.env.values(),), "cwd": (call.cwd,)}
-    texts["stdin"] = (call.stdin,)
-    for where, words in texts.items():
-        _check_texts(file, (*place, where), where, words, known)
-
-
-def _check_texts(
-    file: TomlFile, place: Place, key: str, texts: Sequence[str], known: set[str]
-) -> None:
-    wrong = [name for name in placeholders(texts) if name not in known]
-    wrong += look_alikes(texts, known)
-    if wrong:
-        near = did_you_mean(wrong[0].lower(), known)
-        raise file.error(
-            place,
-            f"{key}: no placeholder {{{wrong[0]}}}{near} (double the braces for plain text)",
-        )
-
-
-# -------------------------------------------------------------------------------------------------
+_DEEPEST = 1_000_000
+"""The largest `depth` that the file may ask a grammar for."""
 
 
 def read_specification(path: Path) -> Specification:
-    """What a file says; a mistake in it is one line with the file, the line and the key."""
+    """Read a TOML file; raise `UserError` with the file, line and key for a mistake in it."""
     file = TomlFile(path)
     top = file.top()
     description = top.text("description")
@@ -290,7 +114,7 @@ def _read_expect(section: Section) -> tuple[int, ...]:
 
 def _read_generate(section: Section, here: Path) -> Generate:
     if "grammar" in section:
-        path = _existing(section, "grammar", here)
+        path = _existing_file(section, "grammar", here)
         generate = Generate(None, _read_suffix(section), grammar=read_grammar(section, path))
     else:
         generate = Generate(
@@ -307,14 +131,14 @@ def _read_generate(section: Section, here: Path) -> Generate:
 
 
 def _read_suffix(section: Section) -> str:
-    """How a file's name ends; a name, not a path."""
+    """Return the ending of a file name; refuse a path, and a plain word like "c"."""
     suffix = section.text("suffix")
     if suffix.isalnum() or "/" in suffix or "\0" in suffix:
         raise section.error("suffix", f'how a file name ends, like ".c", not {suffix!r}')
     return suffix
 
 
-def _existing(section: Section, key: str, here: Path) -> Path:
+def _existing_file(section: Section, key: str, here: Path) -> Path:
     path = here / section.text(key)
     if not path.is_file():
         near = nearest_file(path)
@@ -327,15 +151,15 @@ def _read_config(section: Section, here: Path) -> ConfigFile:
     if "template" in section:
         if inline:
             raise section.error("text", "a config file has either a template or a text")
-        template = _existing(section, "template", here)
-        inline, suffix = _text_of(section, "template", template), suffix or template.suffix
+        template = _existing_file(section, "template", here)
+        inline, suffix = _read_text(section, "template", template), suffix or template.suffix
     section.close()
     if not any(name.startswith("feature") for name in placeholders([inline])):
         raise section.error("text", "has neither {features} nor {feature:NAME}: nothing to change")
     return ConfigFile(inline, suffix)
 
 
-def _text_of(section: Section, key: str, path: Path) -> str:
+def _read_text(section: Section, key: str, path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -345,7 +169,7 @@ def _text_of(section: Section, key: str, path: Path) -> str:
 
 
 def _read_source(section: Section, here: Path) -> MarkedSource:
-    path = _existing(section, "file", here)
+    path = _existing_file(section, "file", here)
     marker = section.text("marker", MarkedSource.marker)
     if marker.count("NAME") != 1:
         raise section.error("marker", f"has the word NAME once, as {MarkedSource.marker!r} has")
@@ -363,13 +187,13 @@ def _read_steps(top: Section, meanings: dict[str, str]) -> tuple[Step, ...]:
     steps: list[Step] = []
     for section in sections:
         step = _read_step(section, meanings, len(steps) + 1)
-        known = [one.name for one in steps]
-        if step.name in known:
+        earlier = [other.name for other in steps]
+        if step.name in earlier:
             raise section.error("name", f"two steps have the name {step.name!r}")
         for other in step.needs:
-            if other not in known:
+            if other not in earlier:
                 raise section.error(
-                    "needs", f"no step {other!r} before this one{did_you_mean(other, known)}"
+                    "needs", f"no step {other!r} before this one{did_you_mean(other, earlier)}"
                 )
         steps.append(step)
     return tuple(steps)
@@ -382,14 +206,14 @@ def _read_step(section: Section, meanings: dict[str, str], number: int) -> Step:
         cover = "auto" if cover else ""
     elif cover is not None:
         cover = section.one_of("cover", COVER, "auto")
-    own = {key: section.one_of(f"on_{key}", MEANINGS, meanings[key]) for key in meanings}
+    on = {key: section.one_of(f"on_{key}", MEANINGS, meanings[key]) for key in meanings}
     step = Step(
         _read_name(section, number),
         call,
         section.texts("needs"),
-        own["crash"],
-        own["exit"],
-        own["timeout"],
+        on["crash"],
+        on["exit"],
+        on["timeout"],
         cover or "",
         section.texts("sources") if "sources" in section else None,
     )
@@ -424,3 +248,182 @@ def _read_mutate(section: Section) -> Mutate:
         raise section.missing("build", 'how the program is built, like "gcc -O2 -o prog prog.c"')
     section.close()
     return mutate
+
+
+# [oracle]: what a failure is.
+
+
+def step_meanings(section: Section) -> dict[str, str]:
+    """Return what a crash, an unexpected exit status and a timeout mean if a step does not say."""
+    crash = section.raw("crash")
+    if isinstance(crash, bool):
+        meaning = "fail" if crash else "ignore"
+    else:
+        meaning = section.one_of("crash", MEANINGS, "fail")
+    return {
+        "crash": meaning,
+        "exit": section.one_of("exit", MEANINGS, "fail"),
+        "timeout": section.one_of("timeout", MEANINGS, "fail"),
+    }
+
+
+def read_oracle(section: Section, steps: Sequence[str]) -> Oracle:
+    """Read the rest of ``[oracle]``: patterns, recognisers, differential groups, the function."""
+    step_meanings(section)  # so that its keys are not reported as unknown
+    recognise = section.texts("recognise")
+    for name in recognise:
+        if name not in RECOGNISERS:
+            near = did_you_mean(name, RECOGNISERS)
+            raise section.error("recognise", f"no recogniser {name!r}{near}")
+    oracle = Oracle(
+        tuple(_read_pattern(inner, steps) for inner in section.sections("patterns")),
+        recognise,
+        _read_differential(section, steps),
+        section.text("python"),
+    )
+    if oracle.python and oracle.python.count(":") != 1:
+        raise section.error("python", "names a function: oracle.py:check")
+    section.close()
+    return oracle
+
+
+def _read_pattern(section: Section, steps: Sequence[str]) -> Pattern:
+    regex, name, searched = section.pattern("regex"), section.text("name"), section.texts("steps")
+    if regex is None:
+        raise section.missing("regex", "the regular expression to look for")
+    pattern = Pattern(name, regex, searched)
+    for step in pattern.steps:
+        if step not in steps:
+            raise section.error("steps", f"no step {step!r}{did_you_mean(step, steps)}")
+    section.close()
+    return pattern
+
+
+def _read_differential(section: Section, steps: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    value = section.raw("differential")
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not value:
+        raise section.error("differential", "a list of steps whose output must agree")
+    groups = value if all(isinstance(member, list) for member in value) else [value]
+    for group in groups:
+        for name in group:
+            if name not in steps:
+                near = did_you_mean(str(name), steps)
+                raise section.error("differential", f"no step {name!r}{near}")
+            if group.count(name) > 1:
+                raise section.error("differential", f"step {name!r} would vote twice")
+        if len(group) < 2:
+            raise section.error("differential", "needs two steps or more to compare")
+    return tuple(tuple(group) for group in groups)
+
+
+# [generate] grammar: tests that come from a grammar instead of a command.
+
+
+def read_grammar(section: Section, path: Path) -> GrammarGenerator:
+    """Return the generator for a grammar, with the start, depth and length of the TOML file."""
+    from swarmtest.subjects.grammar.generator import DEPTH, LENGTH, load_grammar
+
+    start = section.text("start")
+    depth = section.integer("depth", DEPTH, low=1, high=_DEEPEST)
+    length = section.integers("length", LENGTH)
+    if len(length) not in (1, 2):
+        raise section.error("length", f"a number of tokens, or a range like [5, 100], not {length}")
+    try:
+        return load_grammar(path, start, depth, (length[0], length[-1]))
+    except UserError as error:
+        raise section.error("grammar", str(error)) from None
+
+
+def grammar_features(section: Section, grammar: GrammarGenerator) -> list[Feature]:
+    """Return the grammar's features, with what the TOML file says about some, like a rate."""
+    described = {}
+    names = [feature.name for feature in grammar.features]
+    for name in section.names():
+        if name not in names:
+            raise section.error(name, f"the grammar has no such feature{did_you_mean(name, names)}")
+        inner = section.section(name)
+        described[name] = read_feature(name, inner)
+        inner.close()
+    return [described.get(feature.name, feature) for feature in grammar.features]
+
+
+# Placeholders: which of them have a value depends on where they are used.
+
+
+def check_placeholders(file: TomlFile, spec: Specification) -> None:
+    """Raise if a placeholder stands for nothing, or if the generator gets no seed."""
+    settings = {f"setting:{name}" for name in spec.space.setting_names}
+    common = {"test", "dir", "here"} | settings
+    generate = spec.generate
+    if generate.call is not None:
+        features = {f"feature:{name}" for name in spec.space.feature_names}
+        _check_forms(file, spec, common | {"seed"})
+        allowed = common | features | {"seed", "features"}
+        allowed |= {"config"} if generate.config else set()
+        allowed |= {"source"} if generate.source else set()
+        _check_call(file, ("generate",), "command", generate.call, allowed)
+        _check_seed(file, generate)
+        if generate.config is not None:
+            for name in placeholders([generate.config.text]):
+                if ":" in name and name not in allowed:
+                    near = did_you_mean(name, features | settings)
+                    raise file.error(
+                        ("generate", "config"),
+                        f"[generate.config] has {{{name}}}{near}",
+                    )
+        for key, value in (("config", generate.config), ("source", generate.source)):
+            if value is not None and key not in placeholders(generate.call.words):
+                raise file.error(
+                    ("generate", "command"),
+                    f"[generate] command: has no {{{key}}}, the file that [generate.{key}] makes",
+                )
+    for number, step in enumerate(spec.steps):
+        _check_call(file, ("steps", number), "run", step.call, common)
+
+
+def _check_forms(file: TomlFile, spec: Specification, allowed: set[str]) -> None:
+    """Check the words and variables of features: they may not use those of other features."""
+    for form in spec.forms:
+        texts = {"on": form.on, "off": form.off, "weight": form.weight}
+        texts |= {"env": (*form.env.values(),), "env_off": (*form.env_off.values(),)}
+        for key, words in texts.items():
+            weight = {"weight", "percent"} if key in ("weight", "env") else set()
+            _check_texts(file, ("features", form.name, key), key, words, allowed | weight)
+
+
+def _check_seed(file: TomlFile, generate: Generate) -> None:
+    """Raise if the generator gets no seed.
+
+    All tests of a configuration would be the same then, or none could be generated again.
+    """
+    assert generate.call is not None
+    texts = [*generate.call.words, *generate.call.env.values(), generate.call.stdin]
+    texts += [generate.config.text] if generate.config else []
+    if generate.seeded and "seed" not in placeholders(texts):
+        raise file.error(
+            ("generate", "command"),
+            "[generate] command: has no {seed}, so tests could not be made again; add it, as in "
+            '--seed={seed}, or say seed = "none" if the generator draws nothing at random',
+        )
+
+
+def _check_call(file: TomlFile, place: Place, key: str, call: Call, allowed: set[str]) -> None:
+    texts = {key: call.words, "env": (*call.env.values(),), "cwd": (call.cwd,)}
+    texts["stdin"] = (call.stdin,)
+    for where, words in texts.items():
+        _check_texts(file, (*place, where), where, words, allowed)
+
+
+def _check_texts(
+    file: TomlFile, place: Place, key: str, texts: Sequence[str], allowed: set[str]
+) -> None:
+    wrong = [name for name in placeholders(texts) if name not in allowed]
+    wrong += look_alikes(texts, allowed)
+    if wrong:
+        near = did_you_mean(wrong[0].lower(), allowed)
+        raise file.error(
+            place,
+            f"{key}: no placeholder {{{wrong[0]}}}{near} (double the braces for plain text)",
+        )

@@ -1,9 +1,9 @@
-"""What a command subject's TOML file says, as values. Every option is explained here.
+"""The contents of a command subject's TOML file, as values. Every option is explained here.
 
-Words of commands may hold placeholders (see `words`): ``{test}``, ``{dir}``, ``{here}`` and
-``{setting:NAME}``; in the generator's command also ``{seed}``, ``{features}``, ``{feature:NAME}``,
-``{config}`` and ``{source}``. ``{dir}`` is the directory of the test at hand, in which commands
-run; ``{here}`` is the directory of the TOML file.
+The words of commands may contain placeholders (see `toml_reader`): ``{test}``, ``{dir}``,
+``{here}`` and ``{setting:NAME}``; in the generator's command also ``{seed}``, ``{features}``,
+``{feature:NAME}``, ``{config}`` and ``{source}``. ``{dir}`` is the directory of the current test,
+in which commands run; ``{here}`` is the directory of the TOML file.
 """
 
 from __future__ import annotations
@@ -21,30 +21,31 @@ if TYPE_CHECKING:
     from swarmtest.subjects.grammar.generator import GrammarGenerator
 
 MEANINGS = ("fail", "ignore", "invalid")
-"""What something that happened to a step means: a fault; nothing; that the test does not count."""
+"""What an event in a step means: a fault, nothing, or that the test does not count."""
 COVER = ("auto", "fast", "gcov", "hits", "lcov")
-"""How a step's coverage is collected: as `Program` does."""
+"""How a step's coverage can be collected; the choices are those of `Program`."""
 EXTERNAL = ("none", "auto", "cvise", "creduce")
+"""The external reducers that can be named."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A command with everything around it: what the generator and every step have."""
+    """A command with its limits and environment; the generator and every step have one."""
 
     words: tuple[str, ...]
     """``command`` or ``run``: a list of words, or a text that is split as a shell does."""
     timeout: float = 10.0
-    """Seconds of wall time; then it is ended, with everything that it started."""
+    """Seconds of wall time; then the command is killed, with all processes that it started."""
     memory: int = 0
-    """Bytes of address space, or a text like "2GB"; 0: no limit of its own."""
+    """Bytes of address space, or a text like "2GB"; 0: no limit."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables that are set for it; the others are inherited."""
+    """Environment variables to set; the others are inherited."""
     cwd: str = ""
-    """The directory it runs in; default: the test's own, ``{dir}``."""
+    """The directory to run in; default: the directory of the test, ``{dir}``."""
     stdin: str = ""
-    """A file that is its standard input, like ``{test}``; default: nothing to read."""
+    """A file to use as standard input, like ``{test}``; default: an empty input."""
     expect: tuple[int, ...] = (0,)
-    """Exit statuses that are fine; ``"any"``: all of them (an empty tuple)."""
+    """Exit statuses that mean success; ``"any"`` (here an empty tuple): all of them."""
 
 
 @dataclass(frozen=True)
@@ -53,34 +54,34 @@ class FeatureForm:
 
     name: str
     on: tuple[str, ...] = ()
-    """Words that it adds to ``{features}`` when it is on. ``name = "--flag"`` is short for this."""
+    """Words to add to ``{features}`` when it is on. ``name = "--flag"`` is short for this."""
     off: tuple[str, ...] = ()
-    """Words that it adds when it is off."""
+    """Words to add when it is off."""
     weight: tuple[str, ...] = ()
-    """Words with ``{weight}`` (0.25) or ``{percent}`` (25): what it adds at any weight, unless `on`
-    or `off` is there for 1 or 0."""
+    """Words with ``{weight}`` (0.25) or ``{percent}`` (25), to add at any weight; at weight 1 or 0,
+    `on` or `off` is used instead if it is set."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables of the generator when it is on; they may have ``{weight}`` too."""
+    """Environment variables of the generator when it is on; they may use ``{weight}`` too."""
     env_off: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of the generator when it is off."""
     config: str = ""
-    """Text for the config file when it is on; it may have ``{weight}`` or ``{percent}``."""
+    """Text for the config file when it is on; it may use ``{weight}`` or ``{percent}``."""
     config_off: str = ""
     """Text for the config file when it is off."""
     lines: re.Pattern[str] | None = None
-    """Lines of the generator's source that match are deleted when it is off."""
+    """Matching lines of the generator's source are deleted when it is off."""
     appears: re.Pattern[str] | None = None
-    """How often it really appears in a test: matches in the test's text."""
+    """The number of matches in a test's text is how often the feature appears in that test."""
 
     @property
     def acts(self) -> bool:
-        """Whether being on or off makes any difference to the generator, markers aside."""
+        """Whether on or off makes a difference to the generator, apart from marked lines."""
         flags = self.on or self.off or self.weight
         return bool(flags or self.env or self.env_off or self.config or self.config_off)
 
     @property
     def weighted(self) -> bool:
-        """Whether a weight between 0 and 1 means something."""
+        """Whether the generator can use a weight between 0 and 1."""
         texts = (*self.weight, *self.env.values(), self.config)
         return not {"weight", "percent"}.isdisjoint(placeholders(texts))
 
@@ -90,9 +91,9 @@ class ConfigFile:
     """A config file that is written for every test; its path is ``{config}``."""
 
     text: str
-    """With ``{features}`` for the texts of all features or ``{feature:NAME}`` for one's."""
+    """Contains ``{features}`` for the texts of all features, or ``{feature:NAME}`` for one."""
     suffix: str = ""
-    """How its name ends: that of the template, if it is a file."""
+    """The ending of its name; by default that of the template file, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,8 @@ class MarkedSource:
 
     path: Path
     marker: str = "swarm: NAME"
-    """How a line says to which features it belongs: ``swarm: loops`` or ``swarm: loops, calls``. It
-    is deleted when one of them is off."""
+    """How a line names its features: ``swarm: loops`` or ``swarm: loops, calls``. The line is
+    deleted when one of them is off."""
 
 
 @dataclass(frozen=True)
@@ -112,17 +113,17 @@ class Generate:
     call: Call | None
     """The generator's command; None: tests come from a grammar."""
     suffix: str = ""
-    """How the name of the test's file ends, like ".c"."""
+    """The ending of the test's file name, like ".c"."""
     seed_bits: int = 32
-    """Seeds are from 1 to 2**seed_bits - 1: for many generators 0 means the time of day."""
+    """Seeds are from 1 to 2**seed_bits - 1, because many generators take 0 as the time of day."""
     separator: str = " "
-    """Between the words of ``{features}`` inside a longer word."""
+    """What joins the words of ``{features}`` inside a longer word."""
     config: ConfigFile | None = None
     source: MarkedSource | None = None
     seeded: bool = True
-    """``seed = "none"``: the generator draws nothing at random, and needs no ``{seed}``."""
+    """False for ``seed = "none"``: the generator is not random, and needs no ``{seed}``."""
     grammar: GrammarGenerator | None = None
-    """A grammar to make tests from, instead of a command; `start`, `depth` and `length` are its."""
+    """The generator of a grammar, instead of a command; `start`, `depth` and `length` set it up."""
 
 
 @dataclass(frozen=True)
@@ -132,77 +133,77 @@ class Step:
     name: str
     call: Call
     needs: tuple[str, ...] = ()
-    """Steps without whose success this one is skipped."""
+    """Steps that must succeed; otherwise this step is skipped."""
     on_crash: str = "fail"
-    """What an end by a signal means: "fail", "ignore" or "invalid"."""
+    """What it means if a signal ends the step: "fail", "ignore" or "invalid"."""
     on_exit: str = "fail"
-    """What an exit status that is not expected means."""
+    """What an unexpected exit status means."""
     on_timeout: str = "fail"
-    """What running out of time means."""
+    """What a timeout means."""
     cover: str = ""
-    """How its coverage is collected; empty: not at all. ``true`` in the file is "auto"."""
+    """How to collect coverage; empty: not at all. ``true`` in the file is "auto"."""
     sources: tuple[str, ...] | None = None
     """The files, directories or patterns whose lines are targets."""
 
     @property
     def may_invalidate(self) -> bool:
-        """Whether it can say that a test does not count."""
+        """Whether the step can make a test invalid."""
         return "invalid" in (self.on_crash, self.on_exit, self.on_timeout)
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A regular expression over a step's output that tells a fault."""
+    """A regular expression that recognises a fault in a step's output."""
 
     name: str
     regex: re.Pattern[str]
-    """Its named groups make the signature; without them, the whole match does."""
+    """The signature consists of its named groups; without any, of the whole match."""
     steps: tuple[str, ...] = ()
-    """The steps whose output is searched; empty: all."""
+    """The steps whose output is searched; empty: all steps."""
 
 
 @dataclass(frozen=True)
 class Oracle:
-    """``[oracle]``: what is a failure, beside what the steps say themselves."""
+    """``[oracle]``: what is a failure, besides what each step says itself."""
 
     patterns: tuple[Pattern, ...] = ()
     recognise: tuple[str, ...] = ()
-    """Ready-made recognisers of messages, by name."""
+    """The names of built-in recognisers of crash messages."""
     differential: tuple[tuple[str, ...], ...] = ()
     """Groups of steps whose output and exit status must agree."""
     python: str = ""
-    """``file.py:function``: told the steps' outcomes and the test, it answers None or a signature,
-    or fails an assertion."""
+    """``file.py:function``: a function of the steps' outcomes and the test's text. It returns None
+    or a fault's signature, or fails an assertion."""
 
 
 @dataclass(frozen=True)
 class Reduce:
-    """``[reduce]``: what happens after lines were removed one by one."""
+    """``[reduce]``: the external reducer that runs after our own reduction."""
 
     external: str = "none"
-    """"cvise" or "creduce"; "auto": whichever is installed, for C and C++."""
+    """"cvise" or "creduce"; "auto": the one that is installed, for C and C++."""
     command: tuple[str, ...] = ()
     """Another reducer: words with ``{script}`` (exits with 0 if the file in its directory is still
-    interesting) and ``{test}`` (the file, which it overwrites)."""
+    interesting) and ``{test}`` (the file, which the reducer overwrites)."""
     seconds: float = 120.0
     """How long the external reducer may take."""
 
 
 @dataclass(frozen=True)
 class Mutate:
-    """``[mutate]``: how the program is built, so that mutants of it can be."""
+    """``[mutate]``: how the program and its mutants are built."""
 
     build: str = ""
-    """A shell line that is run in a copy of the TOML file's directory."""
+    """A shell line to run in a copy of the TOML file's directory."""
     files: tuple[str, ...] = ()
-    """The C files that are mutated unless others are named: paths or patterns, from there."""
+    """The C files to mutate by default: paths or patterns, relative to that directory."""
     seconds: float = 600.0
     """How long a build may take."""
 
 
 @dataclass(frozen=True)
 class Specification:
-    """A whole TOML file."""
+    """The contents of a whole TOML file."""
 
     path: Path
     description: str
@@ -213,16 +214,16 @@ class Specification:
     oracle: Oracle
     reduce: Reduce
     mutate: Mutate = Mutate()
-    """How its mutants are built; a subject without has none."""
+    """How mutants are built; without a build command, the subject has no mutants."""
 
     @property
     def here(self) -> str:
-        """The directory of the file, absolute."""
+        """The absolute path of the file's directory."""
         return str(self.path.resolve().parent)
 
     @property
     def weighted(self) -> bool:
-        """Whether weights between 0 and 1 mean something for every feature that can be off."""
+        """Whether every feature that can be off can also have a weight between 0 and 1."""
         if self.generate.grammar is not None:
             return True
         mandatory = {feature.name for feature in self.space.features if feature.mandatory}

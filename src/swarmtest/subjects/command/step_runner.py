@@ -1,4 +1,4 @@
-"""Running the steps of a subject on one test."""
+"""Run the steps of a subject on one test, and collect the coverage of the programs they run."""
 
 from __future__ import annotations
 
@@ -23,102 +23,24 @@ from swarmtest.subjects.command.steps import Caller, CannotStart, Outcome
 from swarmtest.subjects.command.test import CommandTest
 from swarmtest.subjects.command.toml_reader import Values, expanded, filled
 
-# -------------------------------------------------------------------------------------------------
-# Coverage of steps: how the hits of a program that a step runs are collected.
-#
-# A collector belongs to the process that made it, and to one program: a forked process makes its
-# own.
-# All number their lines in one catalogue, so the same line is the same target whichever step ran
-# it.
-
-
-class Coverers:
-    """The collectors of a subject's steps, made when first needed in a process."""
-
-    def __init__(self, spec: Specification, scratch: Scratch) -> None:
-        self._here = spec.here
-        self._scratch = scratch
-        self.catalogue = Catalogue()
-        self._lines = {step.name: self._lines_of(step) for step in spec.steps if step.cover}
-        self._owner = 0
-        self._collectors: dict[str, Collector] = {}
-
-    def of(self, step: Step) -> Collector | None:
-        """The collector for a step in this process; None if its coverage is not wanted."""
-        if not step.cover:
-            return None
-        if self._owner != os.getpid():
-            for one in self._collectors.values():
-                if isinstance(one, FastCoverage):
-                    one.close()  # our handle on the parent's memory, not the memory itself
-            self._collectors.clear()
-            self._owner = os.getpid()
-        collector = self._collectors.get(step.name)
-        if collector is None:
-            collector = self._collectors[step.name] = self._make(step)
-        return collector
-
-    def _lines_of(self, step: Step) -> Lines:
-        wanted = step.sources
-        paths = None if wanted is None else [os.path.join(self._here, path) for path in wanted]
-        return Lines(self.catalogue, paths)
-
-    def _make(self, step: Step) -> Collector:
-        program = program_of(step, self._here)
-        way = detected(program, step.name) if step.cover == "auto" else step.cover
-        lines = self._lines[step.name]
-        if way == "fast":
-            return FastCoverage(program, lines)
-        directory = self._scratch.fresh(f"coverage-{len(self._collectors)}")
-        if way == "gcov":
-            return GcovCoverage(program, lines, directory)
-        return HitFile(program, lines, directory / "hits", lcov=way == "lcov")
-
-
-def program_of(step: Step, here: str) -> str:
-    """The path of the program that a covered step runs."""
-    word = filled(step.call.words[0], {"here": here})
-    found = shutil.which(word)
-    if found is None or "{" in word:
-        raise UserError(
-            f"step {step.name!r} has cover, but {word!r} is no program that was built before: "
-            "name it as {here}/PROGRAM"
-        )
-    return os.path.abspath(found)
-
-
-def detected(program: str, step: str) -> str:
-    """How a program was built for coverage."""
-    if has_runtime(program):
-        return "fast"
-    if has_counters(program):
-        return "gcov"
-    raise UserError(
-        f"step {step!r} has cover, but {program} was built without coverage: build it with "
-        '`swarmtest cc` or --coverage, or say cover = "hits" or "lcov"'
-    )
-
-
-# -------------------------------------------------------------------------------------------------
-
-_PLACE = "/directory-of-the-test"
+_TEST_DIRECTORY = "/directory-of-the-test"
 """Stands for the test's directory in commands that are only shown."""
 
 
 @dataclass
 class Stepped:
-    """What came of the steps of a test; it grows from step to step."""
+    """The outcomes of a test's steps; each step adds to it."""
 
     outcomes: dict[str, Outcome] = field(default_factory=dict)
-    """By the step's name, in their order."""
+    """Outcomes by step name, in the order of the steps."""
     cpu_seconds: float = 0.0
     covered: list[Hits] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    """Why coverage is missing; empty when it is all there."""
+    """Why coverage is missing; empty when it is complete."""
 
 
 class Stepper:
-    """Runs the steps, in order, in a directory that holds nothing but the test."""
+    """Runs the steps in order, in a directory that at first contains only the test."""
 
     def __init__(self, spec: Specification, scratch: Scratch, caller: Caller) -> None:
         self._spec = spec
@@ -131,7 +53,7 @@ class Stepper:
         self._coverers = Coverers(spec, scratch)
 
     def run(self, test: CommandTest, look: Callable[[Path], None] | None = None) -> Stepped:
-        """All steps on one test; `look` sees the directory as they left it."""
+        """Run all steps on one test; `look` is called with the directory as they left it."""
         directory = self._scratch.fresh("test")
         stepped = Stepped()
         try:
@@ -161,6 +83,7 @@ class Stepper:
                 extra_memory=coverer.extra_memory if coverer else 0,
             )
         except CannotStart as error:
+            # If an earlier step failed, it may not have built the program that this step runs.
             all_well = all(outcome.ok for outcome in before.values())
             return Outcome(step.name, skipped=str(error), broken=all_well)
         stepped.cpu_seconds += ended.cpu_seconds
@@ -180,12 +103,12 @@ class Stepper:
         return values
 
     def commands(self, test: CommandTest) -> dict[str, str]:
-        """For each step a shell line that does by hand what `run` does, in an empty directory."""
+        """Return shell lines, by step name, that do what `run` does, in an empty directory."""
         return {step.name: self._command(step, test) for step in self._spec.steps}
 
     def _command(self, step: Step, test: CommandTest) -> str:
         call = step.call
-        values = self._values(step, test, Path(_PLACE))
+        values = self._values(step, test, Path(_TEST_DIRECTORY))
         env = [f"{name}={_quoted(filled(text, values))}" for name, text in call.env.items()]
         line = " ".join([*env, *map(_quoted, expanded(call.words, values))])
         if call.stdin:
@@ -196,20 +119,26 @@ class Stepper:
 
 
 def _quoted(word: str) -> str:
-    """A word for the shell; the test's directory is known only there."""
-    return '"$D"'.join(shlex.quote(part) if part else "" for part in word.split(_PLACE)) or "''"
+    """Quote a word for the shell; ``$D`` stands for the test's directory."""
+    return (
+        '"$D"'.join(shlex.quote(part) if part else "" for part in word.split(_TEST_DIRECTORY))
+        or "''"
+    )
 
 
 def outcome_of(step: Step, ended: Ended, paths: Mapping[str, str]) -> Outcome:
-    """How a step ended; paths that are not the same everywhere are taken out of its output."""
+    """Return the outcome of a step, with paths in its output replaced by the names in `paths`.
+
+    These paths differ between runs, and would make signatures differ.
+    """
     status = None if ended.signal else os.WEXITSTATUS(ended.status)
     expected = status is not None and (not step.call.expect or status in step.call.expect)
     stdout, stderr = ended.stdout, ended.stderr
     for path, name in paths.items():
         if path != os.sep:
-            whole = re.escape(path.encode()) + rb"(?![\w.-])"
-            stdout = re.sub(whole, name.encode(), stdout)
-            stderr = re.sub(whole, name.encode(), stderr)
+            pattern = re.escape(path.encode()) + rb"(?![\w.-])"
+            stdout = re.sub(pattern, name.encode(), stdout)
+            stderr = re.sub(pattern, name.encode(), stderr)
     return Outcome(
         step.name,
         None if ended.timed_out else status,
@@ -218,4 +147,79 @@ def outcome_of(step: Step, ended: Ended, paths: Mapping[str, str]) -> Outcome:
         stdout=stdout,
         stderr=stderr,
         ok=expected and not ended.timed_out,
+    )
+
+
+# Coverage of the programs that steps run.
+
+
+class Coverers:
+    """The coverage collectors of a subject's steps, created when a process first needs them.
+
+    A collector belongs to one program and to the process that created it, so a forked process
+    creates its own. All collectors number lines in one catalogue: a line is the same target in
+    every step that runs it.
+    """
+
+    def __init__(self, spec: Specification, scratch: Scratch) -> None:
+        self._here = spec.here
+        self._scratch = scratch
+        self.catalogue = Catalogue()
+        self._lines = {step.name: self._lines_of(step) for step in spec.steps if step.cover}
+        self._owner = 0
+        self._collectors: dict[str, Collector] = {}
+
+    def of(self, step: Step) -> Collector | None:
+        """Return the collector for a step in this process; None if the step has no `cover`."""
+        if not step.cover:
+            return None
+        if self._owner != os.getpid():
+            for inherited in self._collectors.values():
+                if isinstance(inherited, FastCoverage):
+                    inherited.close()  # our handle on the parent's memory, not the memory itself
+            self._collectors.clear()
+            self._owner = os.getpid()
+        collector = self._collectors.get(step.name)
+        if collector is None:
+            collector = self._collectors[step.name] = self._make(step)
+        return collector
+
+    def _lines_of(self, step: Step) -> Lines:
+        sources = step.sources
+        paths = None if sources is None else [os.path.join(self._here, path) for path in sources]
+        return Lines(self.catalogue, paths)
+
+    def _make(self, step: Step) -> Collector:
+        program = program_of(step, self._here)
+        kind = detected(program, step.name) if step.cover == "auto" else step.cover
+        lines = self._lines[step.name]
+        if kind == "fast":
+            return FastCoverage(program, lines)
+        directory = self._scratch.fresh(f"coverage-{len(self._collectors)}")
+        if kind == "gcov":
+            return GcovCoverage(program, lines, directory)
+        return HitFile(program, lines, directory / "hits", lcov=kind == "lcov")
+
+
+def program_of(step: Step, here: str) -> str:
+    """Return the path of the program that a step with `cover` runs."""
+    word = filled(step.call.words[0], {"here": here})
+    path = shutil.which(word)
+    if path is None or "{" in word:
+        raise UserError(
+            f"step {step.name!r} has cover, but {word!r} is no program that was built before: "
+            "name it as {here}/PROGRAM"
+        )
+    return os.path.abspath(path)
+
+
+def detected(program: str, step: str) -> str:
+    """Return the kind of coverage that a program was built with; raise if there is none."""
+    if has_runtime(program):
+        return "fast"
+    if has_counters(program):
+        return "gcov"
+    raise UserError(
+        f"step {step!r} has cover, but {program} was built without coverage: build it with "
+        '`swarmtest cc` or --coverage, or say cover = "hits" or "lcov"'
     )

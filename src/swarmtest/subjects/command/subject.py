@@ -1,4 +1,4 @@
-"""Commands as a subject: a generator makes a file, steps are run on it, oracles judge."""
+"""The subject that a TOML file describes: a generator, steps to run on each test, and oracles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from swarmtest.subjects.command.test import CommandTest
 
 
 def load_command_subject(path: str) -> CommandSubject:
-    """The subject that a TOML file describes; what is wrong with the file is one clear line.
+    """Return the subject that a TOML file describes; raise `UserError` for a mistake in the file.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
@@ -45,7 +45,7 @@ def load_command_subject(path: str) -> CommandSubject:
 
 
 class CommandSubject:
-    """Tests what a TOML file says: see docs/commands.md."""
+    """A subject that runs commands, as a TOML file says; see docs/commands.md."""
 
     def __init__(self, spec: Specification, name: str = "") -> None:
         self.spec = spec
@@ -67,34 +67,37 @@ class CommandSubject:
         self._generator: Generator = self._make_generator()
         self._stepper = Stepper(spec, self._scratch, self._caller)
         self._judge = Judge(spec, _python_oracle(spec))
-        self._counted = any(form.appears for form in spec.forms)
+        self._counts_appearances = any(form.appears for form in spec.forms)
 
     def execute(self, configuration: Configuration, seed: int) -> Result:
-        """Generate a test and run its steps."""
-        made = self.generated(configuration, seed)
-        if made.why_not:
-            return Result(Verdict.INVALID, missing=made.why_not, cpu_seconds=made.cpu_seconds)
-        test = self._test(made, configuration, seed)
+        """Generate a test and run the steps on it."""
+        output = self.generated(configuration, seed)
+        if output.why_not:
+            return Result(Verdict.INVALID, missing=output.why_not, cpu_seconds=output.cpu_seconds)
+        test = self._test(output, configuration, seed)
         if self.journal is not None:
             self.journal(test.to_json())
         result = self._run(test)
-        return result._replace(cpu_seconds=result.cpu_seconds + made.cpu_seconds)
+        return result._replace(cpu_seconds=result.cpu_seconds + output.cpu_seconds)
 
     def generated(self, configuration: Configuration, seed: int) -> Made:
-        """What the generator makes of a configuration and a seed: a test, or why not."""
+        """Return the generator's output: a test, or the reason why there is none."""
         return self._generator.make(configuration, seed)
 
     def test_of(self, configuration: Configuration, seed: int) -> Any:
-        """The test that a configuration and a seed give (JSON data)."""
-        made = self.generated(configuration, seed)
-        if made.why_not:
-            raise UserError(f"there is no test: {made.why_not}")
-        return self._test(made, configuration, seed).to_json()
+        """Return the test of a configuration and a seed, as JSON data."""
+        output = self.generated(configuration, seed)
+        if output.why_not:
+            raise UserError(f"there is no test: {output.why_not}")
+        return self._test(output, configuration, seed).to_json()
 
     def result_of_journal(
         self, told: Sequence[Any], configuration: Configuration, fault: Fault
     ) -> Result:
-        """What came of a test in which this very process ended, not one that it had started."""
+        """Return the result of a test that ended this process itself, and not one it started.
+
+        `told` is what the journal was given: nothing if the process ended in the generator.
+        """
         if not told:
             why = f"the generator did not come to an end ({fault.signature})"
             return Result(Verdict.INVALID, missing=why)
@@ -102,54 +105,54 @@ class CommandSubject:
         return Result(Verdict.FAILED, fault, self._used(test), (), self._size(test), 0, told[-1])
 
     def replay(self, test: Any) -> Result:
-        """Run the steps on a saved test; the generator is not needed."""
+        """Run the steps on a saved test; this does not need the generator."""
         return self._run(CommandTest.from_json(test))
 
     def size(self, test: Any) -> int:
-        """How many lines a saved test has, or tokens if it came from a grammar."""
+        """Return the number of lines of a saved test, or of tokens if it came from a grammar."""
         return self._size(CommandTest.from_json(test))
 
     def code(self, test: Any) -> str:
-        """The test's text, or a dump of its bytes if it has none."""
+        """Return the test's text, or a dump of its bytes if it is not text."""
         return CommandTest.from_json(test).shown
 
     def content(self, test: Any) -> bytes:
-        """The test's file, as it is."""
+        """Return the bytes of the test's file."""
         return CommandTest.from_json(test).content
 
     def commands(self, test: Any) -> list[str]:
-        """Shell lines that run the steps by hand, in an empty directory with the test's file."""
+        """Return shell lines that run the steps by hand, in a directory with the test's file."""
         return list(self._stepper.commands(CommandTest.from_json(test)).values())
 
     def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
-        """A smaller test: by blocks and lines, then by an external reducer if one is asked for."""
+        """Return a smaller test for which `interesting` still holds; see `reduction`."""
         from swarmtest.subjects.command.reduction import needed_steps, reduced_quickly
 
         whole = CommandTest.from_json(test)
         judgement = self._judge.judge(self._stepper.run(whole).outcomes, whole.text)
         steps = needed_steps(self.spec, judgement.steps)
-        still = AskedAs(interesting, CommandTest.to_json)
-        return reduced_quickly(self.spec, whole, steps, still).to_json()
+        criterion = AskedAs(interesting, CommandTest.to_json)
+        return reduced_quickly(self.spec, whole, steps, criterion).to_json()
 
     def parts(self, test: Any) -> list[Any]:
-        """The lines of a test that are not blank; none of one that came from a grammar."""
+        """Return the lines of a test that are not blank; none if it came from a grammar."""
         whole = CommandTest.from_json(test)
         if whole.tree is not None:
             return []
         return [line for line in whole.content.splitlines(keepends=True) if line.strip()]
 
     def with_parts(self, test: Any, parts: Sequence[Any]) -> Any:
-        """A test with other lines."""
+        """Return the test with other lines."""
         return CommandTest.from_json(test).with_content(b"".join(parts)).to_json()
 
     def check(self, thorough: bool = False) -> list[str]:
-        """What is wrong before any test is run, a line each; `thorough`: try every feature too."""
+        """Return the subject's problems, one line each; `thorough`: try features and tests too."""
         from swarmtest.subjects.command.check import problems_of
 
         return problems_of(self, thorough)
 
     def close(self) -> None:
-        """Remove what was made for tests; done by itself when the process ends."""
+        """Remove the temporary directories; this also happens when the process ends."""
         self._scratch.close()
 
     def _make_generator(self) -> Generator:
@@ -157,14 +160,14 @@ class CommandSubject:
             return GrammarTests(self.spec.generate.grammar)
         return CommandGenerator(self.spec, self._scratch, self._caller)
 
-    def _test(self, made: Made, configuration: Configuration, seed: int) -> CommandTest:
+    def _test(self, output: Made, configuration: Configuration, seed: int) -> CommandTest:
         return CommandTest(
             self.name,
-            made.content,
+            output.content,
             configuration.settings,
             seed,
             configuration.included,
-            made.tree,
+            output.tree,
         )
 
     def _run(self, test: CommandTest) -> Result:
@@ -179,13 +182,13 @@ class CommandSubject:
             commands = self._stepper.commands(test)
             details = details_of(judgement, stepped.outcomes, file, commands)
             fault = Fault(judgement.kind, judgement.signature, details)
-        kept = test.to_json() if fault or self.keep_tests else None
+        saved = test.to_json() if fault or self.keep_tests else None
         return Result(
             Verdict.FAILED if fault else Verdict.PASSED,
             fault,
             self._used(test),
             steps=self._size(test),
-            test=kept,
+            test=saved,
             cpu_seconds=cpu,
             covered=tuple(stepped.covered),
             missing="; ".join(stepped.missing),
@@ -196,15 +199,15 @@ class CommandSubject:
         return grammar.size(test.tree) if grammar and test.tree is not None else test.size
 
     def _used(self, test: CommandTest) -> tuple[int, ...]:
-        """How often each feature appears in the test's text; without a way to tell, nothing.
+        """Return how often each feature appears in the test; empty if that cannot be known.
 
-        Where only some features say how they appear, one that does not counts once when it is on.
+        If only some features have an `appears` pattern, each other one counts once when it is on.
         """
         grammar = self.spec.generate.grammar
         if grammar is not None and test.tree is not None:
             used = grammar.used(test.tree)
             return tuple(used.get(name, 0) for name in self.space.feature_names)
-        if not self._counted:
+        if not self._counts_appearances:
             return ()
         text, on = test.text, set(test.features or ())
         return tuple(
@@ -220,10 +223,10 @@ def _python_oracle(spec: Specification) -> Check | None:
     if where.endswith(".py"):
         where = str(Path(spec.here) / where)
     try:
-        found = load_object(f"{where}:{name}", "function", callable)
+        function = load_object(f"{where}:{name}", "function", callable)
     except UserError as error:
         raise UserError(f"{spec.path}: [oracle] python: {error}") from None
-    if not callable(found):
+    if not callable(function):
         raise UserError(f"{spec.path}: [oracle] python: {name} is no function")
-    check: Check = found
+    check: Check = function
     return check

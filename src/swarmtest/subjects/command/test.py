@@ -1,4 +1,4 @@
-"""A command subject's test as a value: the file that the generator made."""
+"""A test of a command subject, as a value: the file that the generator made."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from swarmtest.core.errors import UserError
 
 FORMAT = "swarmtest command test 1"
 _CONTROLS = bytes({*range(32), 127} - {*b"\t\n\r\f\v"})
-"""What does something to a terminal, and nothing in a text."""
+"""Control characters that a terminal would act on, and that do not occur in a text."""
 
 
 @dataclass(frozen=True)
 class CommandTest:
-    """A test's content, with what it came from; only the content and the settings are replayed.
+    """The content of a test and where it came from; a replay uses only content and settings.
 
     >>> test = CommandTest("csmith.toml", b"int main;")
     >>> CommandTest.from_json(test.to_json()) == test
@@ -29,20 +29,20 @@ class CommandTest:
     settings: Mapping[str, Any] = field(default_factory=dict)
     seed: int | None = None
     features: tuple[str, ...] | None = None
-    """Those that were on when it was generated."""
+    """The features that were on when it was generated."""
     tree: Any = None
-    """The derivation, when it came from a grammar."""
+    """The derivation tree, if it came from a grammar."""
     only: tuple[str, ...] = ()
-    """The steps that are run, while it is reduced; empty: all."""
+    """The steps to run while it is reduced; empty: all steps."""
 
     @property
     def text(self) -> str:
-        """The content for people and regular expressions; what is not UTF-8 is replaced."""
+        """The content as text, for people and patterns; bytes that are not UTF-8 are replaced."""
         return self.content.decode(errors="replace")
 
     @property
     def shown(self) -> str:
-        """The content for a terminal: its text, or a dump that `xxd -r` reads if it has none.
+        """The content for a terminal: its text, or a dump for `xxd -r` if it is not text.
 
         >>> CommandTest("", b"\\x00\\xffPNG").shown
         '00000000: 00ff 504e 47                             ..PNG\\n'
@@ -56,15 +56,15 @@ class CommandTest:
 
     @property
     def size(self) -> int:
-        """Its lines that are not blank; at least 1."""
+        """The number of lines that are not blank; at least 1."""
         return sum(1 for line in self.content.split(b"\n") if line.strip()) or 1
 
     def with_content(self, content: bytes) -> CommandTest:
-        """The same test with another content."""
+        """Return the same test with another content, and so without a tree."""
         return replace(self, content=content, tree=None)
 
     def to_json(self) -> dict[str, Any]:
-        """The test as JSON data."""
+        """Return the test as JSON data."""
         data: dict[str, Any] = {"format": FORMAT, "subject": self.subject}
         try:
             data["text"] = self.content.decode()
@@ -84,7 +84,7 @@ class CommandTest:
 
     @classmethod
     def from_json(cls, data: Any) -> CommandTest:
-        """The test that `to_json` wrote."""
+        """Return the test that `to_json` wrote."""
         if not isinstance(data, Mapping) or data.get("format") != FORMAT:
             raise UserError(f"not a saved command test (its format should be {FORMAT!r})")
         try:
@@ -108,8 +108,8 @@ class CommandTest:
 
 def _dump(content: bytes) -> str:
     lines = []
-    for place in range(0, len(content), 16):
-        row = content[place : place + 16]
+    for offset in range(0, len(content), 16):
+        row = content[offset : offset + 16]
         text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
-        lines.append(f"{place:08x}: {row.hex(' ', -2):<39}  {text}\n")
+        lines.append(f"{offset:08x}: {row.hex(' ', -2):<39}  {text}\n")
     return "".join(lines)

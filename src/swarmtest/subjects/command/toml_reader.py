@@ -1,7 +1,8 @@
-"""Reading a TOML file key by key, so that every mistake is one line with the file, line and key.
+"""Read a TOML file key by key, so that each mistake is reported with its file, line and key.
 
-A `Section` remembers which keys it was asked for: what is left at the end is a key that nobody
-knows, and those it was asked for are what might have been meant.
+A `Section` remembers the keys that were asked for. At the end, any other key is unknown, and the
+keys that were asked for are the candidates for "did you mean". The second part of this module
+handles the placeholders in the words of commands, like ``{seed}``.
 """
 
 from __future__ import annotations
@@ -16,109 +17,19 @@ from typing import Any, TypeAlias
 
 from swarmtest.core.errors import UserError, did_you_mean
 
-# -------------------------------------------------------------------------------------------------
-# Placeholders in the words of commands: ``{seed}``, ``{test}``, ``{setting:level}``.
-#
-# A word that is a placeholder for several words (``{features}``) alone becomes these words; inside
-# a
-# longer word they are joined. ``{{seed}}`` is the text ``{seed}`` itself. Other braces are text.
-
-_FORM = re.compile(r"\{(\{)?([a-z]+(?::[^{}]*)?)\}(?(1)\})")
-_BRACES = re.compile(r"(?<!\{)\{([^{}]+)\}(?!\})")
-_OPERATORS = "|&;<>"
-_VARIABLE = re.compile(r"\$\{?[A-Z_]+\}?(/.*)?|~(/.*)?")
-
-Values: TypeAlias = Mapping[str, str | tuple[str, ...]]
-"""What each placeholder stands for: a text, or words."""
-
-
-def expanded(words: Iterable[str], values: Values, separator: str = " ") -> list[str]:
-    """The words with all placeholders replaced.
-
-    >>> expanded(["gen", "{features}", "-s{seed}"], {"features": ("-a", "-b"), "seed": "7"})
-    ['gen', '-a', '-b', '-s7']
-    >>> expanded(["--use={features}"], {"features": ("a", "b")}, ",")
-    ['--use=a,b']
-    """
-    found: list[str] = []
-    for word in words:
-        value = values.get(word[1:-1]) if word[:1] == "{" else None
-        if isinstance(value, tuple):
-            found += value
-        else:
-            found.append(filled(word, values, separator))
-    return found
-
-
-def filled(text: str, values: Values, separator: str = " ") -> str:
-    """One text with all placeholders replaced; those without a value stay as they are.
-
-    >>> filled("{dir}/{{dir}}", {"dir": "/tmp"})
-    '/tmp/{dir}'
-    """
-    if "{" not in text:
-        return text
-
-    def value_of(form: re.Match[str]) -> str:
-        if form[1]:
-            return form[0][1:-1]
-        value = values.get(form[2])
-        if value is None:
-            return form[0]
-        return value if isinstance(value, str) else separator.join(value)
-
-    return _FORM.sub(value_of, text)
-
-
-def look_alikes(words: Iterable[str], known: Collection[str]) -> list[str]:
-    """What looks like a placeholder that is known, but is written with capitals or spaces.
-
-    >>> look_alikes(["{Test}", "{ dir }", "{test}", "{DEPTH}"], {"test", "dir"})
-    ['Test', ' dir ']
-    """
-    found = [form[1] for word in words for form in _BRACES.finditer(word)]
-    return [name for name in found if name not in known and name.strip().lower() in known]
-
-
-def placeholders(words: Sequence[str]) -> list[str]:
-    """The placeholders that words have, without their braces.
-
-    >>> placeholders(["gen", "--seed={seed}", "{{test}}", "{setting:level}"])
-    ['seed', 'setting:level']
-    """
-    return [form[2] for word in words for form in _FORM.finditer(word) if not form[1]]
-
-
-def for_a_shell(text: str) -> str:
-    """The first thing in a command that only a shell would understand; empty if there is none.
-
-    >>> for_a_shell("sort {test} 2>/dev/null"), for_a_shell("grep 'a|b' {test}")
-    ('>', '')
-    """
-    lexer = shlex.shlex(text, posix=True, punctuation_chars=_OPERATORS)
-    lexer.whitespace_split, lexer.commenters = True, ""
-    tokens = list(lexer)
-    found = (
-        token
-        for token in tokens
-        if (token and not token.strip(_OPERATORS)) or _VARIABLE.fullmatch(token)
-    )
-    return next(found, "")
-
-
-# -------------------------------------------------------------------------------------------------
-
 Place: TypeAlias = tuple[str | int, ...]
-"""Keys from the top of the file; a number is a position in a list of tables."""
+"""The keys from the top of the file to a value; a number is a position in a list of tables."""
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([KMG])(?:I?B)?|B)?", re.IGNORECASE)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _MOST = 1e6
-"""The largest number that is of any use here: eleven days, in seconds."""
+"""The largest number that makes sense here: eleven days, in seconds."""
+_OPERATORS = "|&;<>"
+_VARIABLE = re.compile(r"\$\{?[A-Z_]+\}?(/.*)?|~(/.*)?")
 
 
 class TomlFile:
-    """A TOML file: its data, and where in its text a key is."""
+    """A TOML file: its data, and its text to find the line of a key."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -135,17 +46,17 @@ class TomlFile:
             raise UserError(_syntax_error(path, self.text, str(error))) from None
 
     def top(self) -> Section:
-        """The whole file as a section."""
+        """Return the whole file as a section."""
         return Section(self, (), self.data)
 
     def error(self, place: Place, message: str) -> UserError:
-        """A complaint about a key, with the line it is on if that can be found."""
+        """Return an error about a key, with its line if that can be found."""
         line = line_of(self.text, place)
         return UserError(f"{self.path}:{line}: {message}" if line else f"{self.path}: {message}")
 
 
 class Section:
-    """A table of a TOML file that is read key by key; `close` complains about keys left over."""
+    """A table of a TOML file that is read key by key; `close` raises if a key was never read."""
 
     def __init__(self, file: TomlFile, place: Place, data: Mapping[str, Any]) -> None:
         self.file = file
@@ -155,7 +66,7 @@ class Section:
 
     @property
     def title(self) -> str:
-        """How the file itself names this table."""
+        """The header of this table, as the file writes it."""
         if not self.place:
             return ""
         names = ".".join(str(key) for key in self.place if isinstance(key, str))
@@ -167,26 +78,26 @@ class Section:
         return key in self._data
 
     def names(self) -> list[str]:
-        """The keys that the file has here, in its order."""
+        """Return the keys of this table, in the order of the file."""
         return list(self._data)
 
     def raw(self, key: str) -> Any:
-        """A key's value as TOML has it; None when it is absent."""
+        """Return the value of a key as `tomllib` read it; None if it is absent."""
         self._asked.add(key)
         return self._data.get(key)
 
     def error(self, key: str, message: str) -> UserError:
-        """A complaint about one of its keys."""
+        """Return an error about one of its keys."""
         return self.file.error((*self.place, key), f"{self.title} {key}: {message}".lstrip())
 
     def missing(self, key: str, message: str) -> UserError:
-        """A complaint about a key that has to be there; one that looks like it is named instead."""
+        """Return an error about a missing key, or about an unknown key with a similar name."""
         left = [name for name in self._data if name not in self._asked]
         near = difflib.get_close_matches(key, left, n=1)
         return self._unknown(near[0]) if near else self.error(key, f"missing: {message}")
 
     def text(self, key: str, default: str = "") -> str:
-        """A text."""
+        """Return a text."""
         value = self.raw(key)
         if value is None:
             return default
@@ -195,7 +106,7 @@ class Section:
         return value
 
     def flag(self, key: str, default: bool = False) -> bool:
-        """True or false."""
+        """Return true or false."""
         value = self.raw(key)
         if value is None:
             return default
@@ -204,7 +115,7 @@ class Section:
         return value
 
     def number(self, key: str, default: float, *, least: float = 0.0) -> float:
-        """A number that is not below `least`."""
+        """Return a number that is at least `least`."""
         value = self.raw(key)
         if value is None:
             return default
@@ -214,7 +125,7 @@ class Section:
         return float(value)
 
     def integer(self, key: str, default: int, *, low: int, high: int) -> int:
-        """A whole number in a range."""
+        """Return a whole number from `low` to `high`."""
         value = self.raw(key)
         if value is None:
             return default
@@ -223,15 +134,15 @@ class Section:
         return value
 
     def size(self, key: str) -> int:
-        """Bytes: a number, or a text like "512MB"; 0 when absent."""
+        """Return a number of bytes, given as a number or a text like "512MB"; 0 if absent."""
         value = self.raw(key)
-        found = _SIZE.fullmatch(str(value if value is not None else 0).strip())
-        if found is None or isinstance(value, bool):
+        match = _SIZE.fullmatch(str(value if value is not None else 0).strip())
+        if match is None or isinstance(value, bool):
             raise self.error(key, f'a number of bytes, or a text like "512MB", not {value!r}')
-        return int(float(found[1]) * _UNITS[(found[2] or "").upper()])
+        return int(float(match[1]) * _UNITS[(match[2] or "").upper()])
 
     def one_of(self, key: str, choices: Sequence[str], default: str) -> str:
-        """One of a few words."""
+        """Return one of a few words."""
         value = self.raw(key)
         if value is None:
             return default
@@ -241,29 +152,29 @@ class Section:
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A list of texts; one text alone is a list of one."""
+        """Return a list of texts; a single text counts as a list of one."""
         value = self.raw(key)
         if value is None:
             return ()
-        found = [value] if isinstance(value, str) else value
-        if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        texts = [value] if isinstance(value, str) else value
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise self.error(key, f"a list of texts, not {value!r}")
-        self._refuse_zeros(key, found)
-        return tuple(found)
+        self._refuse_zeros(key, texts)
+        return tuple(texts)
 
     def integers(self, key: str, default: tuple[int, ...]) -> tuple[int, ...]:
-        """A list of whole numbers, not empty; one alone is a list of one."""
+        """Return a list of whole numbers, not empty; a single number counts as a list of one."""
         value = self.raw(key)
         if value is None:
             return default
-        found = [value] if isinstance(value, int) else value
-        good = isinstance(found, list) and all(type(one) is int for one in found)
-        if not good or not found:
+        numbers = [value] if isinstance(value, int) else value
+        good = isinstance(numbers, list) and all(type(number) is int for number in numbers)
+        if not good or not numbers:
             raise self.error(key, f"a list of whole numbers, not {value!r}")
-        return tuple(found)
+        return tuple(numbers)
 
     def words(self, key: str) -> tuple[str, ...]:
-        """The words of a command: a list, or a text that is split as a shell does."""
+        """Return the words of a command, given as a list or as a text to split like a shell."""
         value = self.raw(key)
         if not isinstance(value, str):
             return self.texts(key)
@@ -282,7 +193,7 @@ class Section:
         return words
 
     def mapping(self, key: str) -> dict[str, str]:
-        """A table of texts, as of environment variables."""
+        """Return a table of texts, such as environment variables."""
         value = self.raw(key)
         if value is None:
             return {}
@@ -295,7 +206,7 @@ class Section:
         return dict(value)
 
     def pattern(self, key: str) -> re.Pattern[str] | None:
-        """A regular expression, in which ^ and $ stand for the ends of lines."""
+        """Return a regular expression in which ^ and $ match at every line."""
         text = self.text(key)
         if not text:
             return None
@@ -308,26 +219,26 @@ class Section:
         return pattern
 
     def section(self, key: str) -> Section:
-        """A table; an empty one when it is absent."""
+        """Return a table; an empty one if it is absent."""
         value = self.raw(key)
         if value is None:
             value = {}
         if not isinstance(value, dict):
-            names = ".".join(str(one) for one in (*self.place, key))
+            names = ".".join(map(str, (*self.place, key)))
             raise self.error(key, f"a table: write [{names}] and its keys below")
         return Section(self.file, (*self.place, key), value)
 
     def sections(self, key: str) -> list[Section]:
-        """A list of tables."""
+        """Return a list of tables."""
         value = self.raw(key)
         if value is None:
             return []
-        if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        if not isinstance(value, list) or not all(isinstance(table, dict) for table in value):
             raise self.error(key, f"a list of tables: write [[{key}]] above each")
-        return [Section(self.file, (*self.place, key, i), one) for i, one in enumerate(value)]
+        return [Section(self.file, (*self.place, key, i), table) for i, table in enumerate(value)]
 
     def close(self) -> None:
-        """Complain about a key that nobody asked for."""
+        """Raise if the table has a key that was never asked for."""
         for key in self._data:
             if key not in self._asked:
                 raise self._unknown(key)
@@ -343,7 +254,7 @@ class Section:
 
 
 def line_of(text: str, place: Place) -> int:
-    """The line on which a key is set, or its table begins; 0 when it is not found.
+    """Return the line on which a key is set or its table begins; 0 if it is not found.
 
     >>> line_of('[generate]\\ncommand = "x"\\n[[steps]]\\nrun = "y"\\n', ("steps", 0, "run"))
     4
@@ -368,7 +279,7 @@ def line_of(text: str, place: Place) -> int:
             if (*table, *names) == place:
                 return number
             if place[: len(table) + len(names)] == (*table, *names):
-                best = number  # a table written in one line
+                best = number  # a table that is written in one line
             continue
         if table == place:
             return number
@@ -387,8 +298,95 @@ def _syntax_error(path: Path, text: str, message: str) -> str:
 
 
 def nearest_file(path: Path, pattern: str = "*") -> str:
-    """The tail of a message about a file that is not there: what else is called nearly so."""
+    """Return the end of a message about a missing file: the files with a similar name."""
     if path.exists() or not path.parent.is_dir():
         return ""
-    there = [one.name for one in path.parent.glob(pattern) if one.is_file()]
-    return did_you_mean(path.name, difflib.get_close_matches(path.name, there))
+    names = [file.name for file in path.parent.glob(pattern) if file.is_file()]
+    return did_you_mean(path.name, difflib.get_close_matches(path.name, names))
+
+
+# Placeholders in the words of commands: ``{seed}``, ``{test}``, ``{setting:level}``.
+#
+# A placeholder for several words, like ``{features}``, becomes these words if it is a word by
+# itself; inside a longer word they are joined. ``{{seed}}`` is the text ``{seed}``. All other
+# braces are plain text.
+
+_PLACEHOLDER = re.compile(r"\{(\{)?([a-z]+(?::[^{}]*)?)\}(?(1)\})")
+_BRACES = re.compile(r"(?<!\{)\{([^{}]+)\}(?!\})")
+
+Values: TypeAlias = Mapping[str, str | tuple[str, ...]]
+"""The value of each placeholder: a text, or several words."""
+
+
+def expanded(words: Iterable[str], values: Values, separator: str = " ") -> list[str]:
+    """Return the words with all placeholders replaced.
+
+    >>> expanded(["gen", "{features}", "-s{seed}"], {"features": ("-a", "-b"), "seed": "7"})
+    ['gen', '-a', '-b', '-s7']
+    >>> expanded(["--use={features}"], {"features": ("a", "b")}, ",")
+    ['--use=a,b']
+    """
+    result: list[str] = []
+    for word in words:
+        value = values.get(word[1:-1]) if word[:1] == "{" else None
+        if isinstance(value, tuple):
+            result += value
+        else:
+            result.append(filled(word, values, separator))
+    return result
+
+
+def filled(text: str, values: Values, separator: str = " ") -> str:
+    """Return a text with all placeholders replaced; those without a value stay unchanged.
+
+    >>> filled("{dir}/{{dir}}", {"dir": "/tmp"})
+    '/tmp/{dir}'
+    """
+    if "{" not in text:
+        return text
+
+    def value_of(match: re.Match[str]) -> str:
+        if match[1]:  # doubled braces
+            return match[0][1:-1]
+        value = values.get(match[2])
+        if value is None:
+            return match[0]
+        return value if isinstance(value, str) else separator.join(value)
+
+    return _PLACEHOLDER.sub(value_of, text)
+
+
+def look_alikes(words: Iterable[str], known: Collection[str]) -> list[str]:
+    """Return the names in braces that would be placeholders but for capitals or spaces.
+
+    >>> look_alikes(["{Test}", "{ dir }", "{test}", "{DEPTH}"], {"test", "dir"})
+    ['Test', ' dir ']
+    """
+    names = [match[1] for word in words for match in _BRACES.finditer(word)]
+    return [name for name in names if name not in known and name.strip().lower() in known]
+
+
+def placeholders(words: Sequence[str]) -> list[str]:
+    """Return the placeholders in some words, without their braces.
+
+    >>> placeholders(["gen", "--seed={seed}", "{{test}}", "{setting:level}"])
+    ['seed', 'setting:level']
+    """
+    return [match[2] for word in words for match in _PLACEHOLDER.finditer(word) if not match[1]]
+
+
+def for_a_shell(text: str) -> str:
+    """Return the first part of a command that only a shell understands; empty if there is none.
+
+    >>> for_a_shell("sort {test} 2>/dev/null"), for_a_shell("grep 'a|b' {test}")
+    ('>', '')
+    """
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=_OPERATORS)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    tokens = list(lexer)
+    for_shell = (
+        token
+        for token in tokens
+        if (token and not token.strip(_OPERATORS)) or _VARIABLE.fullmatch(token)
+    )
+    return next(for_shell, "")

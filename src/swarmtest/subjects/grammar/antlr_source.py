@@ -1,8 +1,8 @@
-"""ANTLR v4 grammars: read by grammarinator, whose graph becomes our model.
+"""Read an ANTLR v4 grammar with grammarinator, and turn its graph into our model.
 
-Lexer rules become regular expressions, fragments inlined. Actions and predicates are code of the
-parser's language, and are left out. What a lexer rule skips or sends to another channel may stand
-between tokens.
+Lexer rules become regular expressions, with fragments inlined. Actions and predicates are code in
+the parser's language, and are left out. Text that a lexer rule skips or sends to another channel
+may stand between tokens.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ INSTALL = "ANTLR grammars need the package grammarinator: pip install 'swarmtest
 
 
 def antlr_grammar(path: Path, start: str = "", optional_features: bool = True) -> Grammar:
-    """The grammar of a ``.g4`` file; a parser grammar finds its lexer grammar beside it."""
+    """Read a ``.g4`` file; the lexer grammar of a parser grammar must be in the same directory."""
     try:
         processor: Any = importlib.import_module("grammarinator.tool.processor")
     except ImportError:
@@ -63,13 +63,17 @@ def antlr_grammar(path: Path, start: str = "", optional_features: bool = True) -
 
 
 class _Reader:
-    """Grammarinator's graph, as expressions."""
+    """Converts the nodes of grammarinator's graph to expressions and regular expressions.
+
+    Nodes are told apart by the names of their classes, because grammarinator is imported only when
+    it is needed.
+    """
 
     def __init__(self, graph: Any, dot: Any, path: str) -> None:
         self.graph = graph
         self.dot = dot
         self.path = path
-        self._inside: list[str] = []
+        self._open_rules: list[str] = []
 
     def definitions(self) -> dict[str, Expression]:
         return {
@@ -91,12 +95,13 @@ class _Reader:
             case "ImagRuleNode":
                 yield Terminal(str(node.id[0]), mark_of(str(node.id[0])))
             case "AlternationNode":
-                yield OneOf(tuple(map(self._way, node.out_neighbours)))
+                yield OneOf(tuple(map(self._alternative, node.out_neighbours)))
             case "QuantifierNode":
                 high = None if node.stop == math.inf else int(node.stop)
                 yield Times(self._sequence(node.out_neighbours), int(node.start), high)
 
-    def _way(self, alternative: Any) -> tuple[str, Expression]:
+    def _alternative(self, alternative: Any) -> tuple[str, Expression]:
+        """Return the label of an alternative (``# label``; empty if it has none) and its items."""
         inner = alternative.out_neighbours
         labelled = len(inner) == 1 and len(getattr(inner[0], "id", ())) > 1
         label = inner[0].id[1] if labelled and type(inner[0]).__name__ == "UnparserRuleNode" else ""
@@ -109,20 +114,20 @@ class _Reader:
         return Terminal(rule.name, pattern=self.pattern(rule))
 
     def pattern(self, rule: Any) -> str:
-        """A lexer rule as a regular expression."""
-        if rule.name in self._inside:
+        """Return a lexer rule as a regular expression."""
+        if rule.name in self._open_rules:
             raise UserError(
                 f"{self.path}: the lexer rule {rule.name} refers to itself: "
                 "only parser rules may, if texts are to be generated"
             )
-        self._inside.append(rule.name)
+        self._open_rules.append(rule.name)
         text = "".join(self._pieces(rule.out_neighbours))
-        self._inside.pop()
+        self._open_rules.pop()
         return text
 
     def _pieces(self, nodes: Iterable[Any]) -> Iterator[str]:
         nodes = list(nodes)
-        for place, node in enumerate(nodes):
+        for position, node in enumerate(nodes):
             match type(node).__name__:
                 case "LiteralNode":
                     yield re.escape(node.src)
@@ -134,12 +139,13 @@ class _Reader:
                     ways = ("".join(self._pieces(w.out_neighbours)) for w in node.out_neighbours)
                     yield f"(?:{'|'.join(ways)})"
                 case "QuantifierNode":
-                    yield self._repetition(node, last=place == len(nodes) - 1)
+                    yield self._repetition(node, last=position == len(nodes) - 1)
 
     def _repetition(self, node: Any, last: bool) -> str:
         inner = node.out_neighbours
         sign = "?" if node.stop == 1 else "+" if node.start else "*"
-        # `.*?` up to what ends it: grammarinator does not tell it from `.*`, which nobody writes.
+        # In a grammar, `.*?` stops at what follows it. Grammarinator does not distinguish it from
+        # `.*`, which nobody writes, so every `.*` that something follows is taken as lazy.
         lazy = "?" if not last and len(inner) == 1 and self._is_dot(inner[0]) else ""
         return f"(?:{''.join(self._pieces(inner))}){sign}{lazy}"
 
@@ -162,11 +168,11 @@ def _escaped(code: int) -> str:
 
 
 def _vocabulary(path: Path) -> list[str]:
-    """The lexer grammar that a parser grammar names."""
-    found = re.search(r"tokenVocab\s*=\s*(\w+)", path.read_text(encoding="utf-8"))
-    if not found:
+    """Return the path of the lexer grammar that a parser grammar names, if it names one."""
+    match = re.search(r"tokenVocab\s*=\s*(\w+)", path.read_text(encoding="utf-8"))
+    if not match:
         return []
-    lexer = path.with_name(f"{found[1]}.g4")
+    lexer = path.with_name(f"{match[1]}.g4")
     if not lexer.exists():
         raise UserError(f"{path}: its lexer grammar is not beside it: {lexer.name}")
     return [str(lexer)]
@@ -179,26 +185,26 @@ def _check_syntax(file: str) -> None:
     parser = language.ANTLRv4Parser(antlr.CommonTokenStream(lexer))
     for part in (lexer, parser):
         part.removeErrorListeners()
-        part.addErrorListener(_Refusing(file))
+        part.addErrorListener(_RaisingListener(file))
     parser.grammarSpec()
 
 
-class _Refusing:
-    """Listens to a parser of ANTLR's: the first thing that it complains about is the error."""
+class _RaisingListener:
+    """An error listener for an ANTLR parser that raises at the first syntax error."""
 
     def __init__(self, file: str) -> None:
         self.file = file
 
     def syntaxError(self, *words: Any) -> None:
-        """Called with the parser, a token, the line, the column, a message and an exception."""
+        """Raise; the arguments are the parser, a token, line, column, message and exception."""
         raise UserError(f"{self.file}:{words[2]}: {words[4]}")
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *words: None  # it also tells of ambiguities
+        return lambda *words: None  # ignores all other reports, such as ambiguities
 
 
 def _skipped(root: Any) -> Iterator[str]:
-    """The lexer rules whose text may stand between tokens."""
+    """Yield the lexer rules whose text may stand between tokens."""
     for rule in root.rules().ruleSpec():
         lexer_rule = rule.lexerRuleSpec()
         if lexer_rule and re.search(r"->(?:[^']*,)?(?:skip|channel\()", lexer_rule.getText()):
@@ -206,11 +212,12 @@ def _skipped(root: Any) -> Iterator[str]:
 
 
 def _line_of(name: str, text: str) -> int:
-    found = re.search(rf"^[ \t]*(?:fragment\s+)?{re.escape(name)}\b[^:;]*:", text, re.MULTILINE)
-    return text.count("\n", 0, found.start()) + 1 if found else 0
+    match = re.search(rf"^[ \t]*(?:fragment\s+)?{re.escape(name)}\b[^:;]*:", text, re.MULTILINE)
+    return text.count("\n", 0, match.start()) + 1 if match else 0
 
 
 def _located(message: str, path: Path) -> str:
+    """Return one line for an error of grammarinator, with the line of an undefined rule."""
     undefined = re.match(r"\('?(\w+)'?,\) not in vertices", message)
     if undefined:
         text = path.read_text(encoding="utf-8")

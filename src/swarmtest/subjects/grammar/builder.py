@@ -1,6 +1,8 @@
-"""From what a grammar file says to the model: groups become rules, features get their names.
+"""Build the model of a grammar from the rules that a grammar file defines.
 
-A source (Lark, ANTLR) gives each rule as an expression; the rest is the same for all of them.
+A source (Lark, ANTLR) gives each rule as an expression; everything after that is the same for all
+sources. Groups become rules of their own (`_Drafts`), what can never be finished is pruned, and
+features get their names (`_Namer`). The expressions are at the end.
 """
 
 from __future__ import annotations
@@ -23,110 +25,12 @@ from swarmtest.subjects.grammar.model import (
     base_of,
 )
 
-# -------------------------------------------------------------------------------------------------
-# Rules as a grammar file has them: expressions, before groups become rules of their own.
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A reference to a rule by its name."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Several:
-    """Expressions one after the other."""
-
-    parts: tuple[Expression, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class OneOf:
-    """Alternatives, each with its alias (empty if it has none)."""
-
-    ways: tuple[tuple[str, Expression], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """An expression `low` to `high` times; None: no limit."""
-
-    part: Expression
-    low: int
-    high: int | None
-
-
-Expression: TypeAlias = Terminal | Named | Several | OneOf | Times
-
-
-def bare(expression: Expression) -> Expression:
-    """An expression without brackets around a single part."""
-    while True:
-        match expression:
-            case OneOf(((_, inner),)) | Several((inner,)):
-                expression = inner
-            case _:
-                return expression
-
-
-def ways_of(expression: Expression) -> Iterator[tuple[str, Expression]]:
-    """The alternatives of a rule; those of nested groups that stand alone are its own."""
-    if isinstance(expression, Several) and len(expression.parts) == 1:
-        yield from ways_of(expression.parts[0])
-    elif isinstance(expression, OneOf):
-        for alias, way in expression.ways:
-            inner = [*ways_of(way)]
-            if alias or len(inner) == 1:
-                yield alias or inner[0][0], way
-            else:
-                yield from inner
-    else:
-        yield "", expression
-
-
-def spelled(expression: Expression) -> str:
-    """An expression in a few characters, without spaces and commas.
-
-    >>> spelled(Several((Named("expr"), Terminal("PLUS", "+"), Named("expr"))))
-    'expr+expr'
-    """
-    match expression:
-        case Terminal(name, text, pattern):
-            plain = text and not pattern and not re.search(r"[\s,\"']", text)
-            return text if plain else re.sub(r"[\s,]+", "_", re.sub("[\"']", "", name)) or "quote"
-        case Named(name):
-            return name.replace(",", "|")
-        case Several(parts):
-            return _joined([spelled(part) for part in parts]) or "empty"
-        case OneOf(ways):
-            words = [spelled(way) for _, way in ways]
-            return f"({'|'.join(words)})" if len(words) > 1 else words[0]
-        case Times(part, low, high):
-            sign = {(0, 1): "?", (0, None): "*", (1, None): "+"}.get((low, high), f"~{low}..{high}")
-            body = spelled(part)
-            return f"({body}){sign}" if isinstance(bare(part), Several) else body + sign
-
-
-def _joined(words: Sequence[str]) -> str:
-    """Words with a hyphen where two of letters meet."""
-    text, before = "", ""
-    for word in words:
-        # A sign after a word says how often it comes; alone it is a token.
-        meets = re.match(r"[\w{]", word) and re.search(r"[\w}]$|.[?*+]$", before)
-        text += f"-{word}" if meets else word
-        before = word
-    return text
-
-
-# -------------------------------------------------------------------------------------------------
-
 _LONGEST_NAME = 28
 
 
 @dataclass
 class _Draft:
-    """A rule before numbers are final."""
+    """A rule whose number and features are not final yet."""
 
     name: str
     owner: str
@@ -142,7 +46,7 @@ def build_grammar(
     lines: Mapping[str, int] | None = None,
     optional_features: bool = True,
 ) -> Grammar:
-    """The model of the rules that `start` reaches.
+    """Return the model of the rules that can be reached from `start`.
 
     >>> rules = {"start": OneOf((("", Terminal("A", "a")), ("", Terminal("B", "b"))))}
     >>> build_grammar("tiny", rules, "start").features
@@ -156,13 +60,13 @@ def build_grammar(
     drafts.number_of(start)
     drafts.complete()
     where = f"{path}:{lines[start]}" if lines and start in lines else path
-    kept, notes = _pruned(drafts.drafts, where, path, lines or {})
-    rules = _Namer(kept, optional_features).rules()
+    usable, notes = _pruned(drafts.drafts, where, path, lines or {})
+    rules = _Namer(usable, optional_features).rules()
     return Grammar(path, rules, tuple(ignored), tuple(notes))
 
 
 class _Drafts:
-    """Rules as they are met, groups after the rule they stand in."""
+    """The rules in the order in which they are first used; groups follow their rule."""
 
     def __init__(self, definitions: Mapping[str, Expression]) -> None:
         self.definitions = definitions
@@ -195,7 +99,7 @@ class _Drafts:
     def _fill(self, number: int, expression: Expression) -> None:
         draft = self.drafts[number]
         for alias, way in ways_of(expression):
-            # What stands in an alternative that has a name is best named after that.
+            # Groups and optional parts of an alternative with an alias are named after the alias.
             items = [*self._items(alias or draft.owner, way)]
             draft.ways.append((alias, items, spelled(way)))
 
@@ -231,25 +135,25 @@ class _Drafts:
 def _pruned(
     drafts: list[_Draft], where: str, path: str, lines: Mapping[str, int]
 ) -> tuple[list[_Draft], list[str]]:
-    """The drafts without the alternatives that can never be finished, and what was left out."""
+    """Return the drafts without alternatives that can never be finished, and notes on these."""
     finished = _finished(drafts)
     if 0 not in finished:
         raise UserError(f"{where}: {_reason(drafts, finished)}")
     notes = []
     for draft in drafts:
-        kept = [way for way in draft.ways if _can_finish(way[1], finished)]
+        finite = [way for way in draft.ways if _can_finish(way[1], finished)]
         line = f"{path}:{lines[draft.owner]}" if draft.owner in lines else path
         notes += [
             f"{line}: left out, for it can never be finished: {draft.owner}: {text}"
             for _, items, text in draft.ways
             if not _can_finish(items, finished)
         ]
-        draft.ways = [(alias, [*_possible(items, finished)], text) for alias, items, text in kept]
+        draft.ways = [(alias, [*_possible(items, finished)], text) for alias, items, text in finite]
     return _renumbered(drafts), notes
 
 
 def _finished(drafts: Sequence[_Draft]) -> set[int]:
-    """The rules from which a text can be made."""
+    """Return the rules from which a text can be made."""
     finished: set[int] = set()
     while True:
         before = len(finished)
@@ -270,6 +174,7 @@ def _can_finish(items: Iterable[Item], finished: set[int]) -> bool:
 
 
 def _possible(items: Iterable[Item], finished: set[int]) -> Iterator[Item]:
+    """Yield the items without optional parts that can never be finished."""
     for item in items:
         base = base_of(item)
         if isinstance(base, Terminal) or base.rule in finished:
@@ -277,7 +182,7 @@ def _possible(items: Iterable[Item], finished: set[int]) -> Iterator[Item]:
 
 
 def _reason(drafts: Sequence[_Draft], finished: set[int]) -> str:
-    """Why no text can be made: the rules that need each other, from the start on."""
+    """Return why no text can be made: the rules that need each other, beginning at the start."""
     chain, number = [0], 0
     while True:
         items = drafts[number].ways[0][1] if drafts[number].ways else []
@@ -294,7 +199,7 @@ def _reason(drafts: Sequence[_Draft], finished: set[int]) -> str:
 
 
 def _renumbered(drafts: Sequence[_Draft]) -> list[_Draft]:
-    """The drafts that the first one still reaches, with references to their new numbers."""
+    """Return the drafts that can still be reached from the first one, with new numbers."""
     order: dict[int, int] = {}
     waiting = [0]
     while waiting:
@@ -303,7 +208,7 @@ def _renumbered(drafts: Sequence[_Draft]) -> list[_Draft]:
             order[number] = len(order)
             bases = [base_of(i) for _, items, _ in drafts[number].ways for i in items]
             waiting += [base.rule for base in reversed(bases) if isinstance(base, Ref)]
-    new = {old: place for place, old in enumerate(sorted(order))}
+    new = {old: number for number, old in enumerate(sorted(order))}
 
     def moved(item: Item) -> Item:
         if isinstance(item, Ref):
@@ -323,7 +228,7 @@ def _renumbered(drafts: Sequence[_Draft]) -> list[_Draft]:
 
 
 class _Namer:
-    """Final rules: features get names that are unique and say what they stand for."""
+    """Makes the final rules, with unique names for features that say what they stand for."""
 
     def __init__(self, drafts: Sequence[_Draft], optional_features: bool) -> None:
         self.drafts = drafts
@@ -353,22 +258,117 @@ class _Namer:
     def _named(self, draft: _Draft, alias: str, text: str) -> str:
         owner = draft.owner.replace(",", "|")
         if alias:
-            return self._free(f"{owner}.{alias}" if alias in self.shared else alias)
-        return self._free(f"{owner}:{_cut(text)}")
+            return self._unique(f"{owner}.{alias}" if alias in self.shared else alias)
+        return self._unique(f"{owner}:{_cut(text)}")
 
     def _repeat(self, owner: str, repeat: Repeat, number: int) -> Repeat:
         name = ""
         if repeat.low == 0 and self.optional_features:
             sign = "?" if repeat.high == 1 else "*"
-            name = self._free(f"{owner.replace(',', '|')}{sign}{_cut(repeat.feature)}")
+            name = self._unique(f"{owner.replace(',', '|')}{sign}{_cut(repeat.feature)}")
         return Repeat(number, repeat.item, repeat.low, repeat.high, name)
 
-    def _free(self, wish: str) -> str:
-        more = (f"{wish}/{n}" for n in itertools.count(2))
-        name = next(name for name in itertools.chain([wish], more) if name not in self.taken)
+    def _unique(self, wish: str) -> str:
+        numbered = (f"{wish}/{n}" for n in itertools.count(2))
+        name = next(name for name in itertools.chain([wish], numbered) if name not in self.taken)
         self.taken.add(name)
         return name
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 2].rstrip("-") + ".."
+
+
+# Expressions: rules as a grammar file defines them, before groups become rules of their own.
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A reference to a rule by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """A sequence of expressions."""
+
+    parts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Several alternatives, each with its alias (empty if it has none)."""
+
+    ways: tuple[tuple[str, Expression], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """An expression that is repeated `low` to `high` times; None: no limit."""
+
+    part: Expression
+    low: int
+    high: int | None
+
+
+Expression: TypeAlias = Terminal | Named | Several | OneOf | Times
+
+
+def bare(expression: Expression) -> Expression:
+    """Return an expression without the groups that have a single part."""
+    while True:
+        match expression:
+            case OneOf(((_, inner),)) | Several((inner,)):
+                expression = inner
+            case _:
+                return expression
+
+
+def ways_of(expression: Expression) -> Iterator[tuple[str, Expression]]:
+    """Yield the alternatives of a rule; a nested group that stands alone adds its own to them."""
+    if isinstance(expression, Several) and len(expression.parts) == 1:
+        yield from ways_of(expression.parts[0])
+    elif isinstance(expression, OneOf):
+        for alias, way in expression.ways:
+            inner = [*ways_of(way)]
+            if alias or len(inner) == 1:
+                yield alias or inner[0][0], way
+            else:
+                yield from inner
+    else:
+        yield "", expression
+
+
+def spelled(expression: Expression) -> str:
+    """Return a short text for an expression, without spaces and commas.
+
+    >>> spelled(Several((Named("expr"), Terminal("PLUS", "+"), Named("expr"))))
+    'expr+expr'
+    """
+    match expression:
+        case Terminal(name, text, pattern):
+            plain = text and not pattern and not re.search(r"[\s,\"']", text)
+            return text if plain else re.sub(r"[\s,]+", "_", re.sub("[\"']", "", name)) or "quote"
+        case Named(name):
+            return name.replace(",", "|")
+        case Several(parts):
+            return _joined([spelled(part) for part in parts]) or "empty"
+        case OneOf(ways):
+            words = [spelled(way) for _, way in ways]
+            return f"({'|'.join(words)})" if len(words) > 1 else words[0]
+        case Times(part, low, high):
+            sign = {(0, 1): "?", (0, None): "*", (1, None): "+"}.get((low, high), f"~{low}..{high}")
+            body = spelled(part)
+            return f"({body}){sign}" if isinstance(bare(part), Several) else body + sign
+
+
+def _joined(words: Sequence[str]) -> str:
+    """Join words, with a hyphen where two words of letters would meet."""
+    text, before = "", ""
+    for word in words:
+        # `?`, `*` or `+` after another character is a repetition sign; alone it is a token.
+        meets = re.match(r"[\w{]", word) and re.search(r"[\w}]$|.[?*+]$", before)
+        text += f"-{word}" if meets else word
+        before = word
+    return text

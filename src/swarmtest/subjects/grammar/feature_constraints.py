@@ -1,19 +1,24 @@
-"""Constraints on features, so that strategies draw only configurations that can make texts.
+"""Constraints and implications between the features of a grammar.
 
-With `effective`, a configuration is canonical: every feature that is on can appear in a text. That
-takes nothing away, for a feature that cannot appear changes nothing by being on; but what is on is
-then what the test may contain, and statistics on features are about what they name.
+Constraints make strategies draw only configurations from which a text can be made.
 
-Two families of clauses say so. *Finishing*: a feature needs a way to write each choice that it
-needs, and choices that need each other need a way out. *Reaching*: a feature needs one that leads
-to it, and choices that lead to each other need a way in. "Each other" are the loops (as in the loop
-formulas of answer set programming); a component of up to `_WHOLE` choices gets all of its loops, a
-larger one its single choices and itself as a whole. Where that is not exact, a feature may now and
-then be on without effect. All clauses have at most one negative literal, so that whatever follows
-from a decision without a contradiction can be completed: by everything else being on.
+With `effective_constraints`, every feature that is on can also appear in a text. This excludes no
+test: a feature that cannot appear has no effect when it is on. But then the features that are on
+are those that a test may contain, and statistics about a feature are about what its name says.
 
-Without `effective`, only the start has to be finished: the minimal sets of features of which one
-has to be on (minimal cut sets), as far as `_MOST_CUTS` of them say it.
+Two families of clauses express this. *Finishing*: a feature requires a feature for each choice that
+it needs, and choices that need each other require a way out. *Reaching*: a feature requires one
+that leads to it, and choices that lead to each other require a way in. Choices that need or lead to
+each other form loops (as in the loop formulas of answer set programming). A component of up to
+`_MOST_EXACT` choices gets clauses for all of its loops; a larger one, for its single choices and
+for itself as a whole. That is not exact, so a feature may occasionally be on without effect. Each
+clause has at most one negative literal. So after any decision that does not lead to a
+contradiction, a configuration can be completed by turning everything else on.
+
+With `start_constraints`, only the start must be finished. The clauses are the minimal sets of
+features of which one must be on (minimal cut sets), if there are at most `_MOST_CUTS` of them.
+
+`implications` says, for each feature, which others it stands within, brings along and enables.
 """
 
 from __future__ import annotations
@@ -25,12 +30,12 @@ from typing import Any
 from swarmtest.core.constraints import Constraint, at_least_one_of, requires
 from swarmtest.subjects.grammar.feature_graph import FeatureGraph, bits_of, mask_of
 
-_WHOLE = 8
+_MOST_EXACT = 8
 _MOST_CUTS = 200
 
 
 def effective_constraints(graph: FeatureGraph) -> tuple[Constraint, ...]:
-    """What makes every feature that is on one that can appear.
+    """Return constraints under which every feature that is on can appear in a text.
 
     >>> from swarmtest.subjects.grammar.generator import load_grammar
     >>> generator = load_grammar('start: "a" | "(" start ")" | "b" [start]', length=5)
@@ -40,80 +45,85 @@ def effective_constraints(graph: FeatureGraph) -> tuple[Constraint, ...]:
     'start:(start)' requires one of 'start:a', 'start:b-start?'
     'start?start' requires 'start:b-start?'
     """
-    found: dict[tuple[int, int], None] = {}
+    # A clause is a mask of features of which one must be on, and the number of the feature that
+    # requires this; -1: always required. A dict keeps them in the order in which they were added.
+    clauses: dict[tuple[int, int], None] = {}
     for choice in bits_of(graph.start_needs):
-        found[graph.choices[choice].features, -1] = None
+        clauses[graph.choices[choice].features, -1] = None
     for feature, needed in enumerate(graph.needs):
         for choice in bits_of(needed & ~(1 << graph.choice_of[feature])):
-            found[graph.choices[choice].features, feature] = None
+            clauses[graph.choices[choice].features, feature] = None
     for loop in _loops([_needs_of(graph, c) for c in range(len(graph.choices))]):
         features = _features_of(graph, loop)
         inside = mask_of(f for f in bits_of(features) if graph.needs[f] & loop)
         for feature in bits_of(inside):
-            found[features & ~inside, feature] = None
+            clauses[features & ~inside, feature] = None
     for loop in _loops([_leads_of(graph, c) for c in range(len(graph.choices))]):
         if not loop & graph.start_leads_to:
             features = _features_of(graph, loop)
             for feature in bits_of(features):
-                found[graph.leading_to(loop) & ~features, feature] = None
-    return tuple(_constraint(graph, on, off) for on, off in _smallest(found))
+                clauses[graph.leading_to(loop) & ~features, feature] = None
+    return tuple(_constraint(graph, on, off) for on, off in _not_implied(clauses))
 
 
 def start_constraints(graph: FeatureGraph) -> tuple[tuple[Constraint, ...], bool]:
-    """What makes the start one that can be finished, and whether that is all it takes."""
+    """Return constraints under which the start can be finished, and whether they suffice."""
     cuts, exact = _cuts(graph)
     return tuple(_constraint(graph, cut, -1) for cut in cuts), exact
 
 
 def _needs_of(graph: FeatureGraph, choice: int) -> int:
-    found = 0
+    needs = 0
     for feature in bits_of(graph.choices[choice].features):
-        found |= graph.needs[feature]
-    return found
+        needs |= graph.needs[feature]
+    return needs
 
 
 def _leads_of(graph: FeatureGraph, choice: int) -> int:
-    found = 0
+    leads_to = 0
     for feature in bits_of(graph.choices[choice].features):
-        found |= graph.leads_to[feature]
-    return found
+        leads_to |= graph.leads_to[feature]
+    return leads_to
 
 
 def _features_of(graph: FeatureGraph, choices: int) -> int:
-    found = 0
+    features = 0
     for choice in bits_of(choices):
-        found |= graph.choices[choice].features
-    return found
+        features |= graph.choices[choice].features
+    return features
 
 
 def _loops(following: Sequence[int]) -> Iterator[int]:
-    """Sets of choices that follow each other: each alone, components, subsets of small ones."""
+    """Yield sets of choices that follow each other: single choices, and loops of several.
+
+    `following` has, for each choice, the mask of the choices that it needs or leads to.
+    """
     yield from (1 << choice for choice in range(len(following)))
     for component in _components(following):
         members = [*bits_of(component)]
-        if len(members) > _WHOLE:
+        if len(members) > _MOST_EXACT:
             yield component
             continue
         for subset in range(1, 1 << len(members)):
-            loop = mask_of(members[place] for place in bits_of(subset))
+            loop = mask_of(members[position] for position in bits_of(subset))
             if loop.bit_count() > 1 and _connected(following, loop):
                 yield loop
 
 
 def _connected(following: Sequence[int], loop: int) -> bool:
-    """Whether each of these leads to each other without leaving the set."""
-    return all(_reached(following, 1 << one, loop) == loop for one in bits_of(loop))
+    """Return whether every choice of a set reaches every other without leaving the set."""
+    return all(_reached(following, 1 << choice, loop) == loop for choice in bits_of(loop))
 
 
 def _components(following: Sequence[int]) -> Iterator[int]:
-    """Strongly connected sets of more than one."""
+    """Yield the strongly connected components with more than one choice."""
     whole = (1 << len(following)) - 1
-    reach = [_reached(following, 1 << one, whole) for one in range(len(following))]
+    reach = [_reached(following, 1 << choice, whole) for choice in range(len(following))]
     seen = 0
-    for one, others in enumerate(reach):
-        if not seen >> one & 1:
-            component = mask_of(other for other in bits_of(others) if reach[other] >> one & 1)
-            component |= 1 << one
+    for choice, others in enumerate(reach):
+        if not seen >> choice & 1:
+            component = mask_of(other for other in bits_of(others) if reach[other] >> choice & 1)
+            component |= 1 << choice
             seen |= component
             if component.bit_count() > 1:
                 yield component
@@ -123,21 +133,21 @@ def _reached(following: Sequence[int], first: int, within: int) -> int:
     reached, waiting = first, first
     while waiting:
         new = 0
-        for one in bits_of(waiting):
-            new |= following[one]
+        for choice in bits_of(waiting):
+            new |= following[choice]
         waiting = new & within & ~reached
         reached |= waiting
     return reached
 
 
-def _smallest(clauses: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The clauses that no other one implies."""
+def _not_implied(clauses: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the clauses that no other clause implies."""
     always = [on for on, off in clauses if off < 0]
     kept: list[tuple[int, int]] = []
     for on, off in sorted(clauses, key=lambda clause: clause[0].bit_count()):
         if off >= 0 and on >> off & 1:
-            continue
-        implied = any(not other & ~on for other, its in kept if its in (-1, off)) or (
+            continue  # always true
+        implied = any(not other & ~on for other, its_off in kept if its_off in (-1, off)) or (
             off >= 0 and any(not other & ~on for other in always)
         )
         if not implied:
@@ -161,10 +171,11 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _cuts(graph: FeatureGraph) -> tuple[list[int], bool]:
-    """Minimal sets of features of which one has to be on, and whether they are all there are.
+    """Return minimal sets of features of which one must be on, and whether these are all.
 
-    A choice's cuts grow from "nothing works" in rounds; a round that would need too many of them
-    keeps those that were found and true before.
+    The cuts of each choice start as "nothing works" (an empty cut) and are refined in rounds until
+    they no longer change. If a round needs too many cuts, return the features of the choices that
+    the start needs.
     """
     count = len(graph.choices)
     cuts: list[list[int]] = [[0]] * count
@@ -173,14 +184,14 @@ def _cuts(graph: FeatureGraph) -> tuple[list[int], bool]:
         before = cuts
         after = []
         for choice in range(count):
-            found, whole = _any_of(
+            choice_cuts, all_cuts = _any_of(
                 [
                     _all_of(graph, feature, before)
                     for feature in bits_of(graph.choices[choice].features)
                 ]
             )
-            exact = exact and whole
-            after.append(found)
+            exact = exact and all_cuts
+            after.append(choice_cuts)
         cuts = after
         if cuts == before or not exact:
             break
@@ -190,62 +201,61 @@ def _cuts(graph: FeatureGraph) -> tuple[list[int], bool]:
 
 
 def _all_of(graph: FeatureGraph, feature: int, cuts: Sequence[list[int]]) -> list[int]:
+    """Return the cuts of a feature: itself, and those of every choice that it needs."""
     inner = (cut for choice in bits_of(graph.needs[feature]) for cut in cuts[choice])
     return _minimal([1 << feature, *inner])
 
 
 def _any_of(parts: Sequence[list[int]]) -> tuple[list[int], bool]:
-    """The cuts of an alternation: one of each part, joined."""
-    found = [0]
+    """Return the cuts of a choice, each the union of a cut of every feature, if not too many."""
+    cuts = [0]
     for part in parts:
-        found = _minimal(one | other for one in found for other in part)
-        if len(found) > _MOST_CUTS:
+        cuts = _minimal(cut | other for cut in cuts for other in part)
+        if len(cuts) > _MOST_CUTS:
             return [], False
-    return found, True
+    return cuts, True
 
 
 def _minimal(sets: Iterable[int]) -> list[int]:
-    kept: list[int] = []
-    for one in sorted(set(sets), key=lambda mask: (mask.bit_count(), mask)):
-        if not any(not other & ~one for other in kept):
-            kept.append(one)
-    return kept
+    """Return the sets of which no other is a subset, the smallest first."""
+    minimal: list[int] = []
+    for candidate in sorted(set(sets), key=lambda mask: (mask.bit_count(), mask)):
+        if not any(not other & ~candidate for other in minimal):
+            minimal.append(candidate)
+    return minimal
 
 
-# -------------------------------------------------------------------------------------------------
-# Which features of a grammar mean others: what a feature is within, brings along, and enables.
+# Implications between features.
 #
-# Low-level alternatives can often be reached through many others (the papers' difficulty with
-# SpiderMonkey): `ways` counts them. Where there is one way only, or where every way goes through
-# the
-# same feature, that one is named.
-#
-# Each feature is taken out once, and what can then no longer appear depended on it.
+# Low-level alternatives can often be reached through many others; the papers report this difficulty
+# for SpiderMonkey. `ways` lists these, and `within` names a feature that all ways go through.
 
 
 @dataclass(frozen=True, slots=True)
 class Implication:
-    """What one feature has to do with the others."""
+    """The relations of one feature to the others."""
 
     feature: str
     choice: str
-    """The rule that it is an alternative of; for a part that may be left out, its own name."""
+    """The rule of which it is an alternative; for an optional part, its own name."""
     within: tuple[str, ...]
-    """It stands only within these: it cannot be reached without any one of them."""
+    """The features that it always stands within: it cannot be reached if one of them is off."""
     brings: tuple[str, ...]
-    """Every text that has it has these, too, though it does not stand within them."""
+    """The features that every text with it contains too, but that it does not stand within."""
     enables: tuple[str, ...]
-    """What cannot appear without it."""
+    """The features that cannot appear without it."""
     ways: tuple[str, ...]
     """The features that lead to it directly; ``start`` stands for the start of the grammar."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return the implication as JSON data."""
         return {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(self).items()}
 
 
 def implications(graph: FeatureGraph) -> list[Implication]:
-    """One for each feature, in the grammar's order.
+    """Return an implication for each feature, in the grammar's order.
+
+    Each feature is removed in turn; the features that can then no longer appear depend on it.
 
     >>> from swarmtest.subjects.grammar.generator import load_grammar
     >>> generator = load_grammar('start: "a" | "(" list ")"\\nlist: start ["," list]', length=5)
@@ -259,12 +269,12 @@ def implications(graph: FeatureGraph) -> list[Implication]:
     within: list[list[int]] = [[] for _ in range(count)]
     brings: list[list[int]] = [[] for _ in range(count)]
     enables: list[list[int]] = [[] for _ in range(count)]
-    for out in range(count):
-        left = graph.everything & ~(1 << out)
+    for removed in range(count):
+        left = graph.everything & ~(1 << removed)
         reached = graph.reached(left)
         for lost in bits_of(left & ~graph.effective(left)):
-            (brings if reached >> lost & 1 else within)[lost].append(out)
-            enables[out].append(lost)
+            (brings if reached >> lost & 1 else within)[lost].append(removed)
+            enables[removed].append(lost)
 
     def names(numbers: Sequence[int]) -> tuple[str, ...]:
         return tuple(graph.names[number] for number in numbers)

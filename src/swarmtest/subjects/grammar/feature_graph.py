@@ -1,9 +1,9 @@
-"""What the features of a grammar need and lead to, with all that is no feature taken out.
+"""The graph of a grammar's features: what each feature needs, and what it leads to.
 
-A *choice* is a rule with several alternatives, or a part that may be left out; each has features,
-one of which is taken when the choice is. A feature *needs* the choices without which it cannot be
-finished, and *leads to* the choices that may stand in it. Rules with a single alternative have
-dissolved into who uses them. Sets of features and of choices are bit masks.
+A *choice* is a rule with several alternatives, or an optional part. A choice has features, and each
+time it is made, one of them is taken. A feature *needs* the choices without which it cannot be
+finished, and *leads to* the choices that may stand in it. Rules with a single alternative are not
+in the graph: they are replaced by what they contain. Sets of features and of choices are bit masks.
 
 A feature is **effective** in a configuration if some text of that configuration uses it: it can be
 finished, and it can be reached from the start through features that are effective themselves.
@@ -20,17 +20,17 @@ from swarmtest.subjects.grammar.model import Grammar, Item, Ref, Repeat, base_of
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A rule with several alternatives, or a part that may be left out."""
+    """A rule with several alternatives, or an optional part."""
 
     name: str
     features: int
     part: bool = False
-    """Whether nothing needs it: a part that may be left out."""
+    """Whether it is an optional part, which nothing needs."""
 
 
 @dataclass(frozen=True)
 class FeatureGraph:
-    """Features by number (the grammar's order), choices by number.
+    """The features and choices of a grammar, by number; features are in the grammar's order.
 
     >>> from swarmtest.subjects.grammar.generator import load_grammar
     >>> graph = feature_graph(load_grammar('start: "a" | "(" start ")"', length=5).grammar)
@@ -41,20 +41,21 @@ class FeatureGraph:
     names: tuple[str, ...]
     choices: tuple[Choice, ...]
     choice_of: tuple[int, ...]
-    """By feature."""
+    """The choice of each feature."""
     needs: tuple[int, ...]
-    """By feature: a mask of choices."""
+    """For each feature, the mask of the choices that it needs."""
     leads_to: tuple[int, ...]
+    """For each feature, the mask of the choices that it leads to."""
     start_needs: int
     start_leads_to: int
 
     @cached_property
     def everything(self) -> int:
-        """All features."""
+        """The mask of all features."""
         return (1 << len(self.names)) - 1
 
     def finished(self, on: int) -> int:
-        """The features that can be finished when only those in `on` may be used."""
+        """Return the features that can be finished with only the features in `on`."""
         done, ready = 0, 0
         while True:
             before = done
@@ -66,25 +67,25 @@ class FeatureGraph:
                 return done
 
     def choices_with(self, features: int) -> int:
-        """The choices that these features are of."""
-        found = 0
+        """Return the choices that these features belong to."""
+        choices = 0
         for feature in bits_of(features):
-            found |= 1 << self.choice_of[feature]
-        return found
+            choices |= 1 << self.choice_of[feature]
+        return choices
 
     def works(self, on: int) -> bool:
-        """Whether any text can be made with these features."""
+        """Return whether any text can be made with these features."""
         return not self.start_needs & ~self.choices_with(self.finished(on))
 
     def effective(self, on: int) -> int:
-        """The features that some text made with those in `on` uses."""
+        """Return the features that appear in some text made with the features in `on`."""
         usable = self.finished(on)
         if self.start_needs & ~self.choices_with(usable):
             return 0
         return self.reached(usable)
 
     def reached(self, on: int) -> int:
-        """The features among `on` that the start leads to, whether or not they can be finished."""
+        """Return the features in `on` that the start leads to, finished or not."""
         reached, waiting = 0, self.start_leads_to
         while waiting:
             new = 0
@@ -98,12 +99,12 @@ class FeatureGraph:
         return reached
 
     def leading_to(self, choices: int) -> int:
-        """The features that lead to one of these choices."""
+        """Return the features that lead to one of these choices."""
         return mask_of(f for f, others in enumerate(self.leads_to) if others & choices)
 
 
 def bits_of(mask: int) -> Iterator[int]:
-    """The places of the bits that are set.
+    """Yield the positions of the bits that are set.
 
     >>> list(bits_of(0b1010))
     [1, 3]
@@ -115,7 +116,7 @@ def bits_of(mask: int) -> Iterator[int]:
 
 
 def mask_of(places: Iterable[int]) -> int:
-    """The mask with bits set at these places."""
+    """Return the mask with bits set at these positions."""
     mask = 0
     for place in places:
         mask |= 1 << place
@@ -123,12 +124,12 @@ def mask_of(places: Iterable[int]) -> int:
 
 
 def feature_graph(grammar: Grammar) -> FeatureGraph:
-    """The graph of a grammar's features."""
-    return _Dissolving(grammar).graph()
+    """Return the graph of a grammar's features."""
+    return _GraphBuilder(grammar).graph()
 
 
-class _Dissolving:
-    """Follows rules with one alternative to the choices behind them."""
+class _GraphBuilder:
+    """Builds the graph; looks through rules with one alternative to the choices in them."""
 
     def __init__(self, grammar: Grammar) -> None:
         self.grammar = grammar
@@ -176,16 +177,16 @@ class _Dissolving:
         )
 
     def _needs(self, items: Iterable[Item]) -> int:
-        """The choices that have to be made first for all of these items."""
+        """Return the choices that must be made first for all of these items."""
         return self._first_choices(items, needed=True)
 
     def _leads_to(self, items: Iterable[Item]) -> int:
-        """The choices that may come first in these items."""
+        """Return the choices that may come first in these items."""
         return self._first_choices(items, needed=False)
 
     def _first_choices(self, items: Iterable[Item], needed: bool) -> int:
         seen: set[int] = set()
-        found = 0
+        choices = 0
         waiting = [*items]
         while waiting:
             item = waiting.pop()
@@ -193,12 +194,12 @@ class _Dissolving:
             if needed and isinstance(item, Repeat) and item.low == 0:
                 continue
             if not needed and isinstance(item, Repeat) and item.feature:
-                found |= 1 << self.part_choice[item.number]
+                choices |= 1 << self.part_choice[item.number]
             elif not isinstance(base, Ref):
                 continue
             elif base.rule in self.rule_choice:
-                found |= 1 << self.rule_choice[base.rule]
+                choices |= 1 << self.rule_choice[base.rule]
             elif base.rule not in seen:
                 seen.add(base.rule)
                 waiting += self.grammar.rules[base.rule].alternatives[0].items
-        return found
+        return choices

@@ -1,4 +1,8 @@
-"""`load_grammar`: from a grammar file to random texts, with features, weights and sizes."""
+"""Load a grammar, and generate random texts of it under weights and size limits.
+
+`load_grammar` reads a grammar file and returns a `GrammarGenerator`, which brings the other modules
+together: the model, the feature graph, growing, printing and shrinking.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +24,14 @@ from swarmtest.subjects.grammar.shrinking import Shrinker
 from swarmtest.subjects.grammar.token_texts import TokenTexts
 
 LENGTH = (5, 100)
-"""Tokens of a text, unless the user says otherwise: drawn anew for every test."""
+"""The default range for the number of tokens of a text; a length is drawn for every test."""
 DEPTH = 50
+"""The default limit of nested rules."""
+_MOST_PLANS = 64
 
 
 class GrammarGenerator:
-    """Makes random texts of a grammar; alternatives are features.
+    """Makes random texts of a grammar, with its alternatives as features.
 
     >>> generator = load_grammar('start: "a" | "b" start', length=(1, 8))
     >>> [feature.name for feature in generator.features]
@@ -45,7 +51,7 @@ class GrammarGenerator:
         self.grammar = grammar
         self.depth = _checked_depth(depth)
         self.length = _checked_length(length)
-        self._texts = _texts(grammar)
+        self._texts = _token_texts(grammar)
         self._grower = Grower(grammar, self._texts)
         self._printer = Printer(grammar, self._texts)
         self._check_depth()
@@ -59,7 +65,7 @@ class GrammarGenerator:
             raise UserError(f"{self.grammar.path}: {error}") from None
 
     def resized(self, length: int | tuple[int, int]) -> GrammarGenerator:
-        """The same generator with texts of other lengths."""
+        """Return the same generator with another length of texts."""
         other = copy.copy(self)
         other.length = _checked_length(length)
         return other
@@ -71,18 +77,18 @@ class GrammarGenerator:
 
     @functools.cached_property
     def graph(self) -> FeatureGraph:
-        """What features need and lead to."""
+        """The graph of what features need and lead to."""
         return feature_graph(self.grammar)
 
     @functools.cached_property
     def constraints(self) -> tuple[Constraint, ...]:
-        """What configurations have to respect, so that something can be made from them."""
+        """The constraints on configurations under which a text can be made."""
         if self._effective:
             return effective_constraints(self.graph)
         return start_constraints(self.graph)[0]
 
     def generate(self, weights: Mapping[str, float], seed: int) -> Tree:
-        """The tree that weights and a seed give; features that are not named are off."""
+        """Return the tree for some weights and a seed; features without a weight are off."""
         names = self.grammar.features
         for name in weights:
             if name not in names:
@@ -90,10 +96,10 @@ class GrammarGenerator:
         return self.grown(tuple(weights.get(name, 0.0) for name in names), seed)
 
     def grown(self, weights: tuple[float, ...], seed: int) -> Tree:
-        """The same with one weight per feature, in the grammar's order."""
+        """Return the tree for a seed and one weight per feature, in the grammar's order."""
         plan = self._plans.get(weights)
         if plan is None:
-            if len(self._plans) > 64:
+            if len(self._plans) > _MOST_PLANS:
                 self._plans.clear()
             plan = self._grower.plan(weights)
             self._plans[weights] = plan
@@ -102,15 +108,15 @@ class GrammarGenerator:
         return self._grower.grow(plan, rng, low + int(rng.random() * (high - low + 1)), self.depth)
 
     def text(self, tree: Tree) -> str:
-        """The text of a tree."""
+        """Return the text of a tree."""
         return self._printer.text(tree)
 
     def size(self, tree: Tree) -> int:
-        """How many tokens a tree has."""
+        """Return the number of tokens of a tree."""
         return len(tokens_of(tree))
 
     def used(self, tree: Tree) -> Mapping[str, int]:
-        """How often each feature was used; those that were not are left out."""
+        """Return how often a tree uses each feature, without the features that it does not use."""
         counts: Counter[int] = Counter()
         _count(tree, counts)
         named = {a.number: a.feature for a in self.grammar.alternatives}
@@ -118,16 +124,8 @@ class GrammarGenerator:
         return {named[n]: count for n, count in sorted(counts.items()) if named[n]}
 
     def reduced(self, tree: Tree, interesting: Callable[[Tree], bool]) -> Tree:
-        """A smaller tree for which `interesting` still holds; it holds for `tree` itself."""
+        """Return a smaller tree for which `interesting` holds, as it does for `tree`."""
         return Shrinker(self.grammar, self._texts, tree, interesting).run()
-
-
-def _count(tree: Tree, counts: Counter[int]) -> None:
-    if tree[0] >= 0 or len(tree) > 1:
-        counts[tree[0]] += 1
-    for child in tree:
-        if type(child) is list:
-            _count(child, counts)
 
 
 def load_grammar(
@@ -138,9 +136,9 @@ def load_grammar(
     optional_features: bool = True,
     effective: bool = True,
 ) -> GrammarGenerator:
-    """The generator of a grammar file: ``.lark``, or ``.g4`` for ANTLR version 4.
+    """Return the generator for a grammar file: ``.lark``, or ``.g4`` for ANTLR version 4.
 
-    A text with a colon and a space instead of a path is taken as a Lark grammar itself.
+    A text that contains a line break, or a colon and a space, is a Lark grammar, not a path.
 
     >>> load_grammar('start: "a"+', length=3).grammar.features
     ()
@@ -153,6 +151,15 @@ def load_grammar(
     else:
         grammar = _from_file(Path(path), start, optional_features)
     return GrammarGenerator(grammar, depth, length, effective)
+
+
+def _count(tree: Tree, counts: Counter[int]) -> None:
+    """Count the alternatives and repetitions of a tree; an empty repetition does not count."""
+    if tree[0] >= 0 or len(tree) > 1:
+        counts[tree[0]] += 1
+    for child in tree:
+        if type(child) is list:
+            _count(child, counts)
 
 
 def _from_file(path: Path, start: str, optional_features: bool) -> Grammar:
@@ -178,7 +185,7 @@ def _lark(text: str, path: str, start: str, optional_features: bool) -> Grammar:
     return lark_grammar(text, path, start, optional_features)
 
 
-def _texts(grammar: Grammar) -> dict[Terminal, TokenTexts]:
+def _token_texts(grammar: Grammar) -> dict[Terminal, TokenTexts]:
     fixed = [t for t in grammar.terminals if not t.pattern]
     reserved = frozenset(t.text for t in fixed)
     reserved |= {f(t.text) for t in fixed if t.any_case for f in (str.lower, str.upper, str.title)}

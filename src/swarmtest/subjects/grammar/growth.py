@@ -1,16 +1,20 @@
-"""Growing a random tree within a budget of tokens and depth.
+"""Grow a random tree within a limit of tokens and depth, and print a tree as text.
 
 A tree is JSON data: ``[alternative, child...]`` for a rule, ``[-1 - repetition, child...]`` for a
 repetition, a text for a token. So every list starts with a number, and every text is a token.
 
-How sizes are kept: an alternative is drawn, by weight, among those whose least tokens and least
-depth fit what is left. The tokens that it does not need are shared out at random between the parts
-that can grow; what one part leaves, the next may use. Every step down spends one of the depth, and
-there is always an alternative that fits it, so growing ends. Where depth and tokens cannot both be
-kept, depth is.
+To stay within the limits, an alternative is drawn by weight among those whose least number of
+tokens and least depth still fit. The tokens that it does not need are divided at random among the
+parts that can grow; the next part may use what one part leaves. Every nested rule takes one from
+the remaining depth, and there is always an alternative that fits, so growing ends. If the limits of
+depth and of tokens cannot both be kept, the depth is kept.
 
-Left to chance alone, most texts would be as small as the grammar allows. So while many tokens are
-left, alternatives and parts that can grow without end are preferred to those that cannot.
+With nothing but chance, most texts would be as small as the grammar allows. So while many tokens
+are left, alternatives and parts that can grow without limit are preferred.
+
+`Printer` puts tokens side by side, with a space where they would run into each other. If the
+grammar ignores nothing between tokens, nothing is put there. Otherwise tokens are separated, except
+next to brackets, commas and the like, if no terminal of the grammar could read the two as one.
 """
 
 from __future__ import annotations
@@ -41,77 +45,90 @@ from swarmtest.subjects.grammar.token_texts import TokenTexts
 Tree: TypeAlias = list[Any]
 
 LONGEST = 1_000_000
-"""Tokens of the smallest text of a grammar that is still worth making."""
+"""A grammar is refused if its smallest text has more tokens than this."""
 DEEPEST = 250
-"""Nested rules; deeper trees would end in Python's limit of nested calls."""
+"""The most nested rules; deeper trees would exceed Python's limit of nested calls."""
 
 _FIXED, _TOKEN, _RULE, _REPEAT = range(4)
-_NOTHING = 0.125
-"""How often a part that may come any number of times does not come, though it could."""
+_NO_ITEM_SHARE = 0.125
+"""How often an unlimited repetition gets no more items than it needs, although it could."""
 
 _RULES_PER_TOKEN = 50
-"""Rules that a text may take for each of its tokens."""
-_ROOMY = 8
-"""Tokens to spare from which on what can grow is preferred,"""
+"""The most rules to grow for each token of a text."""
+_MANY_SPARE = 8
+"""With more spare tokens than this, what can grow without limit is preferred ..."""
 _PREFERENCE = 0.875
-"""so often."""
+"""... with this probability."""
+
+_CLOSE_AFTER = "(["
+_CLOSE_BEFORE = "),;]"
+_MOST_CACHED = 20_000
 
 _Step: TypeAlias = tuple[int, Any]
+"""One item of an alternative: its kind (`_FIXED`, ...) and what that kind needs."""
 
 
 @dataclass(frozen=True)
-class _Way:
-    """An alternative, ready to be grown."""
+class _PreparedAlternative:
+    """An alternative in the form that growing uses."""
 
     steps: tuple[_Step, ...]
     own: int
-    """Tokens that stand in it."""
+    """The number of its items that are tokens."""
     growing: int
-    """Parts that can take more tokens than they need."""
+    """The number of its items that can take more tokens than they need."""
 
 
 _Options: TypeAlias = tuple[list[int], list[float], int, int, tuple[list[int], list[float]] | None]
-"""Numbers of the alternatives that are on, running sums of weights, their largest least sizes; then
-numbers and sums of those that can grow, if only some can."""
+"""The alternatives of a rule that are on: their numbers, the running sums of their weights, the
+largest of their least numbers of tokens, the largest of their least depths; then numbers and sums
+of those that can grow without limit, if only some can."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a configuration leaves of the grammar."""
+    """The part of the grammar that a configuration leaves."""
 
     options: Mapping[int, _Options]
-    """By the rule's number."""
+    """By the number of the rule."""
     sizes: Sizes
     part_weights: Sequence[float]
-    """By the repetition's number."""
+    """By the number of the repetition."""
 
 
-class _OptionsOfRules(dict[int, _Options]):
-    """Made when a rule is first met: a configuration may be used once, for a part of the rules."""
+class _LazyOptions(dict[int, _Options]):
+    """The options of rules, computed when a rule is first grown.
+
+    A configuration may be used only once, and for only some of the rules.
+    """
 
     def __init__(
-        self, rules: Sequence[Rule], endless: frozenset[int], on: Sequence[float], sizes: Sizes
+        self,
+        rules: Sequence[Rule],
+        endless: frozenset[int],
+        on: Sequence[float],
+        sizes: Sizes,
     ) -> None:
         self._rules, self._endless, self._on, self._sizes = rules, endless, on, sizes
 
     def __missing__(self, rule: int) -> _Options:
         on, tokens, depth = self._on, self._sizes.tokens, self._sizes.depth
         numbers = [a.number for a in self._rules[rule].alternatives]
-        kept = [number for number in numbers if on[number] and tokens[number] < NEVER]
-        endless = [number for number in kept if number in self._endless]
-        some = endless and len(endless) < len(kept)
-        found = self[rule] = (
-            kept,
-            [*accumulate(on[number] for number in kept)],
-            max(tokens[number] for number in kept),
-            max(depth[number] for number in kept),
+        usable = [number for number in numbers if on[number] and tokens[number] < NEVER]
+        endless = [number for number in usable if number in self._endless]
+        some = endless and len(endless) < len(usable)
+        options = self[rule] = (
+            usable,
+            [*accumulate(on[number] for number in usable)],
+            max(tokens[number] for number in usable),
+            max(depth[number] for number in usable),
             (endless, [*accumulate(on[number] for number in endless)]) if some else None,
         )
-        return found
+        return options
 
 
 class Grower:
-    """Grows trees of one grammar.
+    """Grows random trees of one grammar.
 
     >>> from swarmtest.subjects.grammar.generator import load_grammar
     >>> generator = load_grammar('start: "x" | "(" start ")"', length=9)
@@ -127,14 +144,14 @@ class Grower:
         number = {name: n for n, name in enumerate(grammar.features)} | {"": -1}
         self._alternative_features = [number[a.feature] for a in grammar.alternatives]
         self._part_features = [number[repeat.feature] for repeat in grammar.repeats]
-        self._ways = [self._way(alternative) for alternative in grammar.alternatives]
+        self._prepared = [self._prepare(alternative) for alternative in grammar.alternatives]
 
     def plan(self, weights: Sequence[float]) -> Plan:
-        """What a configuration leaves, by weights in the order of the grammar's features.
+        """Return the plan for weights in the order of the grammar's features.
 
-        Refused if nothing can be made from it.
+        Raise `UserError` if no text can be made with these weights.
         """
-        every = (*weights, 1.0)  # what is no feature has number -1
+        every = (*weights, 1.0)  # the last weight is for what is not a feature: number -1
         on = [every[number] for number in self._alternative_features]
         sizes = self.tables.sizes(on)
         if sizes.rule_tokens[0] >= NEVER:
@@ -145,11 +162,11 @@ class Grower:
         if sizes.rule_depth[0] > DEEPEST:
             deep = f"every text has {sizes.rule_depth[0]} nested rules, and {DEEPEST} are possible"
             raise UserError(f"nothing can be generated: {deep}")
-        options = _OptionsOfRules(self.grammar.rules, self._endless, on, sizes)
+        options = _LazyOptions(self.grammar.rules, self._endless, on, sizes)
         return Plan(options, sizes, [every[number] for number in self._part_features])
 
     def _missing(self, on: Sequence[float], sizes: Sizes) -> str:
-        """Why nothing can be made: the first rule that lacks an alternative, on the way down."""
+        """Return why no text is possible: the first rule, from the start, without alternatives."""
         number = 0
         seen: list[int] = []
         while number not in seen:
@@ -177,27 +194,32 @@ class Grower:
         return self.tables.sizes(on).rule_tokens[0] < NEVER
 
     def grow(self, plan: Plan, rng: random.Random, tokens: int, depth: int) -> Tree:
-        """A tree of about at most so many tokens, and at most so many nested rules."""
+        """Return a random tree with at most `depth` nested rules and about at most `tokens` tokens.
+
+        A limit that is too small for any text is raised to the smallest that is not.
+        """
         depth = max(depth, plan.sizes.rule_depth[0])
         tokens = max(tokens, plan.sizes.rule_tokens[0])
-        rules = _RULES_PER_TOKEN * (tokens + _ROOMY)
-        return self._growing(plan, rng.random, rules)(0, tokens, depth)
+        most_rules = _RULES_PER_TOKEN * (tokens + _MANY_SPARE)
+        return self._growing(plan, rng.random, most_rules)(0, tokens, depth)
 
     def _growing(
         self, plan: Plan, draw: Callable[[], float], most_rules: int
     ) -> Callable[[int, int, int], Tree]:
-        """A function that grows a rule within a budget of tokens and a depth.
+        """Return a function that grows a rule within a budget of tokens and a depth.
 
-        After so many rules everything is kept small: what can be empty takes nothing from the
-        budget, and could go on and on.
+        After `most_rules` rules everything is kept as small as possible. Items that can be empty
+        take nothing from the budget, so without this limit they could go on for very long.
+
+        The functions are nested because they share the plan and the counters.
         """
-        ways, options, part_weights = self._ways, plan.options, plan.part_weights
+        prepared, options, part_weights = self._prepared, plan.options, plan.part_weights
         least, rule_least = plan.sizes.tokens, plan.sizes.rule_tokens
         lowest, rule_lowest = plan.sizes.depth, plan.sizes.rule_depth
-        made = rules = 0
+        made_tokens = grown_rules = 0
 
-        def fitting(rule: int, budget: int, depth: int) -> int:
-            """An alternative that fits; if none does, the cheapest that keeps the depth."""
+        def draw_fitting(rule: int, budget: int, depth: int) -> int:
+            """Draw an alternative that fits; if none does, return the smallest within the depth."""
             numbers, sums, _, _, _ = options[rule]
             before = [0.0, *sums]
             fits = [
@@ -216,27 +238,27 @@ class Grower:
             return fits[-1][0]
 
         def grow(rule: int, budget: int, depth: int) -> Tree:
-            nonlocal made, rules
-            rules += 1
-            if rules > most_rules:
+            nonlocal made_tokens, grown_rules
+            grown_rules += 1
+            if grown_rules > most_rules:
                 budget = rule_least[rule]
             numbers, sums, most, deepest, endless = options[rule]
             if most <= budget and deepest <= depth:
-                if endless and budget > most + _ROOMY and draw() < _PREFERENCE:
+                if endless and budget > most + _MANY_SPARE and draw() < _PREFERENCE:
                     numbers, sums = endless
                 if len(numbers) == 1:
                     number = numbers[0]
                 else:
-                    place = bisect_right(sums, draw() * sums[-1])
-                    number = numbers[place if place < len(numbers) else -1]
+                    position = bisect_right(sums, draw() * sums[-1])
+                    number = numbers[position if position < len(numbers) else -1]
             else:
-                number = fitting(rule, budget, depth)
-            way = ways[number]
+                number = draw_fitting(rule, budget, depth)
+            alternative = prepared[number]
             node: Tree = [number]
-            made += way.own
+            made_tokens += alternative.own
             spare = budget - least[number]
-            growing = way.growing
-            for kind, part in way.steps:
+            growing = alternative.growing
+            for kind, part in alternative.steps:
                 if kind == _FIXED:
                     node.append(part)
                 elif kind == _TOKEN:
@@ -247,37 +269,41 @@ class Grower:
                     elif growing == 1:
                         share = spare
                     else:
+                        # The first part, if `spare` is divided at random into `growing` parts.
                         share = int(spare * (1.0 - draw() ** (1.0 / (growing - 1))))
                     growing -= 1
-                    before = made
+                    before = made_tokens
                     if kind == _RULE:
                         needed = rule_least[part]
                         node.append(grow(part, needed + share, depth - 1))
                     else:
-                        needed, child = repeated(part, share, depth - 1, growing == 0)
+                        needed, child = grow_repetition(part, share, depth - 1, growing == 0)
                         node.append(child)
-                    spare -= made - before - needed
+                    spare -= made_tokens - before - needed
             return node
 
-        def repeated(part: Any, spare: int, depth: int, last: bool) -> tuple[int, Tree]:
-            """The tokens that a repetition needs, and one with `spare` more at most."""
-            nonlocal made
+        def grow_repetition(part: Any, spare: int, depth: int, last: bool) -> tuple[int, Tree]:
+            """Grow a repetition with at most `spare` tokens more than it needs.
+
+            Return the number of tokens that it needs, and its tree.
+            """
+            nonlocal made_tokens
             code, (kind, body), low, high, weight_at, endless = part
             rule = body if kind == _RULE else -1
             unit = rule_least[rule] if rule >= 0 else 1
             node: Tree = [code]
             room = 0
-            if rules <= most_rules and (rule < 0 or rule_lowest[rule] <= depth):
+            if grown_rules <= most_rules and (rule < 0 or rule_lowest[rule] <= depth):
                 room = spare // (unit or 1)
                 if high is not None and room > high - low:
                     room = high - low
             if room > 0:
-                wanted = last and endless and spare > unit + _ROOMY
-                count = low + drawn(room, high, part_weights[weight_at], wanted)
+                wanted = last and endless and spare > unit + _MANY_SPARE
+                count = low + extra_items(room, high, part_weights[weight_at], wanted)
             else:
                 count = low
             if rule < 0:
-                made += count
+                made_tokens += count
                 node += [body] * count if kind == _FIXED else [body(draw) for _ in range(count)]
                 return low, node
             spare -= (count - low) * unit
@@ -287,27 +313,27 @@ class Grower:
                     share = (
                         spare if left == 1 else int(spare * (1.0 - draw() ** (1.0 / (left - 1))))
                     )
-                before = made
+                before = made_tokens
                 node.append(grow(body, unit + share, depth))
-                spare -= made - before - unit
+                spare -= made_tokens - before - unit
             return low * unit, node
 
-        def drawn(room: int, high: int | None, weight: float, wanted: bool) -> int:
-            """How many more than needed, of at most `room`; every order of size is as likely."""
+        def extra_items(room: int, high: int | None, weight: float, wanted: bool) -> int:
+            """Draw how many items to add, up to `room`; every order of magnitude is as likely."""
             if weight < 1.0 and draw() >= weight:
                 return 0
             if high == 1:
                 return int(draw() < (_PREFERENCE if wanted else 0.5))
-            if draw() < _NOTHING:
+            if draw() < _NO_ITEM_SHARE:
                 return 0
             return int((room + 1) ** draw())
 
         return grow
 
-    def _way(self, alternative: Alternative) -> _Way:
+    def _prepare(self, alternative: Alternative) -> _PreparedAlternative:
         steps = tuple(map(self._step, alternative.items))
         own = sum(kind in (_FIXED, _TOKEN) for kind, _ in steps)
-        return _Way(steps, own, len(steps) - own)
+        return _PreparedAlternative(steps, own, len(steps) - own)
 
     def _rule_is_endless(self, rule: int) -> bool:
         return any(a.number in self._endless for a in self.grammar.rules[rule].alternatives)
@@ -324,50 +350,40 @@ class Grower:
         return _FIXED, item.text
 
 
-# -------------------------------------------------------------------------------------------------
-# From a tree to its text: tokens side by side, with a space where they would run into each other.
-#
-# Where a grammar ignores nothing between tokens, nothing is put there. Otherwise tokens are kept
-# apart, but for brackets, commas and the like, and only where no terminal of the grammar could
-# read
-# the two as one.
-
-_CLOSE_AFTER = "(["
-_CLOSE_BEFORE = "),;]"
-_MOST_KNOWN = 20_000
+# Printing trees.
 
 
 def tokens_of(tree: Tree) -> list[str]:
-    """The tokens of a tree, in order.
+    """Return the tokens of a tree, in order.
 
     >>> tokens_of([0, "a", [-1, [2, "b"]]])
     ['a', 'b']
     """
-    found: list[str] = []
-    _collect(tree, found)
-    return found
+    tokens: list[str] = []
+    _collect_tokens(tree, tokens)
+    return tokens
 
 
-def _collect(tree: Tree, found: list[str]) -> None:
+def _collect_tokens(tree: Tree, tokens: list[str]) -> None:
     for child in tree:
         if type(child) is str:
-            found.append(child)
+            tokens.append(child)
         elif type(child) is list:
-            _collect(child, found)
+            _collect_tokens(child, tokens)
 
 
 class Printer:
-    """Writes trees of one grammar."""
+    """Prints trees of one grammar."""
 
     def __init__(self, grammar: Grammar, texts: Mapping[Terminal, TokenTexts]) -> None:
         self.separators = _separators(grammar.ignored)
         self._layout = Layout(texts.values(), grammar.path) if grammar.indented else None
         self._fixed = {t.text for t in grammar.terminals if not t.pattern and len(t.text) > 1}
         self._texts = [*texts.values(), *_ignorable(grammar.ignored)]
-        self._known: dict[tuple[str, str], str] = {}
+        self._separator_cache: dict[tuple[str, str], str] = {}
 
     def text(self, tree: Tree) -> str:
-        """The text of a tree."""
+        """Return the text of a tree."""
         tokens = tokens_of(tree)
         if self._layout is None:
             return "".join(self._spaced(tokens))
@@ -379,28 +395,28 @@ class Printer:
             yield from tokens
             return
         before = ""
-        known = self._known
+        cache = self._separator_cache
         for token in tokens:
             if before:
                 key = before, token[0]
-                between = known.get(key)
-                if between is None:
-                    if len(known) > _MOST_KNOWN:
-                        known.clear()
-                    between = known[key] = self._between(before, token[0])
-                yield between
+                separator = cache.get(key)
+                if separator is None:
+                    if len(cache) > _MOST_CACHED:
+                        cache.clear()
+                    separator = cache[key] = self._separator(before, token[0])
+                yield separator
             yield token
             before = token
 
-    def _between(self, before: str, first: str) -> str:
-        """What separates a token from the next, by its first character."""
+    def _separator(self, before: str, first: str) -> str:
+        """Return what to put between a token and the next one, which starts with `first`."""
         if self._may_touch(before, first):
             return ""
         apart = (s for s in self.separators if not any(t.goes_on(before, s) for t in self._texts))
         return next(apart, self.separators[0])
 
     def _may_touch(self, before: str, first: str) -> bool:
-        """Whether a token may stand right after another, by its first character."""
+        """Return whether a token that starts with `first` may stand right after another."""
         if before[-1] not in _CLOSE_AFTER and first not in _CLOSE_BEFORE:
             return False
         if any(
@@ -411,7 +427,7 @@ class Printer:
 
 
 def _separators(ignored: Iterable[str]) -> list[str]:
-    """What may stand between tokens, the plainest first."""
+    """Return the white space that may stand between tokens, a space first."""
     patterns = [re.compile(pattern) for pattern in ignored]
     return [c for c in (" ", "\n", "\t") if any(pattern.fullmatch(c) for pattern in patterns)]
 

@@ -1,7 +1,7 @@
-"""Lark grammars: read by Lark's own loader, so imports, templates and overrides are as it has them.
+"""Read a Lark grammar with Lark's own loader, so that imports, templates and overrides work.
 
-Only the step that would turn repetitions into recursive rules is left out: trees are to be reduced
-by what the grammar's author wrote.
+Only Lark's step that turns repetitions into recursive rules is left out, so that trees can be
+reduced by the repetitions that the grammar's author wrote.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ INSTALL = "Lark grammars need the package lark: pip install 'swarmtest[grammar]'
 
 
 def lark_grammar(text: str, path: str, start: str, optional_features: bool = True) -> Grammar:
-    """The grammar that a text in Lark's language describes; `path` is for messages and imports.
+    """Read a grammar in Lark's language; `path` is for messages and for relative imports.
 
     >>> lark_grammar('start: "a" | "b"', "<text>", "start").features
     ('start:a', 'start:b')
@@ -40,20 +40,21 @@ def lark_grammar(text: str, path: str, start: str, optional_features: bool = Tru
     except ImportError:
         raise UserError(INSTALL) from None
     try:
-        known = path if Path(path).exists() else "<string>"
-        loaded, _ = loader.load_grammar(text, known, [], False)
+        source = path if Path(path).exists() else "<string>"
+        loaded, _ = loader.load_grammar(text, source, [], False)
         reader = _Reader(loader, loaded, text, path)
         definitions = reader.definitions()
     except lark.exceptions.LarkError as error:
-        cause = getattr(error, "orig_exc", error)  # of a VisitError
-        said = str(cause) or f"Lark does not take this {getattr(error, 'rule', 'grammar')}"
-        raise UserError(_located(said, text, path)) from None
+        cause = getattr(error, "orig_exc", error)  # a VisitError wraps the exception that matters
+        message = str(cause) or f"Lark does not take this {getattr(error, 'rule', 'grammar')}"
+        raise UserError(_located(message, text, path)) from None
     except FileNotFoundError as error:
         name = Path(str(error.filename)).stem
-        said = f"%import finds no file {error.filename!r}"
-        raise UserError(f"{_at(path, _use_of(name, text))}: {said}") from None
+        message = f"%import finds no file {error.filename!r}"
+        raise UserError(f"{_at(path, _use_of(name, text))}: {message}") from None
     except (OSError, re.error, AssertionError) as error:
-        raise UserError(_located(_said(error), text, path)) from None
+        message = str(error) or type(error).__name__
+        raise UserError(_located(message, text, path)) from None
     except RecursionError:
         raise UserError(f"{path}: its groups are nested too deeply to be read") from None
     lines = {name: line for name in definitions if (line := line_of(name, text))}
@@ -69,7 +70,7 @@ def lark_grammar(text: str, path: str, start: str, optional_features: bool = Tru
 
 
 class _Reader:
-    """What Lark loaded, as expressions."""
+    """Converts the grammar that Lark loaded to expressions."""
 
     def __init__(self, loader: Any, loaded: Any, text: str, path: str) -> None:
         to_pattern = loader.PrepareLiterals() * loader.TerminalTreeToPattern()
@@ -85,7 +86,7 @@ class _Reader:
         self.text = text
         self.path = path
         self.trees: dict[str, Any] = {}
-        for name, parameters, tree, options in rules:  # grows while templates are applied
+        for name, parameters, tree, options in rules:  # applying a template appends to `rules`
             if not parameters and tree is not None:
                 anonymous.rule_options = options if options and options.keep_all_tokens else None
                 self.trees[str(name)] = prepare.transform(tree)
@@ -152,7 +153,7 @@ class _Reader:
 
 
 def line_of(name: str, text: str, declared: bool = False) -> int:
-    """The line on which a rule or terminal is defined; 0 if that is not in this text.
+    """Return the line on which a rule or terminal is defined; 0 if it is not in this text.
 
     >>> line_of("expr", "start: expr\\n?expr.2: INT")
     2
@@ -161,45 +162,42 @@ def line_of(name: str, text: str, declared: bool = False) -> int:
     pattern = rf"^[ \t]*(?:%override\s+|%extend\s+)?[!?]*{head}(?:\{{[^}}]*\}})?(?:\.-?\d+)?\s*:"
     if declared:
         pattern += rf"|^[ \t]*%declare\b[^\n]*\b{head}\b"
-    found = re.search(pattern, text, re.MULTILINE)
-    return text.count("\n", 0, found.end()) + 1 if found else 0
+    match = re.search(pattern, text, re.MULTILINE)
+    return text.count("\n", 0, match.end()) + 1 if match else 0
 
 
 def _at(path: str, line: int) -> str:
     return f"{path}:{line}" if line else path
 
 
-def _said(error: BaseException) -> str:
-    return str(error) or type(error).__name__
-
-
 def _located(message: str, text: str, path: str) -> str:
-    """One line for an error of Lark's, with the line of the file if it names one."""
+    """Return one line for an error from Lark, with the line of the file if that is known."""
     first = message.strip().splitlines()[0].rstrip(": ")
-    place = re.search(r",? at line (\d+)(?: column \d+)?(?: in \S+)?", first)
-    if place:
-        said = f"{first[: place.start()]}{first[place.end() :]}"
-        return f"{path}:{place[1]}: {_without_tokens(said)}"
+    position = re.search(r",? at line (\d+)(?: column \d+)?(?: in \S+)?", first)
+    if position:
+        rest = f"{first[: position.start()]}{first[position.end() :]}"
+        return f"{path}:{position[1]}: {_without_tokens(rest)}"
     return f"{_at(path, _line_for(first, text))}: {first}"
 
 
 def _line_for(message: str, text: str) -> int:
-    """The line that an error of Lark's is about, by the names in it; 0 if that is not known."""
+    """Return the line that an error from Lark is about, by the names in it; 0 if not known."""
     for form in (r"\(in (?:rule|terminal) (\w+)\)", r" in (\w+)\)$", r"'(\w+)'", r"\brule (\w+)"):
-        inside = re.search(form, message)
-        if inside:
-            return line_of(inside[1], text) or _use_of(inside[1], text)
+        named = re.search(form, message)
+        if named:
+            return line_of(named[1], text) or _use_of(named[1], text)
     return 0
 
 
 def _use_of(name: str, text: str) -> int:
+    """Return the line on which a name is first used; 0 if it is not used."""
     used = re.search(rf"\b{re.escape(name)}\b", text)
     return text.count("\n", 0, used.start()) + 1 if used else 0
 
 
-def _without_tokens(said: str) -> str:
-    """What Lark says about a token, without its own names for it."""
-    found = re.match(r"Unexpected token Token\('(\w+)', (.*?)\)(?:, column \d+)?\.?$", said)
-    if not found:
-        return said
-    return "the line ends too early" if found[1] == "_NL" else f"unexpected {found[2]}"
+def _without_tokens(message: str) -> str:
+    """Return a message about an unexpected token without Lark's own name for the token."""
+    match = re.match(r"Unexpected token Token\('(\w+)', (.*?)\)(?:, column \d+)?\.?$", message)
+    if not match:
+        return message
+    return "the line ends too early" if match[1] == "_NL" else f"unexpected {match[2]}"

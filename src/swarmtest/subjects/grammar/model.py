@@ -1,14 +1,16 @@
-"""A grammar as plain values: rules, their alternatives, and what these are made of.
+"""A grammar as plain values: rules, their alternatives, and the items of these.
 
 Invariants:
 
-- An item is a terminal, a reference to a rule, or a repetition of one of these: groups have become
-  rules of their own (`Rule.owner` names the rule they stand in).
-- Alternatives are numbered through all rules and repetitions through all alternatives, so a tree
+- An item is a terminal, a reference to a rule, or a repetition of one of these. Groups have become
+  rules of their own; `Rule.owner` names the rule that contains the group.
+- Alternatives are numbered across all rules and repetitions across all alternatives, so a tree
   needs only numbers. Rule 0 is the start, every rule is reachable from it, and every rule and
   alternative can be finished: what cannot was pruned when the grammar was built.
-- An alternative of a rule that has several is a feature, and so is a part that may be left out
-  (``?``, ``[]`` and ``*``). `Alternative.feature` and `Repeat.feature` are empty for the others.
+- An alternative of a rule with several is a feature, and so is an optional part (``?``, ``[]`` and
+  ``*``). `Alternative.feature` and `Repeat.feature` are empty for the others.
+
+`Layout` is for grammars whose lexer makes tokens of indentation.
 """
 
 from __future__ import annotations
@@ -33,11 +35,11 @@ class Terminal:
     name: str
     text: str = ""
     pattern: str = ""
-    """A regular expression of Python's `re`, flags included; empty: the text is fixed."""
+    """A regular expression for Python's `re`, including flags; empty: the text is fixed."""
     any_case: bool = False
-    """Whether a lexer takes the fixed text in upper and lower case."""
+    """Whether a lexer accepts the fixed text in upper and lower case."""
     line: int = field(default=0, compare=False)
-    """Where the file defines it; 0: not known."""
+    """The line of the file that defines it; 0: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """An item that comes `low` to `high` times; `high` is None where there is no limit."""
+    """An item that is repeated `low` to `high` times; `high` is None if there is no limit."""
 
     number: int
     item: Terminal | Ref
@@ -73,7 +75,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule, or a group that stands in the rule `owner`."""
+    """A rule, or a group in the rule `owner`."""
 
     number: int
     name: str
@@ -83,7 +85,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Grammar:
-    """All that is needed to make texts, and nothing about where it came from but the file's name.
+    """Everything that is needed to make texts of a grammar; of its source, only the path.
 
     >>> from swarmtest.subjects.grammar.generator import load_grammar
     >>> grammar = load_grammar('start: "a"* | "b" start', length=5).grammar
@@ -94,65 +96,64 @@ class Grammar:
     path: str
     rules: tuple[Rule, ...]
     ignored: tuple[str, ...] = ()
-    """Regular expressions of what may stand between tokens."""
+    """Regular expressions for what may stand between tokens."""
     notes: tuple[str, ...] = ()
-    """What was left out, and why: one line each."""
+    """What was left out and why, one line each."""
     indented: bool = False
-    """Whether lexers make tokens of the spaces that lines start with."""
+    """Whether a lexer makes tokens of the spaces at the start of a line."""
 
     @cached_property
     def alternatives(self) -> tuple[Alternative, ...]:
-        """By number."""
+        """All alternatives, in the order of their numbers."""
         return tuple(alternative for rule in self.rules for alternative in rule.alternatives)
 
     @cached_property
     def repeats(self) -> tuple[Repeat, ...]:
-        """By number."""
-        found = [i for a in self.alternatives for i in a.items if isinstance(i, Repeat)]
-        return tuple(sorted(found, key=lambda repeat: repeat.number))
+        """All repetitions, in the order of their numbers."""
+        repeats = [i for a in self.alternatives for i in a.items if isinstance(i, Repeat)]
+        return tuple(sorted(repeats, key=lambda repeat: repeat.number))
 
     @cached_property
     def features(self) -> tuple[str, ...]:
         """The names of the features, in the order of the grammar."""
-        found = []
+        names = []
         for alternative in self.alternatives:
             parts = (item.feature for item in alternative.items if isinstance(item, Repeat))
-            found += [name for name in (alternative.feature, *parts) if name]
-        return tuple(found)
+            names += [name for name in (alternative.feature, *parts) if name]
+        return tuple(names)
 
     @cached_property
     def terminals(self) -> tuple[Terminal, ...]:
-        """Each terminal once."""
-        found = (base_of(item) for a in self.alternatives for item in a.items)
-        return tuple(dict.fromkeys(item for item in found if isinstance(item, Terminal)))
+        """All terminals, each once."""
+        bases = (base_of(item) for a in self.alternatives for item in a.items)
+        return tuple(dict.fromkeys(base for base in bases if isinstance(base, Terminal)))
 
 
 def base_of(item: Item) -> Terminal | Ref:
-    """What an item is one or several of."""
+    """Return the terminal or reference of an item, which a repetition has inside."""
     return item.item if isinstance(item, Repeat) else item
 
 
 def needed_rules(alternative: Alternative) -> Iterator[int]:
-    """The rules without which an alternative cannot be finished, as often as it needs them."""
+    """Yield the rules that an alternative needs, each as often as it needs it."""
     for item in alternative.items:
         base = base_of(item)
         if isinstance(base, Ref):
             yield from [base.rule] * (item.low if isinstance(item, Repeat) else 1)
 
 
-# -------------------------------------------------------------------------------------------------
-# Indentation, where a lexer makes tokens of it: in a tree they are marks, in a text spaces.
+# Indentation that a lexer turns into tokens.
 #
-# A grammar declares such tokens (`%declare _INDENT _DEDENT`, as Lark's `Indenter` wants it) and
-# has
-# another one for the end of a line, with the spaces that start the next.
+# A grammar declares such tokens (`%declare _INDENT _DEDENT`, as Lark's `Indenter` requires) and has
+# another token for the end of a line together with the spaces at the start of the next. In a tree,
+# the declared tokens are marks; in a text, they are spaces.
 
 INDENT, DEDENT = "\x0e", "\x0f"
 _STEP = "    "
 
 
 def mark_of(name: str) -> str:
-    """What stands in trees for a declared token; empty if it is not one of indentation.
+    """Return the mark for a declared token of indentation; empty for any other token.
 
     >>> mark_of("_INDENT") == INDENT, mark_of("OTHER")
     (True, '')
@@ -161,7 +162,7 @@ def mark_of(name: str) -> str:
 
 
 class Layout:
-    """Puts tokens on indented lines."""
+    """Arranges tokens on indented lines."""
 
     def __init__(self, texts: Iterable[TokenTexts], path: str) -> None:
         self._ends = [t for t in texts if t.takes("\n") and t.takes(f"\n{_STEP}")]
@@ -172,7 +173,7 @@ class Layout:
             )
 
     def lines(self, tokens: Sequence[str]) -> Iterator[tuple[list[str], str]]:
-        """The tokens of each line, and its end with the indentation of the next."""
+        """Yield the tokens of each line, and its end with the indentation of the next line."""
         level = 0
         line: list[str] = []
         end = ""
@@ -180,7 +181,7 @@ class Layout:
             if token in (INDENT, DEDENT):
                 level += 1 if token == INDENT else -1
             elif any(texts.takes(token) for texts in self._ends):
-                if end:  # a line end after another, perhaps with marks between
+                if end:  # a line end after another one, perhaps with marks between them
                     yield line, self._indented(end, level)
                     line = []
                 end = token
@@ -192,7 +193,8 @@ class Layout:
         yield line, self._indented(end, level) if end else ""
 
     def _indented(self, end: str, level: int) -> str:
-        before, found, _ = end.rpartition("\n")
+        """Return a line end with the indentation of a level; a plain one if that is no token."""
+        before, newline, _ = end.rpartition("\n")
         plain = f"\n{_STEP * level}"
-        text = (before if found else end.rstrip(" \t")) + plain
+        text = (before if newline else end.rstrip(" \t")) + plain
         return text if any(texts.takes(text) for texts in self._ends) else plain

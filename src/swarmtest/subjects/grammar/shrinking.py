@@ -1,16 +1,15 @@
-"""Smaller trees of the same grammar, for tests that fail.
+"""Shrink a tree to a smaller tree of the same grammar, for tests that fail.
 
-Moves, from the root down, until none works any more:
+These moves are tried from the root down, until none works any more:
 
-1. a rule's tree becomes the smallest one of its rule (or, in the end, of any alternative of it, and
-   such a one that keeps what it can of the tree);
-2. a rule's tree becomes one of its own subtrees of the same rule;
-3. a repetition loses items that are not needed, and the first of ``x ("," x)*`` makes place for the
-   next;
-4. a token's text becomes shorter and plainer.
+1. Replace the tree of a rule by the smallest tree of that rule. When that no longer helps, try the
+   smallest tree of each alternative, and other alternatives with the subtrees that fit them.
+2. Replace the tree of a rule by one of its own subtrees of the same rule.
+3. Remove items from a repetition. In ``x ("," x)*``, also let the next ``x`` replace the first.
+4. Make the text of a token shorter and plainer.
 
-Every move makes the tree smaller in tokens, then in characters, then in nodes, then in plainness,
-so this ends; and every tree that is tried is one of the grammar.
+Every move makes the tree smaller, by tokens, then characters, then nodes, or makes a text plainer,
+so this ends. Every tree that is tried is a tree of the grammar.
 """
 
 from __future__ import annotations
@@ -33,76 +32,14 @@ from swarmtest.subjects.grammar.model import (
 )
 from swarmtest.subjects.grammar.token_texts import TokenTexts, simplicity
 
-# -------------------------------------------------------------------------------------------------
-# The smallest tree of every rule and every alternative, for reduction.
-#
-# Smallest: fewest tokens, then least depth. A tree's cost is greater than that of each of its
-# subtrees, so building one from the best alternatives always ends.
-
-_NEVER = (1 << 40, 1 << 40)
-
-
-class SmallestTrees:
-    """Makes the smallest trees of one grammar."""
-
-    def __init__(self, grammar: Grammar, texts: Mapping[Terminal, TokenTexts]) -> None:
-        self.grammar = grammar
-        self._texts = texts
-        self._best = self._best_alternatives()
-
-    def of_rule(self, rule: int) -> Tree:
-        """The smallest tree of a rule."""
-        return self.of_alternative(self._best[rule])
-
-    def of_alternative(self, number: int) -> Tree:
-        """The smallest tree that starts with an alternative."""
-        node: Tree = [number]
-        for item in self.grammar.alternatives[number].items:
-            if isinstance(item, Repeat):
-                node.append([-1 - item.number, *(self._made(item.item) for _ in range(item.low))])
-            else:
-                node.append(self._made(item))
-        return node
-
-    def _made(self, item: Terminal | Ref) -> Any:
-        if isinstance(item, Ref):
-            return self.of_rule(item.rule)
-        return self._texts[item].smallest if item.pattern else item.text
-
-    def _best_alternatives(self) -> list[int]:
-        rules = self.grammar.rules
-        costs = [_NEVER] * len(rules)
-        best = [0] * len(rules)
-        changed = True
-        while changed:
-            changed = False
-            for alternative in self.grammar.alternatives:
-                cost = _cost(alternative, costs)
-                if cost < costs[alternative.rule]:
-                    costs[alternative.rule], best[alternative.rule] = cost, alternative.number
-                    changed = True
-        return best
-
-
-def _cost(alternative: Alternative, costs: list[tuple[int, int]]) -> tuple[int, int]:
-    needed = [costs[rule] for rule in needed_rules(alternative)]
-    own = sum(
-        item.low if isinstance(item, Repeat) else 1
-        for item in alternative.items
-        if isinstance(item.item if isinstance(item, Repeat) else item, Terminal)
-    )
-    return own + sum(n[0] for n in needed), 1 + max((n[1] for n in needed), default=0)
-
-
-# -------------------------------------------------------------------------------------------------
-
 Path: TypeAlias = tuple[int, ...]
+"""The position of a subtree: an index at each level, from the root down."""
 
 
 class Shrinker:
-    """One reduction: the smallest interesting tree so far, and what was tried.
+    """One reduction: the smallest interesting tree so far, and the texts that were tried.
 
-    `interesting` is asked about trees of the grammar, never twice about the same text.
+    `interesting` is called with trees of the grammar, and never twice for the same tokens.
     """
 
     def __init__(
@@ -120,7 +57,7 @@ class Shrinker:
         self.tree = checked(grammar, tree)
 
     def run(self) -> Tree:
-        """The smallest tree that the moves lead to."""
+        """Return the smallest tree that the moves lead to."""
         for thorough in (False, True):
             while self._round(thorough):
                 pass
@@ -130,7 +67,7 @@ class Shrinker:
         before = self.tree
         self._visit((), thorough)
         if thorough:
-            for path in [*_tokens(self.tree)]:
+            for path in [*_token_paths(self.tree)]:
                 self._shorten_token(path)
         return self.tree != before
 
@@ -141,9 +78,10 @@ class Shrinker:
             self._simplify_rule(path, thorough)
             while self._hoist(path, thorough) or self._move_up(path):
                 pass
-        for place in range(1, len(_at(self.tree, path))):
-            if isinstance(_at(self.tree, path)[place], list):
-                self._visit((*path, place), thorough)
+        # Visiting a child replaces `self.tree`, so the node is looked up each time.
+        for position in range(1, len(_at(self.tree, path))):
+            if isinstance(_at(self.tree, path)[position], list):
+                self._visit((*path, position), thorough)
 
     def _simplify_rule(self, path: Path, thorough: bool) -> None:
         rule = self._grammar.rules[self._rule_at(path)]
@@ -157,26 +95,26 @@ class Shrinker:
                 return
 
     def _recast(self, node: Tree, alternative: Alternative) -> Tree:
-        """Another alternative with what the tree has for it."""
+        """Return the smallest tree of another alternative, with the node's children that fit it."""
         tree = self._smallest.of_alternative(alternative.number)
         spare = [child for child in node[1:] if isinstance(child, list) and child[0] >= 0]
-        for place, item in enumerate(alternative.items, start=1):
+        for position, item in enumerate(alternative.items, start=1):
             if isinstance(item, Ref):
                 rules = [self._grammar.alternatives[child[0]].rule for child in spare]
                 if item.rule in rules:
-                    tree[place] = spare.pop(rules.index(item.rule))
+                    tree[position] = spare.pop(rules.index(item.rule))
         return tree
 
     def _hoist(self, path: Path, thorough: bool) -> bool:
-        """Put a subtree of the same rule in a tree's place; the smallest first."""
+        """Replace a tree by one of its subtrees of the same rule; try the smallest first."""
         node, rule = _at(self.tree, path), self._rule_at(path)
-        found = [*self._subtrees(node, rule, thorough)]
-        return any(self._replace(path, inner) for inner in sorted(found, key=_size))
+        subtrees = [*self._subtrees(node, rule, thorough)]
+        return any(self._replace(path, inner) for inner in sorted(subtrees, key=_size))
 
     def _move_up(self, path: Path) -> bool:
-        """Let a repetition's first item take the place of a tree of the same rule beside it."""
+        """Replace a child by the tree of the same rule in the first item of a repetition."""
         node = _at(self.tree, path)
-        for place, child in enumerate(node):
+        for position, child in enumerate(node):
             if not isinstance(child, list) or child[0] < 0:
                 continue
             rule = self._grammar.alternatives[child[0]].rule
@@ -185,22 +123,25 @@ class Shrinker:
                 if moved is not None:
                     inner, rest = moved
                     new = [*node]
-                    new[place], new[other] = inner, rest
+                    new[position], new[other] = inner, rest
                     if self._replace(path, new):
                         return True
         return False
 
     def _without_first(self, node: Any, rule: int) -> tuple[Tree, Tree] | None:
-        """What a repetition's first item has of a rule, and the repetition without that item."""
+        """Return a rule's tree in the first item of a repetition, and the repetition without it.
+
+        None if the node is not a repetition, cannot lose an item, or has no such tree.
+        """
         if not isinstance(node, list) or node[0] >= 0:
             return None
         if len(node) - 1 <= self._grammar.repeats[-1 - node[0]].low:
             return None
-        found = next(self._subtrees([0, node[1]], rule, False), None)
-        return None if found is None else (found, [node[0], *node[2:]])
+        subtree = next(self._subtrees([0, node[1]], rule, False), None)
+        return None if subtree is None else (subtree, [node[0], *node[2:]])
 
     def _subtrees(self, node: Tree, rule: int, nested: bool) -> Iterator[Tree]:
-        """The subtrees of a rule below a node; `nested`: also those in one another."""
+        """Yield the subtrees of a rule below a node; with `nested`, also those inside others."""
         for child in node[1:]:
             if isinstance(child, list):
                 same = child[0] >= 0 and self._grammar.alternatives[child[0]].rule == rule
@@ -239,10 +180,10 @@ class Shrinker:
         self.tree = _with(self.tree, path, short)
 
     def _plainer(self, text: str, still: Callable[[str], bool]) -> str:
-        """The text with the plainest characters that do."""
-        for place in range(len(text)):
+        """Return the text with characters replaced by 0 or a, where it still is interesting."""
+        for position in range(len(text)):
             for plain in "0a":
-                changed = f"{text[:place]}{plain}{text[place + 1 :]}"
+                changed = f"{text[:position]}{plain}{text[position + 1 :]}"
                 if simplicity(changed) < simplicity(text) and still(changed):
                     text = changed
                     break
@@ -278,7 +219,7 @@ class Shrinker:
 
 
 def checked(grammar: Grammar, tree: Any) -> Tree:
-    """The tree, if it is one of this grammar."""
+    """Return the tree if it is a tree of this grammar; otherwise raise `UserError`."""
     if not _is_of_rule(grammar, tree, 0):
         raise UserError(f"this test is not one of the grammar {grammar.path}: was it edited since?")
     return tree  # type: ignore[no-any-return]
@@ -312,32 +253,96 @@ def _is_of_item(grammar: Grammar, tree: Any, item: Item) -> bool:
 
 
 def _at(tree: Any, path: Path) -> Any:
-    for place in path:
-        tree = tree[place]
+    for position in path:
+        tree = tree[position]
     return tree
 
 
 def _with(tree: Any, path: Path, new: Any) -> Any:
-    """The tree with another one at a place; the rest is shared."""
+    """Return a copy of the tree with a new subtree at a path; the rest is shared."""
     if not path:
         return new
-    place, *rest = path
-    return [*tree[:place], _with(tree[place], tuple(rest), new), *tree[place + 1 :]]
+    position, *rest = path
+    changed = _with(tree[position], tuple(rest), new)
+    return [*tree[:position], changed, *tree[position + 1 :]]
 
 
-def _tokens(tree: Tree, path: Path = ()) -> Iterator[Path]:
-    for place, child in enumerate(tree):
+def _token_paths(tree: Tree, path: Path = ()) -> Iterator[Path]:
+    for position, child in enumerate(tree):
         if isinstance(child, str):
-            yield (*path, place)
+            yield (*path, position)
         elif isinstance(child, list):
-            yield from _tokens(child, (*path, place))
+            yield from _token_paths(child, (*path, position))
 
 
 def _size(tree: Any) -> tuple[int, int, int]:
-    """Tokens, characters, nodes."""
+    """Return the numbers of tokens, characters and nodes, by which trees are compared."""
     tokens = tokens_of(tree)
     return len(tokens), sum(map(len, tokens)), _nodes(tree)
 
 
 def _nodes(tree: Tree) -> int:
     return 1 + sum(_nodes(child) for child in tree if isinstance(child, list))
+
+
+# Smallest trees.
+
+_NEVER = (1 << 40, 1 << 40)
+
+
+class SmallestTrees:
+    """Makes the smallest trees of one grammar: those with the fewest tokens, then the least depth.
+
+    The cost of a tree is greater than that of each of its subtrees, so building a tree from the
+    best alternatives always ends.
+    """
+
+    def __init__(self, grammar: Grammar, texts: Mapping[Terminal, TokenTexts]) -> None:
+        self.grammar = grammar
+        self._texts = texts
+        self._best = self._best_alternatives()
+
+    def of_rule(self, rule: int) -> Tree:
+        """Return the smallest tree of a rule."""
+        return self.of_alternative(self._best[rule])
+
+    def of_alternative(self, number: int) -> Tree:
+        """Return the smallest tree that starts with an alternative."""
+        node: Tree = [number]
+        for item in self.grammar.alternatives[number].items:
+            if isinstance(item, Repeat):
+                items = (self._of_item(item.item) for _ in range(item.low))
+                node.append([-1 - item.number, *items])
+            else:
+                node.append(self._of_item(item))
+        return node
+
+    def _of_item(self, item: Terminal | Ref) -> Any:
+        if isinstance(item, Ref):
+            return self.of_rule(item.rule)
+        return self._texts[item].smallest if item.pattern else item.text
+
+    def _best_alternatives(self) -> list[int]:
+        rules = self.grammar.rules
+        costs = [_NEVER] * len(rules)
+        best = [0] * len(rules)
+        changed = True
+        while changed:
+            changed = False
+            for alternative in self.grammar.alternatives:
+                cost = _cost(alternative, costs)
+                if cost < costs[alternative.rule]:
+                    costs[alternative.rule], best[alternative.rule] = cost, alternative.number
+                    changed = True
+        return best
+
+
+def _cost(alternative: Alternative, costs: list[tuple[int, int]]) -> tuple[int, int]:
+    """Return the tokens and the depth of an alternative's smallest tree, given those of rules."""
+    needed = [costs[rule] for rule in needed_rules(alternative)]
+    own = sum(
+        item.low if isinstance(item, Repeat) else 1
+        for item in alternative.items
+        if isinstance(base_of(item), Terminal)
+    )
+    return own + sum(n[0] for n in needed), 1 + max((n[1] for n in needed), default=0)

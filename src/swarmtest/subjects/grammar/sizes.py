@@ -1,8 +1,9 @@
-"""How small trees can be: the least tokens and the least depth of every rule; and which can grow.
+"""Compute how small the trees of each rule can be, and which alternatives can grow without limit.
 
-Both are least fixed points under a set of alternatives that are on. A rule that cannot be finished
-with these has `NEVER`. The order in which rules are visited makes one round enough when everything
-is on, and a few rounds otherwise: a configuration costs well under a millisecond.
+The least number of tokens and the least depth of a rule are least fixed points, given the
+alternatives that are on. A rule that cannot be finished with these has size `NEVER`. Rules are
+visited in an order for which one round is enough when everything is on, and a few rounds otherwise:
+a configuration costs well under a millisecond.
 """
 
 from __future__ import annotations
@@ -24,25 +25,26 @@ from swarmtest.subjects.grammar.model import (
 )
 
 NEVER = 1 << 40
-"""A size that nothing has."""
+"""The size of a rule that cannot be finished; larger than any real size."""
 
 _Row: TypeAlias = tuple[int, int, tuple[tuple[int, int], ...]]
-"""An alternative: its number, its own tokens, and the rules that it needs, with how many times."""
+"""An alternative: its number, its own tokens, and each rule that it needs with how many times."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The least sizes of rules and alternatives; depth counts nested rules."""
+    """The least sizes of rules and alternatives, by number; depth counts nested rules."""
 
     rule_tokens: Sequence[int]
     rule_depth: Sequence[int]
     tokens: Sequence[int]
-    """By the alternative's number."""
+    """The least tokens of each alternative."""
     depth: Sequence[int]
+    """The least depth of each alternative."""
 
 
 class SizeTables:
-    """What sizes are computed from, prepared once for a grammar."""
+    """The data that sizes are computed from, prepared once for a grammar."""
 
     def __init__(self, grammar: Grammar) -> None:
         self.rules = len(grammar.rules)
@@ -55,7 +57,7 @@ class SizeTables:
         self._rows.sort(key=lambda entry: everything.rule_depth[entry[0]])
 
     def sizes(self, on: Sequence[object]) -> Sizes:
-        """The sizes when only some alternatives are on."""
+        """Return the sizes when only the alternatives with a true value in `on` may be used."""
         rule_tokens, rule_depth = [NEVER] * self.rules, [NEVER] * self.rules
         tokens, depth = [NEVER] * self.alternatives, [NEVER] * self.alternatives
         rows = [(rule, [row for row in entry if on[row[0]]]) for rule, entry in self._rows]
@@ -90,7 +92,7 @@ def _row(alternative: Alternative) -> _Row:
 
 
 def endless_alternatives(grammar: Grammar) -> frozenset[int]:
-    """The alternatives whose trees have no largest size: they recur, or repeat without limit."""
+    """Return the alternatives whose trees can grow without limit, by recursion or repetition."""
     inside = {
         rule.number: {
             base.rule
@@ -101,15 +103,15 @@ def endless_alternatives(grammar: Grammar) -> frozenset[int]:
         for rule in grammar.rules
     }
     endless = {rule for rule in inside if rule in _reached(inside, inside[rule])}
-    found: set[int] = set()
+    alternatives: set[int] = set()
     while True:
-        before = len(found)
+        before = len(alternatives)
         for alternative in grammar.alternatives:
             if any(_is_endless(item, endless) for item in alternative.items):
-                found.add(alternative.number)
+                alternatives.add(alternative.number)
                 endless.add(alternative.rule)
-        if len(found) == before:
-            return frozenset(found)
+        if len(alternatives) == before:
+            return frozenset(alternatives)
 
 
 def _is_endless(item: Item, endless: set[int]) -> bool:

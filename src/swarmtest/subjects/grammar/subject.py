@@ -1,7 +1,7 @@
-"""A grammar and a function as a subject: texts of the grammar are what the function is tested on.
+"""A subject that tests a function on random texts of a grammar.
 
-A test is JSON data with the text, which is what runs, and the tree, which is what is reduced. So a
-saved test still runs after the grammar was edited.
+A test is JSON data with a text, which is run, and a tree, which is used to reduce it. So a saved
+test still runs after the grammar was edited.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ FORMAT = "swarmtest grammar test 1"
 
 
 class GrammarSubject:
-    """Tests a function on texts of a grammar.
+    """A subject that calls a function with texts of a grammar.
 
-    `run` raises where the program is wrong; exceptions of `raises` are correct outcomes (a syntax
-    error that the program reports, say). What `run` returns, if it is a list, tuple or set of
-    texts, are events: targets that this test reached.
+    An exception from `run` is a fault, unless it is one of `raises`, which are correct outcomes
+    (for example a syntax error that the program reports). If `run` returns a list, tuple or set of
+    texts, these are events: targets that this test reached.
 
     >>> def run(text):
     ...     assert "((" not in text
@@ -55,7 +55,7 @@ class GrammarSubject:
         effective: bool = True,
     ) -> None:
         self.harness = sys._getframe(1).f_globals.get("__file__") or ""
-        """The file that makes the subject."""
+        """The file that creates the subject."""
         self.generator: GrammarGenerator = load_grammar(
             _beside(grammar, self.harness), start, depth, length, optional_features, effective
         )
@@ -77,17 +77,17 @@ class GrammarSubject:
         self.seconds: float | None = None
 
     def check(self, thorough: bool = False) -> list[str]:
-        """What a grammar has that can never be used; it was left out, so tests run without it."""
+        """Return the parts of the grammar that were left out because they can never be used."""
         return list(self.generator.grammar.notes) if thorough else []
 
     def resized(self, steps: tuple[int, int]) -> GrammarSubject:
-        """The same subject with texts of so many tokens (``--steps``)."""
+        """Return the same subject with texts of so many tokens (``--steps``)."""
         other = copy.copy(self)
         other.generator = self.generator.resized(steps)
         return other
 
     def execute(self, configuration: Configuration, seed: int) -> Result:
-        """Generate a text and run it."""
+        """Generate a text and call the function with it."""
         try:
             tree = self.generator.grown(configuration.weights, seed)
         except UserError as error:
@@ -95,16 +95,19 @@ class GrammarSubject:
         test = self._test(tree)
         if self.journal is not None:
             self.journal(test)
-        return self._ran(test)
+        return self._run_test(test)
 
     def test_of(self, configuration: Configuration, seed: int) -> Any:
-        """The test that a configuration and a seed give (JSON data), also when it passes."""
+        """Return the test of a configuration and a seed (JSON data), whether or not it passes."""
         return self._test(self.generator.grown(configuration.weights, seed))
 
     def result_of_journal(
         self, told: Sequence[Any], configuration: Configuration, fault: Fault
     ) -> Result:
-        """What came of a test that ended its process: it was told whole before it ran."""
+        """Return the result of a test that ended its process.
+
+        `told` is what the journal was given: the whole test, before it ran.
+        """
         if not told:
             return Result(Verdict.FAILED, fault)
         test = told[-1]
@@ -112,20 +115,20 @@ class GrammarSubject:
         return Result(Verdict.FAILED, fault, used, (), size, 0, test)
 
     def replay(self, test: Any) -> Result:
-        """Run a saved text."""
-        return self._ran(_saved(test), keep=True)
+        """Run a saved test."""
+        return self._run_test(_checked_test(test), keep=True)
 
     def size(self, test: Any) -> int:
-        """How many tokens a saved test has."""
-        return self._facts(_saved(test))[1]
+        """Return the number of tokens of a saved test."""
+        return self._facts(_checked_test(test))[1]
 
     def code(self, test: Any) -> str:
-        """A saved test as its text."""
-        return str(_saved(test)["text"])
+        """Return the text of a saved test."""
+        return str(_checked_test(test)["text"])
 
     def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
-        """The test with a smaller tree."""
-        saved = _saved(test)
+        """Return a smaller test for which `interesting` still holds."""
+        saved = _checked_test(test)
         if not isinstance(saved.get("tree"), list):
             raise UserError("this test has no tree: it cannot be reduced")
         tree = self.generator.reduced(saved["tree"], lambda tree: interesting(self._test(tree)))
@@ -136,18 +139,18 @@ class GrammarSubject:
         return {"format": FORMAT, "subject": self.name, "text": text, "tree": tree}
 
     def _facts(self, test: Mapping[str, Any]) -> tuple[tuple[int, ...], int]:
-        """How often each feature was used, and the number of tokens."""
+        """Return how often each feature was used, and the number of tokens."""
         tree = test.get("tree")
         if not isinstance(tree, list):
             return (), 0
         try:
             used = self.generator.used(tree)
-        except KeyError:  # the grammar was edited since
+        except KeyError:  # the grammar was edited since the test was saved
             return (), self.generator.size(tree)
         counts = tuple(used.get(name, 0) for name in self.space.feature_names)
         return counts, self.generator.size(tree)
 
-    def _ran(self, test: Mapping[str, Any], keep: bool = False) -> Result:
+    def _run_test(self, test: Mapping[str, Any], keep: bool = False) -> Result:
         fault: Fault | None = None
         events: tuple[str, ...] = ()
         try:
@@ -158,8 +161,8 @@ class GrammarSubject:
             fault = self._fault_of(error)
         used, size = self._facts(test)
         verdict = Verdict.PASSED if fault is None else Verdict.FAILED
-        kept = dict(test) if fault or keep or self.keep_tests else None
-        return Result(verdict, fault, used, events, size, 0, kept)
+        saved = dict(test) if fault or keep or self.keep_tests else None
+        return Result(verdict, fault, used, events, size, 0, saved)
 
     def _fault_of(self, error: BaseException) -> Fault:
         if isinstance(error, UserError):
@@ -174,16 +177,16 @@ class GrammarSubject:
 def _events(returned: object) -> tuple[str, ...]:
     if not isinstance(returned, list | tuple | set | frozenset):
         return ()
-    return tuple(sorted({f"event:{one}" for one in returned}))
+    return tuple(sorted({f"event:{event}" for event in returned}))
 
 
 def _beside(grammar: str | Path, harness: str) -> str | Path:
-    """A grammar's path, seen from the file that names it."""
+    """Return a grammar's path, relative to the file that names it if it is there."""
     text = str(grammar)
     if isinstance(grammar, str) and ("\n" in text or ": " in text):
         return grammar
     if not isinstance(grammar, str | Path) or not text.strip():
-        return grammar  # refused when it is loaded
+        return grammar  # `load_grammar` raises
     path = Path(grammar)
     if path.is_absolute() or not harness:
         return path
@@ -200,7 +203,7 @@ def _exceptions(
     return several
 
 
-def _saved(test: Any) -> Mapping[str, Any]:
+def _checked_test(test: Any) -> Mapping[str, Any]:
     if not isinstance(test, Mapping) or test.get("format") != FORMAT:
         raise UserError(f"not a saved grammar test (its format should be {FORMAT!r})")
     if not isinstance(test.get("text"), str):

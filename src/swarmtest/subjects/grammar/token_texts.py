@@ -1,8 +1,9 @@
-"""Texts that a regular expression matches, readable ones first.
+"""Generate texts that a regular expression matches, with a preference for readable ones.
 
-A text counts only if a lexer would take all of it: `re.match` has to match to its end. So what the
-generator cannot take into account (lookarounds, lazy repetitions, alternatives that hide others) is
-settled by drawing again. A pattern for which that does not work is refused when it is loaded.
+A text counts only if a lexer would accept all of it: `re.match` must match up to its end. What the
+generator does not take into account (lookarounds, lazy repetitions, alternatives that hide others)
+is handled by drawing another text. A pattern for which that does not work is refused when the
+grammar is loaded.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from typing import Any, TypeAlias
 from swarmtest.core.errors import UserError
 
 Draw: TypeAlias = Callable[[], float]
-"""`random.Random.random`: a number from 0 to 1."""
+"""`random.Random.random`: returns a number from 0 to 1."""
 Maker: TypeAlias = Callable[[Draw, dict[int, str]], str]
+"""Makes a text for a part of a pattern, given the texts of the groups before it."""
 
 _TRIES = 40
 _SAMPLES = 60
 _MORE = (0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 5, 6, 8, 11, 16)
-"""How many more than needed a repetition has."""
+"""How many more items than needed a repetition gets; one of these is drawn."""
 _LETTERS = string.ascii_lowercase
 _DIGITS = string.digits
 _PLAIN = string.ascii_letters + _DIGITS
@@ -36,12 +38,13 @@ _NOTABLE = (
     *("9223372036854775808", "18446744073709551616", "0.0", "0.1", "0.5", "1.5", "1e10", "1e308"),
     *("1e309", "1e-320", '""', "''", '"a"', "'a'", "0x0", "0xff", "0x7fffffff"),
 )
-"""Texts at which programs tend to break; used where the pattern takes them."""
+"""Texts on which programs tend to fail; used if the pattern matches them."""
 _NOTABLE_SHARE = 0.15
+"""How often one of these is used."""
 
 
 class TokenTexts:
-    """Makes texts for one terminal.
+    """Makes random texts for one terminal.
 
     >>> import random
     >>> number = TokenTexts("INT", "[0-9]+")
@@ -53,20 +56,20 @@ class TokenTexts:
         self.pattern = pattern
         shown = name if name.startswith("/") else f"{name} /{pattern}/"
         self.reserved: Collection[str] = ()
-        """What is another token: the keywords."""
+        """Texts that are other tokens, such as keywords."""
         try:
             self._match = re.compile(pattern).match
             parsed = sre_parser.parse(pattern)
             self._make = _sequence(parsed)
         except (re.error, OverflowError, RecursionError) as error:
-            other = r" (\p{...} is one of the package regex, not of re)" if r"\p" in pattern else ""
-            said = f"{shown} is not a regular expression: {error}{other}"
-            raise UserError(f"{where}: {said}") from None
+            hint = r" (\p{...} is one of the package regex, not of re)" if r"\p" in pattern else ""
+            message = f"{shown} is not a regular expression: {error}{hint}"
+            raise UserError(f"{where}: {message}") from None
         except _UnsupportedError as error:
             raise UserError(f"{where}: {shown} cannot be generated: {error}") from None
         samples = self._samples()
         if sum(text in reserved for text in samples) < len(samples) / 4:
-            # A name is no keyword; but a terminal that lists keywords means them.
+            # A name may not be a keyword; but a terminal that consists of keywords may.
             self.reserved = reserved
             samples = [text for text in samples if text not in reserved]
         self.notable = [text for text in _NOTABLE if self.takes(text)]
@@ -76,28 +79,28 @@ class TokenTexts:
                 "matched it alone (a lookahead at its end, or too narrow a lookaround)"
             )
         self.smallest = min([*samples, *self.notable], key=simplicity)
-        """A short text for it, as plain as they come."""
+        """A text that is as short and plain as possible."""
         self.first, self.alphabet, _ = _characters(parsed)
-        """Characters that its texts may start with, and may have."""
+        """The characters that a text may start with, and those that it may contain."""
 
     def takes(self, text: str) -> bool:
-        """Whether a lexer would read this text as this token, all of it."""
-        found = self._match(text)
-        return bool(found and found.end() == len(text) and text and text not in self.reserved)
+        """Return whether a lexer would read all of this text as this token."""
+        match = self._match(text)
+        return bool(match and match.end() == len(text) and text and text not in self.reserved)
 
     def goes_on(self, text: str, separator: str) -> bool:
-        """Whether a lexer would read on after this text, over a separator (a comment does)."""
+        """Return whether a lexer would read past a separator after this text, as in a comment."""
         possible = text[0] in self.first and separator in self.alphabet
         return possible and self.takes(text + separator)
 
     def text(self, draw: Draw) -> str:
-        """A random text."""
+        """Return a random text."""
         if self.notable and draw() < _NOTABLE_SHARE:
             return self.notable[int(draw() * len(self.notable))]
         for _ in range(_TRIES):
             text = self._make(draw, {})
-            found = self._match(text)
-            if found and found.end() == len(text) and text and text not in self.reserved:
+            match = self._match(text)  # `takes`, inlined
+            if match and match.end() == len(text) and text and text not in self.reserved:
                 return text
         return self.smallest
 
@@ -107,7 +110,7 @@ class TokenTexts:
 
 
 def simplicity(text: str) -> tuple[int, list[tuple[bool, bool, bool, str]]]:
-    """The order in which texts are simpler: shorter, then plainer.
+    """Return a sort key that puts simpler texts first: shorter, then plainer.
 
     >>> sorted(["ab", "%", "b", "a"], key=simplicity)
     ['a', 'b', '%', 'ab']
@@ -118,7 +121,7 @@ def simplicity(text: str) -> tuple[int, list[tuple[bool, bool, bool, str]]]:
 
 
 class _UnsupportedError(Exception):
-    """Something that no text can be made for."""
+    """A part of a pattern for which no text can be made."""
 
 
 def _sequence(parts: Iterable[Any]) -> Maker:
@@ -129,7 +132,7 @@ def _sequence(parts: Iterable[Any]) -> Maker:
 
 
 def _part(operation: Any, argument: Any) -> Maker | None:
-    """What makes text for one part; None for what only looks."""
+    """Return the maker for one part of a pattern; None for a part that matches no text itself."""
     match operation:
         case sre.LITERAL:
             text = chr(argument)
@@ -157,7 +160,7 @@ def _part(operation: Any, argument: Any) -> Maker | None:
 
 
 def _characters(parts: Iterable[Any]) -> tuple[set[str], set[str], bool]:
-    """First characters, all characters, and whether the text may be empty."""
+    """Return the first characters, all characters, and whether the text may be empty."""
     first: set[str] = set()
     every: set[str] = set()
     empty = True
@@ -194,8 +197,8 @@ def _characters_of(operation: Any, argument: Any) -> tuple[set[str], set[str], b
         case sre.LITERAL:
             return {chr(argument)}, {chr(argument)}, False
         case sre.IN:
-            found = set(_pool(argument))
-            return found, found, False
+            members = set(_pool(argument))
+            return members, members, False
     return set(_everything()), set(_everything()), False
 
 
@@ -237,7 +240,7 @@ def _repeat(low: int, high: Any, body: Any) -> Maker:
 
 
 def _single_pool(body: Any) -> str | None:
-    """The characters of a repetition's body, if it is one set of them."""
+    """Return the characters of a repetition's body, if it is a single set."""
     if len(body) != 1:
         return None
     operation, argument = body[0]
@@ -245,20 +248,20 @@ def _single_pool(body: Any) -> str | None:
 
 
 def _pool(members: Sequence[tuple[Any, Any]]) -> str:
-    """The characters of a set, the readable ones many times."""
+    """Return the characters of a set, the readable ones several times."""
     negated = bool(members) and members[0][0] is sre.NEGATE
     rest = members[1:] if negated else members
-    named = [_members(operation, argument) for operation, argument in rest]
+    listed = [_members(operation, argument) for operation, argument in rest]
     if negated:
-        barred = {c for characters, _ in named for c in characters}
-        tests = [test for _, test in named]
-        kept = (c for c in _everything() if c not in barred and not any(t(c) for t in tests))
-        return _weighted(kept)
-    return _weighted(c for characters, _ in named for c in characters)
+        barred = {c for characters, _ in listed for c in characters}
+        tests = [test for _, test in listed]
+        others = (c for c in _everything() if c not in barred and not any(t(c) for t in tests))
+        return _weighted(others)
+    return _weighted(c for characters, _ in listed for c in characters)
 
 
 def _members(operation: Any, argument: Any) -> tuple[Iterable[str], Callable[[str], bool]]:
-    """Characters of one member of a set, and a test for it."""
+    """Return the characters of one member of a set, and a test whether it has a character."""
     match operation:
         case sre.LITERAL:
             return [chr(argument)], lambda c: ord(c) == argument
@@ -272,7 +275,7 @@ def _members(operation: Any, argument: Any) -> tuple[Iterable[str], Callable[[st
 
 
 def _range(low: int, high: int) -> list[str]:
-    """A range's characters; of a long one those that are in common use, its ends and some more."""
+    """Return a range's characters; of a long range, common ones, its ends and a few others."""
     if high - low < 256:
         codes: Iterable[int] = range(low, high + 1)
     else:
@@ -299,11 +302,11 @@ def _everything() -> str:
 
 
 def _weighted(characters: Iterable[str]) -> str:
-    """Each character as often as it is readable: letters most, what is odd seldom."""
-    known = list(dict.fromkeys(characters))
-    plain = [c for c in known if c in _PLAIN]
-    marks = [c for c in known if c in _MARKS]
-    odd = [c for c in known if c not in _PLAIN and c not in _MARKS]
+    """Return the characters, repeated by how readable they are: letters often, odd ones rarely."""
+    unique = list(dict.fromkeys(characters))
+    plain = [c for c in unique if c in _PLAIN]
+    marks = [c for c in unique if c in _MARKS]
+    odd = [c for c in unique if c not in _PLAIN and c not in _MARKS]
     if not plain:
         pool = [*marks * 8, *odd]
     else:

@@ -1,6 +1,7 @@
 """Hypothesis's rule-based state machines as subjects.
 
-Hypothesis itself is only imported with `RuleBasedSubject`: who has a state machine has it already.
+`RuleBasedSubject` is imported only when it is used, because it imports most of Hypothesis. A user
+with a state machine has imported that already.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,7 @@
-"""A test of a state machine as Python code that runs by itself, much as Hypothesis prints it."""
+"""Print a test of a state machine as Python code that runs by itself, much as Hypothesis does.
+
+The arguments are recorded while the test runs (`taken_down`) and printed later (`text_of`).
+"""
 
 from __future__ import annotations
 
@@ -17,73 +20,8 @@ if TYPE_CHECKING:
     from swarmtest.subjects.hypothesis.subject import RuleBasedSubject
 
 
-# -------------------------------------------------------------------------------------------------
-# Arguments as code, for people, taken down before the rule can change them.
-#
-# Printing a value takes longer than drawing it, and most tests pass and are never shown. So a
-# value
-# of built-in types is only copied (`marshal` does that in C), and printed when somebody asks.
-
-_ATOMS = (int, str, bool, float, type(None), bytes)
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-
-
-class Copied(NamedTuple):
-    """A value of built-in types, as `marshal` wrote it."""
-
-    data: bytes
-
-
-class Printed(NamedTuple):
-    """A value that had to be printed at once."""
-
-    text: str
-
-
-def taken_down(value: Any, context: Any, made: Mapping[str, Any] | None) -> Any:
-    """What is needed to print a value later; `made`: values of bundles that may be part of it."""
-    if isinstance(value, VarReference):
-        return Printed(value.name)
-    if made is None:
-        if type(value) in _ATOMS:
-            return value
-        try:
-            return Copied(marshal.dumps(value))
-        except ValueError:
-            pass
-    return Printed(_pretty(value, context, made or {}))
-
-
-def text_of(taken: Any) -> str:
-    """The code of a value that was taken down."""
-    if isinstance(taken, Printed):
-        return taken.text
-    value = marshal.loads(taken.data) if isinstance(taken, Copied) else taken
-    return _pretty(value, None, {})
-
-
-def _pretty(value: Any, context: Any, made: Mapping[str, Any]) -> str:
-    printer = RepresentationPrinter(context=context)
-    for name, known in made.items():
-        if type(known) not in _ATOMS:
-
-            def print_name(_obj: Any, p: Any, _cycle: bool, name: str = name) -> Any:
-                return p.text(name)
-
-            printer.singleton_pprinters.setdefault(id(known), print_name)
-    if isinstance(value, list) and value and all(isinstance(v, VarReference) for v in value):
-        return f"[{', '.join(reference.name for reference in value)}]"
-    try:
-        printer.pretty(value)
-        return _ADDRESS.sub("", printer.getvalue())
-    except Exception as error:
-        return f"<{type(value).__name__} that cannot be printed: {type(error).__name__}>"
-
-
-# -------------------------------------------------------------------------------------------------
-
 _DATA = "data(...)"
-"""How Hypothesis prints what `st.data()` gives."""
+"""How Hypothesis prints the result of `st.data()`."""
 _LIBRARY = {
     "Counter": "collections",
     "Decimal": "decimal",
@@ -102,7 +40,7 @@ _LIBRARY = {
     "inf": "math",
     "nan": "math",
 }
-"""Where the names are from that Python prints values of its library with."""
+"""The modules of the names in the `repr` of values from Python's library."""
 _DRAWS = '''
 def draws(*values):
     """What the rule drew from st.data()."""
@@ -113,10 +51,10 @@ def draws(*values):
 
 
 def code_of(subject: RuleBasedSubject, test: RuleTest, *, after_step: str = "") -> str:
-    """The program that does what the test does: no generator, no preconditions, no engine.
+    """Return a program that does what the test does, without generator and preconditions.
 
-    `after_step`: what to write where invariants are checked: after every step, but not before
-    the last initialize rule; without, only the one is that was violated.
+    `after_step` is a line to write where invariants are checked: after every step from the last
+    initialize rule on. Without it, only the violated invariant is checked, at the end.
     """
     cls = subject.machine
     wanted = {name for step in test.steps for name in _names_in(step)}
@@ -140,7 +78,7 @@ def code_of(subject: RuleBasedSubject, test: RuleTest, *, after_step: str = "") 
 
 
 def _warning(texts: Iterable[str]) -> list[str]:
-    """A comment for what Python could not run: an object prints as it likes."""
+    """Return a comment if an argument is not code, because an object may print as anything."""
     for text in texts:
         if text != _DATA and _parsed(text) is None:
             shown = " ".join(text.split())
@@ -150,7 +88,7 @@ def _warning(texts: Iterable[str]) -> list[str]:
 
 def _has_targets(subject: RuleBasedSubject, step: RuleStep) -> bool:
     driven = (*subject.rules, *subject.initializers.values())
-    return any(known.rule.targets for known in driven if known.name == step.rule)
+    return any(rule.rule.targets for rule in driven if rule.name == step.rule)
 
 
 def _names_in(step: RuleStep) -> Iterable[str]:
@@ -159,11 +97,11 @@ def _names_in(step: RuleStep) -> Iterable[str]:
 
 
 def _call(step: RuleStep, wanted: set[str], has_targets: bool) -> str:
-    given = {
+    arguments = {
         key: f"draws({', '.join(step.drawn)})" if text == _DATA else text
         for key, text in step.texts.items()
     }
-    call = f"state.{step.rule}({', '.join(f'{key}={text}' for key, text in given.items())})"
+    call = f"state.{step.rule}({', '.join(f'{key}={text}' for key, text in arguments.items())})"
     own = f"v{step.label}"
     if not has_targets:
         return call
@@ -176,20 +114,20 @@ def _call(step: RuleStep, wanted: set[str], has_targets: bool) -> str:
 
 
 def _imports(module: str, machine: str, texts: Iterable[str]) -> list[str]:
-    """Import lines for the machine and what the arguments name."""
-    known = vars(sys.modules[module]) if module in sys.modules else {}
+    """Return import lines for the machine and for the names in the arguments."""
+    defined = vars(sys.modules[module]) if module in sys.modules else {}
     names, lines = {machine}, []
     for name in sorted({name for text in texts for name in _free_names(text)}):
-        if name == "datetime":  # a module where it is printed, whatever it is in the user's
+        if name == "datetime":  # `repr` means the module, whatever the name is in the user's module
             lines.append("import datetime")
-        elif name in known and not hasattr(builtins, name):
+        elif name in defined and not hasattr(builtins, name):
             names.add(name)
         elif name in _LIBRARY:
             lines.append(f"from {_LIBRARY[name]} import {name}")
     if all(part.isidentifier() for part in module.split(".")):
         return [*lines, f"from {module} import {', '.join(sorted(names))}"]
-    found = f"importlib.import_module({module!r})"
-    return ["import importlib", *lines, *(f"{name} = {found}.{name}" for name in sorted(names))]
+    loaded = f"importlib.import_module({module!r})"
+    return ["import importlib", *lines, *(f"{name} = {loaded}.{name}" for name in sorted(names))]
 
 
 def _free_names(text: str) -> set[str]:
@@ -202,3 +140,68 @@ def _parsed(text: str) -> ast.Expression | None:
         return ast.parse(text.strip(), mode="eval")
     except SyntaxError:
         return None
+
+
+# Arguments as code, recorded before the rule can change them.
+#
+# Printing a value takes longer than drawing it, and most tests pass and are never shown. So a value
+# of built-in types is only copied (`marshal` does that in C), and printed when it is needed.
+
+_ATOMS = (int, str, bool, float, type(None), bytes)
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+class Copied(NamedTuple):
+    """A value of built-in types, as `marshal` wrote it."""
+
+    data: bytes
+
+
+class Printed(NamedTuple):
+    """A value that had to be printed immediately, because it cannot be copied."""
+
+    text: str
+
+
+def taken_down(value: Any, context: Any, made: Mapping[str, Any] | None) -> Any:
+    """Record a value so that it can be printed later.
+
+    `made` has the values of bundles that may be part of it, by name; None: it has no such parts.
+    """
+    if isinstance(value, VarReference):
+        return Printed(value.name)
+    if made is None:
+        if type(value) in _ATOMS:
+            return value
+        try:
+            return Copied(marshal.dumps(value))
+        except ValueError:
+            pass
+    return Printed(_pretty(value, context, made or {}))
+
+
+def text_of(taken: Any) -> str:
+    """Return the code of a value that `taken_down` recorded."""
+    if isinstance(taken, Printed):
+        return taken.text
+    value = marshal.loads(taken.data) if isinstance(taken, Copied) else taken
+    return _pretty(value, None, {})
+
+
+def _pretty(value: Any, context: Any, bundle_values: Mapping[str, Any]) -> str:
+    """Print a value as Hypothesis does, with names in place of values from bundles."""
+    printer = RepresentationPrinter(context=context)
+    for name, bundle_value in bundle_values.items():
+        if type(bundle_value) not in _ATOMS:
+
+            def print_name(_obj: Any, p: Any, _cycle: bool, name: str = name) -> Any:
+                return p.text(name)
+
+            printer.singleton_pprinters.setdefault(id(bundle_value), print_name)
+    if isinstance(value, list) and value and all(isinstance(v, VarReference) for v in value):
+        return f"[{', '.join(reference.name for reference in value)}]"
+    try:
+        printer.pretty(value)
+        return _ADDRESS.sub("", printer.getvalue())
+    except Exception as error:
+        return f"<{type(value).__name__} that cannot be printed: {type(error).__name__}>"

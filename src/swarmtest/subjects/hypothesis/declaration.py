@@ -1,8 +1,11 @@
-"""Recognising a state machine of Hypothesis, and reading what it declares, with all checks.
+"""Recognise a state machine of Hypothesis, and read and check what it declares.
 
-Rules are features. An initialize rule is not: Hypothesis runs each exactly once before any other
-rule, so it is how a test starts, as `start` is for a `Machine`. A feature that is in every test
-could not be told apart from the test itself.
+Rules are features. An initialize rule is not a feature: Hypothesis runs each exactly once before
+any other rule, so it is how a test starts, like `start` of a `Machine`. The effect of a feature
+that is in every test could not be distinguished from that of the test itself.
+
+Hypothesis is imported only inside functions: a program with a state machine has imported it, and
+all others should not wait for it.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from swarmtest.subjects.machine.compiled import refuse_constructor_arguments
 
 
 def is_state_machine(found: object) -> bool:
-    """Whether something is a state machine of Hypothesis, or the test case of one.
+    """Return whether an object is a state machine of Hypothesis, or the test case of one.
 
     >>> is_state_machine(dict)
     False
@@ -27,7 +30,7 @@ def is_state_machine(found: object) -> bool:
 
 
 def state_machine_of(found: object) -> type[Any]:
-    """The state machine behind a class: itself, or the one that a test case runs."""
+    """Return the state machine that a class is, or that a test case runs."""
     machine = _machine_of(found)
     if machine is None:
         name = getattr(found, "__name__", repr(found))
@@ -36,7 +39,7 @@ def state_machine_of(found: object) -> type[Any]:
 
 
 def _machine_of(found: object) -> type[Any] | None:
-    # Who has a state machine has imported this; nobody else should pay for it.
+    # A program with a state machine has imported this module; others should not wait for it.
     stateful = sys.modules.get("hypothesis.stateful")
     if stateful is None or not inspect.isclass(found):
         return None
@@ -47,13 +50,13 @@ def _machine_of(found: object) -> type[Any] | None:
 
 
 def settings_of(found: type[Any]) -> Any:
-    """The settings under which pytest would run a state machine, or the test case of one."""
+    """Return the settings with which pytest would run a state machine, or its test case."""
     case = found if hasattr(found, "runTest") else found.TestCase
     return case.settings
 
 
 def rules_of(machine: type[Any]) -> list[Any]:
-    """The rules of a state machine in the order of their definition, base classes first."""
+    """Return the rules of a state machine in the order of definition, base classes first."""
     from hypothesis.errors import InvalidDefinition
 
     refuse_constructor_arguments(machine, "state machine")
@@ -75,20 +78,19 @@ def rules_of(machine: type[Any]) -> list[Any]:
 
 
 def initializers_of(machine: type[Any]) -> list[Any]:
-    """The initialize rules of a state machine."""
+    """Return the initialize rules of a state machine."""
     return _declared(machine, "initializers")
 
 
 def invariants_of(machine: type[Any]) -> list[Any]:
-    """The invariants of a state machine."""
+    """Return the invariants of a state machine."""
     return _declared(machine, "invariants")
 
 
 def space_of(machine: type[Any]) -> Space:
-    """The rules of a state machine as features.
+    """Return the space whose features are the rules of a state machine.
 
-    A rule that takes from bundles makes no sense without those rules that alone can begin to fill
-    them, directly or through others.
+    A rule that draws from bundles requires each rule without which these could never have values.
     """
     rules = rules_of(machine)
     names = [rule.function.__name__ for rule in rules]
@@ -106,7 +108,7 @@ def space_of(machine: type[Any]) -> Space:
 
 
 def unfilled(machine: type[Any]) -> dict[str, str]:
-    """The rules that can never run, each with a bundle of its own that nothing ever fills."""
+    """Return the rules that can never run, each with a bundle that it needs and nothing fills."""
     rules = rules_of(machine)
     started = _filled_at_start(machine)
     able = _able(rules, started, "")
@@ -123,7 +125,7 @@ def _filled_at_start(machine: type[Any]) -> set[str]:
 
 
 def _able(rules: list[Any], started: set[str], left_out: str) -> set[str]:
-    """The rules whose bundles can ever have values if one rule is left out."""
+    """Return the rules whose bundles can ever have values if one rule is left out."""
     able: set[str] = set()
     filled = set(started)
     while True:

@@ -1,15 +1,18 @@
-"""Drawing arguments as Hypothesis draws them, but step by step.
+"""Draw arguments as Hypothesis draws them, but separately for each step.
 
-Hypothesis draws everything from a `ConjectureData`, a sequence of primitive *choices*. `Draws` is
-one of these, and differs in three ways:
+Hypothesis draws everything from a `ConjectureData`, a sequence of primitive *choices*. `Draws` is a
+`ConjectureData` that differs in three ways:
 
-- It starts a new sequence for every step, so that a step can be replayed when others are gone.
-- A draw from a bundle is no choice, but the *name* of a value: the index that Hypothesis would keep
-  means another value as soon as an earlier step is gone.
-- It keeps no spans and no timings, which serve Hypothesis's shrinker and make up half of the cost.
+- It starts a new sequence for every step, so that a step can be replayed without the others.
+- A draw from a bundle is recorded as the *name* of a value, not as a choice. The index that
+  Hypothesis records would mean another value as soon as an earlier step is removed.
+- It records no spans and no timings, which only Hypothesis's shrinker needs and which make up half
+  of the cost.
 
-In a replay, a choice that does not fit (the program is in another state, because steps were
-removed) gives way to the simplest one that does, as it does in Hypothesis.
+In a replay, a choice may no longer fit, because steps were removed and the program is in another
+state. It is then replaced by the simplest choice that fits, as in Hypothesis.
+
+`provider_for` makes the constants that Hypothesis draws the same in every process.
 """
 
 from __future__ import annotations
@@ -34,98 +37,6 @@ from swarmtest.subjects.hypothesis.internals import (
     unwrap_strategies,
 )
 
-# -------------------------------------------------------------------------------------------------
-# Constants of the program under test, which Hypothesis likes to draw: the same in every process.
-#
-# Hypothesis takes them from whichever modules happen to be imported when it draws, so a seed would
-# give one test in a worker and another in a replay. Here they come from the modules that the state
-# machine's own module reaches by its imports, read once.
-
-_MOST_KEPT = 4096
-
-
-def reached_from(module: ModuleType) -> list[ModuleType]:
-    """A module and those that it imported, directly or not, in a fixed order."""
-    found = {module.__name__: module}
-    waiting = [module]
-    while waiting:
-        for value in list(vars(waiting.pop()).values()):
-            name = _module_of(value)
-            other = sys.modules.get(name)
-            if other is not None and name not in found and _is_local(other):
-                found[name] = other
-                waiting.append(other)
-    return [found[name] for name in sorted(found)]
-
-
-def _module_of(value: object) -> str:
-    if isinstance(value, ModuleType):
-        return value.__name__
-    # Nothing is asked of the value itself: it may be a proxy that objects.
-    asked = value if isinstance(value, type | FunctionType) else type(value)
-    name = asked.__module__
-    return name if isinstance(name, str) else ""
-
-
-def _is_local(module: ModuleType) -> bool:
-    from hypothesis.internal.constants_ast import is_local_module_file
-
-    file = getattr(module, "__file__", None)
-    own = module.__name__.partition(".")[0] == "swarmtest"
-    return file is not None and not own and bool(is_local_module_file(file))
-
-
-def provider_for(module: ModuleType | None) -> type[Any]:
-    """A provider of Hypothesis that draws the constants of these modules only."""
-    found: type[Any] = HypothesisProvider
-    try:
-        from hypothesis.internal.conjecture.providers import GLOBAL_CONSTANTS
-        from hypothesis.internal.constants_ast import constants_from_module
-    except ImportError:  # a version that draws no constants
-        return found
-
-    local = [
-        constants_from_module(reached)
-        for reached in (reached_from(module) if module is not None else ())
-        if _is_local(reached)
-    ]
-    kept: dict[Any, list[tuple[Any, ...]]] = {}
-
-    def permitted(choice_type: Any, constraints: Any) -> list[tuple[Any, ...]]:
-        pools = [[GLOBAL_CONSTANTS], local]
-        return [
-            values
-            for pool in pools
-            if (
-                values := tuple(
-                    value
-                    for constants in pool
-                    for value in constants.set_for_type(choice_type)
-                    if choice_permitted(value, constraints)
-                )
-            )
-        ]
-
-    class Provider(HypothesisProvider):  # type: ignore[misc]
-        def _maybe_draw_constant(
-            self, choice_type: str, constraints: Any, *, p: float = 0.05
-        ) -> Any:
-            random = self._random
-            if random.random() > p:
-                return None
-            key = (choice_type, choice_constraints_key(choice_type, constraints))
-            if key not in kept:
-                if len(kept) > _MOST_KEPT:
-                    kept.clear()
-                kept[key] = permitted(choice_type, constraints)
-            pools = kept[key]
-            return random.choice(random.choice(pools)) if pools else None
-
-    return Provider
-
-
-# -------------------------------------------------------------------------------------------------
-
 _DEEPEST = 100
 _CHOICE_TYPES = {
     bool: "boolean",
@@ -137,31 +48,31 @@ _CHOICE_TYPES = {
 
 
 class Draws(ConjectureData):  # type: ignore[misc]
-    """Where the arguments of one test come from: a random source, or what was drawn before."""
+    """The source of the arguments of one test: random draws, or the draws of a saved test."""
 
     def __init__(self, random: Random | None, provider: type[Any], machine: Any) -> None:
         super().__init__(random=random, provider=provider)
         self.hypothesis_runner = machine
         self.in_body: Callable[[Any], None] | None = None
-        """Told of every value that a rule's body draws, while it runs."""
+        """Called with every value that the body of the current rule draws."""
         self.taken: list[tuple[list[Any], int, Any]] = []
-        """What this step consumed from bundles: the bundle, the position and the reference."""
+        """What this step consumed: for each draw the bundle, the position and the reference."""
         self.begin()
 
     def begin(
         self, choices: Sequence[Any] | None = None, names: Sequence[str] | None = None
     ) -> None:
-        """Start a step: from the random source, or with the choices and names of a saved one."""
+        """Start a step, with random draws or with the choices and names of a saved step."""
         self.drawn: list[Any] = []
         self.named: list[str] = []
         self._choices = None if choices is None else iter(choices)
         self._names = None if names is None else iter(names)
         self.taken.clear()
         self.length = self.depth = 0
-        self.frozen = False  # by a draw that gave up, in a step that was skipped
+        self.frozen = False  # a draw that gave up, in a step that was skipped, sets it
 
     def give_back(self) -> None:
-        """Undo what this step took from bundles: it will not run."""
+        """Put back what this step consumed from bundles, because it will not run."""
         for bundle, position, reference in reversed(self.taken):
             bundle.insert(position, reference)
         self.taken.clear()
@@ -184,7 +95,7 @@ class Draws(ConjectureData):  # type: ignore[misc]
         return value
 
     def _draw(self, choice_type: str, constraints: Any, *, observe: bool, forced: Any) -> Any:
-        # What is forced was saved as well: it counts in the sequence.
+        # Forced values are saved too, so they take a place in the sequence.
         saved = next(self._choices, None) if self._choices is not None and observe else None
         if forced is not None:
             value = forced
@@ -195,7 +106,7 @@ class Draws(ConjectureData):  # type: ignore[misc]
         else:
             value = choice_from_index(0, choice_type, constraints)
         if value != value:
-            # As Hypothesis does: no two NaNs are the same object.
+            # Like Hypothesis, return a new object for each NaN.
             value = int_to_float(float_to_int(value))
         if observe:
             self.drawn.append(value)
@@ -205,14 +116,14 @@ class Draws(ConjectureData):  # type: ignore[misc]
         return value
 
     def _refer(self, strategy: Any) -> Any:
-        """Draw from a bundle, as `Bundle.do_draw` does, but by name."""
+        """Draw from a bundle, like `Bundle.do_draw`, but by name."""
         machine = self.hypothesis_runner
         bundle = machine.bundle(strategy.name)
         transformations = getattr(strategy, "_transformations", ())
         for position in self._positions(bundle):
             reference = bundle[position]
-            kept, value = _transformed(machine.names_to_values[reference.name], transformations)
-            if kept:
+            passed, value = _transformed(machine.names_to_values[reference.name], transformations)
+            if passed:
                 break
         else:
             self.mark_invalid(f"Cannot draw from bundle {strategy.name!r}")
@@ -222,13 +133,13 @@ class Draws(ConjectureData):  # type: ignore[misc]
         return reference if getattr(strategy, "draw_references", True) else value
 
     def _positions(self, bundle: list[Any]) -> Sequence[int]:
-        """Where to look in a bundle, in the order of preference."""
+        """Return the positions of a bundle to try, in the order of preference."""
         if self._names is None:
             positions = list(range(len(bundle)))
             self._random.shuffle(positions)
             return positions
         name = next(self._names, None)
-        if name is None:  # fewer were drawn when the test was made
+        if name is None:  # the saved step has fewer names than the rule draws now
             return range(len(bundle) - 1, -1, -1)
         return [at for at, reference in enumerate(bundle) if reference.name == name][:1]
 
@@ -257,7 +168,7 @@ class _NoSpan:
 
 
 def _transformed(value: Any, transformations: Sequence[Any]) -> tuple[bool, Any]:
-    """A bundle's value after the `.filter` and `.map` of the strategy; whether it passed."""
+    """Apply the `.filter` and `.map` of a strategy; return whether the value passed, and it."""
     for name, function, *_ in transformations:
         if name == "map":
             value = function(value)
@@ -267,9 +178,98 @@ def _transformed(value: Any, transformations: Sequence[Any]) -> tuple[bool, Any]
 
 
 def resolved(machine: Any, value: Any) -> Any:
-    """An argument as the rule gets it: references become the values they name."""
+    """Return an argument as the rule gets it, with references replaced by values."""
     if isinstance(value, VarReference):
         return machine.names_to_values[value.name]
     if isinstance(value, list) and value and all(isinstance(v, VarReference) for v in value):
         return [machine.names_to_values[item.name] for item in value]
     return value
+
+
+# Constants of the program under test.
+#
+# Hypothesis sometimes draws constants of the program, and takes them from all modules that happen
+# to be imported when it draws. So a seed could give one test in a worker and another in a replay.
+# Here they come only from the modules that the state machine's module imports, directly or not.
+
+_MOST_CACHED = 4096
+
+
+def reached_from(module: ModuleType) -> list[ModuleType]:
+    """Return a module and the modules that it imported, directly or not, in a fixed order."""
+    reached = {module.__name__: module}
+    waiting = [module]
+    while waiting:
+        for value in list(vars(waiting.pop()).values()):
+            name = _module_of(value)
+            other = sys.modules.get(name)
+            if other is not None and name not in reached and _is_local(other):
+                reached[name] = other
+                waiting.append(other)
+    return [reached[name] for name in sorted(reached)]
+
+
+def _module_of(value: object) -> str:
+    if isinstance(value, ModuleType):
+        return value.__name__
+    # Read no attribute of the value itself: it may be a proxy that raises.
+    owner = value if isinstance(value, type | FunctionType) else type(value)
+    name = owner.__module__
+    return name if isinstance(name, str) else ""
+
+
+def _is_local(module: ModuleType) -> bool:
+    from hypothesis.internal.constants_ast import is_local_module_file
+
+    file = getattr(module, "__file__", None)
+    own = module.__name__.partition(".")[0] == "swarmtest"
+    return file is not None and not own and bool(is_local_module_file(file))
+
+
+def provider_for(module: ModuleType | None) -> type[Any]:
+    """Return a Hypothesis provider that draws only constants of the modules reached from one."""
+    original: type[Any] = HypothesisProvider
+    try:
+        from hypothesis.internal.conjecture.providers import GLOBAL_CONSTANTS
+        from hypothesis.internal.constants_ast import constants_from_module
+    except ImportError:  # this version of Hypothesis draws no constants
+        return original
+
+    local = [
+        constants_from_module(reached)
+        for reached in (reached_from(module) if module is not None else ())
+        if _is_local(reached)
+    ]
+    cache: dict[Any, list[tuple[Any, ...]]] = {}
+
+    def permitted(choice_type: Any, constraints: Any) -> list[tuple[Any, ...]]:
+        pools = [[GLOBAL_CONSTANTS], local]
+        return [
+            values
+            for pool in pools
+            if (
+                values := tuple(
+                    value
+                    for constants in pool
+                    for value in constants.set_for_type(choice_type)
+                    if choice_permitted(value, constraints)
+                )
+            )
+        ]
+
+    class Provider(HypothesisProvider):  # type: ignore[misc]
+        def _maybe_draw_constant(
+            self, choice_type: str, constraints: Any, *, p: float = 0.05
+        ) -> Any:
+            random = self._random
+            if random.random() > p:
+                return None
+            key = (choice_type, choice_constraints_key(choice_type, constraints))
+            if key not in cache:
+                if len(cache) > _MOST_CACHED:
+                    cache.clear()
+                cache[key] = permitted(choice_type, constraints)
+            pools = cache[key]
+            return random.choice(random.choice(pools)) if pools else None
+
+    return Provider

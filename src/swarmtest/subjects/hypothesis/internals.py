@@ -1,7 +1,8 @@
-"""What swarmtest uses of Hypothesis beyond its public interface, all of it here.
+"""Everything that swarmtest uses from Hypothesis beyond its public interface.
 
-A version of Hypothesis that does not have one of these is refused in one place, with one line. The
-names are `Any`: their types change from version to version.
+A version of Hypothesis that lacks one of these names is refused here, with one line. The names are
+`Any`, because their types change from version to version. `fault_in_own_frames` is here because it
+depends on how Hypothesis calls the user's functions.
 """
 
 from __future__ import annotations
@@ -70,34 +71,34 @@ Reference: Any = getattr(
     importlib.import_module("hypothesis.stateful"), "BundleReferenceStrategy", Bundle
 )
 
-# Newer versions want to know the test that draws.
-_TESTED = "wrapped_test" in inspect.signature(_BuildContext).parameters
+# Newer versions need the test that draws.
+_TAKES_TEST = "wrapped_test" in inspect.signature(_BuildContext).parameters
 
 
 def build_context(data: Any, test: Any) -> Any:
-    """A context inside which `assume` and the like work, for what draws from `data`."""
-    more = {"wrapped_test": test} if _TESTED else {}
+    """Return a context for drawing from `data`, inside which `assume` and the like work."""
+    more = {"wrapped_test": test} if _TAKES_TEST else {}
     return _BuildContext(data, is_final=False, **more)
 
 
-# -------------------------------------------------------------------------------------------------
-# Faults from exceptions that went through Hypothesis, whose frames are not the user's code.
+# Faults from exceptions that passed through frames of Hypothesis.
 
 _HYPOTHESIS = str(Path(hypothesis.__file__).parent)
 _PROXY = "accept.<locals>."
-"""Decorated functions are called through one that Hypothesis compiles under the user's file."""
+"""Hypothesis calls decorated functions through a function that it compiles as the user's file."""
 
 
 def fault_in_own_frames(error: BaseException, kind: str = "exception", label: str = "") -> Fault:
-    """The fault that an exception shows, as if Hypothesis had not been in between."""
+    """Return the fault of an exception, without the frames of Hypothesis."""
     whole = error.__traceback__
     try:
-        return fault_of_exception(error.with_traceback(_own(whole)), kind, label)
+        return fault_of_exception(error.with_traceback(_without_hypothesis(whole)), kind, label)
     finally:
         error.__traceback__ = whole
 
 
-def _own(whole: TracebackType | None) -> TracebackType | None:
+def _without_hypothesis(whole: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without Hypothesis's frames; the whole one if there are no others."""
     frames: list[TracebackType] = []
     proxy = None
     tb = whole
@@ -110,7 +111,7 @@ def _own(whole: TracebackType | None) -> TracebackType | None:
             frames.append(tb)
             proxy = tb if code.co_qualname.startswith(_PROXY) else None
         tb = tb.tb_next
-    kept: TracebackType | None = None
+    user: TracebackType | None = None
     for tb in reversed(frames):
-        kept = TracebackType(kept, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
-    return kept or whole
+        user = TracebackType(user, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
+    return user or whole

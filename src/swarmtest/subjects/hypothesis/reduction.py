@@ -1,9 +1,9 @@
-"""Making a test of a state machine smaller: steps first, then what the steps drew.
+"""Make a test of a state machine smaller: first its steps, then what the steps drew.
 
-Initialize rules stay: Hypothesis runs them whatever the test says. Choices are made smaller as
-data, by the criterion alone: that also works for a test that kills its process. What does not fit
-any more is replaced by the simplest choice that does (see `drawing`), so removing choices is always
-worth a try. Hypothesis's own shrinker knows more tricks; it gets the test afterwards (`hand_over`).
+Initialize rules stay, because Hypothesis runs them in every test. Choices are reduced as data, and
+only the criterion decides, so this also works for a test that kills its process. A choice that no
+longer fits is replaced by the simplest one that does (see `drawing`), so it is always worth trying
+to remove choices. Hypothesis's own shrinker can do more; it gets the test afterwards (`hand_over`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SECONDS = 60.0
 
 
 def reduced(subject: RuleBasedSubject, test: RuleTest, interesting: Callable[[Any], bool]) -> Any:
-    """A smaller test (JSON data) for which `interesting` still holds."""
+    """Return a smaller test (JSON data) for which `interesting` still holds."""
 
     def whole(steps: Sequence[RuleStep]) -> Any:
         return replace(test, steps=tuple(steps)).to_json()
@@ -33,67 +33,67 @@ def reduced(subject: RuleBasedSubject, test: RuleTest, interesting: Callable[[An
         return interesting(whole(steps))
 
     steps, before = test.steps, None
-    # Simpler arguments make other steps superfluous.
+    # Simpler arguments may make further steps unnecessary.
     while steps != before:
         before = steps
         first = [step for step in steps if step.rule in subject.initializers]
         rest = [step for step in steps if step.rule not in subject.initializers]
         still = AskedAs(interesting, lambda some, first=first: whole([*first, *some]))  # type: ignore[misc]
-        kept = minimised(rest, still)
-        steps = _simpler((*first, *kept), holds)
+        needed = minimised(rest, still)
+        steps = _simpler((*first, *needed), holds)
     small = replace(test, steps=steps)
-    told = _printed_again(subject, small)
-    return told.to_json() if interesting(told.to_json()) else small.to_json()
+    printed = _printed_again(subject, small)
+    return printed.to_json() if interesting(printed.to_json()) else small.to_json()
 
 
 def _simpler(
     steps: tuple[RuleStep, ...], holds: Callable[[Sequence[RuleStep]], bool]
 ) -> tuple[RuleStep, ...]:
-    """The same steps with fewer and simpler arguments."""
-    kept = list(steps)
+    """Return the same steps with fewer and simpler arguments."""
+    current = list(steps)
 
     def changed(at: int, **changes: Any) -> list[RuleStep]:
-        return [*kept[:at], replace(kept[at], **changes), *kept[at + 1 :]]
+        return [*current[:at], replace(current[at], **changes), *current[at + 1 :]]
 
     for at, step in enumerate(steps):
         if step.names and holds(changed(at, names=())):
-            kept = changed(at, names=())  # then it takes what came into the bundle last
+            current = changed(at, names=())  # the step then draws the newest value of the bundle
     for at, step in enumerate(steps):
 
         def with_choices(choices: Sequence[Any], at: int = at) -> bool:
             return holds(changed(at, choices=tuple(choices)))
 
-        kept = changed(at, choices=smaller_choices(step.choices, with_choices))
-    return tuple(kept)
+        current = changed(at, choices=smaller_choices(step.choices, with_choices))
+    return tuple(current)
 
 
 def smaller_choices(
     choices: Sequence[Any], interesting: Callable[[Sequence[Any]], bool]
 ) -> tuple[Any, ...]:
-    """Fewer and simpler choices.
+    """Return fewer and simpler choices for which `interesting` still holds.
 
     >>> smaller_choices([True, 77, False, "xyz"], lambda c: len(c) > 1 and c[1] > 20)
     (False, 21)
     """
     if not choices:
         return ()
-    kept = list(minimised(choices, interesting))
-    # An element of a collection is a few choices that can only go together.
+    current = list(minimised(choices, interesting))
+    # An element of a collection consists of a few choices that can only be removed together.
     for width in (2, 3):
-        for at in range(len(kept) - width, -1, -1):
-            fewer = kept[:at] + kept[at + width :]
-            if len(fewer) < len(kept) and interesting(fewer):
-                kept = fewer
-    for at in range(len(kept)):
+        for at in range(len(current) - width, -1, -1):
+            fewer = current[:at] + current[at + width :]
+            if len(fewer) < len(current) and interesting(fewer):
+                current = fewer
+    for at in range(len(current)):
 
         def with_value(value: Any, at: int = at) -> bool:
-            return interesting([*kept[:at], value, *kept[at + 1 :]])
+            return interesting([*current[:at], value, *current[at + 1 :]])
 
-        kept[at] = _smaller(kept[at], with_value)
-    return tuple(kept)
+        current[at] = _smaller_value(current[at], with_value)
+    return tuple(current)
 
 
-def _smaller(value: Any, interesting: Callable[[Any], bool]) -> Any:
+def _smaller_value(value: Any, interesting: Callable[[Any], bool]) -> Any:
     if isinstance(value, bool):
         return value and not interesting(False)
     if isinstance(value, int):
@@ -103,13 +103,13 @@ def _smaller(value: Any, interesting: Callable[[Any], bool]) -> Any:
             if simple == value or interesting(simple):
                 return simple
         return value
-    kept = list(minimised(value, lambda parts: interesting(_joined(value, parts))))
+    parts = list(minimised(value, lambda some: interesting(_joined(value, some))))
     simplest = "0" if isinstance(value, str) else 0
-    for at, part in enumerate(kept):
-        simpler = [*kept[:at], simplest, *kept[at + 1 :]]
+    for at, part in enumerate(parts):
+        simpler = [*parts[:at], simplest, *parts[at + 1 :]]
         if part != simplest and interesting(_joined(value, simpler)):
-            kept = simpler
-    return _joined(value, kept)
+            parts = simpler
+    return _joined(value, parts)
 
 
 def _joined(like: str | bytes, parts: Sequence[Any]) -> str | bytes:
@@ -117,7 +117,7 @@ def _joined(like: str | bytes, parts: Sequence[Any]) -> str | bytes:
 
 
 def _printed_again(subject: RuleBasedSubject, test: RuleTest) -> RuleTest:
-    """The test with the choices and texts of a new run, which may end its process."""
+    """Return the test with the choices and texts of a new run, in a process that it may end."""
 
     def work(tell: Callable[[Any], None]) -> None:
         subject.journal = tell

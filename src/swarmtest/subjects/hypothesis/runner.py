@@ -1,8 +1,8 @@
-"""One run of a state machine: what Hypothesis's own loop does for each step, and a record of it.
+"""Run a state machine as Hypothesis's own loop does, step by step, and record the steps.
 
-The order is Hypothesis's: the machine is made, invariants are checked, each initialize rule runs
-once, then rules; after each step invariants are checked; `teardown` always runs. Which rule comes
-next is decided by whoever drives the run.
+The order is that of Hypothesis: create the machine, check the invariants, run each initialize rule
+once, then other rules; check the invariants after each step; always run `teardown`. The caller
+decides which rule comes next.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from swarmtest.subjects.hypothesis.test import RuleStep
 
 
 class GaveUp(Exception):
-    """A rule's body gave up in the middle (`assume`, a draw that is impossible): the test ends."""
+    """The body of a rule gave up (`assume`, or an impossible draw), so the test ends."""
 
 
 @dataclass(frozen=True)
 class DrivenRule:
-    """A rule, with what every step of it needs."""
+    """A rule, with what is needed to run it as a step."""
 
     name: str
     rule: Any
     strategy: Any
-    """For an initialize rule: what draws all of its arguments, as Hypothesis draws them."""
+    """For an initialize rule, the strategy that draws all of its arguments; else None."""
 
     def arguments(self, draws: Draws) -> dict[str, Any]:
-        """Fresh arguments, in the order in which Hypothesis draws them."""
+        """Draw the arguments, in the order in which Hypothesis draws them."""
         if self.strategy is not None:
             return dict(draws.draw(self.strategy))
         return {key: draws.draw(s) for key, s in self.rule.arguments_strategies.items()}
 
     def possible(self, machine: Any) -> bool:
-        """Whether its bundles have values and its preconditions hold."""
+        """Return whether its bundles have values and its preconditions hold."""
         return all(machine.bundle(b.name) for b in self.rule.bundles) and all(
             holds(machine) for holds in self.rule.preconditions
         )
@@ -56,7 +56,7 @@ class DrivenRule:
 
 @dataclass
 class Noted:
-    """A step as it is recorded while it runs."""
+    """The record of a step while it runs."""
 
     rule: str
     label: int
@@ -67,7 +67,7 @@ class Noted:
     gives: int | None = None
 
     def step(self) -> RuleStep:
-        """The step as a value."""
+        """Return the step as a value."""
         return RuleStep(
             self.rule,
             self.label,
@@ -80,7 +80,7 @@ class Noted:
 
 
 class Run:
-    """A state machine under test. A context: inside, Hypothesis's `assume` and the like work."""
+    """One run of a state machine; a context manager in which Hypothesis's `assume` works."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Run:
         self.draws = Draws(random, provider, None)
         self.noted: list[Noted] = []
         self.checking = ""
-        """The invariant that is being checked right now."""
+        """The name of the invariant that is being checked; empty otherwise."""
         self.machine: Any = None
         self._random = deterministic_PRNG()
         self._context = build_context(self.draws, machine)
@@ -118,19 +118,19 @@ class Run:
             self._random.__exit__(None, None, None)
 
     def start(self) -> None:
-        """Make the machine."""
+        """Create the machine and check its invariants."""
         self.machine = self.draws.hypothesis_runner = self._class()
         self.check()
 
     def stop(self) -> None:
-        """What comes last in every test."""
+        """Run the machine's `teardown`, as at the end of every test."""
         if self.machine is not None:
             self.machine.teardown()
 
     def step(self, driven: DrivenRule, label: int, saved: RuleStep | None = None) -> bool:
-        """Run a rule, with fresh arguments or those of a saved step.
+        """Run a rule, with new arguments or those of a saved step.
 
-        False: there were no arguments for it, and it did not run.
+        Return False if no arguments could be drawn for it, so that it did not run.
         """
         draws, machine = self.draws, self.machine
         if saved is None:
@@ -145,7 +145,7 @@ class Run:
             self.noted.pop()
             draws.give_back()
             return False
-        self._take_down(noted, arguments)
+        self._note_arguments(noted, arguments)
         if self._journal is not None:
             self._journal(noted.step().to_json())
         if driven.strategy is not None:
@@ -162,12 +162,12 @@ class Run:
         finally:
             draws.in_body = None
         if driven.rule.targets:
-            self._keep(noted, driven.rule.targets, result)
+            self._add_to_bundles(noted, driven.rule.targets, result)
         self.check()
         return True
 
     def check(self) -> None:
-        """Check the invariants, as `check_invariants` does."""
+        """Check the invariants, as `check_invariants` of Hypothesis does."""
         machine = self.machine
         if self._own_check:
             machine.check_invariants(self._class.TestCase.settings, _ignore, _NoTimes())
@@ -180,38 +180,39 @@ class Run:
                 invariant.function(machine)
                 self.checking = ""
 
-    def _take_down(self, noted: Noted, arguments: Mapping[str, Any]) -> None:
+    def _note_arguments(self, noted: Noted, arguments: Mapping[str, Any]) -> None:
         direct = sum(isinstance(value, VarReference) for value in arguments.values())
-        made = self.machine.names_to_values if len(noted.names) > direct else None
+        # With more names than references, values of bundles are inside other arguments.
+        bundle_values = self.machine.names_to_values if len(noted.names) > direct else None
         for key, value in arguments.items():
-            noted.arguments[key] = taken_down(value, self._context, made)
+            noted.arguments[key] = taken_down(value, self._context, bundle_values)
 
     def _note_draw(self, value: Any) -> None:
         noted = self.noted[-1]
-        made = self.machine.names_to_values if noted.names else None
-        noted.drawn.append(taken_down(value, self._context, made))
+        bundle_values = self.machine.names_to_values if noted.names else None
+        noted.drawn.append(taken_down(value, self._context, bundle_values))
         if self._journal is not None:
             step = noted.step().to_json()
             self._journal({k: step[k] for k in ("choices", "names", "drawn") if k in step})
 
-    def _keep(self, noted: Noted, targets: tuple[str, ...], result: Any) -> None:
-        """Put what a rule gave into its bundles, under names that other steps do not change."""
+    def _add_to_bundles(self, noted: Noted, targets: tuple[str, ...], result: Any) -> None:
+        """Put the result of a rule into its bundles, under names that depend on no other step."""
         machine = self.machine
         name = f"v{noted.label}"
         if isinstance(result, MultipleResults):
             noted.gives = len(result.values)
-            made = {f"{name}_{at}": value for at, value in enumerate(result.values, 1)}
+            values = {f"{name}_{at}": value for at, value in enumerate(result.values, 1)}
             if self._journal is not None:
                 self._journal({"gives": noted.gives})
         else:
-            made = {name: result}
-        machine.names_to_values |= made
+            values = {name: result}
+        machine.names_to_values |= values
         for target in targets:
-            machine.bundle(target).extend(VarReference(name) for name in made)
+            machine.bundle(target).extend(VarReference(name) for name in values)
 
 
 class _NoTimes(dict[str, float]):
-    """Where Hypothesis adds up how long invariants took."""
+    """A stand-in for the dictionary in which Hypothesis adds up how long invariants took."""
 
     def __missing__(self, key: str) -> float:
         return 0.0

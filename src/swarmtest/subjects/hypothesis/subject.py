@@ -1,7 +1,7 @@
 """A state machine of Hypothesis as a subject: swarmtest chooses rules, Hypothesis draws arguments.
 
-`execute` is a pure function of its arguments, also when the program uses the global random
-generators: they are set as Hypothesis sets them for each test.
+`execute` is a pure function of its arguments, even if the program uses the global random
+generators: they are seeded for each test, as Hypothesis does.
 """
 
 from __future__ import annotations
@@ -43,11 +43,12 @@ from swarmtest.subjects.machine.replay import Another
 if TYPE_CHECKING:
     from swarmtest.subjects.hypothesis.example_database import HandedOver
 
-_OWN_EVENTS = ("Retried draw from ", "gave up because")
+_HYPOTHESIS_EVENTS = ("Retried draw from ", "gave up because")
+"""How the events begin that Hypothesis adds itself; they are not the program's."""
 
 
 class RuleBasedSubject:
-    """Tests a `RuleBasedStateMachine`, named by its class or by its `TestCase`.
+    """A subject for a `RuleBasedStateMachine`, given as its class or as its `TestCase`.
 
     >>> from hypothesis import strategies as st
     >>> from hypothesis.stateful import RuleBasedStateMachine, rule
@@ -93,9 +94,10 @@ class RuleBasedSubject:
         self.interruptible = True
 
     def check(self, thorough: bool = False) -> list[str]:
-        """The rules that can never run; other mistakes are told when a machine is loaded.
+        """Return the rules that can never run; other mistakes are reported by the constructor.
 
-        Hypothesis runs the others without a word, and so it is here unless there are none.
+        Hypothesis does not report such rules. So without `thorough`, they are reported only if no
+        rule can run.
         """
         dead = unfilled(self.machine)
         if not thorough and len(dead) < len(self.rules):
@@ -106,7 +108,7 @@ class RuleBasedSubject:
         ]
 
     def execute(self, configuration: Configuration, seed: int) -> Result:
-        """Generate a test and run it, in one go."""
+        """Generate a test while running it."""
         rng = random.Random(seed)
 
         def drive(run: Run) -> int:
@@ -122,7 +124,7 @@ class RuleBasedSubject:
     def replay(self, test: Any) -> Result:
         """Run a saved test step by step; steps that cannot run are skipped and counted."""
         saved = RuleTest.from_json(test)
-        self._check(saved)
+        self._check_rules(saved)
 
         def drive(run: Run) -> int:
             left = dict(self.initializers)
@@ -132,11 +134,12 @@ class RuleBasedSubject:
                     run.step(self.initializers[step.rule], step.label, step)
             for name, initializer in left.items():
                 run.step(initializer, 0, RuleStep(name, 0))
-            return sum(not self._replayed(run, step) for step in saved.steps)
+            return sum(not self._replay_step(run, step) for step in saved.steps)
 
         return self._run(drive, None, keep=True)
 
-    def _replayed(self, run: Run, step: RuleStep) -> bool:
+    def _replay_step(self, run: Run, step: RuleStep) -> bool:
+        """Run a saved step, unless it is an initialize rule; return False if it cannot run."""
         if step.rule in self.initializers:
             return True
         number = self._numbers[step.rule]
@@ -148,9 +151,9 @@ class RuleBasedSubject:
     def _choose(
         self, run: Run, configuration: Configuration, rng: random.Random, count: int
     ) -> int:
-        """Choose rules and run them; how many steps were skipped.
+        """Choose rules and run them; return how many steps were skipped.
 
-        The odds are those of a `Machine`: see `swarmtest.subjects.machine.compiled`.
+        The probabilities are those of a `Machine`: see `swarmtest.subjects.machine.compiled`.
         """
         draw = rng.random
         picks = [k for k in range(len(self.rules)) if configuration.bits >> k & 1]
@@ -210,7 +213,7 @@ class RuleBasedSubject:
             tuple(
                 f"event:{name}"
                 for name in sorted(run.draws.events)
-                if not name.startswith(_OWN_EVENTS)
+                if not name.startswith(_HYPOTHESIS_EVENTS)
             ),
             len(run.noted),
             skipped,
@@ -218,7 +221,7 @@ class RuleBasedSubject:
         )
 
     def test_of(self, configuration: Configuration, seed: int) -> Any:
-        """The test that a configuration and a seed give (JSON data), also when it passes."""
+        """Return the test of a configuration and a seed (JSON data), whether or not it passes."""
         before, self.keep_tests = self.keep_tests, True
         try:
             result = self.execute(configuration, seed)
@@ -229,44 +232,44 @@ class RuleBasedSubject:
     def result_of_journal(
         self, told: Sequence[Any], configuration: Configuration, fault: Fault
     ) -> Result:
-        """What came of a test that ended its process, from what it told the journal before."""
+        """Return the result of a test that ended its process, from its entries in the journal."""
         steps = journalled(told)
         used = tuple(sum(step.rule == rule.name for step in steps) for rule in self.rules)
         test = RuleTest(self.name, steps).to_json()
         return Result(Verdict.FAILED, fault, used, (), len(steps), 0, test)
 
     def size(self, test: Any) -> int:
-        """How many steps a test has."""
+        """Return the number of steps of a saved test."""
         return len(RuleTest.from_json(test).steps)
 
     def parts(self, test: Any) -> list[Any]:
-        """The steps of a saved test."""
+        """Return the steps of a saved test."""
         return list(RuleTest.from_json(test).steps)
 
     def with_parts(self, test: Any, parts: Sequence[Any]) -> Any:
-        """A saved test with other steps."""
+        """Return a saved test with other steps."""
         return replace(RuleTest.from_json(test), steps=tuple(parts)).to_json()
 
     def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
-        """The test without the steps that are not needed, and with simple arguments."""
+        """Return the test without unnecessary steps, and with simpler arguments."""
         from swarmtest.subjects.hypothesis.reduction import reduced
 
         return reduced(self, RuleTest.from_json(test), interesting)
 
     def code(self, test: Any) -> str:
-        """A saved test as a Python program."""
+        """Return a saved test as a Python program."""
         from swarmtest.subjects.hypothesis.code import code_of
 
         return code_of(self, RuleTest.from_json(test))
 
     def hand_over(self, test: Any, fault: Fault, shrink: bool = False) -> HandedOver:
-        """Save a failing test to Hypothesis's example database: the next pytest run replays it."""
+        """Save a failing test in Hypothesis's example database; the next pytest run replays it."""
         from swarmtest.subjects.hypothesis.example_database import hand_over
 
         return hand_over(self, RuleTest.from_json(test), fault, shrink)
 
     def fault_of(self, error: BaseException, checking: str = "") -> Fault:
-        """The fault that an exception shows; what is not the program's doing goes on its way."""
+        """Return the fault of an exception; raise it again if the program did not cause it."""
         if isinstance(error, UserError):
             raise error
         if isinstance(error, KeyboardInterrupt | BdbQuit) and self.interruptible:
@@ -279,13 +282,13 @@ class RuleBasedSubject:
             return fault_in_own_frames(error, "memory")
         return fault_in_own_frames(error)
 
-    def _check(self, test: RuleTest) -> None:
-        known = (*self._numbers, *self.initializers)
+    def _check_rules(self, test: RuleTest) -> None:
+        names = (*self._numbers, *self.initializers)
         for step in test.steps:
-            if step.rule not in known:
+            if step.rule not in names:
                 raise UserError(
                     f"the test calls {step.rule!r}, which {self.name} does not have"
-                    f"{did_you_mean(step.rule, known)}"
+                    f"{did_you_mean(step.rule, names)}"
                 )
 
 
@@ -298,11 +301,11 @@ def _initializer(rule: Any) -> DrivenRule:
 def _steps(
     machine: type[Any], settings: Any, steps: int | tuple[int, int] | None
 ) -> tuple[int, int]:
-    wanted = settings.stateful_step_count if steps is None else steps
-    low, high = wanted if isinstance(wanted, tuple) and len(wanted) == 2 else (wanted, wanted)
+    count = settings.stateful_step_count if steps is None else steps
+    low, high = count if isinstance(count, tuple) and len(count) == 2 else (count, count)
     if not (isinstance(low, int) and isinstance(high, int) and 1 <= low <= high):
         raise UserError(
             f"state machine {machine.__name__!r}: steps is a number above 0 or a range, "
-            f"not {wanted!r}"
+            f"not {count!r}"
         )
     return low, high

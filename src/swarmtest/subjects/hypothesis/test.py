@@ -1,9 +1,10 @@
-"""A test of a state machine as a value: rules with what they drew.
+"""A test of a state machine, as a value: a sequence of rules with what they drew.
 
-What a step drew is kept as Hypothesis's *choices*, which replay whatever the strategies make of
-them (objects, functions, draws in the rule's body) where values could not be saved. Values from
-bundles are kept by name, `v3` for what the third step gave, so that steps can be removed: a step
-whose value is gone is skipped. The texts are for people; no replay reads them.
+The draws are saved as Hypothesis's *choices*, which can be replayed whatever the strategies make of
+them (objects, functions, draws in the rule's body), while values often cannot be saved. Values from
+bundles are saved by name, such as `v3` for the result of the third step, so that steps can be
+removed; a step whose value is missing is skipped. The texts of arguments are for people; a replay
+does not use them. Reading a test does not need Hypothesis.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ class RuleStep:
 
     rule: str
     label: int
-    """The number by which later steps name what this one gives."""
+    """The number in the names of this step's results."""
     choices: tuple[Any, ...] = ()
     names: tuple[str, ...] = ()
-    """The values that it took from bundles, in the order of the draws."""
+    """The names of the values that it drew from bundles, in the order of the draws."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """The arguments as code."""
     drawn: tuple[str, ...] = ()
     """What the rule's body drew, as code."""
     gives: int | None = None
-    """How many values it gave with `multiple()`; None: not with `multiple()`."""
+    """The number of values that it returned with `multiple()`; None: it did not use that."""
 
     def to_json(self) -> dict[str, Any]:
-        """The step as JSON data; what is empty is left out."""
+        """Return the step as JSON data, without empty entries."""
         data = {
             "rule": self.rule,
             "label": self.label,
@@ -56,7 +57,7 @@ class RuleStep:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RuleStep:
-        """The step that `to_json` wrote."""
+        """Return the step that `to_json` wrote."""
         return cls(
             str(data["rule"]),
             int(data["label"]),
@@ -80,10 +81,10 @@ class RuleTest:
     subject: str
     steps: tuple[RuleStep, ...]
     violated: str = ""
-    """The invariant that did not hold at the end, if one did not; for people."""
+    """The invariant that did not hold at the end, if any; only for people."""
 
     def to_json(self) -> dict[str, Any]:
-        """The test as JSON data."""
+        """Return the test as JSON data."""
         data: dict[str, Any] = {"format": FORMAT, "subject": self.subject}
         if self.violated:
             data["violated"] = self.violated
@@ -92,7 +93,7 @@ class RuleTest:
 
     @classmethod
     def from_json(cls, data: Any) -> RuleTest:
-        """The test that `to_json` wrote."""
+        """Return the test that `to_json` wrote."""
         if not isinstance(data, Mapping) or data.get("format") != FORMAT:
             raise UserError(
                 f"not a saved test of a state machine (its format should be {FORMAT!r})"
@@ -107,7 +108,7 @@ class RuleTest:
 
 
 def journalled(told: Sequence[Any]) -> tuple[RuleStep, ...]:
-    """Steps from what a journal was told: a step, or what became of the last one."""
+    """Return the steps in a journal, whose entries are steps or changes to the last step."""
     steps: list[dict[str, Any]] = []
     for entry in told:
         if "rule" in entry:
