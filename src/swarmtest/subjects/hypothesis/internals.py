@@ -13,8 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import hypothesis
-
 from swarmtest.core.errors import UserError
 from swarmtest.core.faults import fault_of_exception
 from swarmtest.core.result import Fault
@@ -83,7 +81,8 @@ def build_context(data: Any, test: Any) -> Any:
 
 # Faults from exceptions that passed through frames of Hypothesis.
 
-_HYPOTHESIS = str(Path(hypothesis.__file__).parent)
+# Imported only after the checks above, which say in one line what is missing.
+_HYPOTHESIS = str(Path(importlib.import_module("hypothesis").__file__ or "").parent)
 _PROXY = "accept.<locals>."
 """Hypothesis calls decorated functions through a function that it compiles as the user's file."""
 
