@@ -1,7 +1,8 @@
-"""Read the C++ names of functions as compilers mangle them (Itanium C++ ABI).
+"""Read the mangled C++ names of functions (Itanium C++ ABI).
 
-Only the qualified name is read, without parameters and template arguments: that is what a signature
-shows. So a stack that was printed without symbols gives nearly the same signature as one with them.
+Only the qualified name is read, without parameters and template arguments, because that is what a
+signature shows. So a stack printed without symbols gives nearly the same signature as one with
+them.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import re
 
 _LENGTH = re.compile(r"\d+")
 _SPECIAL_PREFIX = re.compile(r"_ZT(?:hn?\d+|vn?\d+_n?\d+)_")
-"""Of a function that only adjusts `this` and then goes to another."""
+"""The prefix of a function that only adjusts `this` and then jumps to another function."""
 _SUBSTITUTION = re.compile(r"S(?:[tabsiod]|[0-9A-Z]*_)|T[0-9A-Z]*_|A\d*_|_\d|__\d+_|D[^tT]")
-"""Parts of types that are neither one letter nor nested: `std`, repeated types, sizes of arrays."""
+"""Parts of types that are neither one letter nor nested: `std`, repeated types, array sizes."""
 _NESTED = re.compile(r"D[tT]|Ul|[INXJFZ]")
 """What is closed by an ``E``."""
 _KNOWN = {
@@ -29,9 +30,9 @@ _LAMBDA_NUMBER = re.compile(r"\d*_")
 
 
 def function_name(symbol: str) -> str | None:
-    """The qualified name of a mangled function, or the symbol itself if it is not mangled.
+    """Return the qualified name of a mangled function, or the symbol itself if it is not mangled.
 
-    None where the name uses something that is not read here.
+    Return None if the name uses something that is not read here.
 
     >>> function_name("_ZN5clang6Parser14ParseStatementEPNS_14SourceLocationE")
     'clang::Parser::ParseStatement'
@@ -48,16 +49,16 @@ def function_name(symbol: str) -> str | None:
 
 
 class _Reader:
-    """Reads from left to right; running over the end is an IndexError."""
+    """A reader of one mangled name, from left to right; running over its end is an IndexError."""
 
     def __init__(self, symbol: str) -> None:
         self._text = symbol
         self._at = len("_Z")
 
     def function(self) -> list[str]:
-        """The parts of the name of a function."""
+        """Return the parts of the name of a function."""
         while self._accept("Z"):
-            pass  # something inside of a function: its name is that of the function
+            pass  # something inside a function is named after that function
         if self._accept("N"):
             return self._nested_name()
         parts = ["std"] if self._accept("St") else []
@@ -105,7 +106,7 @@ class _Reader:
         return ["operator"]
 
     def _tag(self, parts: list[str]) -> None:
-        """Append a tag of the ABI to the last part, as demanglers write it."""
+        """Append an ABI tag to the last part, as demanglers write it."""
         self._accept("B")
         parts[-1] += f"[abi:{self._identifier()}]"
 
@@ -146,7 +147,7 @@ class _Reader:
         self._at = self._text.index("E", self._at) + 1
 
     def _accept(self, prefix: str) -> bool:
-        """Read over a prefix, if that is what comes next."""
+        """Skip a prefix if it comes next, and return whether it did."""
         if self._at >= len(self._text):
             raise IndexError
         if not self._text.startswith(prefix, self._at):
