@@ -206,7 +206,7 @@ def seeds_of_tests(campaign_seed: int, trials: Sequence[int]) -> list[int]:
     """
     if len(trials) <= FEW:
         return [seed_of_test(campaign_seed, trial) for trial in trials]
-    seeds: list[int] = (_mixed_array(_trial_keys(campaign_seed, trials) ^ _GOLDEN) >> 1).tolist()
+    seeds: list[int] = (mixed_array(_trial_keys(campaign_seed, trials) ^ _GOLDEN) >> 1).tolist()
     return seeds
 
 
@@ -214,7 +214,7 @@ def _trial_keys(campaign_seed: int, trials: npt.ArrayLike) -> npt.NDArray[Any]:
     import numpy as np
 
     steps = (np.asarray(trials, dtype=np.uint64) + 1) * _GOLDEN
-    return _mixed_array(steps + mixed(campaign_seed & _MASK))
+    return mixed_array(steps + mixed(campaign_seed & _MASK))
 
 
 @functools.lru_cache(maxsize=256)
@@ -224,8 +224,8 @@ def _as_array(keys: tuple[int, ...]) -> npt.NDArray[Any]:
     return np.array(keys, dtype=np.uint64)
 
 
-def _mixed_array(keys: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """Apply SplitMix64's finaliser to an array (see `mixed`)."""
+def mixed_array(keys: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    """Return keys after SplitMix64's finaliser: `mixed` for an array of 64-bit integers."""
     keys = (keys ^ (keys >> 30)) * _MIX_1
     keys = (keys ^ (keys >> 27)) * _MIX_2
     keys ^= keys >> 31
@@ -233,4 +233,4 @@ def _mixed_array(keys: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
 
 
 def _uniforms(keys: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    return (_mixed_array(keys) >> 11).astype("float64") * _TO_UNIT
+    return (mixed_array(keys) >> 11).astype("float64") * _TO_UNIT
