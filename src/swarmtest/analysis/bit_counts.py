@@ -250,24 +250,24 @@ def cooccurrence(targets: Words, features: Words) -> Counts:
     >>> cooccurrence(packed(np.array([[1], [1]], bool)), packed(np.array([[1, 0], [1, 1]], bool)))
     array([[2, 1]])
     """
-    distinct, place = distinct_columns(targets)
+    distinct, position = distinct_columns(targets)
     counts = np.empty((len(distinct), len(features)), np.int64)
     words = len(distinct) * features.size
     # Not `machine_code`: even if numba runs already, compiling this loop takes some time.
     compiled = _compiled() if words * _BITS_PER_WORD >= _WORTH_COMPILING else None
     count = _count_in_numpy if compiled is None else compiled.cooccurrence
     count(distinct, features, counts)
-    return counts[place]
+    return counts[position]
 
 
 def distinct_columns(columns: Words) -> tuple[Words, npt.NDArray[np.intp]]:
     """Return the columns without repetition, and the position of each column among them."""
     first: dict[bytes, int] = {}
-    place = np.array([first.setdefault(c.tobytes(), len(first)) for c in columns], np.intp)
+    position = np.array([first.setdefault(c.tobytes(), len(first)) for c in columns], np.intp)
     if len(first) == len(columns):
-        return columns, place
-    _, chosen = np.unique(place, return_index=True)
-    return np.ascontiguousarray(columns[chosen]), place
+        return columns, position
+    _, chosen = np.unique(position, return_index=True)
+    return np.ascontiguousarray(columns[chosen]), position
 
 
 def _count_in_numpy(targets: Words, features: Words, counts: Counts) -> None:

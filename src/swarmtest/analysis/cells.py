@@ -178,5 +178,5 @@ def _p_values(containing: Floats, informative: Floats, base: Floats) -> Floats:
     """Return p-values, computed once for cells with the same counts, of which there are many."""
     counts = np.ascontiguousarray(np.stack([containing, informative, base], axis=1))
     keys = counts.view(np.dtype((np.void, counts.itemsize * 3)))[:, 0]
-    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-    return binomial_p_value(*counts[first].T)[place.ravel()]
+    _, first, position = np.unique(keys, return_index=True, return_inverse=True)
+    return binomial_p_value(*counts[first].T)[position.ravel()]

@@ -118,6 +118,7 @@ class _Scan:
 
     @property
     def tests(self) -> int:
+        """Return how many tests were added."""
         return len(self._cpu_ns)
 
     def add(self, trial: TrialRecord) -> None:

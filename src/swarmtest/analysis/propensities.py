@@ -51,213 +51,26 @@ _FEWEST_OF_CLUSTER = 5
 _NUMBER = re.compile(r" \d+$")
 
 
-def effective_tests(clusters: npt.NDArray[np.int32], weight: Floats) -> float:
-    """Return how many independent tests a group of tests is worth, if some share a configuration.
-
-    This is Kish's effective sample size: (sum of weights)^2 / sum of (weights of a cluster)^2. A
-    test whose cluster is -1 shares its configuration with no other.
-
-    >>> effective_tests(np.array([0, 0, 1, 1, -1, -1]), np.ones(6))
-    3.6
-    """
-    if not len(weight):
-        return 0.0
-    shared = np.bincount(clusters[clusters >= 0], weight[clusters >= 0], minlength=1)
-    alone = weight[clusters < 0]
-    return float(weight.sum() ** 2 / ((shared**2).sum() + (alone**2).sum()))
-
-
-# Estimating odds from the tests.
-
-
 @dataclass(frozen=True)
-class Estimates:
-    """Odds that replace the logged ones, for some tests and some features."""
+class Chances:
+    """How likely features were, and what that means for all tests together."""
 
-    features: list[int]
-    row: npt.NDArray[np.int32]
-    """For each test its row in `values`; -1 if the logged odds count."""
-    values: npt.NDArray[np.float32]
-    """By those tests and features."""
+    values: ChanceRows
+    same_seed: int
+    """The largest number of campaigns with information that share a seed.
 
-    def put_into(self, odds: npt.NDArray[np.float32], tests: Any, column: Any) -> None:
-        """Replace logged odds, read for all columns of some tests or for one column."""
-        row = self.row[tests]
-        has = row >= 0
-        if isinstance(column, slice):
-            odds[np.ix_(has, self.features)] = self.values[row[has]]
-        elif column in self.features:
-            odds[has] = self.values[row[has], self.features.index(column)]
-
-
-def estimates_of(
-    evidence: Evidence, parts: Sequence[tuple[npt.NDArray[np.intp], Space, list[int]]]
-) -> Estimates:
-    """Return estimates for the tests of several campaigns.
-
-    `parts` has, for each campaign, its tests, their space, and the features to estimate.
+    Trial 17 of one and trial 17 of another with the same seed come from the same random numbers, so
+    together they say hardly more than one of them.
     """
-    features = sorted({feature for _, _, estimated in parts for feature in estimated})
-    row = np.full(evidence.n, -1, np.int32)
-    values = np.empty((sum(len(tests) for tests, _, _ in parts), len(features)), np.float32)
-    at = 0
-    for tests, space, estimated in parts:
-        row[tests] = np.arange(at, at + len(tests), dtype=np.int32)
-        odds = values[at : at + len(tests)]
-        for chunk in chunks(len(tests)):
-            odds[chunk] = evidence.odds[evidence.odds_row[tests[chunk]]][:, features]
-        places = [features.index(feature) for feature in estimated]
-        _estimate(evidence, tests, space, estimated, odds, places)
-        at += len(tests)
-    return Estimates(features, row, values)
+    notes: tuple[str, ...]
+    """What readers of the results should know about them."""
+    telling: Bools
+    """Tests in which some feature could have been in or out."""
 
-
-def _estimate(
-    evidence: Evidence,
-    rows: npt.NDArray[np.intp],
-    space: Space,
-    features: list[int],
-    odds: npt.NDArray[np.float32],
-    places: list[int],
-) -> None:
-    """Write the probability of each feature, given the others, into its column of `odds`.
-
-    It is NaN where the feature had no choice, or too few tests show it. `rows` are the tests of one
-    campaign.
-    """
-    odds[:, places] = np.nan
-    sizes = evidence.enabled.sizes()[rows]
-    parts = _parts(evidence, rows)
-    neighbours = _neighbours(space)
-    most = min(max(_ROWS_OF_ALL // len(features), _FEWEST_ROWS), _MOST_ROWS) if features else 0
-    for place, feature in zip(places, features, strict=True):
-        inside = evidence.enabled[rows, feature]
-        choice = ~forced(space, evidence.enabled, feature, rows)
-        for part in parts:
-            free = np.flatnonzero(choice & part)
-            # A feature alone in its test cannot be compared: without it there is no test.
-            comparable = free[(sizes > inside)[free]]
-            if len(comparable) < _FEWEST:
-                continue
-            sample = comparable[:: -(-len(comparable) // most)]
-            fit = _logistic(
-                _predictors(evidence, rows[sample], sizes[sample], neighbours, feature),
-                inside[sample].astype(float),
-            )
-            for chunk in chunks(len(free)):
-                tests = free[chunk]
-                predictors = _predictors(evidence, rows[tests], sizes[tests], neighbours, feature)
-                odds[tests, place] = _expit(predictors @ fit)
-
-
-def _predictors(
-    evidence: Evidence,
-    rows: npt.NDArray[np.intp],
-    sizes: npt.NDArray[np.int64],
-    neighbours: list[list[int]],
-    feature: int,
-) -> Floats:
-    """Return what a feature's odds depend on, a row for each test."""
-    count = len(evidence.features)
-    logged = _logit(evidence.odds[evidence.odds_row[rows], feature].astype(float))
-    columns = [np.ones(len(rows)), logged]
-    if count - 1 > _MOST_PREDICTORS:
-        others = _nearest(neighbours, feature)
-        rest = sizes - evidence.enabled[rows, [feature, *others]].sum(axis=1)
-        columns.append(rest / count)
-        return np.column_stack([*columns, evidence.enabled[rows, others]])
-    enabled = np.delete(evidence.enabled[rows], feature, axis=1)
-    return np.column_stack([*columns, enabled])
-
-
-def _neighbours(space: Space) -> list[list[int]]:
-    """Return, for each feature, those that share a constraint with it, short constraints first."""
-    neighbours: list[dict[int, None]] = [{} for _ in space.features]
-    for clause in sorted(space.clauses, key=lambda clause: (clause.on | clause.off).bit_count()):
-        named = [i for i in range(len(neighbours)) if (clause.on | clause.off) >> i & 1]
-        for feature in named:
-            neighbours[feature].update(dict.fromkeys(other for other in named if other != feature))
-    return [list(others) for others in neighbours]
-
-
-def _nearest(neighbours: list[list[int]], feature: int) -> list[int]:
-    """Return the features with the smallest distance in constraints, as many as a fit takes."""
-    nearest = dict.fromkeys([feature])
-    for near in nearest.copy() | dict.fromkeys(neighbours[feature]):
-        for other in neighbours[near]:
-            if len(nearest) <= _MOST_PREDICTORS:
-                nearest.setdefault(other)
-    return list(nearest)[1:]
-
-
-def forced(space: Space, enabled: Bits, feature: int, rows: npt.NDArray[np.intp]) -> Bools:
-    """Return, for some tests, whether flipping a feature would violate a constraint."""
-    stuck = np.zeros(len(rows), bool)
-    for clause in space.clauses:
-        if not (clause.on | clause.off) >> feature & 1:
-            continue
-        on, off = (_bit_numbers(mask & ~(1 << feature)) for mask in (clause.on, clause.off))
-        stuck |= ~(enabled[rows, on].any(axis=1) | ~enabled[rows, off].all(axis=1))
-    return stuck
-
-
-def _bit_numbers(mask: int) -> list[int]:
-    return [place for place in range(mask.bit_length()) if mask >> place & 1]
-
-
-def part_of(origin: str) -> str:
-    """Return the part of a strategy that an origin names, without the number of a member.
-
-    >>> part_of("coin:n=20/member 7")
-    'coin:n=20/member'
-    """
-    return _NUMBER.sub("", origin)
-
-
-def _parts(evidence: Evidence, rows: npt.NDArray[np.intp]) -> list[Bools]:
-    """Return the tests of each part of a strategy.
-
-    ``coin/member 7`` and ``coin/member 8`` are the same part.
-    """
-    names = np.unique([part_of(origin) for origin in evidence.origins], return_inverse=True)[1]
-    part = names[evidence.origin[rows]]
-    parts, tests = np.unique(part, return_counts=True)
-    large = [part == name for name, count in zip(parts, tests, strict=True) if count >= _FEWEST]
-    small = ~np.logical_or.reduce([*large, np.zeros(len(rows), bool)])
-    return [*large, small] if small.any() else large
-
-
-def _logistic(predictors: Floats, outcome: Floats) -> Floats:
-    """Fit a logistic regression by iteratively reweighted least squares.
-
-    A faint pull towards 0 keeps the coefficients finite.
-    """
-    fit = np.zeros(predictors.shape[1])
-    pull = np.eye(predictors.shape[1])
-    for _ in range(25):
-        mean = _expit(predictors @ fit)
-        weight = mean * (1 - mean)
-        slope = predictors.T @ (outcome - mean) - fit
-        step = np.linalg.solve((predictors * weight[:, None]).T @ predictors + pull, slope)
-        fit = fit + step
-        if np.abs(step).max() < 1e-5:
-            break
-    return fit
-
-
-def _expit(values: Floats) -> Floats:
-    return 1 / (1 + np.exp(-np.clip(values, -30, 30)))
-
-
-def _logit(odds: Floats) -> Floats:
-    """Return log-odds; 0 where nothing was logged, or the odds are 0 or 1."""
-    usable = (odds > 0) & (odds < 1)
-    inside = np.where(usable, odds, 0.5)
-    logit: Floats = np.log(inside / (1 - inside))
-    return logit
-
-
-# The chances of all tests, logged or estimated.
+    @property
+    def vary(self) -> bool:
+        """Return whether any feature was ever left to chance."""
+        return bool(self.telling.any())
 
 
 @dataclass(frozen=True)
@@ -295,28 +108,6 @@ class ChanceRows:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return self[:].astype(dtype or np.float32, copy=False)
-
-
-@dataclass(frozen=True)
-class Chances:
-    """How likely features were, and what that means for all tests together."""
-
-    values: ChanceRows
-    same_seed: int
-    """The largest number of campaigns with information that share a seed.
-
-    Trial 17 of one and trial 17 of another with the same seed come from the same random numbers, so
-    together they say hardly more than one of them.
-    """
-    notes: tuple[str, ...]
-    """What readers of the results should know about them."""
-    telling: Bools
-    """Tests in which some feature could have been in or out."""
-
-    @property
-    def vary(self) -> bool:
-        """Return whether any feature was ever left to chance."""
-        return bool(self.telling.any())
 
 
 def chances(evidence: Evidence) -> Chances:
@@ -391,9 +182,9 @@ def _beyond_the_fewest(evidence: Evidence) -> Bools:
     fewest = np.full(swarm.max() + 1, np.iinfo(np.int64).max)
     np.minimum.at(fewest, swarm, tests[clusters[rows]])
     order = np.argsort(clusters[rows], kind="stable")
-    place = np.empty(len(rows), np.int64)
-    place[order] = np.arange(len(rows)) - np.repeat(np.cumsum(tests) - tests, tests)
-    beyond[rows] = place >= np.maximum(fewest[swarm], _FEWEST_OF_CLUSTER)
+    position = np.empty(len(rows), np.int64)
+    position[order] = np.arange(len(rows)) - np.repeat(np.cumsum(tests) - tests, tests)
+    beyond[rows] = position >= np.maximum(fewest[swarm], _FEWEST_OF_CLUSTER)
     return beyond
 
 
@@ -403,3 +194,209 @@ def _constrained_features(space: Space) -> list[int]:
     for clause in space.clauses:
         mask |= clause.on | clause.off
     return [i for i in range(len(space.features)) if mask >> i & 1]
+
+
+def effective_tests(clusters: npt.NDArray[np.int32], weight: Floats) -> float:
+    """Return how many independent tests a group of tests is worth, if some share a configuration.
+
+    This is Kish's effective sample size: (sum of weights)^2 / sum of (weights of a cluster)^2. A
+    test whose cluster is -1 shares its configuration with no other.
+
+    >>> effective_tests(np.array([0, 0, 1, 1, -1, -1]), np.ones(6))
+    3.6
+    """
+    if not len(weight):
+        return 0.0
+    shared = np.bincount(clusters[clusters >= 0], weight[clusters >= 0], minlength=1)
+    alone = weight[clusters < 0]
+    return float(weight.sum() ** 2 / ((shared**2).sum() + (alone**2).sum()))
+
+
+def part_of(origin: str) -> str:
+    """Return the part of a strategy that an origin names, without the number of a member.
+
+    >>> part_of("coin:n=20/member 7")
+    'coin:n=20/member'
+    """
+    return _NUMBER.sub("", origin)
+
+
+def forced(space: Space, enabled: Bits, feature: int, rows: npt.NDArray[np.intp]) -> Bools:
+    """Return, for some tests, whether flipping a feature would violate a constraint."""
+    stuck = np.zeros(len(rows), bool)
+    for clause in space.clauses:
+        if not (clause.on | clause.off) >> feature & 1:
+            continue
+        on, off = (_bit_numbers(mask & ~(1 << feature)) for mask in (clause.on, clause.off))
+        stuck |= ~(enabled[rows, on].any(axis=1) | ~enabled[rows, off].all(axis=1))
+    return stuck
+
+
+def _bit_numbers(mask: int) -> list[int]:
+    return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
+
+
+# Estimating odds from the tests.
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Odds that replace the logged ones, for some tests and some features."""
+
+    features: list[int]
+    row: npt.NDArray[np.int32]
+    """For each test its row in `values`; -1 if the logged odds count."""
+    values: npt.NDArray[np.float32]
+    """By those tests and features."""
+
+    def put_into(self, odds: npt.NDArray[np.float32], tests: Any, column: Any) -> None:
+        """Replace logged odds, read for all columns of some tests or for one column."""
+        row = self.row[tests]
+        has = row >= 0
+        if isinstance(column, slice):
+            odds[np.ix_(has, self.features)] = self.values[row[has]]
+        elif column in self.features:
+            odds[has] = self.values[row[has], self.features.index(column)]
+
+
+def estimates_of(
+    evidence: Evidence, parts: Sequence[tuple[npt.NDArray[np.intp], Space, list[int]]]
+) -> Estimates:
+    """Return estimates for the tests of several campaigns.
+
+    `parts` has, for each campaign, its tests, their space, and the features to estimate.
+    """
+    features = sorted({feature for _, _, estimated in parts for feature in estimated})
+    row = np.full(evidence.n, -1, np.int32)
+    values = np.empty((sum(len(tests) for tests, _, _ in parts), len(features)), np.float32)
+    at = 0
+    for tests, space, estimated in parts:
+        row[tests] = np.arange(at, at + len(tests), dtype=np.int32)
+        odds = values[at : at + len(tests)]
+        for chunk in chunks(len(tests)):
+            odds[chunk] = evidence.odds[evidence.odds_row[tests[chunk]]][:, features]
+        columns = [features.index(feature) for feature in estimated]
+        _estimate(evidence, tests, space, estimated, odds, columns)
+        at += len(tests)
+    return Estimates(features, row, values)
+
+
+def _estimate(
+    evidence: Evidence,
+    rows: npt.NDArray[np.intp],
+    space: Space,
+    features: list[int],
+    odds: npt.NDArray[np.float32],
+    columns: list[int],
+) -> None:
+    """Write the probability of each feature, given the others, into its column of `odds`.
+
+    It is NaN where the feature had no choice, or too few tests show it. `rows` are the tests of one
+    campaign.
+    """
+    odds[:, columns] = np.nan
+    sizes = evidence.enabled.sizes()[rows]
+    parts = _parts(evidence, rows)
+    neighbours = _neighbours(space)
+    most = min(max(_ROWS_OF_ALL // len(features), _FEWEST_ROWS), _MOST_ROWS) if features else 0
+    for column, feature in zip(columns, features, strict=True):
+        inside = evidence.enabled[rows, feature]
+        choice = ~forced(space, evidence.enabled, feature, rows)
+        for part in parts:
+            free = np.flatnonzero(choice & part)
+            # A feature alone in its test cannot be compared: without it there is no test.
+            comparable = free[(sizes > inside)[free]]
+            if len(comparable) < _FEWEST:
+                continue
+            sample = comparable[:: -(-len(comparable) // most)]
+            fit = _logistic(
+                _predictors(evidence, rows[sample], sizes[sample], neighbours, feature),
+                inside[sample].astype(float),
+            )
+            for chunk in chunks(len(free)):
+                tests = free[chunk]
+                predictors = _predictors(evidence, rows[tests], sizes[tests], neighbours, feature)
+                odds[tests, column] = _expit(predictors @ fit)
+
+
+def _predictors(
+    evidence: Evidence,
+    rows: npt.NDArray[np.intp],
+    sizes: npt.NDArray[np.int64],
+    neighbours: list[list[int]],
+    feature: int,
+) -> Floats:
+    """Return what a feature's odds depend on, a row for each test."""
+    count = len(evidence.features)
+    logged = _logit(evidence.odds[evidence.odds_row[rows], feature].astype(float))
+    columns = [np.ones(len(rows)), logged]
+    if count - 1 > _MOST_PREDICTORS:
+        others = _nearest(neighbours, feature)
+        rest = sizes - evidence.enabled[rows, [feature, *others]].sum(axis=1)
+        columns.append(rest / count)
+        return np.column_stack([*columns, evidence.enabled[rows, others]])
+    enabled = np.delete(evidence.enabled[rows], feature, axis=1)
+    return np.column_stack([*columns, enabled])
+
+
+def _neighbours(space: Space) -> list[list[int]]:
+    """Return, for each feature, those that share a constraint with it, short constraints first."""
+    neighbours: list[dict[int, None]] = [{} for _ in space.features]
+    for clause in sorted(space.clauses, key=lambda clause: (clause.on | clause.off).bit_count()):
+        named = [i for i in range(len(neighbours)) if (clause.on | clause.off) >> i & 1]
+        for feature in named:
+            neighbours[feature].update(dict.fromkeys(other for other in named if other != feature))
+    return [list(others) for others in neighbours]
+
+
+def _nearest(neighbours: list[list[int]], feature: int) -> list[int]:
+    """Return the features with the smallest distance in constraints, as many as a fit takes."""
+    nearest = dict.fromkeys([feature])
+    for near in nearest.copy() | dict.fromkeys(neighbours[feature]):
+        for other in neighbours[near]:
+            if len(nearest) <= _MOST_PREDICTORS:
+                nearest.setdefault(other)
+    return list(nearest)[1:]
+
+
+def _parts(evidence: Evidence, rows: npt.NDArray[np.intp]) -> list[Bools]:
+    """Return the tests of each part of a strategy.
+
+    ``coin/member 7`` and ``coin/member 8`` are the same part.
+    """
+    names = np.unique([part_of(origin) for origin in evidence.origins], return_inverse=True)[1]
+    part = names[evidence.origin[rows]]
+    parts, tests = np.unique(part, return_counts=True)
+    large = [part == name for name, count in zip(parts, tests, strict=True) if count >= _FEWEST]
+    small = ~np.logical_or.reduce([*large, np.zeros(len(rows), bool)])
+    return [*large, small] if small.any() else large
+
+
+def _logistic(predictors: Floats, outcome: Floats) -> Floats:
+    """Fit a logistic regression by iteratively reweighted least squares.
+
+    A faint pull towards 0 keeps the coefficients finite.
+    """
+    fit = np.zeros(predictors.shape[1])
+    pull = np.eye(predictors.shape[1])
+    for _ in range(25):
+        mean = _expit(predictors @ fit)
+        weight = mean * (1 - mean)
+        slope = predictors.T @ (outcome - mean) - fit
+        step = np.linalg.solve((predictors * weight[:, None]).T @ predictors + pull, slope)
+        fit = fit + step
+        if np.abs(step).max() < 1e-5:
+            break
+    return fit
+
+
+def _expit(values: Floats) -> Floats:
+    return 1 / (1 + np.exp(-np.clip(values, -30, 30)))
+
+
+def _logit(odds: Floats) -> Floats:
+    """Return log-odds; 0 where nothing was logged, or the odds are 0 or 1."""
+    usable = (odds > 0) & (odds < 1)
+    inside = np.where(usable, odds, 0.5)
+    logit: Floats = np.log(inside / (1 - inside))
+    return logit

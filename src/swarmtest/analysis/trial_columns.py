@@ -53,252 +53,6 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 """The step of SplitMix64."""
 
 
-class Likeness:
-    """Classes of targets that the same tests hit, as sums of random numbers.
-
-    >>> likeness = Likeness()
-    >>> likeness.add(0, np.array([3, 5, 8]))
-    >>> likeness.add(1, np.array([3, 5]))
-    >>> likeness.classes().tolist()
-    [-1, -1, -1, 0, -1, 0, -1, -1, 1]
-    """
-
-    def __init__(self) -> None:
-        self._sums = np.zeros((2, 1024), np.uint64)
-        self._reached = np.zeros(1024, bool)
-        self._numbers = _random_numbers(0)
-        self._first = 0
-
-    def add(self, test: int, ids: npt.NDArray[np.integer]) -> None:
-        """Add what a test hit: ids in ascending order, each once."""
-        if not len(ids):
-            return
-        self._make_room(int(ids[-1]) + 1)
-        if test - self._first >= self._numbers.shape[1] or test < self._first:
-            self._first = test
-            self._numbers = _random_numbers(test)
-        at = test - self._first
-        self._sums[0, ids] += self._numbers[0, at]
-        self._sums[1, ids] += self._numbers[1, at]
-        self._reached[ids] = True
-
-    def reached(self) -> npt.NDArray[np.intp]:
-        """Return all ids that some test hit."""
-        return np.flatnonzero(self._reached)
-
-    def classes(self) -> npt.NDArray[np.int32]:
-        """Return, by id, the number of the target's class; -1 if it was not hit.
-
-        Classes are numbered from 0 in the order of ids.
-        """
-        ids = self.reached()
-        pairs = np.ascontiguousarray(self._sums[:, ids].T).view([("", np.uint64)] * 2)[:, 0]
-        _, first, place = np.unique(pairs, return_index=True, return_inverse=True)
-        rank = np.empty(len(first), np.int32)
-        rank[np.argsort(first)] = np.arange(len(first))
-        classes = np.full(int(ids[-1]) + 1 if len(ids) else 0, -1, np.int32)
-        classes[ids] = rank[place.ravel()]
-        return classes
-
-    def _make_room(self, size: int) -> None:
-        more = size - len(self._reached)
-        if more > 0:
-            more = max(more, len(self._reached))
-            self._sums = np.pad(self._sums, ((0, 0), (0, more)))
-            self._reached = np.pad(self._reached, (0, more))
-
-
-def _random_numbers(first: int, count: int = 4096) -> Words:
-    """Return two numbers of 64 bits for each test, by SplitMix64."""
-    keys = np.arange(2 * first, 2 * (first + count), dtype=np.uint64) * _STEP + _STEP
-    return np.ascontiguousarray(mixed_array(keys).reshape(count, 2).T)
-
-
-# Whether campaigns tested the same version of a program.
-
-
-class Change(NamedTuple):
-    """A file, and two campaigns that tested different versions of it."""
-
-    path: str
-    before: int
-    after: int
-
-    def __str__(self) -> str:
-        return f"{self.path} was changed between campaigns {self.before} and {self.after}"
-
-
-def changed_between(store: Store, records: Sequence[CampaignRecord]) -> Change | None:
-    """Return the first file that is known to have changed between campaigns, or None.
-
-    The versions of the machine's file and of every file with watched coverage are known.
-    """
-    seen: dict[str, tuple[str, int]] = {}
-    for record in records:
-        versions = {source.path: source.id for source in store.sources(record.id)}
-        if record.options.get("machine"):
-            versions[record.subject.partition("::")[0]] = record.options["machine"]
-        for path, version in versions.items():
-            earlier, campaign = seen.setdefault(path, (version, record.id))
-            if earlier != version:
-                return Change(path, campaign, record.id)
-    return None
-
-
-# Trials are turned into columns as they stream by; only a few packed bytes of each are kept.
-
-
-def hit_ids(trial: TrialRecord) -> npt.NDArray[np.uint32]:
-    """Return the ids of the targets that a trial hit, ascending; none if they are not known.
-
-    >>> hit_ids(TrialRecord(0, b"", hits=BitMap([7, 3]).serialize())).tolist()
-    [3, 7]
-    """
-    if not trial.hits or not trial.hits_are_known:
-        return np.empty(0, np.uint32)
-    return np.frombuffer(BitMap.deserialize(trial.hits).to_array(), np.uint32)
-
-
-class Matrices(NamedTuple):
-    """Everything with a value for each test and feature."""
-
-    enabled: Bits
-    fractions: npt.NDArray[np.uint16] | None
-    """Weights in 65535ths; None if every weight is 0 or 1."""
-    used: Uses
-    odds: npt.NDArray[np.float32]
-    """Distinct rows of logged propensities; NaN if nothing was logged."""
-
-
-@dataclass
-class EvidenceColumns:
-    """The columns of the tests read so far, over a number of features."""
-
-    features: int
-    campaign: array[int] = field(default_factory=lambda: array("i"))
-    trial: array[int] = field(default_factory=lambda: array("q"))
-    steps: array[int] = field(default_factory=lambda: array("q"))
-    cpu_ns: array[int] = field(default_factory=lambda: array("q"))
-    odds_row: array[int] = field(default_factory=lambda: array("i"))
-    origin: array[int] = field(default_factory=lambda: array("i"))
-    fault: array[int] = field(default_factory=lambda: array("i"))
-    known: array[int] = field(default_factory=lambda: array("b"))
-    origins: dict[str, int] = field(default_factory=dict)
-    faults: dict[str, int] = field(default_factory=dict)
-    likeness: Likeness = field(default_factory=Likeness)
-    invalid: int = 0
-    _odds: dict[bytes, int] = field(default_factory=dict)
-    _waiting: list[tuple[bytes, bytes]] = field(default_factory=list)
-    _new_odds: list[bytes] = field(default_factory=list)
-    _words: list[npt.NDArray[np.uint64]] = field(default_factory=list)
-    _fractions: list[npt.NDArray[np.uint16] | None] = field(default_factory=list)
-    _used: list[Uses] = field(default_factory=list)
-    _odds_tables: list[npt.NDArray[np.float32]] = field(default_factory=list)
-
-    def add(self, campaign: int, trials: Iterable[TrialRecord]) -> None:
-        """Add the trials of one campaign, in their order."""
-        for trial in trials:
-            self.likeness.add(len(self.trial), hit_ids(trial))
-            self.invalid += trial.verdict == Verdict.INVALID
-            self.campaign.append(campaign)
-            self.trial.append(trial.trial)
-            self.steps.append(trial.steps)
-            self.cpu_ns.append(trial.cpu_ns)
-            self.odds_row.append(self._odds_row(trial.propensities))
-            self.origin.append(self.origins.setdefault(trial.origin, len(self.origins)))
-            fault = -1
-            if trial.fault is not None:
-                fault = self.faults.setdefault(trial.fault, len(self.faults))
-            self.fault.append(fault)
-            self.known.append(trial.hits_are_known)
-            self._waiting.append((trial.configuration, trial.used))
-            if len(self._waiting) == _ROWS:
-                self._unpack()
-
-    def matrices(self) -> Matrices:
-        """Return everything that has a value for each feature.
-
-        This ends the reading: the parts are released.
-        """
-        self._unpack()
-        fractions = self._joined_fractions()
-        used = _joined(self._used) if any(part.any() for part in self._used) else None
-        enabled = Bits(_joined(self._words), self.features)
-        nothing = np.broadcast_to(np.zeros(1, np.uint8), enabled.shape)
-        return Matrices(
-            enabled, fractions, nothing if used is None else used, _joined(self._odds_tables)
-        )
-
-    def _joined_fractions(self) -> npt.NDArray[np.uint16] | None:
-        if all(part is None for part in self._fractions):
-            return None
-        parts = [
-            Bits(words, self.features)[:] * np.uint16(_FULL) if part is None else part
-            for words, part in zip(self._words, self._fractions, strict=True)
-        ]
-        self._fractions.clear()
-        whole: npt.NDArray[np.uint16] = _joined(parts)
-        return whole
-
-    def _odds_row(self, packed: bytes) -> int:
-        key = packed if len(packed) <= 64 else hashlib.blake2b(packed, digest_size=16).digest()
-        row = self._odds.get(key)
-        if row is None:
-            row = self._odds[key] = len(self._odds)
-            self._new_odds.append(packed)
-        return row
-
-    def _unpack(self) -> None:
-        if not self._waiting:
-            return
-        weights = unpack_weights([packed for packed, _ in self._waiting], self.features)
-        self._words.append(Bits.of(weights > 0).words)
-        whole = bool(((weights == 0) | (weights == 1)).all())
-        fractions = None if whole else np.rint(weights * _FULL).astype(np.uint16)
-        self._fractions.append(fractions)
-        self._used.append(_unpack_uses([used for _, used in self._waiting], self.features))
-        self._odds_tables.append(_unpack_odds(self._new_odds, self.features))
-        self._waiting.clear()
-        self._new_odds.clear()
-
-
-def _unpack_uses(packed: Sequence[bytes], count: int) -> Uses:
-    """Return rows of counts that `swarmtest.store.records.pack_counts` packed.
-
-    A trial without counts has used nothing.
-    """
-    kinds = np.array([data[0] if len(data) > 1 else 0 for data in packed])
-    used = np.zeros((len(packed), count), np.uint32)
-    for kind, bytes_each in ((1, "u1"), (4, "<u4")):
-        rows = np.flatnonzero(kinds == kind)
-        joined = b"".join([packed[row][1:] for row in rows.tolist()])
-        used[rows] = np.frombuffer(joined, bytes_each).reshape(len(rows), count)
-    return used.astype(np.min_scalar_type(int(used.max(initial=0))), copy=False)
-
-
-def _unpack_odds(packed: Sequence[bytes], count: int) -> npt.NDArray[np.float32]:
-    table = np.full((len(packed), count), np.nan, np.float32)
-    for row, data in enumerate(packed):
-        if data:
-            table[row] = np.frombuffer(data, "<f4")
-    return table
-
-
-def _joined(parts: list[Any]) -> Any:
-    """Return the parts as one array, and release each part when it is copied.
-
-    Keeping both would take twice the memory.
-    """
-    shape = sum(map(len, parts)), parts[0].shape[1]
-    whole = np.empty(shape, np.result_type(*{part.dtype for part in parts}))
-    at = len(whole)
-    while parts:
-        part = parts.pop()
-        whole[at - len(part) : at] = part
-        at -= len(part)
-    return whole
-
-
 @dataclass(frozen=True)
 class Evidence:
     """What is known about each of `n` tests, in order of campaigns and trials.
@@ -467,3 +221,249 @@ def _spaces(records: Sequence[CampaignRecord]) -> tuple[Space, ...]:
 
 def _named(campaigns: Sequence[int]) -> str:
     return f"campaign{'s' * (len(campaigns) > 1)} {', '.join(map(str, campaigns))}"
+
+
+# Whether campaigns tested the same version of a program.
+
+
+class Change(NamedTuple):
+    """A file, and two campaigns that tested different versions of it."""
+
+    path: str
+    before: int
+    after: int
+
+    def __str__(self) -> str:
+        return f"{self.path} was changed between campaigns {self.before} and {self.after}"
+
+
+def changed_between(store: Store, records: Sequence[CampaignRecord]) -> Change | None:
+    """Return the first file that is known to have changed between campaigns, or None.
+
+    The versions of the machine's file and of every file with watched coverage are known.
+    """
+    seen: dict[str, tuple[str, int]] = {}
+    for record in records:
+        versions = {source.path: source.id for source in store.sources(record.id)}
+        if record.options.get("machine"):
+            versions[record.subject.partition("::")[0]] = record.options["machine"]
+        for path, version in versions.items():
+            earlier, campaign = seen.setdefault(path, (version, record.id))
+            if earlier != version:
+                return Change(path, campaign, record.id)
+    return None
+
+
+# Trials are turned into columns as they stream by; only a few packed bytes of each are kept.
+
+
+def hit_ids(trial: TrialRecord) -> npt.NDArray[np.uint32]:
+    """Return the ids of the targets that a trial hit, ascending; none if they are not known.
+
+    >>> hit_ids(TrialRecord(0, b"", hits=BitMap([7, 3]).serialize())).tolist()
+    [3, 7]
+    """
+    if not trial.hits or not trial.hits_are_known:
+        return np.empty(0, np.uint32)
+    return np.frombuffer(BitMap.deserialize(trial.hits).to_array(), np.uint32)
+
+
+class Likeness:
+    """Classes of targets that the same tests hit, as sums of random numbers.
+
+    >>> likeness = Likeness()
+    >>> likeness.add(0, np.array([3, 5, 8]))
+    >>> likeness.add(1, np.array([3, 5]))
+    >>> likeness.classes().tolist()
+    [-1, -1, -1, 0, -1, 0, -1, -1, 1]
+    """
+
+    def __init__(self) -> None:
+        self._sums = np.zeros((2, 1024), np.uint64)
+        self._reached = np.zeros(1024, bool)
+        self._numbers = _random_numbers(0)
+        self._first = 0
+
+    def add(self, test: int, ids: npt.NDArray[np.integer]) -> None:
+        """Add what a test hit: ids in ascending order, each once."""
+        if not len(ids):
+            return
+        self._make_room(int(ids[-1]) + 1)
+        if test - self._first >= self._numbers.shape[1] or test < self._first:
+            self._first = test
+            self._numbers = _random_numbers(test)
+        at = test - self._first
+        self._sums[0, ids] += self._numbers[0, at]
+        self._sums[1, ids] += self._numbers[1, at]
+        self._reached[ids] = True
+
+    def reached(self) -> npt.NDArray[np.intp]:
+        """Return all ids that some test hit."""
+        return np.flatnonzero(self._reached)
+
+    def classes(self) -> npt.NDArray[np.int32]:
+        """Return, by id, the number of the target's class; -1 if it was not hit.
+
+        Classes are numbered from 0 in the order of ids.
+        """
+        ids = self.reached()
+        pairs = np.ascontiguousarray(self._sums[:, ids].T).view([("", np.uint64)] * 2)[:, 0]
+        _, first, position = np.unique(pairs, return_index=True, return_inverse=True)
+        rank = np.empty(len(first), np.int32)
+        rank[np.argsort(first)] = np.arange(len(first))
+        classes = np.full(int(ids[-1]) + 1 if len(ids) else 0, -1, np.int32)
+        classes[ids] = rank[position.ravel()]
+        return classes
+
+    def _make_room(self, size: int) -> None:
+        more = size - len(self._reached)
+        if more > 0:
+            more = max(more, len(self._reached))
+            self._sums = np.pad(self._sums, ((0, 0), (0, more)))
+            self._reached = np.pad(self._reached, (0, more))
+
+
+def _random_numbers(first: int, count: int = 4096) -> Words:
+    """Return two numbers of 64 bits for each test, by SplitMix64."""
+    keys = np.arange(2 * first, 2 * (first + count), dtype=np.uint64) * _STEP + _STEP
+    return np.ascontiguousarray(mixed_array(keys).reshape(count, 2).T)
+
+
+class Matrices(NamedTuple):
+    """Everything with a value for each test and feature."""
+
+    enabled: Bits
+    fractions: npt.NDArray[np.uint16] | None
+    """Weights in 65535ths; None if every weight is 0 or 1."""
+    used: Uses
+    odds: npt.NDArray[np.float32]
+    """Distinct rows of logged propensities; NaN if nothing was logged."""
+
+
+@dataclass
+class EvidenceColumns:
+    """The columns of the tests read so far, over a number of features."""
+
+    features: int
+    campaign: array[int] = field(default_factory=lambda: array("i"))
+    trial: array[int] = field(default_factory=lambda: array("q"))
+    steps: array[int] = field(default_factory=lambda: array("q"))
+    cpu_ns: array[int] = field(default_factory=lambda: array("q"))
+    odds_row: array[int] = field(default_factory=lambda: array("i"))
+    origin: array[int] = field(default_factory=lambda: array("i"))
+    fault: array[int] = field(default_factory=lambda: array("i"))
+    known: array[int] = field(default_factory=lambda: array("b"))
+    origins: dict[str, int] = field(default_factory=dict)
+    faults: dict[str, int] = field(default_factory=dict)
+    likeness: Likeness = field(default_factory=Likeness)
+    invalid: int = 0
+    _odds: dict[bytes, int] = field(default_factory=dict)
+    _waiting: list[tuple[bytes, bytes]] = field(default_factory=list)
+    _new_odds: list[bytes] = field(default_factory=list)
+    _words: list[npt.NDArray[np.uint64]] = field(default_factory=list)
+    _fractions: list[npt.NDArray[np.uint16] | None] = field(default_factory=list)
+    _used: list[Uses] = field(default_factory=list)
+    _odds_tables: list[npt.NDArray[np.float32]] = field(default_factory=list)
+
+    def add(self, campaign: int, trials: Iterable[TrialRecord]) -> None:
+        """Add the trials of one campaign, in their order."""
+        for trial in trials:
+            self.likeness.add(len(self.trial), hit_ids(trial))
+            self.invalid += trial.verdict == Verdict.INVALID
+            self.campaign.append(campaign)
+            self.trial.append(trial.trial)
+            self.steps.append(trial.steps)
+            self.cpu_ns.append(trial.cpu_ns)
+            self.odds_row.append(self._odds_row(trial.propensities))
+            self.origin.append(self.origins.setdefault(trial.origin, len(self.origins)))
+            fault = -1
+            if trial.fault is not None:
+                fault = self.faults.setdefault(trial.fault, len(self.faults))
+            self.fault.append(fault)
+            self.known.append(trial.hits_are_known)
+            self._waiting.append((trial.configuration, trial.used))
+            if len(self._waiting) == _ROWS:
+                self._unpack()
+
+    def matrices(self) -> Matrices:
+        """Return everything that has a value for each feature.
+
+        This ends the reading: the parts are released.
+        """
+        self._unpack()
+        fractions = self._joined_fractions()
+        used = _joined(self._used) if any(part.any() for part in self._used) else None
+        enabled = Bits(_joined(self._words), self.features)
+        nothing = np.broadcast_to(np.zeros(1, np.uint8), enabled.shape)
+        return Matrices(
+            enabled, fractions, nothing if used is None else used, _joined(self._odds_tables)
+        )
+
+    def _joined_fractions(self) -> npt.NDArray[np.uint16] | None:
+        if all(part is None for part in self._fractions):
+            return None
+        parts = [
+            Bits(words, self.features)[:] * np.uint16(_FULL) if part is None else part
+            for words, part in zip(self._words, self._fractions, strict=True)
+        ]
+        self._fractions.clear()
+        whole: npt.NDArray[np.uint16] = _joined(parts)
+        return whole
+
+    def _odds_row(self, packed: bytes) -> int:
+        key = packed if len(packed) <= 64 else hashlib.blake2b(packed, digest_size=16).digest()
+        row = self._odds.get(key)
+        if row is None:
+            row = self._odds[key] = len(self._odds)
+            self._new_odds.append(packed)
+        return row
+
+    def _unpack(self) -> None:
+        if not self._waiting:
+            return
+        weights = unpack_weights([packed for packed, _ in self._waiting], self.features)
+        self._words.append(Bits.of(weights > 0).words)
+        whole = bool(((weights == 0) | (weights == 1)).all())
+        fractions = None if whole else np.rint(weights * _FULL).astype(np.uint16)
+        self._fractions.append(fractions)
+        self._used.append(_unpack_uses([used for _, used in self._waiting], self.features))
+        self._odds_tables.append(_unpack_odds(self._new_odds, self.features))
+        self._waiting.clear()
+        self._new_odds.clear()
+
+
+def _unpack_uses(packed: Sequence[bytes], count: int) -> Uses:
+    """Return rows of counts that `swarmtest.store.records.pack_counts` packed.
+
+    A trial without counts has used nothing.
+    """
+    kinds = np.array([data[0] if len(data) > 1 else 0 for data in packed])
+    used = np.zeros((len(packed), count), np.uint32)
+    for kind, bytes_each in ((1, "u1"), (4, "<u4")):
+        rows = np.flatnonzero(kinds == kind)
+        joined = b"".join([packed[row][1:] for row in rows.tolist()])
+        used[rows] = np.frombuffer(joined, bytes_each).reshape(len(rows), count)
+    return used.astype(np.min_scalar_type(int(used.max(initial=0))), copy=False)
+
+
+def _unpack_odds(packed: Sequence[bytes], count: int) -> npt.NDArray[np.float32]:
+    table = np.full((len(packed), count), np.nan, np.float32)
+    for row, data in enumerate(packed):
+        if data:
+            table[row] = np.frombuffer(data, "<f4")
+    return table
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Return the parts as one array, and release each part when it is copied.
+
+    Keeping both would take twice the memory.
+    """
+    shape = sum(map(len, parts)), parts[0].shape[1]
+    whole = np.empty(shape, np.result_type(*{part.dtype for part in parts}))
+    at = len(whole)
+    while parts:
+        part = parts.pop()
+        whole[at - len(part) : at] = part
+        at -= len(part)
+    return whole

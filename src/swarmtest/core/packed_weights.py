@@ -1,4 +1,7 @@
-"""Read the weights of many packed configurations as one array, which is what analysis needs."""
+"""Read the weights of many packed configurations as one array, which is what analysis needs.
+
+This is not part of `swarmtest.core.configuration`, which has to work without importing numpy.
+"""
 
 from __future__ import annotations
 

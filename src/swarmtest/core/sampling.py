@@ -32,31 +32,6 @@ _ORDER = 1000
 """The attempt whose draws give the order of tosses: far from the attempts used for the tosses."""
 
 
-def alike_given_the_others(sizes: Sequence[float], bits: int) -> tuple[float, ...]:
-    """Return each feature's probability of being included, given which others are.
-
-    This is for strategies that treat all features alike. Then the odds of a configuration depend
-    only on its size, and `sizes` has the probability of each size from 0 to the number of features.
-    All configurations of a size are equally likely, so one with s features has the odds sizes[s] /
-    C(n, s).
-
-    >>> alike_given_the_others([0.1, 0.2, 0.4, 0.3], 0b011)
-    (0.6666666666666666, 0.6666666666666666, 0.6923076923076923)
-    """
-    count = len(sizes) - 1
-    size = bits.bit_count()
-    # Ratios of neighbouring sizes, because for a thousand features C(n, s) overflows a float.
-    with_one_less = sizes[size - 1] / sizes[size] * (count - size + 1) / size
-    if_in = 1 / (1 + with_one_less)
-    if size == count:
-        return (if_in,)
-    with_one_more = sizes[size + 1] / sizes[size] * (size + 1) / (count - size)
-    if_out = with_one_more / (1 + with_one_more)
-    if abs(if_in - if_out) < 1e-12:
-        return (if_in,)
-    return tuple(if_in if bits >> i & 1 else if_out for i in range(count))
-
-
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """A strategy's answer: a configuration, the odds it was drawn with, and where it came from.
@@ -83,30 +58,6 @@ class Proposal:
     origin: str = ""
 
 
-@dataclass(frozen=True)
-class _SpaceKeys:
-    """What can be computed for a space before the first toss: the keys of its names."""
-
-    keys: tuple[int, ...]
-    setting_keys: tuple[int, ...]
-
-
-@functools.lru_cache(maxsize=64)
-def _space_keys(space: Space) -> _SpaceKeys:
-    return _SpaceKeys(
-        keys=tuple(key_of(name) for name in space.feature_names),
-        setting_keys=tuple(key_of(name) for name in space.setting_names),
-    )
-
-
-@functools.lru_cache(maxsize=64)
-def _deduction(space: Space) -> Deduction:
-    clauses = list(space.clauses)
-    if all(clause.off for clause in clauses):  # otherwise a clause already demands some feature
-        clauses.append(space.never_empty)
-    return Deduction(clauses, len(space.features))
-
-
 def rates_for(space: Space, p: float | Mapping[str, float] | Sequence[float]) -> tuple[float, ...]:
     """Return one inclusion rate per feature; its own `rate` takes precedence over a common p.
 
@@ -126,29 +77,6 @@ def rates_for(space: Space, p: float | Mapping[str, float] | Sequence[float]) ->
     if len(rates) != len(space.features) or not all(0 <= rate <= 1 for rate in rates):
         raise UserError(f"inclusion rates are numbers from 0 to 1, one per feature, not {p!r}")
     return tuple(rates)
-
-
-def settled(space: Space, off: int, on: int) -> Known:
-    """Return what holds once the features `off` are left out and then the features `on` included.
-
-    Both are bit masks, and are followed as far as the constraints allow: a feature that cannot be
-    left out is included, and one that cannot be included is left out.
-
-    >>> from swarmtest import Feature
-    >>> space = Space([Feature("open"), Feature("close", requires=["open"]), Feature("stat")])
-    >>> known = settled(space, off=0b001, on=0b010)
-    >>> f"{known.true:03b} {known.false:03b}"
-    '100 011'
-    """
-    deduction = _deduction(space)
-    known = deduction.start
-    for mask, wanted in ((off, False), (on, True)):
-        for i in range(len(space.features)):
-            bit = 1 << i
-            if mask & bit and not (known.true | known.false) & bit:
-                decision = deduction.decided(known, bit, wanted)
-                known = decision or deduction.decided(known, bit, not wanted) or known
-    return known
 
 
 def toss(
@@ -239,18 +167,6 @@ def weigh(
     return Proposal(configuration, propensities, origin)
 
 
-def _allowed(space: Space, weights: Sequence[float], rng: Stream) -> list[float]:
-    """Return the weights with forbidden features at 0, and demanded ones at 1 if they were 0.
-
-    The features with a weight above 0 come first, in a random order, so that only such a feature
-    can keep another one out.
-    """
-    wanted = [1.0 if weight else 0.0 for weight in weights]
-    order = sorted(_random_order(space, rng), key=wanted.__getitem__, reverse=True)
-    bits, _ = _toss_in_turn(space, order, [0.5] * len(wanted), wanted)
-    return [(w or 1.0) if bits >> i & 1 else 0.0 for i, w in enumerate(weights)]
-
-
 def draw_settings(space: Space, rng: Stream) -> tuple[Scalar, ...]:
     """Return a uniform value for each setting, from the draw of its own name."""
     if not space.settings:
@@ -258,6 +174,73 @@ def draw_settings(space: Space, rng: Stream) -> tuple[Scalar, ...]:
     draws = rng.named_each(_space_keys(space).setting_keys)
     return tuple(
         s.values[int(draw * len(s.values))] for s, draw in zip(space.settings, draws, strict=True)
+    )
+
+
+def settled(space: Space, off: int, on: int) -> Known:
+    """Return what holds once the features `off` are left out and then the features `on` included.
+
+    Both are bit masks, and are followed as far as the constraints allow: a feature that cannot be
+    left out is included, and one that cannot be included is left out.
+
+    >>> from swarmtest import Feature
+    >>> space = Space([Feature("open"), Feature("close", requires=["open"]), Feature("stat")])
+    >>> known = settled(space, off=0b001, on=0b010)
+    >>> f"{known.true:03b} {known.false:03b}"
+    '100 011'
+    """
+    deduction = _deduction(space)
+    known = deduction.start
+    for mask, wanted in ((off, False), (on, True)):
+        for i in range(len(space.features)):
+            bit = 1 << i
+            if mask & bit and not (known.true | known.false) & bit:
+                decision = deduction.decided(known, bit, wanted)
+                known = decision or deduction.decided(known, bit, not wanted) or known
+    return known
+
+
+def alike_given_the_others(sizes: Sequence[float], bits: int) -> tuple[float, ...]:
+    """Return each feature's probability of being included, given which others are.
+
+    This is for strategies that treat all features alike. Then the odds of a configuration depend
+    only on its size, and `sizes` has the probability of each size from 0 to the number of features.
+    All configurations of a size are equally likely, so one with s features has the odds sizes[s] /
+    C(n, s).
+
+    >>> alike_given_the_others([0.1, 0.2, 0.4, 0.3], 0b011)
+    (0.6666666666666666, 0.6666666666666666, 0.6923076923076923)
+    """
+    count = len(sizes) - 1
+    size = bits.bit_count()
+    # Ratios of neighbouring sizes, because for a thousand features C(n, s) overflows a float.
+    with_one_less = sizes[size - 1] / sizes[size] * (count - size + 1) / size
+    if_in = 1 / (1 + with_one_less)
+    if size == count:
+        return (if_in,)
+    with_one_more = sizes[size + 1] / sizes[size] * (size + 1) / (count - size)
+    if_out = with_one_more / (1 + with_one_more)
+    if abs(if_in - if_out) < 1e-12:
+        return (if_in,)
+    return tuple(if_in if bits >> i & 1 else if_out for i in range(count))
+
+
+# Tossing.
+
+
+@dataclass(frozen=True)
+class _SpaceKeys:
+    """What can be computed for a space before the first toss: the keys of its names."""
+
+    keys: tuple[int, ...]
+    setting_keys: tuple[int, ...]
+
+
+@functools.lru_cache(maxsize=64)
+def _space_keys(space: Space) -> _SpaceKeys:
+    return _SpaceKeys(
+        keys=tuple(key_of(name) for name in space.feature_names),
+        setting_keys=tuple(key_of(name) for name in space.setting_names),
     )
 
 
@@ -302,6 +285,17 @@ def _one_if_alike(rates: tuple[float, ...]) -> tuple[float, ...]:
     return rates if len(set(rates)) > 1 else rates[:1]
 
 
+# Tossing under constraints.
+
+
+@functools.lru_cache(maxsize=64)
+def _deduction(space: Space) -> Deduction:
+    clauses = list(space.clauses)
+    if all(clause.off for clause in clauses):  # otherwise a clause already demands some feature
+        clauses.append(space.never_empty)
+    return Deduction(clauses, len(space.features))
+
+
 def _random_order(space: Space, rng: Stream) -> list[int]:
     order = rng.named_each(_space_keys(space).keys, _ORDER)
     return sorted(range(len(order)), key=order.__getitem__)
@@ -340,3 +334,15 @@ def _toss_in_turn(
             chances[i] = float(on)
         known = decision
     return known.true | bits, tuple(chances)
+
+
+def _allowed(space: Space, weights: Sequence[float], rng: Stream) -> list[float]:
+    """Return the weights with forbidden features at 0, and demanded ones at 1 if they were 0.
+
+    The features with a weight above 0 come first, in a random order, so that only such a feature
+    can keep another one out.
+    """
+    wanted = [1.0 if weight else 0.0 for weight in weights]
+    order = sorted(_random_order(space, rng), key=wanted.__getitem__, reverse=True)
+    bits, _ = _toss_in_turn(space, order, [0.5] * len(wanted), wanted)
+    return [(w or 1.0) if bits >> i & 1 else 0.0 for i, w in enumerate(weights)]

@@ -135,8 +135,8 @@ class Space:
         try:
             return self.setting_names.index(name)
         except ValueError:
-            known = self.feature_names + self.setting_names
-            raise UserError(f"the space has no {name!r}{did_you_mean(name, known)}") from None
+            names = self.feature_names + self.setting_names
+            raise UserError(f"the space has no {name!r}{did_you_mean(name, names)}") from None
 
     def to_json(self) -> dict[str, Any]:
         """Return dimensions and constraints as plain data.

@@ -33,6 +33,46 @@ _PLAIN_BLOCKS = " .:-=+*%#"
 _LEARNS = "the strategy learns: tests change as it does, so take forecasts as rough"
 
 
+@click.command()
+@campaigns_argument
+@click.option("--kind", default="", metavar="KIND", help="Only this: fault, line, branch, ...")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@store_option
+def growth(campaigns: list[int], kind: str, as_json: bool, store: str | None) -> None:
+    """Are tests still finding new things: stop, go on, or change the configuration?
+
+    What was found test by test, what as many tests again would find (Good-Turing, Chao), and one
+    sentence on what to do. CAMPAIGN is a number; the newest one if left out. Several campaigns of
+    the same subject and strategy, with other seeds, are read as one.
+
+    \b
+    swarmtest growth                 the newest campaign
+    swarmtest growth --kind branch   only branches, with a larger picture
+    swarmtest growth 3 4 5           three campaigns as one
+    """
+    opened = existing_store(store)
+    numbers = campaigns or [latest_campaign(opened, None)]
+    result = growth_of(opened, numbers, kind)
+    verdict = verdict_on(result)
+    if as_json:
+        click.echo(json_text(result.to_json() | {"verdict": verdict.to_json()}))
+        return
+    notes = [_LEARNS] if _learns(opened.campaign(numbers[0]).strategy) else []
+    if verdict.action == "change the configuration":
+        command = command_text(f"coverage {numbers[-1]} --targets --unreached", opened.url)
+        notes.append(f"what was not reached: {command}")
+    click.echo(growth_text(result, verdict, notes))
+
+
+def _learns(strategy: str) -> bool:
+    with contextlib.suppress(UserError):  # the user's own strategy may not be importable here
+        return isinstance(parse_strategy(strategy), LearningStrategy)
+    return False
+
+
+# Growth as text.
+
+
 def growth_text(growth: Growth, verdict: Verdict, notes: Sequence[str] = ()) -> str:
     """Return everything that `swarmtest growth` prints.
 
@@ -151,40 +191,3 @@ def _check_lines(kinds: Sequence[KindGrowth]) -> list[str]:
         f"checked: the first half of the tests foretold {interval_text(check.foretold)} new "
         f"{counted(2, kind.kind)[2:]} in the second; there were {check.came:,}"
     ]
-
-
-@click.command()
-@campaigns_argument
-@click.option("--kind", default="", metavar="KIND", help="Only this: fault, line, branch, ...")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
-@store_option
-def growth(campaigns: list[int], kind: str, as_json: bool, store: str | None) -> None:
-    """Are tests still finding new things: stop, go on, or change the configuration?
-
-    What was found test by test, what as many tests again would find (Good-Turing, Chao), and one
-    sentence on what to do. CAMPAIGN is a number; the newest one if left out. Several campaigns of
-    the same subject and strategy, with other seeds, are read as one.
-
-    \b
-    swarmtest growth                 the newest campaign
-    swarmtest growth --kind branch   only branches, with a larger picture
-    swarmtest growth 3 4 5           three campaigns as one
-    """
-    opened = existing_store(store)
-    numbers = campaigns or [latest_campaign(opened, None)]
-    result = growth_of(opened, numbers, kind)
-    verdict = verdict_on(result)
-    if as_json:
-        click.echo(json_text(result.to_json() | {"verdict": verdict.to_json()}))
-        return
-    notes = [_LEARNS] if _learns(opened.campaign(numbers[0]).strategy) else []
-    if verdict.action == "change the configuration":
-        command = command_text(f"coverage {numbers[-1]} --targets --unreached", opened.url)
-        notes.append(f"what was not reached: {command}")
-    click.echo(growth_text(result, verdict, notes))
-
-
-def _learns(strategy: str) -> bool:
-    with contextlib.suppress(UserError):  # the user's own strategy may not be importable here
-        return isinstance(parse_strategy(strategy), LearningStrategy)
-    return False

@@ -148,9 +148,10 @@ class _Pool:
     tests: int
     missing: int
     found: dict[str, list[Found]]
-    """By kind."""
+    """The targets that were found, by kind."""
 
     def seen(self, kind: str) -> Incidence:
+        """Return the counts of one kind."""
         lost = 0 if kind == "fault" else self.missing
         return incidence(self.found.get(kind, []), self.tests - lost)
 

@@ -199,8 +199,8 @@ def _reasons_to_stop(growth: Growth, judges: Sequence[KindGrowth]) -> list[str]:
 
 
 def _no_new_fault(growth: Growth) -> str:
-    found = any(kind.kind == "fault" and kind.seen.found for kind in growth.kinds)
-    return "no new fault is in sight" if found else f"no fault in {_tests(growth)}"
+    faults_found = any(kind.kind == "fault" and kind.seen.found for kind in growth.kinds)
+    return "no new fault is in sight" if faults_found else f"no fault in {_tests(growth)}"
 
 
 def _may_be_unseen(growth: Growth) -> str:

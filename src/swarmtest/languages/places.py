@@ -86,6 +86,75 @@ def united(parts: Iterable[Found]) -> Found:
     return Found(tuple(statements.values()), tuple(unusable), tuple(names))
 
 
+# Lines and ranges of lines.
+
+
+def from_line(text: str, why: str = "") -> Found:
+    """Return the statement at ``FILE:LINE``.
+
+    A column after it, as linters print it, is ignored.
+    """
+    why = why or f"--line {text}"
+    match = _LINE.fullmatch(text.strip())
+    if match is None:
+        hint = f"; for a range: --lines {text}" if _RANGE.fullmatch(text.strip()) else ""
+        raise UserError(f"{why}: write FILE:LINE, as in cart.py:120{hint}")
+    path = find_file(match["file"], why)
+    line = int(match["first"])
+    statements = read_statements(path)
+    _check_line_exists(line, statements, path, why)
+    start = statements.at(line)
+    if start is None:
+        nearest = _nearest_statements(line, statements.lines)
+        raise UserError(f"{path.name}:{line} is {statements.what_is(line)}{nearest}")
+    return Found((wanted_at(path, start, statements, why),))
+
+
+def from_lines(text: str, why: str = "") -> Found:
+    """Return the statements of ``FILE:FIRST-LAST``; comments and blank lines in it are ignored."""
+    why = why or f"--lines {text}"
+    match = _RANGE.fullmatch(text.strip())
+    if match is None:
+        raise UserError(f"{why}: write FILE:FIRST-LAST, as in cart.py:100-140")
+    path = find_file(match["file"], why)
+    first, last = int(match["first"]), int(match["last"] or match["first"])
+    if last < first:
+        raise UserError(f"{why}: the range is backwards; write {path.name}:{last}-{first}")
+    return statements_between(path, first, last, why)
+
+
+def statements_between(place: Path, first: int, last: int, why: str) -> Found:
+    """Return the statements from one line to another; raise `UserError` if there are none."""
+    statements = read_statements(place)
+    _check_line_exists(first, statements, place, why)
+    lines = statements.within(range(first, min(last, len(statements.texts)) + 1))
+    if not lines:
+        where = f"{first}-{last}" if last > first else f"{first}"
+        raise UserError(
+            f"{why}: there is no statement in {place.name}:{where}"
+            f"{_nearest_statements(first, statements.lines)}"
+        )
+    return Found(tuple(wanted_at(place, line, statements, why) for line in lines))
+
+
+def _check_line_exists(line: int, statements: Statements, place: Path, why: str) -> None:
+    count = len(statements.texts)
+    if not 1 <= line <= count:
+        has = f"has lines 1 to {count}" if count else "is empty"
+        raise UserError(f"{why}: there is no line {line}; {place.name} {has}")
+
+
+def _nearest_statements(line: int, known: Iterable[int]) -> str:
+    lines = sorted(known)
+    before = [number for number in lines if number < line][-1:]
+    after = [number for number in lines if number > line][:1]
+    if not before and not after:
+        return "; the file has no statement"
+    if before and after:
+        return f"; the nearest statements are {before[0]} and {after[0]}"
+    return f"; the nearest statement is {(before or after)[0]}"
+
+
 # Functions.
 
 
@@ -181,55 +250,7 @@ def _spec_from_other_finders(top: str) -> ModuleSpec | None:
         return None
 
 
-# Lines and ranges of lines.
-
-
-def from_line(text: str, why: str = "") -> Found:
-    """Return the statement at ``FILE:LINE``.
-
-    A column after it, as linters print it, is ignored.
-    """
-    why = why or f"--line {text}"
-    match = _LINE.fullmatch(text.strip())
-    if match is None:
-        hint = f"; for a range: --lines {text}" if _RANGE.fullmatch(text.strip()) else ""
-        raise UserError(f"{why}: write FILE:LINE, as in cart.py:120{hint}")
-    path = find_file(match["file"], why)
-    line = int(match["first"])
-    statements = read_statements(path)
-    _check_line_exists(line, statements, path, why)
-    start = statements.at(line)
-    if start is None:
-        nearest = _nearest_statements(line, statements.lines)
-        raise UserError(f"{path.name}:{line} is {statements.what_is(line)}{nearest}")
-    return Found((wanted_at(path, start, statements, why),))
-
-
-def from_lines(text: str, why: str = "") -> Found:
-    """Return the statements of ``FILE:FIRST-LAST``; comments and blank lines in it are ignored."""
-    why = why or f"--lines {text}"
-    match = _RANGE.fullmatch(text.strip())
-    if match is None:
-        raise UserError(f"{why}: write FILE:FIRST-LAST, as in cart.py:100-140")
-    path = find_file(match["file"], why)
-    first, last = int(match["first"]), int(match["last"] or match["first"])
-    if last < first:
-        raise UserError(f"{why}: the range is backwards; write {path.name}:{last}-{first}")
-    return statements_between(path, first, last, why)
-
-
-def statements_between(place: Path, first: int, last: int, why: str) -> Found:
-    """Return the statements from one line to another; raise `UserError` if there are none."""
-    statements = read_statements(place)
-    _check_line_exists(first, statements, place, why)
-    lines = statements.within(range(first, min(last, len(statements.texts)) + 1))
-    if not lines:
-        where = f"{first}-{last}" if last > first else f"{first}"
-        raise UserError(
-            f"{why}: there is no statement in {place.name}:{where}"
-            f"{_nearest_statements(first, statements.lines)}"
-        )
-    return Found(tuple(wanted_at(place, line, statements, why) for line in lines))
+# Files and their statements.
 
 
 def wanted_at(place: Path, line: int, statements: Statements, why: str) -> Wanted:
@@ -311,21 +332,3 @@ def _is_skipped(folder: str) -> bool:
     return (
         folder.startswith((".", "__")) or folder in _SKIPPED_FOLDERS or folder.endswith(".egg-info")
     )
-
-
-def _check_line_exists(line: int, statements: Statements, place: Path, why: str) -> None:
-    count = len(statements.texts)
-    if not 1 <= line <= count:
-        has = f"has lines 1 to {count}" if count else "is empty"
-        raise UserError(f"{why}: there is no line {line}; {place.name} {has}")
-
-
-def _nearest_statements(line: int, known: Iterable[int]) -> str:
-    lines = sorted(known)
-    before = [number for number in lines if number < line][-1:]
-    after = [number for number in lines if number > line][:1]
-    if not before and not after:
-        return "; the file has no statement"
-    if before and after:
-        return f"; the nearest statements are {before[0]} and {after[0]}"
-    return f"; the nearest statement is {(before or after)[0]}"

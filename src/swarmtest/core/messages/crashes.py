@@ -117,18 +117,18 @@ def gcc(output: str) -> str | None:
     >>> gcc("a.c:3:1: internal compiler error: in expand_expr, at expr.c:8093")
     'internal compiler error: in expand_expr, at expr.c'
     """
-    if found := _GCC_PLACE.search(output):
-        function, file = plain_name(found["function"]), _base(found["file"])
+    if match := _GCC_PLACE.search(output):
+        function, file = plain_name(match["function"]), _base(match["file"])
         return f"internal compiler error: in {function}, at {file}"
-    if found := _GCC_PLAIN.search(output):
-        what = normalised(found["what"])
+    if match := _GCC_PLAIN.search(output):
+        what = normalised(match["what"])
         during = _GCC_PASS.search(output)
         if during and not what.startswith("in "):
             what += f", during {during['pass']}"
         frames = telling_frames(frame["name"] for frame in _GCC_FRAME.finditer(output))
         return with_frames(f"internal compiler error: {what}", frames)
-    if found := _GCC_DEBUG.search(output):
-        return re.sub(r"debug. ", "debug ", found["what"])
+    if match := _GCC_DEBUG.search(output):
+        return re.sub(r"debug. ", "debug ", match["what"])
     if _GCC_CONFUSED.search(output):
         return "confused by earlier errors, bailing out"
     return None
@@ -141,16 +141,16 @@ def clang(output: str) -> str | None:
     "Assertion `Val > 0' failed in llvm::f (Value.h)"
     """
     frames = telling_frames(_clang_frames(output))
-    if found := _ASSERTION.search(output):
-        text = assertion_text(found)
+    if match := _ASSERTION.search(output):
+        text = assertion_text(match)
         # Every file that includes a header shares its assertions, so callers distinguish bugs.
-        own = plain_name(found["function"])
+        own = plain_name(match["function"])
         callers = [name for name in frames if name != own]
-        return with_frames(text, callers if found["file"].endswith(_HEADERS) else [])
-    if found := _BACKEND.search(output):
-        return f"error in backend: {_numberless(found['what'])}"
-    if found := _UNREACHABLE.search(output):
-        at = f" at {_base(found['file'])}" if found["file"] else ""
+        return with_frames(text, callers if match["file"].endswith(_HEADERS) else [])
+    if match := _BACKEND.search(output):
+        return f"error in backend: {_numberless(match['what'])}"
+    if match := _UNREACHABLE.search(output):
+        at = f" at {_base(match['file'])}" if match["file"] else ""
         return with_frames(f"UNREACHABLE executed{at}", frames[:1])
     return with_frames("crash", frames) if _STACK.search(output) else None
 
@@ -171,8 +171,8 @@ def tcc(output: str) -> str | None:
     >>> tcc("t.c:12: error: 'l_201' undeclared")
     "error: 'l_#' undeclared"
     """
-    found = _TCC.search(output)
-    return f"error: {re.sub(r'[0-9]+', '#', found['what'].strip())[:_LONGEST]}" if found else None
+    match = _TCC.search(output)
+    return f"error: {re.sub(r'[0-9]+', '#', match['what'].strip())[:_LONGEST]}" if match else None
 
 
 def assertion_text(found: re.Match[str]) -> str:
@@ -271,15 +271,15 @@ def sanitizers(output: str) -> str | None:
     >>> sanitizers("a.c:2:36: runtime error: division by zero")
     'UndefinedBehaviorSanitizer: division by zero (a.c)'
     """
-    if found := _SANITIZER.search(output):
-        frames = _stack_after(output[found.end() :], _SANITIZER_FRAME)
-        return with_frames(f"{found['who']}: {normalised(found['what'])}", frames)
-    if found := _UNDEFINED.search(output):
-        frames = _stack_after(output[found.end() :], _SANITIZER_FRAME)
-        text = f"UndefinedBehaviorSanitizer: {normalised(found['what'])}"
-        return with_frames(text, frames) if frames else f"{text} ({_base(found['file'])})"
-    if found := _SUMMARY.search(output):
-        return with_frames(f"{found['who']}: {found['what']}", [found["in"]] if found["in"] else [])
+    if match := _SANITIZER.search(output):
+        frames = _stack_after(output[match.end() :], _SANITIZER_FRAME)
+        return with_frames(f"{match['who']}: {normalised(match['what'])}", frames)
+    if match := _UNDEFINED.search(output):
+        frames = _stack_after(output[match.end() :], _SANITIZER_FRAME)
+        text = f"UndefinedBehaviorSanitizer: {normalised(match['what'])}"
+        return with_frames(text, frames) if frames else f"{text} ({_base(match['file'])})"
+    if match := _SUMMARY.search(output):
+        return with_frames(f"{match['who']}: {match['what']}", [match["in"]] if match["in"] else [])
     return None
 
 
@@ -290,8 +290,8 @@ def assertion(output: str) -> str | None:
     "Assertion `x % 2 == 0' failed in half (half.c)"
     """
     for form in _ASSERT:
-        if found := form.search(output):
-            return assertion_text(found)
+        if match := form.search(output):
+            return assertion_text(match)
     return None
 
 
@@ -301,10 +301,10 @@ def glibc(output: str) -> str | None:
     >>> glibc("*** stack smashing detected ***: terminated")
     'stack smashing detected'
     """
-    found = _GLIBC.search(output)
-    if found is None:
+    match = _GLIBC.search(output)
+    if match is None:
         return None
-    return found["fatal"] or found["heap"] or normalised(found["error"])
+    return match["fatal"] or match["heap"] or normalised(match["error"])
 
 
 def cxx(output: str) -> str | None:
@@ -313,13 +313,13 @@ def cxx(output: str) -> str | None:
     >>> cxx("terminate called after throwing an instance of 'std::bad_alloc'")
     'uncaught std::bad_alloc'
     """
-    found = _CXX.search(output)
-    if found is None:
+    match = _CXX.search(output)
+    if match is None:
         return None
-    if found["without"]:
-        return f"terminate called {found['without']}"
-    what = f": {normalised(found['what'])}" if found["what"] else ""
-    return f"uncaught {found['type']}{what}"
+    if match["without"]:
+        return f"terminate called {match['without']}"
+    what = f": {normalised(match['what'])}" if match["what"] else ""
+    return f"uncaught {match['type']}{what}"
 
 
 def rust(output: str) -> str | None:
@@ -329,12 +329,12 @@ def rust(output: str) -> str | None:
     >>> rust("thread 'main' panicked at 'no entry', src/main.rs:1:40")
     'panic: no entry (main.rs)'
     """
-    found = _RUST.search(output)
-    if found is None:
+    match = _RUST.search(output)
+    if match is None:
         return None
-    text = f"panic: {normalised(found['old'] or found['what'])}"
-    frames = _stack_after(output[found.end() :], _RUST_FRAME, _RUST_OWN)
-    file = _base(found["old_file"] or found["file"])
+    text = f"panic: {normalised(match['old'] or match['what'])}"
+    frames = _stack_after(output[match.end() :], _RUST_FRAME, _RUST_OWN)
+    file = _base(match["old_file"] or match["file"])
     return with_frames(text, frames) if frames else f"{text} ({file})"
 
 
@@ -344,12 +344,12 @@ def go(output: str) -> str | None:
     >>> go("panic: no such key\\n\\ngoroutine 1 [running]:\\nmain.main()\\n\\t/src/a.go:7 +0x45")
     'panic: no such key [main.main]'
     """
-    found = _GO.search(output)
-    if found is None or "\ngoroutine " not in output:
+    match = _GO.search(output)
+    if match is None or "\ngoroutine " not in output:
         return None
-    stack = output[found.end() :].split("\n\ngoroutine ", 2)[0]
+    stack = output[match.end() :].split("\n\ngoroutine ", 2)[0]
     frames = telling_frames(frame["name"] for frame in _GO_FRAME.finditer(stack))
-    return with_frames(normalised(_GO_STATE.sub("", found["what"])), frames)
+    return with_frames(normalised(_GO_STATE.sub("", match["what"])), frames)
 
 
 def python(output: str) -> str | None:
@@ -358,11 +358,11 @@ def python(output: str) -> str | None:
     >>> python('Traceback (most recent call last):\\n  File "a.py", line 1, in f\\nKeyError: 5')
     'KeyError: # [f]'
     """
-    all_found = list(_PYTHON.finditer(output))
-    if not all_found:
+    tracebacks = list(_PYTHON.finditer(output))
+    if not tracebacks:
         return None
-    names = [frame["name"] for frame in _PYTHON_FRAME.finditer(all_found[-1]["stack"])]
-    return with_frames(normalised(all_found[-1]["what"]), names[:-4:-1])
+    names = [frame["name"] for frame in _PYTHON_FRAME.finditer(tracebacks[-1]["stack"])]
+    return with_frames(normalised(tracebacks[-1]["what"]), names[:-4:-1])
 
 
 def _stack_after(

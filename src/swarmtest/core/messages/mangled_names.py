@@ -129,12 +129,12 @@ class _Reader:
             self._identifier()
         elif self._accept("L"):
             self._skip_literal()
-        elif found := _SUBSTITUTION.match(self._text, self._at):
-            self._at = found.end()
-        elif found := _NESTED.match(self._text, self._at):
-            self._at = found.end()
+        elif match := _SUBSTITUTION.match(self._text, self._at):
+            self._at = match.end()
+        elif match := _NESTED.match(self._text, self._at):
+            self._at = match.end()
             self._skip_to_end()
-            if found[0] == "Ul" and (number := _LAMBDA_NUMBER.match(self._text, self._at)):
+            if match[0] == "Ul" and (number := _LAMBDA_NUMBER.match(self._text, self._at)):
                 self._at = number.end()
         else:
             self._at += 1

@@ -84,14 +84,14 @@ def call_sites(function: str, sources: Mapping[str, str], place: str = "") -> li
     own = functions_of(sources[place]) if place in sources else ()
     static = any(definition.static for definition in own if definition.name == function)
     searched = {place: sources[place]} if static else sources
-    found = [
+    mentions = [
         CallSite(where, mention.line, caller.name)
         for where, text in searched.items()
         for caller in functions_of(text)
         for mention in caller.mentions
         if mention.text == name
     ]
-    sites = list(dict.fromkeys(found))
+    sites = list(dict.fromkeys(mentions))
     return sites if len(sites) <= TOO_MANY else []
 
 

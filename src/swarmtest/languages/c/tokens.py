@@ -77,6 +77,7 @@ class _Conditionals:
         self._at = 0
 
     def resolved(self) -> list[Token]:
+        """Return the tokens of the branches that are kept."""
         out: list[Token] = []
         while self._at < len(self._tokens):
             out += self._piece()

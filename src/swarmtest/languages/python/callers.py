@@ -93,9 +93,9 @@ def implicit_mentions(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     >>> [name for name, _ in implicit_mentions(call.value)]
     ['__len__']
     """
-    place = node.iter if isinstance(node, ast.comprehension) else node
+    located = node.iter if isinstance(node, ast.comprehension) else node
     for name in _special_methods(node):
-        yield name, place
+        yield name, located
 
 
 def _special_methods(node: ast.AST) -> tuple[str, ...]:
@@ -199,13 +199,13 @@ def call_sites(
     files = {name: file for name, text in sources.items() if (file := _read(text)) is not None}
     owner = place or next((name for name, file in files.items() if function in file.functions), "")
     callee = _Callee.of(function, owner, files)
-    found = [
+    mentions = [
         (name, mention)
         for name, file in files.items()
         for mention in callee.mentions_in(file, name == owner)
     ]
     for narrower in (lambda _: True, callee.is_near):
-        chosen = [(name, mention) for name, mention in found if narrower((name, mention))]
+        chosen = [(name, mention) for name, mention in mentions if narrower((name, mention))]
         sites = _sites(chosen, files, harness)
         if sites and len(sites) <= TOO_MANY:
             return sites
@@ -213,7 +213,7 @@ def call_sites(
 
 
 def _sites(
-    found: Iterable[tuple[str, _Mention]], files: Mapping[str, _File], harness: str
+    mentions: Iterable[tuple[str, _Mention]], files: Mapping[str, _File], harness: str
 ) -> list[CallSite]:
     sites = {
         CallSite(
@@ -222,7 +222,7 @@ def _sites(
             mention.caller,
             _feature(files[name], mention.caller) if name == harness else "",
         )
-        for name, mention in found
+        for name, mention in mentions
     }
     return sorted(sites, key=lambda site: (site.place, site.line))
 
@@ -251,6 +251,7 @@ class _Callee:
 
     @classmethod
     def of(cls, function: str, place: str, files: Mapping[str, _File]) -> _Callee:
+        """Return the callee with a qualified name, defined in the file `place`."""
         before, _, name = function.rpartition(".")
         scope, around = "", before
         if "<locals>" in before:
@@ -316,9 +317,9 @@ class _Callee:
             if not mention.receiver and mention.within in self.family:
                 yield mention
 
-    def is_near(self, found: tuple[str, _Mention]) -> bool:
+    def is_near(self, mention_in_file: tuple[str, _Mention]) -> bool:
         """Return whether a mention is in the same module, and in the same class for a method."""
-        name, mention = found
+        name, mention = mention_in_file
         if self.around and not mention.implicit and self.name not in _CONSTRUCTORS:
             return name == self.place and mention.within in self.family
         return name == self.place
