@@ -311,6 +311,8 @@ def _add_values(starts: Any, tests: Any, values: Any, sums: Any) -> None:
 
 def _add_rows(starts: Any, tests: Any, chosen: Any, rows: Any, counts: Any) -> None:
     words = rows.shape[1]
+    # A block has at most MOST_TESTS tests, so 17 planes can hold every count. The last plane is
+    # not a part of the counts: it holds the carries.
     planes = np.zeros((20, words), np.uint64)
     one, zero = np.uint64(1), np.uint64(0)
     for target in chosen:

@@ -52,6 +52,7 @@ def mann_whitney(a: Sequence[float], b: Sequence[float]) -> float:
     n, m = len(a), len(b)
     if not n or not m:
         raise ValueError("both samples need at least one value")
+    # Midranks are multiples of 1/2; doubled, they are whole numbers, which can be counted exactly.
     doubled = np.rint(2 * midranks(np.concatenate([a, b]))).astype(np.int64)
     if n + m <= _EXACT_VALUES:
         return _exact_rank_sum_p(doubled, n)

@@ -411,6 +411,7 @@ class EvidenceColumns:
         return whole
 
     def _odds_row(self, packed: bytes) -> int:
+        # Where every test has its own odds over many features, whole rows would be large keys.
         key = packed if len(packed) <= 64 else hashlib.blake2b(packed, digest_size=16).digest()
         row = self._odds.get(key)
         if row is None:

@@ -226,7 +226,7 @@ def weighted(
             steps.append(0)
         elif 0.0 < weight < 1.0:
             bits |= bit
-            step = round(weight * FULL) or 1
+            step = round(weight * FULL) or 1  # a weight above 0 stays above 0
             fractional = fractional or step != FULL
             steps.append(step)
         else:

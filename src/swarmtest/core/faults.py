@@ -119,6 +119,7 @@ def _details(error: BaseException) -> str:
 
 def _traceback_key(error: BaseException) -> tuple[tuple[Any, ...], list[CodeType]] | None:
     """Return everything that the traceback of a plain exception prints; None if it prints more."""
+    # These print more than their message: other exceptions, notes, a source line, suggestions.
     if (
         error.__cause__ is not None
         or error.__context__ is not None

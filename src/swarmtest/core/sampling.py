@@ -123,6 +123,7 @@ def toss_many(
     are one object, which is packed only once.
     """
     keys = _space_keys(space).keys
+    # The bits of a configuration have to fit a signed 64-bit integer.
     if space.clauses or space.settings or not 0 < len(keys) <= 63:
         return None
     if len(trials) <= FEW:

@@ -118,7 +118,7 @@ class Stream(random.Random):
         """Start again as the stream of another key (see `trial_key`)."""
         self.key = key
         self._counter = key
-        self.gauss_next = None
+        self.gauss_next = None  # where random.gauss() keeps the second number of a pair
 
     def named(self, name: str, attempt: int = 0) -> float:
         """Return a uniform number in [0, 1) that depends only on the trial and the name."""

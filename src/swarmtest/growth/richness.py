@@ -183,6 +183,7 @@ def new_within(seen: Incidence, more: int, confidence: float = 0.95) -> Forecast
     # New targets per test only get fewer, so the upper end of today's rate is the ceiling.
     ceiling = more * clump * wilson_interval(seen.once / clump, seen.tests, confidence)[1]
     value = _extrapolated(seen.once, twice, seen.tests, more)
+    # The variance follows from numerical derivatives (the delta method).
     slope_once, slope_twice = (
         (_extrapolated(seen.once + up, twice + side, seen.tests, more) - value) / 0.01
         for up, side in ((0.01, 0.0), (0.0, 0.01))

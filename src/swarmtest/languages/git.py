@@ -32,6 +32,7 @@ _SETTINGS = tuple(
     for setting in ("quotePath", "fsmonitor", "splitIndex", "untrackedCache")
     for word in ("-c", f"core.{setting}=false")
 )
+"""Without these, git might quote names, start a daemon, or write to the index."""
 _NO_GIT = "git is not installed: apt-get install git, or name lines with --line"
 
 

@@ -241,11 +241,12 @@ class Reducer(Generic[Part]):
 
     def _drop_running(self) -> None:
         for _, future in self._running.values():
-            if future.cancel():
+            if future.cancel():  # it never ran, so it is not a call
                 self._calls -= 1
         self._running.clear()
 
     def _key(self, candidate: Indices) -> bytes:
+        """Return the same key for candidates with equal parts, whichever indices they have."""
         content = array.array("I", (self._content_numbers[i] for i in candidate))
         return hashlib.blake2b(content.tobytes(), digest_size=16).digest()
 

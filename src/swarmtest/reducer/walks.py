@@ -44,6 +44,7 @@ class Halves:
     """How many pieces of this length could be removed (`gone`), and how many could not."""
 
     odds: ClassVar[float] = 0.3
+    """About how often a candidate of this walk is interesting."""
 
     @classmethod
     def begin(cls, kept: Indices, levels: int = 1) -> Halves:
@@ -101,6 +102,7 @@ class Gallop:
     """How many units could be removed recently (`removed`), and how many were needed."""
 
     odds: ClassVar[float] = 0.5
+    """About how often a candidate of this walk is interesting."""
 
     @classmethod
     def begin(cls, kept: Indices, needs: Needs = (), unit: int = 1) -> Gallop:
@@ -176,6 +178,7 @@ class Complements:
     """Whether the pieces begin in the middle of those of a walk that is not shifted."""
 
     odds: ClassVar[float] = 0.1
+    """About how often a candidate of this walk is interesting."""
 
     @classmethod
     def begin(

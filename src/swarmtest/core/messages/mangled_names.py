@@ -25,6 +25,7 @@ _KNOWN = {
     "So": ("std", "basic_ostream"),
     "Sd": ("std", "basic_iostream"),
 }
+"""The ABI's abbreviations of names in `std`."""
 _STRUCTOR = re.compile(r"[CD][0-5]")
 _LAMBDA_NUMBER = re.compile(r"\d*_")
 
