@@ -1,20 +1,20 @@
 """swarmtest: random testing that finds more bugs, with swarms of configurations.
 
-The words are those of the papers and of ``docs/``: a *feature* is something a test may contain, a
-*configuration* says which features a test may use and with what weight, a *strategy* chooses
-configurations, a *subject* is what is tested, a *campaign* runs many tests and keeps what came of
-them.
+The vocabulary is that of the papers and of ``docs/``: a *feature* is something a test may contain,
+a *configuration* says which features a test may use and with what weight, a *strategy* chooses
+configurations, a *subject* is what is tested, and a *campaign* runs many tests and records their
+results.
 """
 
 import os as _os
 import sys as _sys
 
 _homes: dict[str, str] = {}
-"""The module of each public name; empty until a name is asked for."""
+"""Maps each public name to its module; filled when a name is first looked up."""
 
 
 def _read_exports() -> dict[str, str]:
-    """Return the module of each public name, as ``__init__.pyi`` lists them."""
+    """Return the module of each public name, as listed in ``__init__.pyi``."""
     if not _homes:
         data = __spec__.loader.get_data(_os.path.join(__path__[0], "__init__.pyi"))
         for line in data.decode().splitlines():
@@ -25,7 +25,10 @@ def _read_exports() -> dict[str, str]:
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first used: every run of pytest imports this package."""
+    """Import a public name when it is first used.
+
+    Pytest loads this package in every run, so importing it has to be cheap.
+    """
     if name == "__version__":
         from swarmtest.core.errors import version
 

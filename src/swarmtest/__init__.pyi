@@ -1,7 +1,8 @@
-"""The public names, each with the module that defines it: the only list of them.
+"""The public names, each with the module that defines it.
 
-Type checkers read this file. So does ``__getattr__`` in ``__init__.py``, which imports a name's
-module when the name is first used. Write one name per line, as ``from MODULE import NAME as NAME``.
+This is the only list of them. Type checkers read this file, and so does ``__getattr__`` in
+``__init__.py``, which imports a name's module when the name is first used. Write one name per line,
+as ``from MODULE import NAME as NAME``.
 """
 
 from swarmtest.analysis.intervals import hits_needed as hits_needed

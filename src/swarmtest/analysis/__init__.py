@@ -1,1 +1,1 @@
-"""Analysis."""
+"""The statistics that the capabilities share: evidence, propensities, counts and intervals."""

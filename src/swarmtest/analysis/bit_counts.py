@@ -1,11 +1,20 @@
-"""The inner loops of counting hits, in machine code if numba is there.
+"""Count in how many tests a feature and a target come together: rows and columns of bits.
 
-`turn` sorts the hits of a block of tests by target. `add_rows` adds up, for each target, the rows
-of bits of the tests that hit it. A sum of bits is kept bit-sliced: word k of a counter holds bit k
-of 64 counts, so that adding a row of 64 columns is a few ANDs and XORs, and eight rows are added at
-a time.
+Whether a test had a feature or hit a target is one bit. `Bits` holds a row of bits for each test,
+so a million tests x 300 features take 40 MB.
 
-Starting numba costs more than most campaigns take, so it is asked only when there is enough to do.
+- For targets that few tests hit, `turn` sorts the hits of a block of tests by target, and
+  `add_rows` adds up, for each target, the rows of bits of the tests that hit it. A sum of bits is
+  bit-sliced: word k of a counter holds bit k of 64 counts, so adding a row of 64 columns takes a
+  few ANDs and XORs, and eight rows are added at a time.
+- For targets that many tests hit, `cooccurrence` ANDs and counts columns of bits. For 100,000 tests
+  x 64 features x 20,000 targets, 16 billion bytes are ANDed. A matrix product and compressed
+  bitmaps were slower when they were tried. Targets with the same column are counted once: the lines
+  of one basic block are hit by the same tests.
+
+The inner loops are compiled by numba if it is installed (``pip install 'swarmtest[fast]'``), which
+makes them several times as fast as numpy (``benchmarks/roles.py`` prints both). Starting numba
+takes longer than most campaigns do, so it is used only if there is enough to count.
 """
 
 from __future__ import annotations
@@ -18,21 +27,29 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-# -------------------------------------------------------------------------------------------------
-# Tests by columns of yes or no, eight to a byte: a million tests x 300 features are 40 MB.
-#
-# It is read like an array of bools, some rows or some columns at a time.
-
 Bools = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
+Counts = npt.NDArray[np.int64]
+Numbers = npt.NDArray[Any]
 
 _WORD = 64
 ROWS = 16_384
-"""Tests that are unpacked at a time where all have to be seen: whole words of 64."""
+"""Tests that are unpacked at a time where all of them are needed: whole words of 64."""
+MOST_TESTS = 65_536
+"""The most tests of a block: their numbers within it take two bytes."""
+_WORTH_COMPILING = 500_000_000
+"""Bits to add (about half a second in numpy) from which starting numba pays."""
+_BITS_PER_WORD = 5 / 3
+"""To AND and count a word takes numpy as long as to add this many bits."""
+_GATHERED = 1 << 16
+"""Rows that numpy gathers at a time."""
+_ONES, _PAIRS, _FOURS = (np.uint64(int(f"0x{d * 8}", 16)) for d in ("55", "33", "0f"))
+_BYTES, _1, _2, _4, _56 = (np.uint64(v) for v in (0x0101010101010101, 1, 2, 4, 56))
+"""Constants of the bit count, in the only type that numba does not convert."""
 
 
 def chunks(tests: int, size: int | None = None) -> Iterator[slice]:
-    """All tests, `ROWS` at a time.
+    """Yield all tests, `ROWS` at a time.
 
     >>> list(chunks(100, 64))
     [slice(0, 64, None), slice(64, 100, None)]
@@ -44,7 +61,7 @@ def chunks(tests: int, size: int | None = None) -> Iterator[slice]:
 
 @dataclass(frozen=True)
 class Bits:
-    """A row of bits for each test.
+    """A row of bits for each test; it is read like an array of bools.
 
     >>> some = Bits.of(np.array([[True, False, True], [False, False, True]]))
     >>> some[1].tolist(), some[:, 0].tolist(), some.sizes().tolist()
@@ -58,78 +75,67 @@ class Bits:
 
     @classmethod
     def of(cls, rows: Bools) -> Bits:
-        """Bools, packed."""
+        """Return bools as bits."""
         tests, count = rows.shape
-        held = np.zeros((tests, -(-count // _WORD) * 8), np.uint8)
-        held[:, : -(-count // 8)] = np.packbits(rows, axis=1, bitorder="little")
-        return cls(held.view(np.uint64), count)
+        data = np.zeros((tests, -(-count // _WORD) * 8), np.uint8)
+        data[:, : -(-count // 8)] = np.packbits(rows, axis=1, bitorder="little")
+        return cls(data.view(np.uint64), count)
 
     @classmethod
     def empty(cls, tests: int, count: int) -> Bits:
-        """No bit set."""
+        """Return rows without any bit set."""
         return cls(np.zeros((tests, -(-count // _WORD)), np.uint64), count)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Tests and columns."""
+        """Return the numbers of tests and columns."""
         return len(self.words), self.count
 
     def __len__(self) -> int:
         return len(self.words)
 
     def __getitem__(self, key: Any) -> Bools:
-        """Rows; or, of rows, one column or several."""
+        """Return rows; or one column or several columns of rows."""
         if not isinstance(key, tuple):
             return self._rows(key)
         rows, column = key
         if isinstance(column, int | np.integer):
             return self._column(rows, int(column))
         if len(column):
-            return np.stack([self._column(rows, int(one)) for one in column], axis=-1)
+            return np.stack([self._column(rows, int(number)) for number in column], axis=-1)
         return np.zeros((*np.shape(self.words[rows])[:-1], 0), bool)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return self[:].astype(dtype or bool, copy=False)
 
     def sizes(self) -> npt.NDArray[np.int64]:
-        """How many bits each row has set."""
+        """Return how many bits each row has set."""
         sizes: npt.NDArray[np.int64] = np.bitwise_count(self.words).sum(axis=1, dtype=np.int64)
         return sizes
 
     def set_column(self, column: int, values: Bools) -> None:
-        """Set the bits of an empty column."""
+        """Set the bits of a column that has none set yet."""
         bits = values.astype(np.uint64) << np.uint64(column % _WORD)
         self.words[:, column // _WORD] |= bits
 
     def packed_columns(self, rows: slice, columns: Any = slice(None)) -> Words:
-        """Some rows turned round: a row of bits for each column, bit i is the i-th test."""
-        turned = np.packbits(self._rows(rows)[:, columns].T, axis=1, bitorder="little")
-        gap = -turned.shape[1] % 8
-        return np.ascontiguousarray(np.pad(turned, ((0, 0), (0, gap)))).view(np.uint64)
+        """Return some rows transposed: a row of bits for each column.
+
+        Bit i of it is the i-th test.
+        """
+        return packed(self._rows(rows)[:, columns])
 
     def _rows(self, key: Any) -> Bools:
-        held = np.ascontiguousarray(self.words[key]).view(np.uint8)
+        data = np.ascontiguousarray(self.words[key]).view(np.uint8)
         if not self.count:
-            return np.zeros((*held.shape[:-1], 0), bool)
-        bits = np.unpackbits(held, axis=-1, count=self.count, bitorder="little")
+            return np.zeros((*data.shape[:-1], 0), bool)
+        bits = np.unpackbits(data, axis=-1, count=self.count, bitorder="little")
         return bits.view(np.bool_)
 
     def _column(self, rows: Any, column: int) -> Bools:
         shift = np.uint64(column % _WORD)
-        found: Bools = (self.words[rows, column // _WORD] >> shift & np.uint64(1)).astype(bool)
-        return found
-
-
-# -------------------------------------------------------------------------------------------------
-
-Numbers = npt.NDArray[Any]
-
-MOST_TESTS = 65_536
-"""Tests of a block: their numbers within it take two bytes."""
-_WORTH_COMPILING = 500_000_000
-"""Bits to add (about half a second in numpy) before numba's start pays."""
-_GATHERED = 1 << 16
-"""Rows that numpy gathers at a time."""
+        bits: Bools = (self.words[rows, column // _WORD] >> shift & np.uint64(1)).astype(bool)
+        return bits
 
 
 class Compiled(NamedTuple):
@@ -138,20 +144,21 @@ class Compiled(NamedTuple):
     turn: Callable[[Numbers, Numbers, Numbers, Numbers], None]
     add_rows: Callable[[Numbers, Numbers, Numbers, Numbers, Numbers], None]
     add_values: Callable[[Numbers, Numbers, Numbers, Numbers], None]
+    cooccurrence: Callable[[Words, Words, Counts], None]
 
 
 def machine_code(bits: int) -> Compiled | None:
-    """The compiled loops, if so many bits are worth it and numba is there."""
+    """Return the compiled loops if this many bits are worth it and numba is installed."""
     if bits < _WORTH_COMPILING and not _compiled.cache_info().currsize:
         return None
     return _compiled()
 
 
 def turn(columns: Numbers, lengths: Numbers, targets: int, work: int) -> tuple[Numbers, Numbers]:
-    """From the targets of each test to the tests of each target.
+    """Return, for each target, the tests that hit it, from the targets that each test hit.
 
-    `columns`: the targets of the first test, then those of the second, `lengths` of each. Gives
-    where each target's tests start, and the tests.
+    `columns` has the targets of the first test, then those of the second, and so on; `lengths` says
+    how many each test has. The result is where the tests of each target start, and the tests.
 
     >>> starts, tests = turn(np.array([2, 0, 2], np.int32), np.array([1, 2]), 3, 0)
     >>> starts.tolist(), tests.tolist()
@@ -206,31 +213,83 @@ def add_values(starts: Numbers, tests: Numbers, values: Numbers, sums: Numbers) 
 def _add_gathered(
     starts: Numbers, tests: Numbers, chosen: Numbers, values: Numbers, sums: Numbers
 ) -> None:
-    """The same in numpy: rows gathered in the order of targets, and added up between them."""
+    """Add rows of values with numpy.
+
+    Rows are gathered in the order of targets and added up between them.
+    """
     hit = chosen[starts[chosen + 1] > starts[chosen]]
     first, after = starts[hit], starts[hit + 1]
     ends = np.cumsum(after - first)
-    done = 0
-    while done < len(hit):
-        before = int(ends[done - 1]) if done else 0
-        stop = max(int(np.searchsorted(ends, before + _GATHERED, "right")), done + 1)
-        some = slice(done, stop)
-        lengths = (after - first)[some]
+    next_target = 0
+    while next_target < len(hit):
+        before = int(ends[next_target - 1]) if next_target else 0
+        stop = max(int(np.searchsorted(ends, before + _GATHERED, "right")), next_target + 1)
+        part = slice(next_target, stop)
+        lengths = (after - first)[part]
         offsets = np.cumsum(lengths) - lengths
-        at = np.arange(int(lengths.sum())) + np.repeat(first[some] - offsets, lengths)
+        at = np.arange(int(lengths.sum())) + np.repeat(first[part] - offsets, lengths)
         added = np.add.reduceat(values[tests[at]], offsets, axis=0, dtype=sums.dtype)
-        sums[hit[some]] += added
-        done = stop
+        sums[hit[part]] += added
+        next_target = stop
+
+
+def packed(columns: npt.NDArray[np.bool_]) -> Words:
+    """Return columns of bools, a row for each test, as columns of bits.
+
+    >>> packed(np.array([[True, False], [True, True]])).tolist()
+    [[3], [2]]
+    """
+    bits = np.packbits(columns.T, axis=1, bitorder="little")
+    gap = -bits.shape[1] % 8
+    return np.ascontiguousarray(np.pad(bits, ((0, 0), (0, gap)))).view(np.uint64)
+
+
+def cooccurrence(targets: Words, features: Words) -> Counts:
+    """Return, for targets by features, in how many tests both bits are set.
+
+    >>> cooccurrence(packed(np.array([[1], [1]], bool)), packed(np.array([[1, 0], [1, 1]], bool)))
+    array([[2, 1]])
+    """
+    distinct, position = distinct_columns(targets)
+    counts = np.empty((len(distinct), len(features)), np.int64)
+    words = len(distinct) * features.size
+    # Not `machine_code`: even if numba runs already, compiling this loop takes some time.
+    compiled = _compiled() if words * _BITS_PER_WORD >= _WORTH_COMPILING else None
+    count = _count_in_numpy if compiled is None else compiled.cooccurrence
+    count(distinct, features, counts)
+    return counts[position]
+
+
+def distinct_columns(columns: Words) -> tuple[Words, npt.NDArray[np.intp]]:
+    """Return the columns without repetition, and the position of each column among them."""
+    first: dict[bytes, int] = {}
+    position = np.array([first.setdefault(c.tobytes(), len(first)) for c in columns], np.intp)
+    if len(first) == len(columns):
+        return columns, position
+    _, chosen = np.unique(position, return_index=True)
+    return np.ascontiguousarray(columns[chosen]), position
+
+
+def _count_in_numpy(targets: Words, features: Words, counts: Counts) -> None:
+    both = np.empty_like(features)
+    bits = np.empty(features.shape, np.uint8)
+    for row, target in enumerate(targets):
+        np.bitwise_and(features, target, out=both)
+        np.bitwise_count(both, out=bits)
+        counts[row] = bits.sum(axis=1, dtype=np.uint32)
+
+
+# The loops that numba compiles. They are written for it: plain loops over arrays.
 
 
 @functools.cache
 def _compiled() -> Compiled | None:
-    """The loops in machine code; None without numba."""
+    """Return the loops in machine code; None without numba."""
     try:
         from numba import njit
     except ImportError:
         return None
-    return Compiled(njit(_turn), njit(_add_rows), njit(_add_values))
+    return Compiled(njit(_turn), njit(_add_rows), njit(_add_values), njit(_cooccurrence))
 
 
 def _turn(columns: Any, lengths: Any, places: Any, tests: Any) -> None:
@@ -252,6 +311,8 @@ def _add_values(starts: Any, tests: Any, values: Any, sums: Any) -> None:
 
 def _add_rows(starts: Any, tests: Any, chosen: Any, rows: Any, counts: Any) -> None:
     words = rows.shape[1]
+    # A block has at most MOST_TESTS tests, so 17 planes can hold every count. The last plane is
+    # not a part of the counts: it holds the carries.
     planes = np.zeros((20, words), np.uint64)
     one, zero = np.uint64(1), np.uint64(0)
     for target in chosen:
@@ -332,94 +393,14 @@ def _add_rows(starts: Any, tests: Any, chosen: Any, rows: Any, counts: Any) -> N
                     counts[target, column] += np.int32(bit << np.uint64(plane))
 
 
-# -------------------------------------------------------------------------------------------------
-# How many tests hit a target and had a feature: bits, ANDed and counted.
-#
-# This is for targets that many tests hit; for others see `swarmtest.analysis.bit_counts`.
-#
-# Columns are packed: bit i of a column says whether test i of a block hit the target, or had the
-# feature. For 100,000 tests x 64 features x 20,000 targets, 16 billion bytes are ANDed; compiled
-# by numba (``pip install 'swarmtest[fast]'``) that is several times as fast as numpy
-# (``benchmarks/roles.py`` prints both); a matrix product and compressed bitmaps were slower still
-# when they were tried. Starting numba costs more than most campaigns take, so it is asked only
-# when
-# there is enough to do.
-#
-# Targets with the same column are counted once: lines of one basic block are hit by the same
-# tests.
-
-Counts = npt.NDArray[np.int64]
-
-_WORTH_COMPILING_COOCCURRENCE = 300_000_000
-"""Words to count (about half a second in numpy) before numba's start pays."""
-
-
-def packed(columns: npt.NDArray[np.bool_]) -> Words:
-    """Tests by columns of bools, as columns of bits.
-
-    >>> packed(np.array([[True, False], [True, True]])).tolist()
-    [[3], [2]]
-    """
-    bits = np.packbits(columns.T, axis=1, bitorder="little")
-    gap = -bits.shape[1] % 8
-    return np.ascontiguousarray(np.pad(bits, ((0, 0), (0, gap)))).view(np.uint64)
-
-
-def cooccurrence(targets: Words, features: Words) -> Counts:
-    """Targets by features: in how many tests both bits are set.
-
-    >>> cooccurrence(packed(np.array([[1], [1]], bool)), packed(np.array([[1, 0], [1, 1]], bool)))
-    array([[2, 1]])
-    """
-    distinct, place = distinct_columns(targets)
-    counts = np.empty((len(distinct), len(features)), np.int64)
-    compiled = None
-    if len(distinct) * features.size >= _WORTH_COMPILING_COOCCURRENCE:
-        compiled = _compiled_cooccurrence()
-    (compiled or _count)(distinct, features, counts)
-    return counts[place]
-
-
-def distinct_columns(columns: Words) -> tuple[Words, npt.NDArray[np.intp]]:
-    """Columns without repetition, and where each one's like is."""
-    first: dict[bytes, int] = {}
-    place = np.array([first.setdefault(c.tobytes(), len(first)) for c in columns], np.intp)
-    if len(first) == len(columns):
-        return columns, place
-    _, chosen = np.unique(place, return_index=True)
-    return np.ascontiguousarray(columns[chosen]), place
-
-
-def _count(targets: Words, features: Words, counts: Counts) -> None:
-    both = np.empty_like(features)
-    bits = np.empty(features.shape, np.uint8)
-    for row, target in enumerate(targets):
-        np.bitwise_and(features, target, out=both)
-        np.bitwise_count(both, out=bits)
-        counts[row] = bits.sum(axis=1, dtype=np.uint32)
-
-
-@functools.cache
-def _compiled_cooccurrence() -> Callable[[Words, Words, Counts], None] | None:
-    """The same in machine code; None without numba."""
-    try:
-        from numba import njit
-    except ImportError:
-        return None
-    ones, pairs, fours = (np.uint64(int(f"0x{d * 8}", 16)) for d in ("55", "33", "0f"))
-    bytes_, one, two, four, top = (np.uint64(v) for v in (0x0101010101010101, 1, 2, 4, 56))
-
-    def count(targets: Any, features: Any, counts: Any) -> None:
-        for t in range(targets.shape[0]):
-            for f in range(features.shape[0]):
-                total = np.uint64(0)
-                for w in range(features.shape[1]):
-                    # LLVM knows this arithmetic and puts the processor's own instruction for it.
-                    x = targets[t, w] & features[f, w]
-                    x -= (x >> one) & ones
-                    x = (x & pairs) + ((x >> two) & pairs)
-                    total += (((x + (x >> four)) & fours) * bytes_) >> top
-                counts[t, f] = total
-
-    machine_code: Callable[[Words, Words, Counts], None] = njit(count)
-    return machine_code
+def _cooccurrence(targets: Any, features: Any, counts: Any) -> None:
+    for t in range(targets.shape[0]):
+        for f in range(features.shape[0]):
+            total = np.uint64(0)
+            for w in range(features.shape[1]):
+                # LLVM recognises this arithmetic and uses the processor's own instruction for it.
+                x = targets[t, w] & features[f, w]
+                x -= (x >> _1) & _ONES
+                x = (x & _PAIRS) + ((x >> _2) & _PAIRS)
+                total += (((x + (x >> _4)) & _FOURS) * _BYTES) >> _56
+            counts[t, f] = total

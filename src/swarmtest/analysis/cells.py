@@ -1,9 +1,9 @@
-"""Features against targets: what was counted in each cell, and what follows for the cell alone.
+"""The cells of a role table: the counts for each target and feature, and what follows from them.
 
-Targets that the same tests hit share a row. The counts of 500,000 rows x 300 features are 600 MB;
-everything that follows from them would be ten times that, so it is worked out for some rows at a
-time, and of the whole table only the roles are kept (a byte a cell), and the p-values of the
-triggers and suppressors.
+Targets that the same tests hit share a row. The counts of 500,000 rows x 300 features take 600 MB,
+and everything that follows from them would take ten times as much. So that is computed for some
+rows at a time, and of the whole table only the roles are kept (a byte per cell), and the p-values
+of triggers and suppressors.
 """
 
 from __future__ import annotations
@@ -31,40 +31,40 @@ ROLES = (IRRELEVANT, TRIGGER, SUPPRESSOR, INSUFFICIENT, FIXED)
 """In the order of their codes in `RoleTable.codes`."""
 
 CELLS = 2_000_000
-"""Cells that are worked out at a time."""
+"""How many cells are computed at a time."""
 
 Codes = npt.NDArray[np.int8]
 
 
 class Cells(NamedTuple):
-    """Rows by features."""
+    """The counts of some rows, each an array of rows by features."""
 
     informative: Floats
     """Hits in which the feature was left to chance."""
     containing: Floats
-    """Those of them that contain it."""
+    """Those of them that contain the feature."""
     base: Floats
-    """The share that chance alone would give; NaN: the feature was never left to chance."""
+    """The share that chance alone would give; NaN if the feature was never left to chance."""
     alone: Bools
-    """Whether hits with a feature alone in its test are among those."""
+    """Whether hits of tests with no other feature are counted in."""
 
     def of(self, rows: Any) -> Cells:
-        """Some rows."""
+        """Return the cells of some rows."""
         return Cells(*(array[rows] for array in self))
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and features."""
+        """Return the numbers of rows and features."""
         rows, features = self.base.shape
         return rows, features
 
     def interval(self, confidence: float) -> tuple[Floats, Floats]:
-        """Wilson's interval for each share."""
+        """Return Wilson's interval for each share."""
         low, high = wilson_interval(self.containing, self.informative, confidence)
         return np.asarray(low), np.asarray(high)
 
     def codes(self, confidence: float) -> Codes:
-        """Each role as an index into `ROLES`."""
+        """Return each role as an index into `ROLES`."""
         low, high = self.interval(confidence)
         odds = np.maximum(self.base, 1 - self.base) / np.minimum(self.base, 1 - self.base)
         enough = self.informative > normal_quantile(confidence) ** 2 * odds
@@ -76,25 +76,25 @@ class Cells(NamedTuple):
 
 
 class SomeCells(Protocol):
-    """Cells that are worked out when they are asked for."""
+    """Cells that are computed when they are needed."""
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and features."""
+        """Return the numbers of rows and features."""
 
     def of(self, rows: Any) -> Cells:
-        """Some rows."""
+        """Return the cells of some rows."""
 
 
 class Claims(NamedTuple):
     """The triggers and suppressors of a table: the only cells that can be discoveries."""
 
     place: npt.NDArray[np.int64]
-    """Numbers of the cells, row by row, ascending."""
+    """Positions of the cells, row by row, ascending."""
     p_value: Floats
     """Exact and two-sided."""
     adjusted: Floats
-    """After the correction for all comparisons of the table (Benjamini and Hochberg)."""
+    """Corrected for all comparisons of the table (Benjamini and Hochberg)."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,11 @@ class RoleRows:
 
     cells: SomeCells
     targets: npt.NDArray[np.int64]
-    """How many targets share each row: each of them is a comparison."""
+    """How many targets share each row; each of them is a comparison."""
     confidence: float
 
     def parts(self) -> Iterator[slice]:
-        """All rows, as many at a time as fit."""
+        """Yield all rows, as many at a time as fit into memory."""
         rows, features = self.cells.shape
         step = max(CELLS // max(features, 1), 1)
         for start in range(0, rows, step):
@@ -115,7 +115,7 @@ class RoleRows:
 
     @cached_property
     def codes(self) -> Codes:
-        """Each role as an index into `ROLES`."""
+        """Return each role as an index into `ROLES`."""
         codes = np.empty(self.cells.shape, np.int8)
         for part in self.parts():
             codes[part] = self.cells.of(part).codes(self.confidence)
@@ -123,7 +123,10 @@ class RoleRows:
 
     @cached_property
     def claims(self) -> Claims:
-        """Exact p-values, which cost more than everything before them, of the claims only."""
+        """Return the claims with their exact p-values.
+
+        Exact p-values cost more than everything before them, so only claims get them.
+        """
         features = self.cells.shape[1]
         places, p_values = [np.empty(0, np.int64)], [np.empty(0)]
         for part in self.parts():
@@ -142,23 +145,23 @@ class RoleRows:
         return Claims(place, p_value, adjusted)
 
     def discoveries(self, rate: float) -> Codes:
-        """`codes` with only the roles that survive the correction; everything else is irrelevant.
+        """Return `codes` with only the roles that survive the correction; others are irrelevant.
 
-        `rate` is the share of false ones among them.
+        `rate` is the accepted share of false ones among them.
         """
-        kept = self.claims.place[self.claims.adjusted <= rate]
-        found = np.zeros(self.codes.shape, np.int8)
-        found.ravel()[kept] = self.codes.ravel()[kept]
-        return found
+        surviving = self.claims.place[self.claims.adjusted <= rate]
+        codes = np.zeros(self.codes.shape, np.int8)
+        codes.ravel()[surviving] = self.codes.ravel()[surviving]
+        return codes
 
     def spread(self, claims: Floats) -> Floats:
-        """Values of the claims as rows by features; 1 for all else."""
+        """Return values of the claims as rows by features, with 1 in all other cells."""
         whole = np.ones(self.codes.shape)
         whole.ravel()[self.claims.place] = claims
         return whole
 
     def adjusted_of(self, row: int) -> Floats:
-        """The adjusted p-values of one row."""
+        """Return the adjusted p-values of one row."""
         features = self.cells.shape[1]
         first, last = np.searchsorted(self.claims.place, [row * features, (row + 1) * features])
         values = np.ones(features)
@@ -166,14 +169,14 @@ class RoleRows:
         return values
 
     def _comparisons(self) -> int:
-        """Cells with variation, of all targets."""
-        told = (self.codes != ROLES.index(FIXED)).sum(axis=1)
-        return int(told @ self.targets)
+        """Return the number of cells with variation, counted for each target."""
+        varying = (self.codes != ROLES.index(FIXED)).sum(axis=1)
+        return int(varying @ self.targets)
 
 
 def _p_values(containing: Floats, informative: Floats, base: Floats) -> Floats:
-    """Many cells have the same counts and are worked out once."""
+    """Return p-values, computed once for cells with the same counts, of which there are many."""
     counts = np.ascontiguousarray(np.stack([containing, informative, base], axis=1))
     keys = counts.view(np.dtype((np.void, counts.itemsize * 3)))[:, 0]
-    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-    return binomial_p_value(*counts[first].T)[place.ravel()]
+    _, first, position = np.unique(keys, return_index=True, return_inverse=True)
+    return binomial_p_value(*counts[first].T)[position.ravel()]

@@ -1,10 +1,10 @@
-"""What a campaign found, and when: the raw material of growth curves and comparisons.
+"""What a campaign found, and when: the data behind growth curves and comparisons.
 
-Tests are taken in order of their trial numbers, which is the order in which one worker would have
-run them; how many workers there were, and who was faster, changes nothing here.
+Tests are taken in the order of their trial numbers, which is the order in which one worker would
+have run them. So neither the number of workers nor their speed makes a difference.
 
-Tests whose coverage is missing still count as tests, cost their time and show their fault; they
-add nothing to the targets, and `missing` tells how many there were.
+Tests without coverage data still count as tests, with their time and their fault; they add no
+targets, and `missing` says how many there were.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from swarmtest.store.records import TrialRecord
 
 @dataclass(frozen=True)
 class Found:
-    """One target (a fault is one too): in how many tests, and first in which.
+    """One target (a fault is one too): how many tests hit it, and which was the first.
 
     >>> Found(Target("event", "full"), hits=3, first=17).hits
     3
@@ -34,7 +34,7 @@ class Found:
     target: Target
     hits: int
     first: int
-    """Index into the arrays of `Discovery`: 0 is the first test."""
+    """Index into the arrays of `Discovery`; 0 is the first test."""
 
 
 @dataclass(frozen=True)
@@ -45,40 +45,40 @@ class Discovery:
     strategy: str
     seed: int
     cpu_seconds: npt.NDArray[np.float64]
-    """After each test: CPU time of all tests so far."""
+    """CPU time of all tests so far, after each test."""
     steps: npt.NDArray[np.int64]
-    """After each test: steps of all tests so far."""
+    """Steps of all tests so far, after each test."""
     found: tuple[Found, ...]
-    """In order of discovery. A fault is ``Target("fault", id, detail=signature)``."""
+    """Targets in order of discovery. A fault is ``Target("fault", id, detail=signature)``."""
     missing: int
-    """Tests whose coverage is not known."""
+    """How many tests have unknown coverage."""
 
     @property
     def tests(self) -> int:
-        """How many tests there are."""
+        """Return how many tests there are."""
         return len(self.cpu_seconds)
 
     def of_kind(self, kind: str) -> list[Found]:
-        """What was found of one kind: ``fault``, ``line``, ``event``, ..."""
-        return [one for one in self.found if one.target.kind == kind]
+        """Return the targets found of one kind: ``fault``, ``line``, ``event``, ..."""
+        return [found for found in self.found if found.target.kind == kind]
 
     def kinds(self) -> list[str]:
-        """The kinds of which something was found, faults first."""
-        kinds = {one.target.kind for one in self.found}
+        """Return the kinds of the targets that were found, faults first."""
+        kinds = {found.target.kind for found in self.found}
         return sorted(kinds, key=lambda kind: (kind != "fault", kind))
 
     def curve(self, kind: str) -> npt.NDArray[np.int64]:
-        """After each test: how many targets of this kind were found so far."""
+        """Return how many targets of this kind were found so far, after each test."""
         new = np.zeros(self.tests, np.int64)
-        for one in self.of_kind(kind):
-            new[one.first] += 1
+        for found in self.of_kind(kind):
+            new[found.first] += 1
         return np.cumsum(new)
 
 
 def discovery(
     store: Store, campaign: int, *, tests: int | None = None, cpu_seconds: float | None = None
 ) -> Discovery:
-    """Read a campaign, as far as so many tests or so much CPU time go (whichever ends first)."""
+    """Read a campaign up to a number of tests or an amount of CPU time, whichever ends first."""
     scan = _Scan()
     spent = 0
     for trial in store.trials(campaign):
@@ -92,7 +92,7 @@ def discovery(
 
 
 def halves(store: Store, campaign: int) -> tuple[Discovery, Discovery]:
-    """What the first half of the tests found, and what all did, in one pass over the tests."""
+    """Return what the first half of the tests found, and what all found, in one pass."""
     count = store.summary(campaign)["trials"]
     scan, half = _Scan(), _Scan()
     # A campaign that is still running may have more tests by the time they are read.
@@ -106,7 +106,7 @@ def halves(store: Store, campaign: int) -> tuple[Discovery, Discovery]:
 
 
 class _Scan:
-    """What tests reached so far, without the targets' names."""
+    """What the tests so far reached, without the targets' names."""
 
     def __init__(self) -> None:
         self._cpu_ns = array("q")
@@ -118,10 +118,11 @@ class _Scan:
 
     @property
     def tests(self) -> int:
+        """Return how many tests were added."""
         return len(self._cpu_ns)
 
     def add(self, trial: TrialRecord) -> None:
-        """Take the next test."""
+        """Add the next test."""
         at = self.tests
         self._cpu_ns.append(trial.cpu_ns)
         self._steps.append(trial.steps)
@@ -141,7 +142,10 @@ class _Scan:
     def discovery(
         self, store: Store, campaign: int, targets: dict[int, Target] | None = None
     ) -> Discovery:
-        """What was found; `targets`: names that are known already, or will be afterwards."""
+        """Return what was found.
+
+        `targets` is a cache of names, which is filled if it is empty.
+        """
         targets = {} if targets is None else targets
         record = store.campaign(campaign)
         signatures = {fault.id: fault.signature for fault in store.faults(campaign)}
@@ -159,7 +163,7 @@ class _Scan:
             Found(Target("fault", id, detail=signatures.get(id, "")), count, first)
             for id, (first, count) in self._faults.items()
         ]
-        found.sort(key=lambda one: (one.first, one.target))
+        found.sort(key=lambda item: (item.first, item.target))
         return Discovery(
             campaign,
             record.label,

@@ -1,9 +1,14 @@
-"""What hits are counted against: columns of tests, and how the cells of a table follow from counts.
+"""Hits by target, and how the cells of a role table follow from their counts.
+
+A store keeps, for each test, the targets that it hit; statistics need, for each target, the tests
+that hit it. So hits are transposed, one block of tests at a time. A block has as many tests as have
+a fixed number of hits, whatever the number of targets, so counting over a campaign of any size
+needs no more memory than that.
 
 A feature that is alone in its test had to be there, since the empty test is never run. Such a hit
-says something about the feature only if the empty test would *not* have hit, which can be told in
-two ways. A test whose guards let no step run is an empty test: if there were some and none hit, the
-target needs something. Or another feature alone never hit, though it is no suppressor. Where
+says something about the feature only if the empty test would *not* have hit, which is known in two
+cases. A test whose guards let no step run is an empty test: if there were some and none hit, the
+target needs something. Or another feature alone never hit, although it is not a suppressor. If
 neither is known, tests of single features are left out. (In a space of three features they may be
 most of the hits; in one of twenty there are hardly any.)
 """
@@ -26,17 +31,15 @@ from swarmtest.analysis.propensities import Chances
 from swarmtest.analysis.trial_columns import Evidence, hit_ids
 from swarmtest.store.interface import Store
 
-# -------------------------------------------------------------------------------------------------
-# What tests hit, target by target: the store's rows turned round, a block of tests at a time.
-#
-# A store keeps, for each test, the targets that it hit; statistics need, for each target, the
-# tests
-# that hit it. A block holds as many tests as have a fixed number of hits, whatever the number of
-# targets, so counts over any campaign need no more memory than that.
-
 BLOCK_HITS = 16_000_000
-"""Hits of a block, as a rule: some 200 MB while they are turned round."""
+"""The usual number of hits in a block: some 200 MB while they are transposed."""
 _WORD = 64
+_FEW_CHANCES = 4
+"""A feature with at most this many different chances gets a column of bits for each."""
+_BY_CHANCE = 0.01
+"""How often a feature alone may look needed by chance."""
+_FEWEST_IDLE = 5
+"""How many tests without a step are enough to know what an empty test does."""
 Numbers = npt.NDArray[np.int32]
 
 
@@ -47,22 +50,22 @@ class HitBlock:
     start: int
     stop: int
     starts: npt.NDArray[np.int64]
-    """Where the tests of each target start in `tests`; and where those of the last end."""
+    """Where the tests of each target start in `tests`, and where those of the last one end."""
     tests: npt.NDArray[np.uint16]
-    """Numbers within the block, ascending for each target."""
+    """Test numbers within the block, ascending for each target."""
 
     @property
     def hits(self) -> npt.NDArray[np.int64]:
-        """How many tests hit each target."""
+        """Return how many tests hit each target."""
         return np.diff(self.starts)
 
     @property
     def entry_targets(self) -> npt.NDArray[np.int64]:
-        """For each of `tests`, the target that it hit."""
+        """Return, for each of `tests`, the target that it hit."""
         return np.repeat(np.arange(len(self.starts) - 1), self.hits)
 
     def columns(self, chosen: npt.NDArray[np.intp] | None = None) -> Words:
-        """A row of bits for each target, or for some; bit i is the i-th test of the block."""
+        """Return a row of bits for each target, or for some; bit i is the block's i-th test."""
         if chosen is None:
             chosen = np.arange(len(self.starts) - 1)
         width = -(-(self.stop - self.start) // _WORD)
@@ -76,14 +79,14 @@ class HitBlock:
 
 
 def hit_blocks(store: Store, evidence: Evidence, ids: Sequence[int]) -> Iterator[HitBlock]:
-    """The tests of the evidence in blocks, with a column for each of the store's target ids."""
+    """Yield the tests of the evidence in blocks, with a column for each target id of the store."""
     lookup = np.full(max(ids, default=0) + 1, -1, np.int32)
     lookup[np.asarray(ids, np.int64)] = np.arange(len(ids), dtype=np.int32)
     return turned(_hit_rows(store, evidence, lookup), len(ids))
 
 
 def blocks_of_numbers(numbers: Numbers, targets: int) -> Iterator[HitBlock]:
-    """Blocks of tests that each hit one target, by its number; -1: none."""
+    """Yield blocks of tests that each hit one target, given by its number, or none (-1)."""
     nothing = np.empty(0, np.int32)
     return turned(
         (numbers[i : i + 1] if n >= 0 else nothing for i, n in enumerate(numbers)), targets
@@ -91,19 +94,19 @@ def blocks_of_numbers(numbers: Numbers, targets: int) -> Iterator[HitBlock]:
 
 
 def blocks_of_bools(hits: Bools) -> Iterator[HitBlock]:
-    """Blocks of tests whose hits are given: tests by targets."""
+    """Yield blocks of tests whose hits are given as an array of tests by targets."""
     rows = (np.flatnonzero(row).astype(np.int32) for row in hits)
     return turned(rows, hits.shape[1])
 
 
 def turned(rows: Iterable[Numbers], targets: int) -> Iterator[HitBlock]:
-    """Blocks of tests, of each of which the columns that it hit are given."""
+    """Yield blocks of tests, given the columns that each test hit."""
     waiting: list[Numbers] = []
     start = hits = 0
     for row in rows:
         waiting.append(row)
         hits += len(row)
-        # Whole words of tests, so that the columns of blocks can be put side by side.
+        # Blocks consist of whole words of tests, so that their columns can be joined.
         full = hits >= BLOCK_HITS or len(waiting) >= MOST_TESTS
         if full and not len(waiting) % _WORD:
             block = _block(start, waiting, targets)
@@ -117,17 +120,18 @@ def _block(start: int, rows: list[Numbers], targets: int) -> HitBlock:
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     columns = np.concatenate(rows)
     stop = start + len(rows)
-    rows.clear()
+    rows.clear()  # releases their memory before the hits are sorted
+    # To sort a hit counts as much work as to add 25 bits.
     return HitBlock(start, stop, *turn(columns, lengths, targets, 25 * len(columns)))
 
 
 def _hit_rows(store: Store, evidence: Evidence, lookup: Numbers) -> Iterator[Numbers]:
-    """For each test of the evidence, the columns that it hit."""
+    """Yield, for each test of the evidence, the columns that it hit."""
     for number, campaign in enumerate(evidence.campaigns):
         counted = evidence.trial[evidence.campaign == number]
         at = 0
         for trial in store.trials(campaign):
-            # A campaign that is still running may have more tests by now than it had.
+            # A campaign that is still running may have more tests now.
             if at == len(counted):
                 break
             if trial.trial != counted[at]:
@@ -138,19 +142,12 @@ def _hit_rows(store: Store, evidence: Evidence, lookup: Numbers) -> Iterator[Num
             yield columns[columns >= 0]
 
 
-# -------------------------------------------------------------------------------------------------
-
-_FEW = 4
-"""A feature with no more different chances than this gets a column of bits for each."""
-_BY_CHANCE = 0.01
-"""How often luck may make a feature alone look needed."""
-_IDLE = 5
-"""Tests without a step that tell what an empty test does."""
+# Columns of features, and the cells that follow from them.
 
 
 @dataclass(frozen=True)
 class CountedColumns:
-    """Columns of tests, those that are alike once, and which feature has which."""
+    """Columns of tests, equal ones only once, and which feature has which column."""
 
     bits: Bits
     tests: npt.NDArray[np.int64]
@@ -159,20 +156,20 @@ class CountedColumns:
     informative: list[int]
     alone: list[int]
     idle: int
-    """Tests in which no step ran."""
+    """The column of the tests in which no step ran."""
     alone_chance: Floats
     expected: list[list[tuple[int, float]]]
     """For each feature, the columns of tests with the same chance, and that chance."""
 
     @property
     def few(self) -> bool:
-        """Whether chances are columns; otherwise there are too many different ones."""
+        """Return whether chances are columns; otherwise there are too many different ones."""
         return len(self.expected) == len(self.containing)
 
     def expected_chances(
         self, evidence: Evidence, chances: Chances, tests: slice
     ) -> npt.NDArray[np.float32]:
-        """Some tests by features: the chance where it counts, 0 elsewhere."""
+        """Return, for some tests by features, the chance where it counts, and 0 elsewhere."""
         enabled, values = evidence.enabled[tests], chances.values[tests]
         single = enabled & (enabled.sum(axis=1) == 1)[:, None]
         values[single | np.isnan(values)] = 0
@@ -180,30 +177,33 @@ class CountedColumns:
 
 
 def counted_columns(evidence: Evidence, chances: Chances) -> CountedColumns:
-    """All columns, feature by feature: most features share their `informative` one."""
+    """Return all columns, feature by feature.
+
+    Most features share their `informative` column.
+    """
     containing, informative, lonely = [], [], []
     expected: list[list[tuple[int, float]]] = []
     alone_chance = np.zeros(len(evidence.features))
     one_only = evidence.enabled.sizes() == 1
-    found = _Distinct(evidence.n)
+    columns = _DistinctColumns(evidence.n)
     for i in range(len(evidence.features)):
         inside, chance = evidence.enabled[:, i], chances.values[:, i]
-        told = ~np.isnan(chance)
-        single = inside & one_only & told
-        with_others = told & ~single
-        containing.append(found.place(inside & with_others))
-        informative.append(found.place(with_others))
-        lonely.append(found.place(single))
+        known = ~np.isnan(chance)
+        single = inside & one_only & known
+        with_others = known & ~single
+        containing.append(columns.place(inside & with_others))
+        informative.append(columns.place(with_others))
+        lonely.append(columns.place(single))
         alone_chance[i] = chance[single].sum(dtype=float) / max(int(single.sum()), 1)
         if len(expected) == i:
-            different = _different(chance[with_others])
-            if len(different) <= _FEW:
-                same = [(found.place((chance == v) & with_others), float(v)) for v in different]
+            different = _distinct_values(chance[with_others])
+            if len(different) <= _FEW_CHANCES:
+                same = [(columns.place((chance == v) & with_others), float(v)) for v in different]
                 expected.append(same)
-    idle = found.place(evidence.steps == 0)
+    idle = columns.place(evidence.steps == 0)
     return CountedColumns(
-        found.bits(),
-        np.array(found.tests),
+        columns.bits(),
+        np.array(columns.tests),
         containing,
         informative,
         lonely,
@@ -213,15 +213,15 @@ def counted_columns(evidence: Evidence, chances: Chances) -> CountedColumns:
     )
 
 
-def _different(chances: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """The different values; as a rule there is one."""
+def _distinct_values(chances: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return the distinct values; usually there is only one."""
     if len(chances) and chances.min() == chances.max():
         return chances[:1]
     return np.unique(chances)
 
 
-class _Distinct:
-    """Columns that were not there before."""
+class _DistinctColumns:
+    """A collection of columns that keeps each distinct one once."""
 
     def __init__(self, n: int) -> None:
         self._n = n
@@ -230,7 +230,7 @@ class _Distinct:
         self.tests: list[int] = []
 
     def place(self, column: Bools) -> int:
-        """The number of a column."""
+        """Return the number of a column, and add it if it is new."""
         packed = np.packbits(column)
         key = hashlib.blake2b(packed.tobytes(), digest_size=16).digest()
         number = self._known.setdefault(key, len(self._packed))
@@ -240,11 +240,11 @@ class _Distinct:
         return number
 
     def bits(self) -> Bits:
-        """All of them, turned into rows of tests."""
-        whole = Bits.empty(self._n, len(self._packed))
+        """Return all columns as a row of bits for each test."""
+        rows = Bits.empty(self._n, len(self._packed))
         for number, packed in enumerate(self._packed):
-            whole.set_column(number, np.unpackbits(packed, count=self._n).view(np.bool_))
-        return whole
+            rows.set_column(number, np.unpackbits(packed, count=self._n).view(np.bool_))
+        return rows
 
 
 @dataclass(frozen=True)
@@ -255,18 +255,18 @@ class CountedCells:
     counts: npt.NDArray[np.int32]
     """Rows by columns: tests that hit and have the bit set."""
     sums: Floats | None
-    """Rows by features: the sum of the chances over the hits, if they are no columns."""
+    """Rows by features: the sum of the chances over the hits, if chances are not columns."""
     weight: Floats
-    """By row: what a hit counts, less than 1 if tests share configurations."""
+    """For each row: what a hit counts, which is less than 1 if tests share configurations."""
     confidence: float
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and features."""
+        """Return the numbers of rows and features."""
         return len(self.counts), len(self.columns.containing)
 
     def of(self, rows: Any) -> Cells:
-        """Some rows."""
+        """Return the cells of some rows."""
         columns, counts = self.columns, self.counts[rows]
         informative = counts[:, columns.informative].astype(float)
         containing = counts[:, columns.containing].astype(float)
@@ -297,14 +297,14 @@ class CountedCells:
 def _empty_would_not_hit(
     columns: CountedColumns, counts: npt.NDArray[np.int32], suppressor: Bools
 ) -> Bools:
-    """Rows by features: whether a hit of the feature alone shows that it was needed."""
-    if columns.tests[columns.idle] >= _IDLE:
+    """Return, for rows by features, whether a hit of the feature alone shows that it was needed."""
+    if columns.tests[columns.idle] >= _FEWEST_IDLE:
         nothing: Bools = counts[:, columns.idle] == 0
         return np.repeat(nothing[:, None], len(columns.alone), axis=1)
     alone = counts[:, columns.alone]
     tests = columns.tests[columns.alone]
-    # Another feature was alone so often without a hit that it cannot be by chance, if the two were
-    # equally likely to hit.
+    # Another feature was alone so often without a hit that this cannot be by chance, assuming that
+    # both were equally likely to hit.
     silent = np.where((alone == 0) & ~suppressor, tests, 0).max(axis=1, keepdims=True)
     clear: Bools = alone / np.maximum(tests, 1) * silent >= math.log(len(tests) / _BY_CHANCE)
     return clear

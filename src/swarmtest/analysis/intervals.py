@@ -1,10 +1,11 @@
-"""Intervals, exact tail probabilities and the correction for many comparisons.
+"""Intervals, exact tail probabilities, and the correction for many comparisons.
 
-Roles are read off Wilson intervals, as in the papers. A table that is searched for discoveries
-needs p-values far out in the tails, where the normal approximation behind Wilson's interval is off
-by orders of magnitude if the base rate is not near a half (two of four tests at a base rate of 5%:
-0.00004 instead of 0.028), so those are exact: a binomial tail is an incomplete beta function, and
-that also takes the broken numbers that come of tests which are not independent of each other.
+Roles are read from Wilson intervals, as in the papers. A table that is searched for discoveries
+needs p-values far out in the tails. There the normal approximation behind Wilson's interval is
+wrong by orders of magnitude if the base rate is not near a half (two of four tests at a base rate
+of 5%: 0.00004 instead of 0.028). So these p-values are exact: a binomial tail is an incomplete beta
+function, which also accepts the fractional numbers that result from tests that are not independent
+of each other.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ Floats = npt.NDArray[np.float64]
 
 _TINY = 1e-300
 _TERMS = 300
-"""Enough terms of the continued fraction for 10^5 tests; it ends earlier when nothing changes."""
+"""Enough terms of the continued fraction for 10^5 tests; it ends earlier if nothing changes."""
 
 
 @lru_cache(maxsize=64)
 def normal_quantile(confidence: float) -> float:
-    """How many standard deviations a two-sided interval reaches.
+    """Return how many standard deviations a two-sided interval reaches.
 
     >>> round(normal_quantile(0.95), 4)
     1.96
@@ -40,7 +41,7 @@ def normal_quantile(confidence: float) -> float:
 
 
 def wilson_interval(hits: Any, n: Any, confidence: float = 0.95) -> tuple[Any, Any]:
-    """Wilson's score interval for a share; numbers or arrays. Without tests it is (0, 1).
+    """Return Wilson's score interval for a share, of numbers or arrays; (0, 1) without tests.
 
     >>> low, high = wilson_interval(4, 4)
     >>> round(low, 3), high
@@ -58,10 +59,10 @@ def wilson_interval(hits: Any, n: Any, confidence: float = 0.95) -> tuple[Any, A
 
 
 def hits_needed(base: float, confidence: float = 0.95) -> int:
-    """Hits after which any feature with this base rate could have shown either role.
+    """Return the number of hits after which any feature with this base rate could show either role.
 
-    The first number of hits at which "in all of them" is an interval above the base rate, and "in
-    none" one below. At 50% and 95% that is the paper's four (section 3.2.4).
+    It is the first number of hits at which "in all of them" gives an interval above the base rate,
+    and "in none of them" one below. At 50% and 95% that is the paper's four (section 3.2.4).
 
     >>> hits_needed(0.5), hits_needed(0.9)
     (4, 35)
@@ -73,9 +74,9 @@ def hits_needed(base: float, confidence: float = 0.95) -> int:
 
 
 def binomial_p_value(hits: Any, n: Any, base: Any) -> Floats:
-    """Two-sided exact p-values of `hits` among `n` if each came with probability `base`.
+    """Return two-sided exact p-values of `hits` among `n` if each came with probability `base`.
 
-    Twice the smaller tail, at most 1. `n` and `hits` need not be whole.
+    That is twice the smaller tail, at most 1. `n` and `hits` need not be whole.
 
     >>> round(float(binomial_p_value(4, 4, 0.5)), 3)
     0.125
@@ -83,7 +84,7 @@ def binomial_p_value(hits: Any, n: Any, base: Any) -> Floats:
     hits, n, base = np.broadcast_arrays(*(np.asarray(v, float) for v in (hits, n, base)))
     at_least = np.where(hits > 0, beta_cdf(base, np.maximum(hits, _TINY), n - hits + 1), 1.0)
     at_most = np.where(hits < n, 1.0 - beta_cdf(base, hits + 1, np.maximum(n - hits, _TINY)), 1.0)
-    # Where the tail is tiny, 1 - cdf has lost all digits: the mirrored function has not.
+    # Where the tail is tiny, 1 - cdf has lost all digits, but the mirrored function has not.
     at_most = np.where(hits < n, np.where(at_most < 1e-3, _mirrored(hits, n, base), at_most), 1.0)
     p: Floats = np.minimum(1.0, 2 * np.minimum(at_least, at_most))
     return p
@@ -94,13 +95,13 @@ def _mirrored(hits: Floats, n: Floats, base: Floats) -> Floats:
 
 
 def beta_cdf(x: Any, a: Any, b: Any) -> Floats:
-    """The regularised incomplete beta function I_x(a, b), for arrays.
+    """Return the regularised incomplete beta function I_x(a, b), for arrays.
 
     >>> round(float(beta_cdf(0.5, 2, 3)), 4)
     0.6875
     """
     x, a, b = np.broadcast_arrays(*(np.asarray(v, float) for v in (x, a, b)))
-    # The continued fraction converges fast on one side of the mean only; the other is 1 minus it.
+    # The continued fraction converges fast on only one side of the mean; the other is 1 minus it.
     flip = x > (a + 1) / (a + b + 2)
     x, a, b = np.where(flip, 1 - x, x), np.where(flip, b, a), np.where(flip, a, b)
     with np.errstate(divide="ignore"):
@@ -112,7 +113,7 @@ def beta_cdf(x: Any, a: Any, b: Any) -> Floats:
 
 
 def _continued_fraction(x: Floats, a: Floats, b: Floats) -> Floats:
-    """Lentz's evaluation of the fraction of I_x(a, b), all cells at once."""
+    """Evaluate the continued fraction of I_x(a, b) by Lentz's method, all cells at once."""
     c = np.ones_like(x)
     d = _away_from_zero(1 - (a + b) * x / (a + 1))
     d = 1 / d
@@ -141,7 +142,7 @@ def _log_beta(a: Floats, b: Floats) -> Floats:
 
 
 def normal_p_value(z: Any) -> Floats:
-    """Two-sided p-values of standard normal scores.
+    """Return two-sided p-values of standard normal scores.
 
     >>> round(float(normal_p_value(1.96)), 3)
     0.05
@@ -150,7 +151,7 @@ def normal_p_value(z: Any) -> Floats:
 
 
 def student_p_value(t: Any, freedom: Any) -> Floats:
-    """Two-sided p-values of Student's t.
+    """Return two-sided p-values of Student's t.
 
     >>> round(float(student_p_value(2.776, 4)), 3)
     0.05
@@ -161,7 +162,7 @@ def student_p_value(t: Any, freedom: Any) -> Floats:
 
 @lru_cache(maxsize=4096)
 def student_quantile(confidence: float, freedom: float) -> float:
-    """How many standard errors a two-sided interval of Student's t reaches.
+    """Return how many standard errors a two-sided interval of Student's t reaches.
 
     >>> round(student_quantile(0.95, 4), 3)
     2.776
@@ -177,10 +178,11 @@ def student_quantile(confidence: float, freedom: float) -> float:
 
 
 def benjamini_hochberg(p_values: npt.ArrayLike, comparisons: int | None = None) -> Floats:
-    """Each p-value adjusted for many comparisons: listing those below q keeps q false ones of 100.
+    """Return each p-value adjusted for many comparisons.
 
-    `comparisons`: how many were made, when the ones not given are known to be larger than all that
-    are.
+    If those below q are listed, a share of at most q of them is expected to be false. `comparisons`
+    is how many comparisons were made, if the p-values that are not given are known to be larger
+    than all that are.
 
     >>> benjamini_hochberg([0.01, 0.04, 0.03, 0.5]).round(3).tolist()
     [0.04, 0.053, 0.053, 0.5]
@@ -190,7 +192,7 @@ def benjamini_hochberg(p_values: npt.ArrayLike, comparisons: int | None = None) 
 
 
 def adjusted_for(p: Floats, comparisons: int, times: npt.NDArray[np.int64]) -> Floats:
-    """Benjamini and Hochberg's correction of p-values that each occur so many times.
+    """Return Benjamini and Hochberg's correction of p-values that each occur `times` times.
 
     >>> adjusted_for(np.array([0.01, 0.03]), 4, np.array([1, 2])).round(3).tolist()
     [0.04, 0.04]
@@ -212,5 +214,5 @@ class Estimate:
 
     value: float
     low: float | None = None
-    """None: a single run has no spread, so there is no interval."""
+    """None if there is no interval, because a single run has no spread."""
     high: float | None = None

@@ -1,14 +1,28 @@
-"""The odds of a feature given the others, estimated from the tests themselves.
+"""How likely each feature was to be in each test: the base rates of all role statistics.
 
-For strategies that log none, and for features that constraints tie together. Where flipping the
-feature would break a constraint it had no choice, and that is read off the constraints. Elsewhere
-a logistic regression of the feature on all others says how likely it was: that catches
+The claim behind a role is causal only if a feature that has nothing to do with a target is found in
+the tests that hit it as often as chance alone would have put it there. Chance here is the
+probability that the feature is included, given which of the others are (see
+`swarmtest.core.sampling.Proposal`). There are three cases:
+
+1. The strategy logged it. Then the logged value is used.
+2. Constraints tie the feature to others ("close requires open"). The logged odds are those at the
+   moment of the toss, which depend on the features tossed before but not on those tossed after, so
+   they are estimated from the tests themselves.
+3. Nothing was logged in a whole campaign (a strategy of the user's own). Then the odds are
+   estimated too, and `Chances.notes` says so.
+
+A test in which a feature had no choice (0 or 1), or without odds in a campaign that logs them, says
+nothing about that feature and is left out of its count: its chance is NaN.
+
+Estimation: where flipping the feature would violate a constraint, the feature had no choice.
+Elsewhere a logistic regression of the feature on all others says how likely it was. That covers
 configurations of varying size (more of the others means more of this one), constraints that reach a
-feature through a third, and a coin whose bias varies (its logged odds are one more predictor).
-In large spaces "all others" are those that share a constraint with the feature, or with one that
-does, nearest first, and the number of the rest: features that nothing ties matter alike.
-Parts of a strategy (a mixture's member, a layer's family) draw in different ways and are fitted
-apart, small ones together.
+feature through a third one, and a coin whose bias varies (its logged odds are one more predictor).
+In large spaces, "all others" are those that share a constraint with the feature, or with one that
+does, nearest first, and the number of the remaining ones: features without such a tie all have the
+same influence. Parts of a strategy (a mixture's member, a layer's family) draw in different ways
+and are fitted separately, small parts together.
 """
 
 from __future__ import annotations
@@ -27,255 +41,57 @@ from swarmtest.analysis.intervals import Floats
 from swarmtest.analysis.trial_columns import Evidence
 from swarmtest.core.space import Space
 
-# -------------------------------------------------------------------------------------------------
-# How many independent tests a group of tests is worth, if some share their configuration.
-
-
-def effective_tests(clusters: npt.NDArray[np.int32], weight: Floats) -> float:
-    """Kish's effective sample size: (sum of weights)^2 / sum of (weights of a cluster)^2.
-
-    A test whose cluster is -1 shares its configuration with no other.
-
-    >>> effective_tests(np.array([0, 0, 1, 1, -1, -1]), np.ones(6))
-    3.6
-    """
-    if not len(weight):
-        return 0.0
-    shared = np.bincount(clusters[clusters >= 0], weight[clusters >= 0], minlength=1)
-    alone = weight[clusters < 0]
-    return float(weight.sum() ** 2 / ((shared**2).sum() + (alone**2).sum()))
-
-
-# -------------------------------------------------------------------------------------------------
-
 _FEWEST = 50
-"""Tests of one part of a strategy before anything is estimated from them."""
+"""How many tests of one part of a strategy are needed to estimate anything from them."""
 _MOST_PREDICTORS = 40
 _FEWEST_ROWS, _MOST_ROWS, _ROWS_OF_ALL = 4_000, 20_000, 800_000
-"""Tests that a fit takes, if there are as many: fewer where there are many features to fit."""
+"""How many tests a fit uses, if there are as many: fewer where there are many features to fit."""
+_FEWEST_OF_CLUSTER = 5
+"""A configuration with hardly any tests does not limit how many tests of the others count."""
 _NUMBER = re.compile(r" \d+$")
 
 
 @dataclass(frozen=True)
-class Estimates:
-    """Odds that replace the logged ones, for some tests and some features."""
+class Chances:
+    """How likely features were, and what that means for all tests together."""
 
-    features: list[int]
-    row: npt.NDArray[np.int32]
-    """By test: its row in `values`; -1: what was logged counts."""
-    values: npt.NDArray[np.float32]
-    """By those tests and features."""
+    values: ChanceRows
+    same_seed: int
+    """The largest number of campaigns with information that share a seed.
 
-    def put_into(self, odds: npt.NDArray[np.float32], tests: Any, column: Any) -> None:
-        """Replace what was read of the logged odds: all columns of some tests, or one."""
-        row = self.row[tests]
-        has = row >= 0
-        if isinstance(column, slice):
-            odds[np.ix_(has, self.features)] = self.values[row[has]]
-        elif column in self.features:
-            odds[has] = self.values[row[has], self.features.index(column)]
-
-
-def estimates_of(
-    evidence: Evidence, parts: Sequence[tuple[npt.NDArray[np.intp], Space, list[int]]]
-) -> Estimates:
-    """Estimates for the tests of several campaigns: tests, their space, and what to estimate."""
-    features = sorted({feature for _, _, some in parts for feature in some})
-    row = np.full(evidence.n, -1, np.int32)
-    values = np.empty((sum(len(tests) for tests, _, _ in parts), len(features)), np.float32)
-    at = 0
-    for tests, space, some in parts:
-        row[tests] = np.arange(at, at + len(tests), dtype=np.int32)
-        held = values[at : at + len(tests)]
-        for chunk in chunks(len(tests)):
-            held[chunk] = evidence.odds[evidence.odds_row[tests[chunk]]][:, features]
-        places = [features.index(feature) for feature in some]
-        _estimate(evidence, tests, space, some, held, places)
-        at += len(tests)
-    return Estimates(features, row, values)
-
-
-def _estimate(
-    evidence: Evidence,
-    rows: npt.NDArray[np.intp],
-    space: Space,
-    features: list[int],
-    odds: npt.NDArray[np.float32],
-    places: list[int],
-) -> None:
-    """How likely each feature was, given the others, into its place; NaN: no choice, no idea.
-
-    `rows` are the tests of one campaign.
+    Trial 17 of one and trial 17 of another with the same seed come from the same random numbers, so
+    together they say hardly more than one of them.
     """
-    odds[:, places] = np.nan
-    sizes = evidence.enabled.sizes()[rows]
-    parts = _parts(evidence, rows)
-    neighbours = _neighbours(space)
-    most = min(max(_ROWS_OF_ALL // len(features), _FEWEST_ROWS), _MOST_ROWS) if features else 0
-    for place, feature in zip(places, features, strict=True):
-        inside = evidence.enabled[rows, feature]
-        choice = ~forced(space, evidence.enabled, feature, rows)
-        for part in parts:
-            free = np.flatnonzero(choice & part)
-            # A feature alone in its test has no like: without it there is no test at all.
-            known = free[(sizes > inside)[free]]
-            if len(known) < _FEWEST:
-                continue
-            sample = known[:: -(-len(known) // most)]
-            fit = _logistic(
-                _predictors(evidence, rows[sample], sizes[sample], neighbours, feature),
-                inside[sample].astype(float),
-            )
-            for chunk in chunks(len(free)):
-                some = free[chunk]
-                predictors = _predictors(evidence, rows[some], sizes[some], neighbours, feature)
-                odds[some, place] = _expit(predictors @ fit)
+    notes: tuple[str, ...]
+    """What readers of the results should know about them."""
+    telling: Bools
+    """Tests in which some feature could have been in or out."""
 
-
-def _predictors(
-    evidence: Evidence,
-    rows: npt.NDArray[np.intp],
-    sizes: npt.NDArray[np.int64],
-    neighbours: list[list[int]],
-    feature: int,
-) -> Floats:
-    """What a feature's odds depend on, a row for each test."""
-    count = len(evidence.features)
-    logged = _logit(evidence.odds[evidence.odds_row[rows], feature].astype(float))
-    columns = [np.ones(len(rows)), logged]
-    if count - 1 > _MOST_PREDICTORS:
-        others = _nearest(neighbours, feature)
-        rest = sizes - evidence.enabled[rows, [feature, *others]].sum(axis=1)
-        columns.append(rest / count)
-        return np.column_stack([*columns, evidence.enabled[rows, others]])
-    enabled = np.delete(evidence.enabled[rows], feature, axis=1)
-    return np.column_stack([*columns, enabled])
-
-
-def _neighbours(space: Space) -> list[list[int]]:
-    """For each feature, those that share a constraint with it; in short constraints first."""
-    found: list[dict[int, None]] = [{} for _ in space.features]
-    for clause in sorted(space.clauses, key=lambda clause: (clause.on | clause.off).bit_count()):
-        named = [i for i in range(len(found)) if (clause.on | clause.off) >> i & 1]
-        for one in named:
-            found[one].update(dict.fromkeys(other for other in named if other != one))
-    return [list(one) for one in found]
-
-
-def _nearest(neighbours: list[list[int]], feature: int) -> list[int]:
-    """Features by their distance in constraints, as many as a fit takes."""
-    found = dict.fromkeys([feature])
-    for one in found.copy() | dict.fromkeys(neighbours[feature]):
-        for other in neighbours[one]:
-            if len(found) <= _MOST_PREDICTORS:
-                found.setdefault(other)
-    return list(found)[1:]
-
-
-def forced(space: Space, enabled: Bits, feature: int, rows: npt.NDArray[np.intp]) -> Bools:
-    """Where, of some tests, a feature could not be otherwise without breaking a constraint."""
-    stuck = np.zeros(len(rows), bool)
-    for clause in space.clauses:
-        if not (clause.on | clause.off) >> feature & 1:
-            continue
-        on, off = (_places(mask & ~(1 << feature)) for mask in (clause.on, clause.off))
-        stuck |= ~(enabled[rows, on].any(axis=1) | ~enabled[rows, off].all(axis=1))
-    return stuck
-
-
-def _places(mask: int) -> list[int]:
-    return [place for place in range(mask.bit_length()) if mask >> place & 1]
-
-
-def part_of(origin: str) -> str:
-    """The part of a strategy that an origin names, without the number of a member.
-
-    >>> part_of("coin:n=20/member 7")
-    'coin:n=20/member'
-    """
-    return _NUMBER.sub("", origin)
-
-
-def _parts(evidence: Evidence, rows: npt.NDArray[np.intp]) -> list[Bools]:
-    """The tests of each part of a strategy: ``coin/member 7`` and ``coin/member 8`` are one."""
-    names = np.unique([part_of(origin) for origin in evidence.origins], return_inverse=True)[1]
-    part = names[evidence.origin[rows]]
-    found, tests = np.unique(part, return_counts=True)
-    large = [part == name for name, count in zip(found, tests, strict=True) if count >= _FEWEST]
-    small = ~np.logical_or.reduce([*large, np.zeros(len(rows), bool)])
-    return [*large, small] if small.any() else large
-
-
-def _logistic(predictors: Floats, outcome: Floats) -> Floats:
-    """Coefficients by iteratively reweighted least squares, with a faint pull towards 0."""
-    fit = np.zeros(predictors.shape[1])
-    pull = np.eye(predictors.shape[1])
-    for _ in range(25):
-        mean = _expit(predictors @ fit)
-        weight = mean * (1 - mean)
-        slope = predictors.T @ (outcome - mean) - fit
-        step = np.linalg.solve((predictors * weight[:, None]).T @ predictors + pull, slope)
-        fit = fit + step
-        if np.abs(step).max() < 1e-5:
-            break
-    return fit
-
-
-def _expit(values: Floats) -> Floats:
-    return 1 / (1 + np.exp(-np.clip(values, -30, 30)))
-
-
-def _logit(odds: Floats) -> Floats:
-    """Log-odds; 0 where nothing was logged, or it was certain."""
-    usable = (odds > 0) & (odds < 1)
-    inside = np.where(usable, odds, 0.5)
-    logit: Floats = np.log(inside / (1 - inside))
-    return logit
-
-
-# -------------------------------------------------------------------------------------------------
-# How likely each feature was to be in each test: the base rates of everything that follows.
-#
-# The claim behind a role is causal only if a feature that has nothing to do with a target is found
-# in
-# the tests that hit it as often as chance alone would have put it there. Chance here is the
-# probability that the feature is in, given which of the others are (see
-# `swarmtest.core.sampling.Proposal`).
-# Three cases:
-#
-# 1. The strategy logged it. That is taken as it is.
-# 2. Constraints tie the feature to others ("close requires open"). What was logged are the odds at
-# the moment of the toss, which know of the features tossed before but not of those tossed after,
-# so they are estimated from the tests themselves (`swarmtest.analysis.propensities`).
-# 3. Nothing was logged in a whole campaign (a strategy of the user's own): the same estimate, and
-# `Chances.notes` says so.
-#
-# A test in which a feature had no choice (0 or 1), and one without odds in a campaign that logs
-# them, tells nothing about that feature and is left out of the count for it: its chance is NaN.
-
-_FEWEST_CHANCES = 5
-"""A configuration that had hardly any tests does not decide how many of the others count."""
+    @property
+    def vary(self) -> bool:
+        """Return whether any feature was ever left to chance."""
+        return bool(self.telling.any())
 
 
 @dataclass(frozen=True)
 class ChanceRows:
-    """Tests by features: the probability that a feature is in; NaN where that tells nothing.
+    """Tests by features: the probability that a feature is included, or NaN if it says nothing.
 
-    Read like an array, some rows or one column at a time: most strategies have a few different
-    rows of odds, and a million tests x 300 features of numbers would be a gigabyte.
+    It is read like an array, some rows or one column at a time: most strategies have few different
+    rows of odds, and a number for each of a million tests x 300 features would take a gigabyte.
     """
 
     odds: npt.NDArray[np.float32]
-    """Different rows of odds as they were logged."""
+    """The different rows of odds that were logged."""
     row: npt.NDArray[np.int32]
-    """Which of them each test has."""
+    """Which of these rows each test has."""
     silenced: Bools
     """Tests that do not count."""
     estimates: Estimates | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Tests and features."""
+        """Return the numbers of tests and features."""
         return len(self.row), self.odds.shape[1]
 
     def __len__(self) -> int:
@@ -294,30 +110,8 @@ class ChanceRows:
         return self[:].astype(dtype or np.float32, copy=False)
 
 
-@dataclass(frozen=True)
-class Chances:
-    """How likely features were, and what follows for all tests together."""
-
-    values: ChanceRows
-    same_seed: int
-    """How many campaigns that tell anything share a seed, at most.
-
-    Trial 17 of one and trial 17 of another with the same seed come from the same random numbers,
-    so together they say hardly more than one of them.
-    """
-    notes: tuple[str, ...]
-    """What a reader of the results should know about them."""
-    telling: Bools
-    """Tests in which some feature could have been in or out."""
-
-    @property
-    def vary(self) -> bool:
-        """Whether any feature was ever left to chance."""
-        return bool(self.telling.any())
-
-
 def chances(evidence: Evidence) -> Chances:
-    """The base rate of every feature in every test."""
+    """Return the base rate of every feature in every test."""
     notes = []
     if evidence.invalid:
         notes.append(
@@ -345,7 +139,7 @@ def chances(evidence: Evidence) -> Chances:
                 f"campaign {campaign}: in {share:.0%} of the tests weights decide which features "
                 "are in; those say nothing about enabling, only about amounts"
             )
-        tied = _tied(space)
+        tied = _constrained_features(space)
         if tied:
             estimated.append((rows[~silent], space, tied))
             notes.append(
@@ -370,7 +164,7 @@ def chances(evidence: Evidence) -> Chances:
 
 
 def _beyond_the_fewest(evidence: Evidence) -> Bools:
-    """Tests of a configuration beyond those that each of its fixed swarm had.
+    """Return the tests of a configuration beyond the smallest number in its fixed swarm.
 
     With ``by=time`` slow configurations have fewer tests, so a feature that only makes tests slow
     would look like a suppressor of everything.
@@ -388,15 +182,221 @@ def _beyond_the_fewest(evidence: Evidence) -> Bools:
     fewest = np.full(swarm.max() + 1, np.iinfo(np.int64).max)
     np.minimum.at(fewest, swarm, tests[clusters[rows]])
     order = np.argsort(clusters[rows], kind="stable")
-    place = np.empty(len(rows), np.int64)
-    place[order] = np.arange(len(rows)) - np.repeat(np.cumsum(tests) - tests, tests)
-    beyond[rows] = place >= np.maximum(fewest[swarm], _FEWEST_CHANCES)
+    position = np.empty(len(rows), np.int64)
+    position[order] = np.arange(len(rows)) - np.repeat(np.cumsum(tests) - tests, tests)
+    beyond[rows] = position >= np.maximum(fewest[swarm], _FEWEST_OF_CLUSTER)
     return beyond
 
 
-def _tied(space: Space) -> list[int]:
-    """The features that some constraint mentions."""
+def _constrained_features(space: Space) -> list[int]:
+    """Return the features that some constraint mentions."""
     mask = 0
     for clause in space.clauses:
         mask |= clause.on | clause.off
     return [i for i in range(len(space.features)) if mask >> i & 1]
+
+
+def effective_tests(clusters: npt.NDArray[np.int32], weight: Floats) -> float:
+    """Return how many independent tests a group of tests is worth, if some share a configuration.
+
+    This is Kish's effective sample size: (sum of weights)^2 / sum of (weights of a cluster)^2. A
+    test whose cluster is -1 shares its configuration with no other.
+
+    >>> effective_tests(np.array([0, 0, 1, 1, -1, -1]), np.ones(6))
+    3.6
+    """
+    if not len(weight):
+        return 0.0
+    shared = np.bincount(clusters[clusters >= 0], weight[clusters >= 0], minlength=1)
+    alone = weight[clusters < 0]
+    return float(weight.sum() ** 2 / ((shared**2).sum() + (alone**2).sum()))
+
+
+def part_of(origin: str) -> str:
+    """Return the part of a strategy that an origin names, without the number of a member.
+
+    >>> part_of("coin:n=20/member 7")
+    'coin:n=20/member'
+    """
+    return _NUMBER.sub("", origin)
+
+
+def forced(space: Space, enabled: Bits, feature: int, rows: npt.NDArray[np.intp]) -> Bools:
+    """Return, for some tests, whether flipping a feature would violate a constraint."""
+    stuck = np.zeros(len(rows), bool)
+    for clause in space.clauses:
+        if not (clause.on | clause.off) >> feature & 1:
+            continue
+        on, off = (_bit_numbers(mask & ~(1 << feature)) for mask in (clause.on, clause.off))
+        stuck |= ~(enabled[rows, on].any(axis=1) | ~enabled[rows, off].all(axis=1))
+    return stuck
+
+
+def _bit_numbers(mask: int) -> list[int]:
+    return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
+
+
+# Estimating odds from the tests.
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Odds that replace the logged ones, for some tests and some features."""
+
+    features: list[int]
+    row: npt.NDArray[np.int32]
+    """For each test its row in `values`; -1 if the logged odds count."""
+    values: npt.NDArray[np.float32]
+    """By those tests and features."""
+
+    def put_into(self, odds: npt.NDArray[np.float32], tests: Any, column: Any) -> None:
+        """Replace logged odds, read for all columns of some tests or for one column."""
+        row = self.row[tests]
+        has = row >= 0
+        if isinstance(column, slice):
+            odds[np.ix_(has, self.features)] = self.values[row[has]]
+        elif column in self.features:
+            odds[has] = self.values[row[has], self.features.index(column)]
+
+
+def estimates_of(
+    evidence: Evidence, parts: Sequence[tuple[npt.NDArray[np.intp], Space, list[int]]]
+) -> Estimates:
+    """Return estimates for the tests of several campaigns.
+
+    `parts` has, for each campaign, its tests, their space, and the features to estimate.
+    """
+    features = sorted({feature for _, _, estimated in parts for feature in estimated})
+    row = np.full(evidence.n, -1, np.int32)
+    values = np.empty((sum(len(tests) for tests, _, _ in parts), len(features)), np.float32)
+    at = 0
+    for tests, space, estimated in parts:
+        row[tests] = np.arange(at, at + len(tests), dtype=np.int32)
+        odds = values[at : at + len(tests)]
+        for chunk in chunks(len(tests)):
+            odds[chunk] = evidence.odds[evidence.odds_row[tests[chunk]]][:, features]
+        columns = [features.index(feature) for feature in estimated]
+        _estimate(evidence, tests, space, estimated, odds, columns)
+        at += len(tests)
+    return Estimates(features, row, values)
+
+
+def _estimate(
+    evidence: Evidence,
+    rows: npt.NDArray[np.intp],
+    space: Space,
+    features: list[int],
+    odds: npt.NDArray[np.float32],
+    columns: list[int],
+) -> None:
+    """Write the probability of each feature, given the others, into its column of `odds`.
+
+    It is NaN where the feature had no choice, or too few tests show it. `rows` are the tests of one
+    campaign.
+    """
+    odds[:, columns] = np.nan
+    sizes = evidence.enabled.sizes()[rows]
+    parts = _parts(evidence, rows)
+    neighbours = _neighbours(space)
+    most = min(max(_ROWS_OF_ALL // len(features), _FEWEST_ROWS), _MOST_ROWS) if features else 0
+    for column, feature in zip(columns, features, strict=True):
+        inside = evidence.enabled[rows, feature]
+        choice = ~forced(space, evidence.enabled, feature, rows)
+        for part in parts:
+            free = np.flatnonzero(choice & part)
+            # A feature alone in its test cannot be compared: without it there is no test.
+            comparable = free[(sizes > inside)[free]]
+            if len(comparable) < _FEWEST:
+                continue
+            sample = comparable[:: -(-len(comparable) // most)]
+            fit = _logistic(
+                _predictors(evidence, rows[sample], sizes[sample], neighbours, feature),
+                inside[sample].astype(float),
+            )
+            for chunk in chunks(len(free)):
+                tests = free[chunk]
+                predictors = _predictors(evidence, rows[tests], sizes[tests], neighbours, feature)
+                odds[tests, column] = _expit(predictors @ fit)
+
+
+def _predictors(
+    evidence: Evidence,
+    rows: npt.NDArray[np.intp],
+    sizes: npt.NDArray[np.int64],
+    neighbours: list[list[int]],
+    feature: int,
+) -> Floats:
+    """Return what a feature's odds depend on, a row for each test."""
+    count = len(evidence.features)
+    logged = _logit(evidence.odds[evidence.odds_row[rows], feature].astype(float))
+    columns = [np.ones(len(rows)), logged]
+    if count - 1 > _MOST_PREDICTORS:
+        others = _nearest(neighbours, feature)
+        rest = sizes - evidence.enabled[rows, [feature, *others]].sum(axis=1)
+        columns.append(rest / count)
+        return np.column_stack([*columns, evidence.enabled[rows, others]])
+    enabled = np.delete(evidence.enabled[rows], feature, axis=1)
+    return np.column_stack([*columns, enabled])
+
+
+def _neighbours(space: Space) -> list[list[int]]:
+    """Return, for each feature, those that share a constraint with it, short constraints first."""
+    neighbours: list[dict[int, None]] = [{} for _ in space.features]
+    for clause in sorted(space.clauses, key=lambda clause: (clause.on | clause.off).bit_count()):
+        named = [i for i in range(len(neighbours)) if (clause.on | clause.off) >> i & 1]
+        for feature in named:
+            neighbours[feature].update(dict.fromkeys(other for other in named if other != feature))
+    return [list(others) for others in neighbours]
+
+
+def _nearest(neighbours: list[list[int]], feature: int) -> list[int]:
+    """Return the features with the smallest distance in constraints, as many as a fit takes."""
+    nearest = dict.fromkeys([feature])
+    for near in nearest.copy() | dict.fromkeys(neighbours[feature]):
+        for other in neighbours[near]:
+            if len(nearest) <= _MOST_PREDICTORS:
+                nearest.setdefault(other)
+    return list(nearest)[1:]
+
+
+def _parts(evidence: Evidence, rows: npt.NDArray[np.intp]) -> list[Bools]:
+    """Return the tests of each part of a strategy.
+
+    ``coin/member 7`` and ``coin/member 8`` are the same part.
+    """
+    names = np.unique([part_of(origin) for origin in evidence.origins], return_inverse=True)[1]
+    part = names[evidence.origin[rows]]
+    parts, tests = np.unique(part, return_counts=True)
+    large = [part == name for name, count in zip(parts, tests, strict=True) if count >= _FEWEST]
+    small = ~np.logical_or.reduce([*large, np.zeros(len(rows), bool)])
+    return [*large, small] if small.any() else large
+
+
+def _logistic(predictors: Floats, outcome: Floats) -> Floats:
+    """Fit a logistic regression by iteratively reweighted least squares.
+
+    A faint pull towards 0 keeps the coefficients finite.
+    """
+    fit = np.zeros(predictors.shape[1])
+    pull = np.eye(predictors.shape[1])
+    for _ in range(25):
+        mean = _expit(predictors @ fit)
+        weight = mean * (1 - mean)
+        slope = predictors.T @ (outcome - mean) - fit
+        step = np.linalg.solve((predictors * weight[:, None]).T @ predictors + pull, slope)
+        fit = fit + step
+        if np.abs(step).max() < 1e-5:
+            break
+    return fit
+
+
+def _expit(values: Floats) -> Floats:
+    return 1 / (1 + np.exp(-np.clip(values, -30, 30)))
+
+
+def _logit(odds: Floats) -> Floats:
+    """Return log-odds; 0 where nothing was logged, or the odds are 0 or 1."""
+    usable = (odds > 0) & (odds < 1)
+    inside = np.where(usable, odds, 0.5)
+    logit: Floats = np.log(inside / (1 - inside))
+    return logit

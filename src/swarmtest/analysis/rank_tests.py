@@ -1,6 +1,12 @@
-"""Are the numbers of one group larger than those of another? By ranks, so that no shape is assumed.
+"""Compare groups of numbers without assuming a distribution: rank tests, and bootstrap intervals.
 
-`mann_whitney` says whether chance would do; `vargha_delaney` says how large the effect is.
+- Two independent groups: `mann_whitney` says whether chance explains the difference, and
+  `vargha_delaney` how large the effect is.
+- Pairs of numbers: `wilcoxon_signed_rank`, and `paired_means` (Student's test, as in the paper).
+- Any statistic of one or more samples: `bootstrap_interval`. It is bias-corrected and accelerated
+  (BCa), and widened for small samples (Hesterberg 2015), whose resamples vary too little: without
+  that, a "95%" interval of five values contains the truth in about 90 cases of 100. The seed is
+  fixed, so the same data give the same interval.
 """
 
 from __future__ import annotations
@@ -21,18 +27,24 @@ from swarmtest.analysis.intervals import (
     student_quantile,
 )
 
-_EXACT_UP_TO = 60
+RESAMPLES = 5000
+_BATCH = 500
+_EXACT_VALUES = 60
 """Values in both samples together for which every split is counted: some milliseconds of work."""
-
-_WORDS = ((0.56, "negligible"), (0.64, "small"), (0.71, "medium"))
+_EXACT_PAIRS = 25
+"""Pairs for which every choice of signs is counted."""
+_DIGITS = 12
+"""Differences that agree in as many digits are ties: the rest is rounding."""
+_EFFECT_WORDS = ((0.56, "negligible"), (0.64, "small"), (0.71, "medium"))
+_NORMAL = NormalDist()
 
 
 def mann_whitney(a: Sequence[float], b: Sequence[float]) -> float:
-    """The two-sided p-value of the Mann-Whitney U test.
+    """Return the two-sided p-value of the Mann-Whitney U test.
 
-    Exact, ties or not, up to 60 values in all: the share of all ways to split the pooled ranks
-    that are at least as uneven. Beyond that the normal approximation, corrected for ties and
-    continuity.
+    It is exact, with or without ties, for up to 60 values in all: the share of all ways to split
+    the pooled ranks that are at least as uneven. Beyond that it is the normal approximation,
+    corrected for ties and continuity.
 
     >>> mann_whitney([1, 2, 3], [4, 5, 6])
     0.1
@@ -40,15 +52,16 @@ def mann_whitney(a: Sequence[float], b: Sequence[float]) -> float:
     n, m = len(a), len(b)
     if not n or not m:
         raise ValueError("both samples need at least one value")
+    # Midranks are multiples of 1/2; doubled, they are whole numbers, which can be counted exactly.
     doubled = np.rint(2 * midranks(np.concatenate([a, b]))).astype(np.int64)
-    if n + m <= _EXACT_UP_TO:
-        return _exact_p(doubled, n)
+    if n + m <= _EXACT_VALUES:
+        return _exact_rank_sum_p(doubled, n)
     u = doubled[:n].sum() / 2 - n * (n + 1) / 2
-    return _normal_p(abs(u - n * m / 2), n, m, np.unique(doubled, return_counts=True)[1])
+    return _normal_rank_sum_p(abs(u - n * m / 2), n, m, np.unique(doubled, return_counts=True)[1])
 
 
 def smallest_p(n: int, m: int) -> float:
-    """The smallest two-sided p that samples of these sizes can give: complete separation.
+    """Return the smallest two-sided p-value for samples of these sizes: complete separation.
 
     >>> smallest_p(3, 3)
     0.1
@@ -70,16 +83,16 @@ class EffectSize:
 
     @property
     def word(self) -> str:
-        """The conventional word: from 0.56 small, from 0.64 medium, from 0.71 large."""
+        """Return the conventional word: small from 0.56, medium from 0.64, large from 0.71."""
         distance = 0.5 + abs(self.a12 - 0.5)
-        return next((word for bound, word in _WORDS if distance < bound), "large")
+        return next((word for bound, word in _EFFECT_WORDS if distance < bound), "large")
 
 
 def vargha_delaney(a: Sequence[float], b: Sequence[float], confidence: float = 0.95) -> EffectSize:
-    """Vargha and Delaney's A12: the chance that a value of `a` is above one of `b`, ties as half.
+    """Return Vargha and Delaney's A12: the chance that a value of `a` is above one of `b`.
 
-    The interval is Newcombe's score interval (method 5): unlike a bootstrap it does not shrink to a
-    point when the samples do not overlap.
+    Ties count as half. The interval is Newcombe's score interval (method 5): unlike a bootstrap
+    interval, it does not shrink to a point if the samples do not overlap.
 
     >>> vargha_delaney([1, 2, 3], [1, 2, 3]).a12
     0.5
@@ -92,7 +105,7 @@ def vargha_delaney(a: Sequence[float], b: Sequence[float], confidence: float = 0
 
 
 def midranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Ranks from 1; equal values share the mean of theirs.
+    """Return ranks from 1; equal values share the mean of their ranks.
 
     >>> midranks(np.array([5.0, 7.0, 7.0])).tolist()
     [1.0, 2.5, 2.5]
@@ -103,8 +116,8 @@ def midranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return shared
 
 
-def _exact_p(doubled: npt.NDArray[np.int64], n: int) -> float:
-    """Twice the smaller tail of the rank sum of the first `n`, over all ways to choose `n`."""
+def _exact_rank_sum_p(doubled: npt.NDArray[np.int64], n: int) -> float:
+    """Return twice the smaller tail of the first `n` values' rank sum, over all choices of `n`."""
     ways = np.zeros((n + 1, int(doubled.sum()) + 1))
     ways[0, 0] = 1.0
     for rank in doubled.tolist():
@@ -114,7 +127,7 @@ def _exact_p(doubled: npt.NDArray[np.int64], n: int) -> float:
     return min(1.0, float(2 * tail / sums.sum()))
 
 
-def _normal_p(distance: float, n: int, m: int, ties: npt.NDArray[np.int64]) -> float:
+def _normal_rank_sum_p(distance: float, n: int, m: int, ties: npt.NDArray[np.int64]) -> float:
     size = n + m
     lost = float((ties.astype(float) ** 3 - ties).sum()) / (size * (size - 1))
     deviation = math.sqrt(n * m / 12 * (size + 1 - lost))
@@ -124,37 +137,31 @@ def _normal_p(distance: float, n: int, m: int, ties: npt.NDArray[np.int64]) -> f
 
 
 def _score_limit(a12: float, end: float, n: int, m: int, z: float) -> float:
-    """The A12 nearest to `end` that the observed one does not contradict, by bisection."""
+    """Return the A12 nearest to `end` that the observed one does not contradict, by bisection."""
     inside, outside = a12, end
     for _ in range(60):
         middle = (inside + outside) / 2
-        if (a12 - middle) ** 2 <= z * z * _variance(middle, n, m):
+        if (a12 - middle) ** 2 <= z * z * _a12_variance(middle, n, m):
             inside = middle
         else:
             outside = middle
     return inside
 
 
-def _variance(a12: float, n: int, m: int) -> float:
+def _a12_variance(a12: float, n: int, m: int) -> float:
     spread = (n + m) / 2 - 1
     pairs = 1 + spread * (1 - a12) / (2 - a12) + spread * a12 / (1 + a12)
     return a12 * (1 - a12) * pairs / (n * m)
 
 
-# -------------------------------------------------------------------------------------------------
-# Do the numbers of pairs differ? Wilcoxon's signed-rank test, and Student's for paired numbers.
-
-_EXACT_UP_TO_SIGNED_RANKS = 25
-"""Pairs for which every choice of signs is counted."""
-_DIGITS = 12
-"""Differences that agree in as many digits are ties: the rest is rounding."""
+# Pairs of numbers.
 
 
 def wilcoxon_signed_rank(first: Sequence[float], second: Sequence[float]) -> float:
-    """The two-sided p-value of Wilcoxon's signed-rank test; pairs without difference are left out.
+    """Return the two-sided p-value of Wilcoxon's signed-rank test.
 
-    Exact, ties or not, up to 25 pairs; beyond that the normal approximation, corrected for ties and
-    continuity.
+    Pairs without a difference are left out. The p-value is exact, with or without ties, for up to
+    25 pairs; beyond that it is the normal approximation, corrected for ties and continuity.
 
     >>> wilcoxon_signed_rank([2, 3, 4, 5, 6], [1, 1, 1, 1, 1])
     0.0625
@@ -165,19 +172,19 @@ def wilcoxon_signed_rank(first: Sequence[float], second: Sequence[float]) -> flo
         return 1.0
     ranks = midranks(np.abs(differences))
     above = float(ranks[differences > 0].sum())
-    if len(differences) <= _EXACT_UP_TO_SIGNED_RANKS:
-        return _exact_p_signed_ranks(np.rint(2 * ranks).astype(np.int64), round(2 * above))
-    return _normal_p_signed_ranks(ranks, above)
+    if len(differences) <= _EXACT_PAIRS:
+        return _exact_signed_rank_p(np.rint(2 * ranks).astype(np.int64), round(2 * above))
+    return _normal_signed_rank_p(ranks, above)
 
 
 @dataclass(frozen=True)
 class PairedMeans:
-    """Student's test for paired numbers, as in table 8 of the paper."""
+    """The result of Student's test for paired numbers, as in table 8 of the paper."""
 
     first: float
     second: float
     low: float
-    """Of the interval for how much the mean of the first is above that of the second."""
+    """The interval is that of how much the first mean is above the second."""
     high: float
     p: float
 
@@ -185,7 +192,7 @@ class PairedMeans:
 def paired_means(
     first: Sequence[float], second: Sequence[float], confidence: float = 0.95
 ) -> PairedMeans:
-    """The means of paired numbers and the interval of their difference.
+    """Return the means of paired numbers and the interval of their difference.
 
     >>> found = paired_means([0.5, 0.6, 0.7], [0.1, 0.3, 0.2])
     >>> round(found.low, 2), round(found.high, 2), round(found.p, 3)
@@ -195,12 +202,16 @@ def paired_means(
     n = len(differences)
     if n < 2:
         raise ValueError("an interval needs at least two pairs")
-    middle = float(differences.mean())
+    difference = float(differences.mean())
     error = float(differences.std(ddof=1)) / math.sqrt(n)
     reach = student_quantile(confidence, n - 1) * error
-    p = float(student_p_value(middle / error, n - 1)) if error else float(middle == 0)
+    p = float(student_p_value(difference / error, n - 1)) if error else float(difference == 0)
     return PairedMeans(
-        float(np.mean(first)), float(np.mean(second)), middle - reach, middle + reach, p
+        float(np.mean(first)),
+        float(np.mean(second)),
+        difference - reach,
+        difference + reach,
+        p,
     )
 
 
@@ -211,8 +222,8 @@ def _differences(first: Sequence[float], second: Sequence[float]) -> npt.NDArray
     return np.asarray(np.round(a - b, _DIGITS), np.float64)
 
 
-def _exact_p_signed_ranks(doubled: npt.NDArray[np.int64], above: int) -> float:
-    """Twice the smaller tail of the positive ranks' sum, over all choices of signs."""
+def _exact_signed_rank_p(doubled: npt.NDArray[np.int64], above: int) -> float:
+    """Return twice the smaller tail of the sum of the positive ranks, over all choices of signs."""
     ways = np.zeros(int(doubled.sum()) + 1)
     ways[0] = 1.0
     for rank in doubled.tolist():
@@ -221,22 +232,13 @@ def _exact_p_signed_ranks(doubled: npt.NDArray[np.int64], above: int) -> float:
     return min(1.0, float(2 * tail / ways.sum()))
 
 
-def _normal_p_signed_ranks(ranks: npt.NDArray[np.float64], above: float) -> float:
+def _normal_signed_rank_p(ranks: npt.NDArray[np.float64], above: float) -> float:
     deviation = math.sqrt(float((ranks**2).sum()) / 4)
     distance = abs(above - float(ranks.sum()) / 2)
     return float(normal_p_value(max(0.0, distance - 0.5) / deviation))
 
 
-# -------------------------------------------------------------------------------------------------
-# Intervals for any statistic of one or two samples, by drawing from them again and again.
-#
-# Bias-corrected and accelerated (BCa), and widened for small samples (Hesterberg 2015), whose
-# resamples vary too little: without that, a "95%" interval of five values holds the truth in about
-# 90 cases of 100. The seed is fixed: the same data give the same interval.
-
-RESAMPLES = 5000
-_BATCH = 500
-_NORMAL = NormalDist()
+# Bootstrap intervals.
 
 
 def bootstrap_interval(
@@ -245,10 +247,10 @@ def bootstrap_interval(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """A confidence interval for a statistic of independent samples.
+    """Return a confidence interval for a statistic of independent samples.
 
-    `statistic` takes an array per sample, whose last axis are the values, and reduces that axis:
-    see `mean` and `difference_of_means`. A sample of one value says nothing about its spread, and
+    `statistic` takes an array per sample, whose last axis has the values, and reduces that axis:
+    see `mean` and `difference_of_means`. A sample of one value says nothing about its spread, so it
     is refused.
 
     >>> low, high = bootstrap_interval([1, 2, 3, 4, 5], statistic=mean)
@@ -259,19 +261,19 @@ def bootstrap_interval(
     if not arrays or min(len(array) for array in arrays) < 2:
         raise ValueError("an interval needs at least two values in each sample")
     seen = float(statistic(*arrays))
-    drawn = _resampled(arrays, statistic, seed)
-    # Without rounding, a statistic that equals the observed one may differ in its last bit.
+    drawn = _statistics_of_resamples(arrays, statistic, seed)
+    # Without rounding, a statistic equal to the observed one may differ from it in the last bit.
     drawn, seen = np.round(drawn, 12), round(seen, 12)
     below = ((drawn < seen).mean() + (drawn <= seen).mean()) / 2
     bias = _NORMAL.inv_cdf(float(np.clip(below, 1 / len(drawn), 1 - 1 / len(drawn))))
     speed = _acceleration(arrays, statistic)
     reach = _reach(min(map(len, arrays)), confidence)
-    low, high = (float(np.quantile(drawn, _tail(z, bias, speed))) for z in (-reach, reach))
+    low, high = (float(np.quantile(drawn, _bca_quantile(z, bias, speed))) for z in (-reach, reach))
     return low, high
 
 
 def mean(values: Floats) -> Floats:
-    """The mean of the last axis.
+    """Return the mean of the last axis.
 
     >>> float(mean(np.array([1.0, 2.0])))
     1.5
@@ -280,7 +282,7 @@ def mean(values: Floats) -> Floats:
 
 
 def difference_of_means(a: Floats, b: Floats) -> Floats:
-    """How much the mean of `a` is above that of `b`.
+    """Return how much the mean of `a` is above that of `b`.
 
     >>> float(difference_of_means(np.array([3.0]), np.array([1.0])))
     2.0
@@ -288,7 +290,9 @@ def difference_of_means(a: Floats, b: Floats) -> Floats:
     return np.asarray(a.mean(axis=-1) - b.mean(axis=-1))
 
 
-def _resampled(arrays: list[Floats], statistic: Callable[..., Floats], seed: int) -> Floats:
+def _statistics_of_resamples(
+    arrays: list[Floats], statistic: Callable[..., Floats], seed: int
+) -> Floats:
     random = np.random.default_rng(seed)
     drawn = [
         statistic(*(a[random.integers(0, len(a), (_BATCH, len(a)))] for a in arrays))
@@ -298,7 +302,10 @@ def _resampled(arrays: list[Floats], statistic: Callable[..., Floats], seed: int
 
 
 def _acceleration(arrays: list[Floats], statistic: Callable[..., Floats]) -> float:
-    """How the spread of the statistic changes with its value: from leaving out one value each."""
+    """Return how the spread of the statistic changes with its value.
+
+    It is estimated by leaving out each value once.
+    """
     cubes = squares = 0.0
     for at, array in enumerate(arrays):
         rest = np.stack([np.delete(array, i) for i in range(len(array))])
@@ -311,11 +318,14 @@ def _acceleration(arrays: list[Floats], statistic: Callable[..., Floats]) -> flo
 
 
 def _reach(size: int, confidence: float) -> float:
-    """Standard deviations to either side: those of resamples, which are too narrow by n - 1."""
+    """Return how many standard deviations the interval reaches to either side.
+
+    Those of resamples are too small by a factor of sqrt((n - 1) / n).
+    """
     return math.sqrt(size / (size - 1)) * student_quantile(confidence, size - 1)
 
 
-def _tail(z: float, bias: float, speed: float) -> float:
-    """The quantile of the resamples that stands for a quantile of the normal distribution."""
+def _bca_quantile(z: float, bias: float, speed: float) -> float:
+    """Return the quantile of the resamples that corresponds to a normal quantile."""
     shifted = bias + z
     return _NORMAL.cdf(bias + shifted / max(1 - speed * shifted, 1e-9))

@@ -1,12 +1,18 @@
-"""The tests of one or more campaigns, as columns: what each could use, used, showed, and the odds.
+"""The tests of one or more campaigns as columns: features enabled and used, faults, and odds.
 
-What stays in memory is packed: a bit per test and feature for what was enabled, as a rule a byte
-for how often it was used, and some 50 bytes per test. What tests *hit* is read again from the store
-when it is counted (`swarmtest.analysis.hit_columns`), because that may be thousands of targets per
-test.
+`read_evidence` reads them. What stays in memory is packed: a bit per test and feature for what was
+enabled, usually a byte for how often it was used, and some 50 bytes per test. What tests *hit* may
+be thousands of targets per test, so it is read again from the store when it is counted (see
+`swarmtest.analysis.hit_columns`).
 
 An invalid test counts as one that hit nothing: a feature that makes tests invalid does keep them
 from hitting anything.
+
+`Likeness` finds, while tests stream by, which targets are hit by the same tests. Comparing columns
+would need all of them. Instead every test has a random number of 128 bits, and a target has the sum
+of the numbers of the tests that hit it. Targets hit by the same tests have the same sum, and other
+targets have equal sums only once in 2^128 times. In real programs most targets belong to such a
+class (the lines of a block), and counting once for a whole class is many times faster.
 """
 
 from __future__ import annotations
@@ -23,283 +29,28 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
-from swarmtest.analysis.bit_counts import Bits, Bools
+from swarmtest.analysis.bit_counts import Bits, Bools, Words
+from swarmtest.core.configuration import FULL
 from swarmtest.core.errors import UserError
 from swarmtest.core.packed_weights import unpack_weights
 from swarmtest.core.result import Verdict
+from swarmtest.core.seeds import mixed_array
 from swarmtest.core.space import Space
 from swarmtest.core.targets import Target
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, TrialRecord
 
-# -------------------------------------------------------------------------------------------------
-# Which targets the same tests hit, told while tests stream by.
-#
-# Comparing columns needs all of them. Instead every test has a random number of 128 bits, and a
-# target the sum of the numbers of the tests that hit it: targets hit by the same tests have the
-# same
-# sum, and two others have the same one once in 2^128 times. In real programs most targets have
-# likes
-# (the lines of a block), and what is counted once for all of them is counted many times faster.
-
-Words = npt.NDArray[np.uint64]
-
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-
-
-class Likeness:
-    """Sums of what was hit so far.
-
-    >>> likeness = Likeness()
-    >>> likeness.add(0, np.array([3, 5, 8]))
-    >>> likeness.add(1, np.array([3, 5]))
-    >>> likeness.classes().tolist()
-    [-1, -1, -1, 0, -1, 0, -1, -1, 1]
-    """
-
-    def __init__(self) -> None:
-        self._sums = np.zeros((2, 1024), np.uint64)
-        self._reached = np.zeros(1024, bool)
-        self._numbers = _random_numbers(0)
-        self._first = 0
-
-    def add(self, test: int, ids: npt.NDArray[np.integer]) -> None:
-        """Take what a test hit: ids in ascending order, each once."""
-        if not len(ids):
-            return
-        self._make_room(int(ids[-1]) + 1)
-        if test - self._first >= self._numbers.shape[1] or test < self._first:
-            self._first = test
-            self._numbers = _random_numbers(test)
-        at = test - self._first
-        self._sums[0, ids] += self._numbers[0, at]
-        self._sums[1, ids] += self._numbers[1, at]
-        self._reached[ids] = True
-
-    def reached(self) -> npt.NDArray[np.intp]:
-        """All ids that some test hit."""
-        return np.flatnonzero(self._reached)
-
-    def classes(self) -> npt.NDArray[np.int32]:
-        """By id: a number that likes share, from 0 on in order of ids; -1: not hit."""
-        ids = self.reached()
-        pairs = np.ascontiguousarray(self._sums[:, ids].T).view([("", np.uint64)] * 2)[:, 0]
-        _, first, place = np.unique(pairs, return_index=True, return_inverse=True)
-        rank = np.empty(len(first), np.int32)
-        rank[np.argsort(first)] = np.arange(len(first))
-        found = np.full(int(ids[-1]) + 1 if len(ids) else 0, -1, np.int32)
-        found[ids] = rank[place.ravel()]
-        return found
-
-    def _make_room(self, size: int) -> None:
-        more = size - len(self._reached)
-        if more > 0:
-            more = max(more, len(self._reached))
-            self._sums = np.pad(self._sums, ((0, 0), (0, more)))
-            self._reached = np.pad(self._reached, (0, more))
-
-
-def _random_numbers(first: int, count: int = 4096) -> Words:
-    """The numbers of tests: SplitMix64, two for each."""
-    at = np.arange(2 * first, 2 * (first + count), dtype=np.uint64) * _STEP + _STEP
-    at = (at ^ (at >> np.uint64(30))) * _MIX[0]
-    at = (at ^ (at >> np.uint64(27))) * _MIX[1]
-    at ^= at >> np.uint64(31)
-    return np.ascontiguousarray(at.reshape(count, 2).T)
-
-
-# -------------------------------------------------------------------------------------------------
-# Whether campaigns tested the same version of a program.
-
-
-class Change(NamedTuple):
-    """A file, and two campaigns that tested different versions of it."""
-
-    path: str
-    before: int
-    after: int
-
-    def __str__(self) -> str:
-        return f"{self.path} was changed between campaigns {self.before} and {self.after}"
-
-
-def changed_between(store: Store, records: Sequence[CampaignRecord]) -> Change | None:
-    """The first file that is known to have changed between campaigns.
-
-    Known are the file of the machine, and every file whose coverage was watched.
-    """
-    seen: dict[str, tuple[str, int]] = {}
-    for record in records:
-        versions = {source.path: source.id for source in store.sources(record.id)}
-        if record.options.get("machine"):
-            versions[record.subject.partition("::")[0]] = record.options["machine"]
-        for path, version in versions.items():
-            known, campaign = seen.setdefault(path, (version, record.id))
-            if known != version:
-                return Change(path, campaign, record.id)
-    return None
-
-
-# -------------------------------------------------------------------------------------------------
-# Trials turned into columns as they stream by: nothing but a few packed bytes of each is kept.
-
 Uses = npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
-
-_ROWS = 4096
-"""Trials whose bytes wait to be unpacked together."""
-_FULL = np.float32(65535)
-
-
-def hit_ids(trial: TrialRecord) -> npt.NDArray[np.uint32]:
-    """The ids of the targets that a trial hit, ascending; none where that is not known.
-
-    >>> hit_ids(TrialRecord(0, b"", hits=BitMap([7, 3]).serialize())).tolist()
-    [3, 7]
-    """
-    if not trial.hits or not trial.hits_are_known:
-        return np.empty(0, np.uint32)
-    return np.frombuffer(BitMap.deserialize(trial.hits).to_array(), np.uint32)
-
-
-class Matrices(NamedTuple):
-    """What has a value for each test and feature."""
-
-    enabled: Bits
-    fractions: npt.NDArray[np.uint16] | None
-    """Weights in 65535ths; None if every weight is 0 or 1."""
-    used: Uses
-    odds: npt.NDArray[np.float32]
-    """Distinct rows of logged propensities; NaN: nothing was logged."""
-
-
-@dataclass
-class EvidenceColumns:
-    """The columns so far, of tests over so many features."""
-
-    features: int
-    campaign: array[int] = field(default_factory=lambda: array("i"))
-    trial: array[int] = field(default_factory=lambda: array("q"))
-    steps: array[int] = field(default_factory=lambda: array("q"))
-    cpu_ns: array[int] = field(default_factory=lambda: array("q"))
-    odds_row: array[int] = field(default_factory=lambda: array("i"))
-    origin: array[int] = field(default_factory=lambda: array("i"))
-    fault: array[int] = field(default_factory=lambda: array("i"))
-    known: array[int] = field(default_factory=lambda: array("b"))
-    origins: dict[str, int] = field(default_factory=dict)
-    faults: dict[str, int] = field(default_factory=dict)
-    likeness: Likeness = field(default_factory=Likeness)
-    invalid: int = 0
-    _odds: dict[bytes, int] = field(default_factory=dict)
-    _waiting: list[tuple[bytes, bytes]] = field(default_factory=list)
-    _new_odds: list[bytes] = field(default_factory=list)
-    _words: list[npt.NDArray[np.uint64]] = field(default_factory=list)
-    _fractions: list[npt.NDArray[np.uint16] | None] = field(default_factory=list)
-    _used: list[Uses] = field(default_factory=list)
-    _odds_tables: list[npt.NDArray[np.float32]] = field(default_factory=list)
-
-    def add(self, campaign: int, trials: Iterable[TrialRecord]) -> None:
-        """Take the trials of one campaign, in their order."""
-        for trial in trials:
-            self.likeness.add(len(self.trial), hit_ids(trial))
-            self.invalid += trial.verdict == Verdict.INVALID
-            self.campaign.append(campaign)
-            self.trial.append(trial.trial)
-            self.steps.append(trial.steps)
-            self.cpu_ns.append(trial.cpu_ns)
-            self.odds_row.append(self._odds_row(trial.propensities))
-            self.origin.append(self.origins.setdefault(trial.origin, len(self.origins)))
-            fault = -1
-            if trial.fault is not None:
-                fault = self.faults.setdefault(trial.fault, len(self.faults))
-            self.fault.append(fault)
-            self.known.append(trial.hits_are_known)
-            self._waiting.append((trial.configuration, trial.used))
-            if len(self._waiting) == _ROWS:
-                self._unpack()
-
-    def matrices(self) -> Matrices:
-        """Everything that has a value for each feature. Ends the reading: the parts are let go."""
-        self._unpack()
-        fractions = self._joined_fractions()
-        used = _joined(self._used) if any(part.any() for part in self._used) else None
-        enabled = Bits(_joined(self._words), self.features)
-        nothing = np.broadcast_to(np.zeros(1, np.uint8), enabled.shape)
-        return Matrices(
-            enabled, fractions, nothing if used is None else used, _joined(self._odds_tables)
-        )
-
-    def _joined_fractions(self) -> npt.NDArray[np.uint16] | None:
-        if all(part is None for part in self._fractions):
-            return None
-        parts = [
-            Bits(words, self.features)[:] * np.uint16(_FULL) if part is None else part
-            for words, part in zip(self._words, self._fractions, strict=True)
-        ]
-        self._fractions.clear()
-        whole: npt.NDArray[np.uint16] = _joined(parts)
-        return whole
-
-    def _odds_row(self, packed: bytes) -> int:
-        key = packed if len(packed) <= 64 else hashlib.blake2b(packed, digest_size=16).digest()
-        row = self._odds.get(key)
-        if row is None:
-            row = self._odds[key] = len(self._odds)
-            self._new_odds.append(packed)
-        return row
-
-    def _unpack(self) -> None:
-        if not self._waiting:
-            return
-        weights = unpack_weights([packed for packed, _ in self._waiting], self.features)
-        self._words.append(Bits.of(weights > 0).words)
-        whole = bool(((weights == 0) | (weights == 1)).all())
-        fractions = None if whole else np.rint(weights * _FULL).astype(np.uint16)
-        self._fractions.append(fractions)
-        self._used.append(_unpack_uses([used for _, used in self._waiting], self.features))
-        self._odds_tables.append(_unpack_odds(self._new_odds, self.features))
-        self._waiting.clear()
-        self._new_odds.clear()
-
-
-def _unpack_uses(packed: Sequence[bytes], count: int) -> Uses:
-    """Rows of `swarmtest.store.records.pack_counts`; a trial without them has used nothing."""
-    kinds = np.array([data[0] if len(data) > 1 else 0 for data in packed])
-    used = np.zeros((len(packed), count), np.uint32)
-    for kind, bytes_each in ((1, "u1"), (4, "<u4")):
-        rows = np.flatnonzero(kinds == kind)
-        joined = b"".join([packed[row][1:] for row in rows.tolist()])
-        used[rows] = np.frombuffer(joined, bytes_each).reshape(len(rows), count)
-    return used.astype(np.min_scalar_type(int(used.max(initial=0))), copy=False)
-
-
-def _unpack_odds(packed: Sequence[bytes], count: int) -> npt.NDArray[np.float32]:
-    table = np.full((len(packed), count), np.nan, np.float32)
-    for row, data in enumerate(packed):
-        if data:
-            table[row] = np.frombuffer(data, "<f4")
-    return table
-
-
-def _joined(parts: list[Any]) -> Any:
-    """The parts in one, each let go when it is copied: two of the whole would be too much."""
-    shape = sum(map(len, parts)), parts[0].shape[1]
-    whole = np.empty(shape, np.result_type(*{part.dtype for part in parts}))
-    at = len(whole)
-    while parts:
-        part = parts.pop()
-        whole[at - len(part) : at] = part
-        at -= len(part)
-    return whole
-
-
-# -------------------------------------------------------------------------------------------------
-
-_MEMBER = re.compile(r"(?:^|/)(?:member|row) \d+$")
-"""An origin that names one of a fixed set of configurations (see `Proposal`)."""
-
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
+
+_ROWS = 4096
+"""Trials whose bytes are collected and unpacked together."""
+_FULL = np.float32(FULL)
+_MEMBER = re.compile(r"(?:^|/)(?:member|row) \d+$")
+"""An origin that names one of a fixed set of configurations (see `Proposal`)."""
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+"""The step of SplitMix64."""
 
 
 @dataclass(frozen=True)
@@ -322,21 +73,21 @@ class Evidence:
     campaigns: tuple[int, ...]
     seeds: tuple[int, ...]
     spaces: tuple[Space, ...]
-    """The space of each campaign: the same features, but perhaps other constraints."""
+    """The space of each campaign: the same features, but possibly other constraints."""
     features: tuple[str, ...]
     campaign: npt.NDArray[np.int32]
     """Index into `campaigns`, one per test."""
     trial: Counts
     enabled: Bits
-    """Tests by features: whether each was allowed."""
+    """Tests by features: whether each feature was enabled."""
     fractions: npt.NDArray[np.uint16] | None
     """Tests by features: weights in 65535ths; None if all are 0 or 1."""
     used: Uses
-    """Tests by features: how often each appeared."""
+    """Tests by features: how often each feature appeared."""
     steps: Counts
     cpu_seconds: Floats
     odds: npt.NDArray[np.float32]
-    """Distinct rows of logged propensities, by features; a row of NaN: nothing was logged."""
+    """Distinct rows of logged propensities, by features; a row of NaN if nothing was logged."""
     odds_row: npt.NDArray[np.int32]
     """Which row of `odds` each test has."""
     origins: tuple[str, ...]
@@ -345,37 +96,37 @@ class Evidence:
     fault_ids: tuple[str, ...]
     signatures: tuple[str, ...]
     fault: npt.NDArray[np.int32]
-    """Index into `fault_ids`, one per test; -1: it passed."""
+    """Index into `fault_ids`, one per test; -1 if it passed."""
     known: Bools
     """Whether a test's hits are known."""
     reached: BitMap
     """The store's ids of all targets that some test hit."""
     like: npt.NDArray[np.int32]
-    """By the store's id: a number that targets share if the same tests hit them; -1: not hit."""
+    """By the store's id: the class of targets that the same tests hit; -1 if not hit."""
     invalid: int
     """How many tests were invalid."""
 
     @property
     def n(self) -> int:
-        """How many tests there are."""
+        """Return how many tests there are."""
         return len(self.trial)
 
     def configurations(self, tests: Any) -> npt.NDArray[np.void]:
-        """What can be compared of some tests to see which have the same weights."""
-        held = self.enabled.words if self.fractions is None else self.fractions
-        some = np.ascontiguousarray(held[tests])
-        return some.view(np.dtype((np.void, some.itemsize * some.shape[1])))[:, 0]
+        """Return values that are equal for those of some tests with the same weights."""
+        packed = self.enabled.words if self.fractions is None else self.fractions
+        rows = np.ascontiguousarray(packed[tests])
+        return rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1])))[:, 0]
 
     def weights(self, tests: Any) -> npt.NDArray[np.float32]:
-        """The weights of some tests, by features; 0 is left out."""
+        """Return the weights of some tests, by features; 0 means left out."""
         if self.fractions is None:
             return self.enabled[tests].astype(np.float32)
-        weights: npt.NDArray[np.float32] = self.fractions[tests] / np.float32(65535)
+        weights: npt.NDArray[np.float32] = self.fractions[tests] / _FULL
         return weights
 
     @cached_property
     def clusters(self) -> npt.NDArray[np.int32]:
-        """Tests that share one draw of a configuration have one number; -1: a draw of its own.
+        """Return the same number for tests that share one draw of a configuration; -1 for others.
 
         A campaign that runs each of a hundred configurations a hundred times has drawn a hundred
         times, not ten thousand: what looks like 40 independent tests may be one configuration.
@@ -389,7 +140,7 @@ class Evidence:
         return numbers
 
     def fault_target(self, number: int) -> Target:
-        """A fault as a target like any other."""
+        """Return a fault as a target like any other."""
         return Target("fault", self.fault_ids[number], detail=self.signatures[number])
 
 
@@ -427,6 +178,7 @@ def read_evidence(store: Store, campaigns: Sequence[int]) -> Evidence:
 
 
 def _spaces(records: Sequence[CampaignRecord]) -> tuple[Space, ...]:
+    """Return the campaigns' spaces; raise an error if the campaigns cannot be analysed together."""
     if not records:
         raise UserError("name at least one campaign")
     for record in records:
@@ -469,3 +221,250 @@ def _spaces(records: Sequence[CampaignRecord]) -> tuple[Space, ...]:
 
 def _named(campaigns: Sequence[int]) -> str:
     return f"campaign{'s' * (len(campaigns) > 1)} {', '.join(map(str, campaigns))}"
+
+
+# Whether campaigns tested the same version of a program.
+
+
+class Change(NamedTuple):
+    """A file, and two campaigns that tested different versions of it."""
+
+    path: str
+    before: int
+    after: int
+
+    def __str__(self) -> str:
+        return f"{self.path} was changed between campaigns {self.before} and {self.after}"
+
+
+def changed_between(store: Store, records: Sequence[CampaignRecord]) -> Change | None:
+    """Return the first file that is known to have changed between campaigns, or None.
+
+    The versions of the machine's file and of every file with watched coverage are known.
+    """
+    seen: dict[str, tuple[str, int]] = {}
+    for record in records:
+        versions = {source.path: source.id for source in store.sources(record.id)}
+        if record.options.get("machine"):
+            versions[record.subject.partition("::")[0]] = record.options["machine"]
+        for path, version in versions.items():
+            earlier, campaign = seen.setdefault(path, (version, record.id))
+            if earlier != version:
+                return Change(path, campaign, record.id)
+    return None
+
+
+# Trials are turned into columns as they stream by; only a few packed bytes of each are kept.
+
+
+def hit_ids(trial: TrialRecord) -> npt.NDArray[np.uint32]:
+    """Return the ids of the targets that a trial hit, ascending; none if they are not known.
+
+    >>> hit_ids(TrialRecord(0, b"", hits=BitMap([7, 3]).serialize())).tolist()
+    [3, 7]
+    """
+    if not trial.hits or not trial.hits_are_known:
+        return np.empty(0, np.uint32)
+    return np.frombuffer(BitMap.deserialize(trial.hits).to_array(), np.uint32)
+
+
+class Likeness:
+    """Classes of targets that the same tests hit, as sums of random numbers.
+
+    >>> likeness = Likeness()
+    >>> likeness.add(0, np.array([3, 5, 8]))
+    >>> likeness.add(1, np.array([3, 5]))
+    >>> likeness.classes().tolist()
+    [-1, -1, -1, 0, -1, 0, -1, -1, 1]
+    """
+
+    def __init__(self) -> None:
+        self._sums = np.zeros((2, 1024), np.uint64)
+        self._reached = np.zeros(1024, bool)
+        self._numbers = _random_numbers(0)
+        self._first = 0
+
+    def add(self, test: int, ids: npt.NDArray[np.integer]) -> None:
+        """Add what a test hit: ids in ascending order, each once."""
+        if not len(ids):
+            return
+        self._make_room(int(ids[-1]) + 1)
+        if test - self._first >= self._numbers.shape[1] or test < self._first:
+            self._first = test
+            self._numbers = _random_numbers(test)
+        at = test - self._first
+        self._sums[0, ids] += self._numbers[0, at]
+        self._sums[1, ids] += self._numbers[1, at]
+        self._reached[ids] = True
+
+    def reached(self) -> npt.NDArray[np.intp]:
+        """Return all ids that some test hit."""
+        return np.flatnonzero(self._reached)
+
+    def classes(self) -> npt.NDArray[np.int32]:
+        """Return, by id, the number of the target's class; -1 if it was not hit.
+
+        Classes are numbered from 0 in the order of ids.
+        """
+        ids = self.reached()
+        pairs = np.ascontiguousarray(self._sums[:, ids].T).view([("", np.uint64)] * 2)[:, 0]
+        _, first, position = np.unique(pairs, return_index=True, return_inverse=True)
+        rank = np.empty(len(first), np.int32)
+        rank[np.argsort(first)] = np.arange(len(first))
+        classes = np.full(int(ids[-1]) + 1 if len(ids) else 0, -1, np.int32)
+        classes[ids] = rank[position.ravel()]
+        return classes
+
+    def _make_room(self, size: int) -> None:
+        more = size - len(self._reached)
+        if more > 0:
+            more = max(more, len(self._reached))
+            self._sums = np.pad(self._sums, ((0, 0), (0, more)))
+            self._reached = np.pad(self._reached, (0, more))
+
+
+def _random_numbers(first: int, count: int = 4096) -> Words:
+    """Return two numbers of 64 bits for each test, by SplitMix64."""
+    keys = np.arange(2 * first, 2 * (first + count), dtype=np.uint64) * _STEP + _STEP
+    return np.ascontiguousarray(mixed_array(keys).reshape(count, 2).T)
+
+
+class Matrices(NamedTuple):
+    """Everything with a value for each test and feature."""
+
+    enabled: Bits
+    fractions: npt.NDArray[np.uint16] | None
+    """Weights in 65535ths; None if every weight is 0 or 1."""
+    used: Uses
+    odds: npt.NDArray[np.float32]
+    """Distinct rows of logged propensities; NaN if nothing was logged."""
+
+
+@dataclass
+class EvidenceColumns:
+    """The columns of the tests read so far, over a number of features."""
+
+    features: int
+    campaign: array[int] = field(default_factory=lambda: array("i"))
+    trial: array[int] = field(default_factory=lambda: array("q"))
+    steps: array[int] = field(default_factory=lambda: array("q"))
+    cpu_ns: array[int] = field(default_factory=lambda: array("q"))
+    odds_row: array[int] = field(default_factory=lambda: array("i"))
+    origin: array[int] = field(default_factory=lambda: array("i"))
+    fault: array[int] = field(default_factory=lambda: array("i"))
+    known: array[int] = field(default_factory=lambda: array("b"))
+    origins: dict[str, int] = field(default_factory=dict)
+    faults: dict[str, int] = field(default_factory=dict)
+    likeness: Likeness = field(default_factory=Likeness)
+    invalid: int = 0
+    _odds: dict[bytes, int] = field(default_factory=dict)
+    _waiting: list[tuple[bytes, bytes]] = field(default_factory=list)
+    _new_odds: list[bytes] = field(default_factory=list)
+    _words: list[npt.NDArray[np.uint64]] = field(default_factory=list)
+    _fractions: list[npt.NDArray[np.uint16] | None] = field(default_factory=list)
+    _used: list[Uses] = field(default_factory=list)
+    _odds_tables: list[npt.NDArray[np.float32]] = field(default_factory=list)
+
+    def add(self, campaign: int, trials: Iterable[TrialRecord]) -> None:
+        """Add the trials of one campaign, in their order."""
+        for trial in trials:
+            self.likeness.add(len(self.trial), hit_ids(trial))
+            self.invalid += trial.verdict == Verdict.INVALID
+            self.campaign.append(campaign)
+            self.trial.append(trial.trial)
+            self.steps.append(trial.steps)
+            self.cpu_ns.append(trial.cpu_ns)
+            self.odds_row.append(self._odds_row(trial.propensities))
+            self.origin.append(self.origins.setdefault(trial.origin, len(self.origins)))
+            fault = -1
+            if trial.fault is not None:
+                fault = self.faults.setdefault(trial.fault, len(self.faults))
+            self.fault.append(fault)
+            self.known.append(trial.hits_are_known)
+            self._waiting.append((trial.configuration, trial.used))
+            if len(self._waiting) == _ROWS:
+                self._unpack()
+
+    def matrices(self) -> Matrices:
+        """Return everything that has a value for each feature.
+
+        This ends the reading: the parts are released.
+        """
+        self._unpack()
+        fractions = self._joined_fractions()
+        used = _joined(self._used) if any(part.any() for part in self._used) else None
+        enabled = Bits(_joined(self._words), self.features)
+        nothing = np.broadcast_to(np.zeros(1, np.uint8), enabled.shape)
+        return Matrices(
+            enabled, fractions, nothing if used is None else used, _joined(self._odds_tables)
+        )
+
+    def _joined_fractions(self) -> npt.NDArray[np.uint16] | None:
+        if all(part is None for part in self._fractions):
+            return None
+        parts = [
+            Bits(words, self.features)[:] * np.uint16(_FULL) if part is None else part
+            for words, part in zip(self._words, self._fractions, strict=True)
+        ]
+        self._fractions.clear()
+        whole: npt.NDArray[np.uint16] = _joined(parts)
+        return whole
+
+    def _odds_row(self, packed: bytes) -> int:
+        # Where every test has its own odds over many features, whole rows would be large keys.
+        key = packed if len(packed) <= 64 else hashlib.blake2b(packed, digest_size=16).digest()
+        row = self._odds.get(key)
+        if row is None:
+            row = self._odds[key] = len(self._odds)
+            self._new_odds.append(packed)
+        return row
+
+    def _unpack(self) -> None:
+        if not self._waiting:
+            return
+        weights = unpack_weights([packed for packed, _ in self._waiting], self.features)
+        self._words.append(Bits.of(weights > 0).words)
+        whole = bool(((weights == 0) | (weights == 1)).all())
+        fractions = None if whole else np.rint(weights * _FULL).astype(np.uint16)
+        self._fractions.append(fractions)
+        self._used.append(_unpack_uses([used for _, used in self._waiting], self.features))
+        self._odds_tables.append(_unpack_odds(self._new_odds, self.features))
+        self._waiting.clear()
+        self._new_odds.clear()
+
+
+def _unpack_uses(packed: Sequence[bytes], count: int) -> Uses:
+    """Return rows of counts that `swarmtest.store.records.pack_counts` packed.
+
+    A trial without counts has used nothing.
+    """
+    kinds = np.array([data[0] if len(data) > 1 else 0 for data in packed])
+    used = np.zeros((len(packed), count), np.uint32)
+    for kind, bytes_each in ((1, "u1"), (4, "<u4")):
+        rows = np.flatnonzero(kinds == kind)
+        joined = b"".join([packed[row][1:] for row in rows.tolist()])
+        used[rows] = np.frombuffer(joined, bytes_each).reshape(len(rows), count)
+    return used.astype(np.min_scalar_type(int(used.max(initial=0))), copy=False)
+
+
+def _unpack_odds(packed: Sequence[bytes], count: int) -> npt.NDArray[np.float32]:
+    table = np.full((len(packed), count), np.nan, np.float32)
+    for row, data in enumerate(packed):
+        if data:
+            table[row] = np.frombuffer(data, "<f4")
+    return table
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Return the parts as one array, and release each part when it is copied.
+
+    Keeping both would take twice the memory.
+    """
+    shape = sum(map(len, parts)), parts[0].shape[1]
+    whole = np.empty(shape, np.result_type(*{part.dtype for part in parts}))
+    at = len(whole)
+    while parts:
+        part = parts.pop()
+        whole[at - len(part) : at] = part
+        at -= len(part)
+    return whole

@@ -1,1 +1,1 @@
-"""Core."""
+"""The values that everything else works with: spaces, configurations, results, targets."""

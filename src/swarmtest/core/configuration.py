@@ -1,16 +1,16 @@
-"""One value per dimension: the point of a space at which a test is generated.
+"""Configurations: one value for each dimension of a space.
 
 Invariants:
 
-- A configuration never changes and is equal to another with the same values over the same
+- A configuration never changes. It equals another one with the same values over the same
   dimensions.
-- A feature's weight is kept in 16 bits (steps of 1/65535; 0 and 1 are exact), so that what is
-  drawn, stored, printed and read back is the same number. A weight above 0 never rounds to 0.
-- All weights 0 or 1: the configuration is one integer of feature bits, and `_steps` is None.
+- A weight is stored in 16 bits (steps of 1/65535; 0 and 1 are exact), so a weight is the same
+  number when it is drawn, stored, printed and read back. A weight above 0 never rounds to 0.
+- If all weights are 0 or 1, the configuration is one integer of feature bits, and `_steps` is None.
 
-A weight below 1 spends steps: a feature that is chosen is skipped with probability 1 - weight (the
-blog's activation probability). A *renormalised* configuration spends none: features are chosen in
-proportion to their weights.
+With a weight below 1, a feature that is chosen for a step is skipped with probability 1 - weight
+(the blog's activation probability), and the skipped step counts as spent. In a *renormalised*
+configuration no step is skipped: features are chosen in proportion to their weights.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ if TYPE_CHECKING:
     from swarmtest.core.space import Space
 
 FULL = 65535
-"""The step that means a weight of 1."""
+"""The step that stands for a weight of 1."""
 WEIGHTS, _SETTINGS, _RENORMALISED = 1, 2, 4
-"""Bits of the first byte of `Configuration.to_bytes`: what the rest consists of."""
+"""Bits of the first byte of `Configuration.to_bytes`, which say what the rest consists of."""
 RENORMALISED = "*renormalised"
-"""The key under which JSON says so; no dimension's name starts with a star."""
+"""The key that marks a renormalised configuration in JSON; no dimension's name starts with a
+star."""
 
 
 class Configuration:
-    """An immutable point of a space; make one with `Space.configuration`.
+    """An immutable point of a space; create one with `Space.configuration`.
 
     >>> from swarmtest import Feature, Space
     >>> space = Space([Feature("push"), Feature("pop"), Feature("add")])
@@ -65,7 +66,7 @@ class Configuration:
         settings: tuple[Scalar, ...] = (),
         renormalised: bool = False,
     ) -> None:
-        put = object.__setattr__
+        put = object.__setattr__  # because `__setattr__` refuses
         put(self, "space", space)
         put(self, "bits", bits)
         put(self, "_steps", steps)
@@ -81,28 +82,28 @@ class Configuration:
 
     @property
     def included(self) -> tuple[str, ...]:
-        """The names of the features that are included, in the space's order."""
+        """Return the names of the included features, in the space's order."""
         return tuple(n for i, n in enumerate(self.space.feature_names) if self.bits >> i & 1)
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """The weight of each feature, in the space's order."""
+        """Return the weight of each feature, in the space's order."""
         if self._steps is None:
             return tuple(float(self.bits >> i & 1) for i in range(len(self.space.features)))
         return tuple(step / FULL for step in self._steps)
 
     @property
     def fractional(self) -> bool:
-        """Whether some weight is strictly between 0 and 1."""
+        """Return whether some weight is strictly between 0 and 1."""
         return self._steps is not None
 
     @property
     def settings(self) -> dict[str, Scalar]:
-        """The values of the dimensions that are not features."""
+        """Return the values of the dimensions that are not features."""
         return dict(zip(self.space.setting_names, self._settings, strict=True))
 
     def __getitem__(self, name: str) -> Any:
-        """A feature's weight, or a setting's value."""
+        """Return a feature's weight or a setting's value."""
         number = self.space.feature_number.get(name)
         if number is None:
             return self._settings[self.space.setting_number(name)]
@@ -111,10 +112,10 @@ class Configuration:
         return self._steps[number] / FULL
 
     def __contains__(self, name: str) -> bool:
-        """A feature is in a configuration when its weight is above 0; a setting always is.
+        """Return whether a feature's weight is above 0; a setting is always contained.
 
-        A name that the space does not know is an error, not False: a typo in a harness would
-        otherwise switch a feature off for good.
+        Raise `UserError` for a name that the space does not have: if the answer were False, a typo
+        in a harness would switch a feature off without anyone noticing.
         """
         number = self.space.feature_number.get(name)
         if number is None:
@@ -154,7 +155,7 @@ class Configuration:
         return Configuration, values
 
     def to_json(self) -> dict[str, Scalar]:
-        """Plain data: every dimension with its value."""
+        """Return every dimension with its value, as plain data."""
         values: dict[str, Scalar] = {}
         for name, weight in zip(self.space.feature_names, self.weights, strict=True):
             values[name] = int(weight) if weight in (0.0, 1.0) else weight
@@ -162,7 +163,7 @@ class Configuration:
         return values | self.settings | extra
 
     def to_bytes(self) -> bytes:
-        """The compact form in which stores keep configurations."""
+        """Return the compact form in which stores keep configurations."""
         if not self._packed:
             object.__setattr__(self, "_packed", self._to_bytes())
         return self._packed
@@ -181,7 +182,7 @@ class Configuration:
 
     @classmethod
     def from_bytes(cls, space: Space, data: bytes) -> Configuration:
-        """The configuration that `to_bytes` wrote, over the same space.
+        """Return the configuration that `to_bytes` wrote, over the same space.
 
         >>> from swarmtest import Feature, Space
         >>> space = Space([Feature("push"), Feature("pop")])
@@ -207,7 +208,7 @@ def weighted(
     settings: tuple[Scalar, ...],
     renormalised: bool = False,
 ) -> Configuration:
-    """The configuration with one weight per feature, in the space's order; constraints unchecked.
+    """Return the configuration with these feature weights, without checking constraints.
 
     >>> from swarmtest import Space
     >>> print(weighted(Space(["push", "pop"]), [1, 0.5], ()))
@@ -225,7 +226,7 @@ def weighted(
             steps.append(0)
         elif 0.0 < weight < 1.0:
             bits |= bit
-            step = round(weight * FULL) or 1
+            step = round(weight * FULL) or 1  # a weight above 0 stays above 0
             fractional = fractional or step != FULL
             steps.append(step)
         else:

@@ -1,10 +1,16 @@
-"""What follows when one more feature is switched on or off, fast enough to be asked per test.
+"""Constraints between features, and fast deduction from them.
 
-A grammar with 150 features has hundreds of clauses, and a draw decides feature by feature: so what
-follows from a decision is looked for only in the clauses that name it, and whether the rest can
-still be completed is seen from a *witness*: a whole configuration that agrees with everything
-decided so far. A decision that the witness shares needs no search at all; for another one the
-witness is patched with what follows, which is nearly always enough.
+Every constraint on features is a clause: "one of these features is on, or one of those is off". A
+clause is kept as two bit masks over the features, so that checking a configuration takes two ANDs.
+Spaces have tens to hundreds of features, and nearly all of their constraints have two literals,
+where unit propagation alone decides; a DPLL solver of thirty lines does the rest.
+
+`Deduction` answers what follows when one more feature is switched on or off, fast enough to be
+asked for every test. A grammar with 150 features has hundreds of clauses, and a draw decides
+feature by feature. So consequences are looked for only in the clauses that name the feature, and a
+*witness*, a whole configuration that agrees with everything decided so far, shows that the rest can
+still be completed. A decision that the witness shares needs no search at all; for any other the
+witness is patched with the consequences, which is nearly always enough.
 """
 
 from __future__ import annotations
@@ -13,20 +19,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-# -------------------------------------------------------------------------------------------------
-# What a configuration must respect, as clauses, and a small solver for them.
-#
-# Every constraint on features is a clause: "one of these features is on, or one of those is off".
-# A clause is kept as two bit masks over the features, so that checking a configuration is two
-# ANDs.
-# Spaces have tens to hundreds of features and constraints that are nearly all of two literals,
-# where
-# unit propagation decides alone; a DPLL of thirty lines does the rest.
+Pair: TypeAlias = tuple[int, int]
+"""A clause as two masks: a bit of the first is on, or a bit of the second is off."""
+_FEW = 4
+"""The number of clauses that can be checked after each decision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A rule that users write beside the features; `requires`, `excludes` and the rest make them.
+    """A rule between features; `requires`, `excludes` and the functions below create them.
 
     `on` and `off` name features: the rule holds if one of `on` is included or one of `off` is not.
 
@@ -42,17 +43,17 @@ class Constraint:
         return self.text
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return the constraint as plain data."""
         return {"on": list(self.on), "off": list(self.off), "text": self.text}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Constraint:
-        """The constraint that `to_json` described."""
+        """Return the constraint that `to_json` described."""
         return cls(tuple(data["on"]), tuple(data["off"]), data["text"])
 
 
 def requires(feature: str, needed: str) -> Constraint:
-    """`feature` makes no sense without `needed`.
+    """Return the constraint that `feature` makes no sense without `needed`.
 
     >>> print(requires("close", "open"))
     'close' requires 'open'
@@ -61,7 +62,7 @@ def requires(feature: str, needed: str) -> Constraint:
 
 
 def excludes(feature: str, other: str) -> Constraint:
-    """The two features cannot be in the same configuration.
+    """Return the constraint that the two features are never in the same configuration.
 
     >>> print(excludes("read-only", "write"))
     'read-only' excludes 'write'
@@ -70,7 +71,7 @@ def excludes(feature: str, other: str) -> Constraint:
 
 
 def mandatory(feature: str) -> Constraint:
-    """`feature` is in every configuration.
+    """Return the constraint that `feature` is in every configuration.
 
     >>> print(mandatory("main"))
     'main' is mandatory
@@ -79,7 +80,7 @@ def mandatory(feature: str) -> Constraint:
 
 
 def at_least_one_of(*features: str) -> Constraint:
-    """Every configuration has one of these features.
+    """Return the constraint that every configuration has one of these features.
 
     >>> print(at_least_one_of("read", "write"))
     at least one of 'read', 'write'
@@ -89,20 +90,24 @@ def at_least_one_of(*features: str) -> Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A constraint over feature numbers: holds if ``bits & on`` or ``~bits & off``."""
+    """A constraint over feature numbers: it holds if ``bits & on`` or ``~bits & off``."""
 
     on: int
     off: int
     constraint: Constraint
 
     def holds(self, bits: int) -> bool:
-        """Whether the configuration with these bits respects the clause."""
+        """Return whether the configuration with these bits satisfies the clause."""
         return bool(bits & self.on or ~bits & self.off)
 
 
 def propagate(clauses: Iterable[Clause], true: int, false: int) -> tuple[int, int] | None:
-    """Everything that follows from features known on (`true`) and off (`false`); None: conflict."""
-    clauses = [clause for clause in clauses if not clause.on & clause.off]  # those always hold
+    """Return all features that follow from those known on (`true`) and off (`false`).
+
+    Return None if they conflict.
+    """
+    # A clause with the same feature on both sides always holds.
+    clauses = [clause for clause in clauses if not clause.on & clause.off]
     while True:
         before = true, false
         for clause in clauses:
@@ -120,7 +125,9 @@ def propagate(clauses: Iterable[Clause], true: int, false: int) -> tuple[int, in
 
 
 def solve(clauses: Sequence[Clause], true: int = 0, false: int = 0) -> int | None:
-    """Bits of a configuration that respects all clauses and the given features, or None.
+    """Return the bits of a configuration that satisfies all clauses, or None if there is none.
+
+    The features `true` are on in it, and the features `false` are off.
 
     >>> solve([Clause(0b10, 0b01, requires("a", "b"))], true=0b01)
     3
@@ -133,13 +140,15 @@ def solve(clauses: Sequence[Clause], true: int = 0, false: int = 0) -> int | Non
         if not (clause.on & true or clause.off & false):
             free = (clause.on | clause.off) & ~true & ~false
             bit = free & -free
-            found = solve(clauses, true | bit, false)
-            return found if found is not None else solve(clauses, true, false | bit)
+            solution = solve(clauses, true | bit, false)
+            return solution if solution is not None else solve(clauses, true, false | bit)
     return true
 
 
 def conflict(clauses: Sequence[Clause]) -> list[Constraint]:
-    """A smallest-by-deletion set of constraints that cannot hold together; empty if all can.
+    """Return constraints that cannot hold together; an empty list if all of them can.
+
+    No constraint can be left out of the returned set without resolving the conflict.
 
     >>> both = [Clause(1, 0, mandatory("a")), Clause(0, 1, excludes("a", "a"))]
     >>> [str(constraint) for constraint in conflict(both)]
@@ -149,22 +158,14 @@ def conflict(clauses: Sequence[Clause]) -> list[Constraint]:
         return []
     core = list(clauses)
     for clause in clauses:
-        rest = [kept for kept in core if kept is not clause]
+        rest = [other for other in core if other is not clause]
         if solve(rest) is None:
             core = rest
     return [clause.constraint for clause in core]
 
 
-# -------------------------------------------------------------------------------------------------
-
-Pair: TypeAlias = tuple[int, int]
-"""A clause: bits of which one is on, or of which one is off."""
-_FEW = 4
-"""So many clauses can be looked at after each decision."""
-
-
 class Known(NamedTuple):
-    """Features that are decided, and a configuration that completes them."""
+    """The features that are decided, and a configuration that completes the decisions."""
 
     true: int
     false: int
@@ -172,7 +173,7 @@ class Known(NamedTuple):
 
 
 class Deduction:
-    """The clauses of a space, arranged by feature.
+    """The clauses of a space, indexed by feature.
 
     >>> from swarmtest.core.constraints import requires
     >>> deduction = Deduction([Clause(0b10, 0b01, requires("a", "b"))], 2)
@@ -181,7 +182,7 @@ class Deduction:
     """
 
     def __init__(self, clauses: Sequence[Clause], features: int) -> None:
-        """`clauses` can be met together."""
+        """Index `clauses`, which can all be satisfied together."""
         self._pairs: list[Pair] = [(c.on, c.off) for c in clauses if not c.on & c.off]
         self._if_on: list[list[Pair]] = [[] for _ in range(features)]
         self._if_off: list[list[Pair]] = [[] for _ in range(features)]
@@ -198,33 +199,39 @@ class Deduction:
         """What holds in every configuration."""
 
     def decided(self, known: Known, bit: int, on: bool) -> Known | None:
-        """What follows from one more decision; None if it cannot be completed."""
+        """Return what follows from one more decision; None if it cannot be completed."""
         true, false, witness = known
         if not (self._if_on if on else self._if_off)[bit.bit_length() - 1]:
-            if on:  # no clause minds
+            if on:  # no clause forbids it
                 return None if bit & false else Known(true | bit, false, witness | bit)
             return None if bit & true else Known(true, false | bit, witness & ~bit)
-        found = self._followed(true, false, bit, on)
-        if found is None:
+        consequences = self._followed(true, false, bit, on)
+        if consequences is None:
             return None
         completed: int | None = witness
         if bool(witness & bit) != on:
-            completed = self._completed(*found, witness)
-        return None if completed is None else Known(*found, completed)
+            completed = self._completed(*consequences, witness)
+        return None if completed is None else Known(*consequences, completed)
 
     def is_met(self, known: Known) -> bool:
-        """Whether every clause is met already; False also where that takes long to see."""
+        """Return whether every clause is satisfied already.
+
+        Also return False if there are too many clauses to find out quickly.
+        """
         true, false = known.true, known.false
         return len(self._pairs) <= _FEW and all(on & true or off & false for on, off in self._pairs)
 
     def possible(self, known: Known, bit: int, on: bool) -> bool:
-        """Whether one more decision could be completed: quicker than what follows from it."""
+        """Return whether one more decision could be completed.
+
+        This is faster than finding out what follows from the decision.
+        """
         if bool(known.witness & bit) == on or self._broken(known.witness ^ bit, bit) is None:
             return True
         return self.decided(known, bit, on) is not None
 
     def _facts(self) -> tuple[int, int]:
-        """What clauses of one literal say, and what follows from them."""
+        """Return what the clauses with one literal say, and what follows from them."""
         true = false = 0
         for on, off in self._pairs:
             if (on | off).bit_count() == 1:
@@ -234,15 +241,15 @@ class Deduction:
         return true, false
 
     def _followed(self, true: int, false: int, bit: int, on: bool) -> tuple[int, int] | None:
-        """Unit propagation from one decision; None at a conflict."""
+        """Propagate one decision; return None at a conflict."""
         if bit & (false if on else true):
             return None
         true, false = (true | bit, false) if on else (true, false | bit)
         waiting = [(bit, on)]
         while waiting:
             bit, on = waiting.pop()
-            place = bit.bit_length() - 1
-            for clause_on, clause_off in self._if_on[place] if on else self._if_off[place]:
+            number = bit.bit_length() - 1
+            for clause_on, clause_off in self._if_on[number] if on else self._if_off[number]:
                 if clause_on & true or clause_off & false:
                     continue
                 left_on, left_off = clause_on & ~false, clause_off & ~true
@@ -255,20 +262,23 @@ class Deduction:
         return true, false
 
     def _broken(self, bits: int, changed: int) -> Pair | None:
-        """A clause that does not hold; it holds without the changes, so they are in it."""
+        """Return a clause that `bits` violates, or None.
+
+        Without the changed bits all clauses hold, so only clauses that name those are checked.
+        """
         while changed:
-            place = changed.bit_length() - 1
-            changed ^= 1 << place
-            for on, off in self._if_on[place] if bits >> place & 1 else self._if_off[place]:
+            number = changed.bit_length() - 1
+            changed ^= 1 << number
+            for on, off in self._if_on[number] if bits >> number & 1 else self._if_off[number]:
                 if not (bits & on or ~bits & off):
                     return on, off
         return None
 
     def _completed(self, true: int, false: int, witness: int) -> int | None:
-        """A configuration that agrees with what is decided, near the witness; None if none does.
+        """Return a configuration near the witness that agrees with all decisions, or None.
 
-        Of a clause that the patched witness breaks, some undecided literal has to be met: each is
-        tried in turn, and known to be broken in the tries after it.
+        If the patched witness violates a clause, one of its undecided literals has to be met. Each
+        is tried in turn, and is assumed not to hold in the tries after it.
         """
         patched = (witness | true) & ~false
         broken = self._broken(patched, patched ^ witness)
@@ -282,9 +292,9 @@ class Deduction:
             meets = bool(on & bit)
             followed = self._followed(true, false, bit, meets)
             if followed is not None:
-                found = self._completed(*followed, witness)
-                if found is not None:
-                    return found
+                completed = self._completed(*followed, witness)
+                if completed is not None:
+                    return completed
             otherwise = self._followed(true, false, bit, not meets)
             if otherwise is None:
                 return None

@@ -1,4 +1,4 @@
-"""The dimensions a space is made of.
+"""The dimensions that a space consists of.
 
 A `Feature` is something a test may contain and the generator can leave out. The other dimensions
 are settings: a `Flag`, an `Integer` range, a `Choice`, or the `Test` to run.
@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeAlias
 from swarmtest.core.errors import UserError
 
 Scalar: TypeAlias = bool | int | float | str
-"""What a setting's value may be: it has to survive JSON unchanged."""
+"""The type of a setting's value, which has to survive JSON unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Feature:
     rate: float | None = None
     """Probability of inclusion under coin-toss strategies; None: the strategy's own p."""
     group: str | None = None
-    """Features of one group share their fate where a strategy works by groups."""
+    """A strategy that works by groups includes or leaves out all features of a group together."""
     requires: tuple[str, ...] = ()
     """Names of features without which this one makes no sense."""
     excludes: tuple[str, ...] = ()
@@ -98,13 +98,13 @@ class Integer:
 
     @property
     def values(self) -> Sequence[int]:
-        """The values in order, as a range: nothing is stored."""
+        """Return the values in order, as a range, so that nothing is stored."""
         return range(self.low, self.high + 1, self.step)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A setting that is one of several values; `ordered` if neighbours resemble each other.
+    """A setting with one of several values; `ordered` if neighbouring values are similar.
 
     >>> Choice("level", ["-O0", "-O1", "-O2"], ordered=True).default
     '-O0'
@@ -124,7 +124,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """The dimension that says which test runs: a choice among tests.
+    """The dimension that selects which test runs.
 
     >>> Test("test", ["test_push", "test_pop"]).values
     ('test_push', 'test_pop')
@@ -147,7 +147,7 @@ Dimension: TypeAlias = Feature | Setting
 
 
 def dimension_to_json(dimension: Dimension) -> dict[str, Any]:
-    """A dimension as plain data; what is at its default is left out.
+    """Return a dimension as plain data, without the fields that have their default value.
 
     >>> dimension_to_json(Feature("push"))
     {'kind': 'feature', 'name': 'push'}
@@ -161,7 +161,7 @@ def dimension_to_json(dimension: Dimension) -> dict[str, Any]:
 
 
 def dimension_from_json(data: Mapping[str, Any]) -> Dimension:
-    """The dimension that `dimension_to_json` described.
+    """Return the dimension that `dimension_to_json` described.
 
     >>> dimension_from_json({"kind": "integer", "name": "n", "low": 1, "high": 3})
     Integer(name='n', low=1, high=3, step=1, default=1)

@@ -1,6 +1,6 @@
-"""Errors that are the user's to mend: one clear line, exit code 2.
+"""The error that users see as one clear line, with exit code 2, and the version of swarmtest.
 
-Anything else that escapes swarmtest as a traceback is a bug in swarmtest.
+Anything else that leaves swarmtest as a traceback is a bug in swarmtest.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 
 class UserError(Exception):
-    """Something a user can mend: what is wrong, where, and what would be right.
+    """An error that the user can fix: what is wrong, where, and what would be right.
 
     >>> raise UserError("the space has no feature 'psuh'; did you mean 'push'?")
     Traceback (most recent call last):
@@ -23,7 +23,7 @@ class UserError(Exception):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The tail of an error message that names the nearest known names.
+    """Return the end of an error message that suggests the nearest known name.
 
     >>> did_you_mean("psuh", ["push", "pop"])
     "; did you mean 'push'?"
@@ -37,12 +37,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; known: {', '.join(names)}" if names else ""
 
 
-# -------------------------------------------------------------------------------------------------
-# The version of this swarmtest.
-
-
 def version() -> str:
-    """Looked up when it is asked for: that takes as long as half of numpy, in every worker.
+    """Return the version of this swarmtest.
+
+    It is looked up only when needed: the lookup takes half as long as importing numpy, and would do
+    so in every worker.
 
     >>> version()[0].isdigit()
     True

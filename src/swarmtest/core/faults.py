@@ -1,8 +1,9 @@
-"""From an exception to a fault: the part of a failure that stays the same when it shows again.
+"""From an exception to a fault: the part of a failure that stays the same when it happens again.
 
-A signature is the exception's type, its message with what varies from run to run taken out, and the
-innermost frames in the code under test. Line numbers are not part of it: an edit above the bug does
-not make a new fault. Frames of swarmtest and of the standard library are not the user's code.
+A signature is the exception's type, its message without the parts that vary from run to run, and
+the innermost frames in the code under test. Line numbers are not part of it, so an edit above the
+bug does not create a new fault. Frames of swarmtest and of the standard library are not the user's
+code.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from typing import Any
 
 from swarmtest.core.result import Fault
 
-_OWN = str(Path(__file__).resolve().parents[1]) + os.sep
-_STANDARD = tuple(
+_SWARMTEST = str(Path(__file__).resolve().parents[1]) + os.sep
+_STANDARD_LIBRARY = tuple(
     {str(Path(sysconfig.get_paths()[key])) + os.sep for key in ("stdlib", "platstdlib")}
 )
-_FRAMES = 3
-_CYCLE = 20
-_LONGEST = 160
-_LONGEST_MESSAGE = 4_000
-_LONGEST_DETAILS = 20_000
+_MAX_FRAMES = 3
+_MAX_CYCLE = 20
+_MAX_SIGNATURE = 160
+_MAX_MESSAGE = 4_000
+_MAX_DETAILS = 20_000
 
 _VARYING = (
     (re.compile(r"0x[0-9a-fA-F]+"), "0x?"),
@@ -36,12 +37,13 @@ _VARYING = (
     (re.compile(r"\s+"), " "),
 )
 """What varies from run to run: addresses, quoted values, numbers, and how many of them."""
-_EXPLANATION = re.compile(r"^assert .*", re.MULTILINE | re.DOTALL)
-"""What pytest adds to an assert of a test module: the same assert has one signature everywhere."""
+_PYTEST_EXPLANATION = re.compile(r"^assert .*", re.MULTILINE | re.DOTALL)
+"""What pytest adds to the message of an assert in a test module; without it, the same assert has
+the same signature in pytest and elsewhere."""
 
 
 def normalised(message: str) -> str:
-    """A message without what varies from run to run: numbers, quoted values, addresses.
+    """Return a message without what varies from run to run: numbers, quoted values, addresses.
 
     >>> normalised("index 17 out of range for <Stack at 0x7f3a>")
     'index # out of range for <Stack at 0x?>'
@@ -50,11 +52,11 @@ def normalised(message: str) -> str:
         message = pattern.sub(instead, message)
     message = _encodable(message)
     message = message.strip()
-    return message if len(message) <= _LONGEST else message[: _LONGEST - 1] + "…"
+    return message if len(message) <= _MAX_SIGNATURE else message[: _MAX_SIGNATURE - 1] + "…"
 
 
 def fault_of_exception(error: BaseException, kind: str = "exception", label: str = "") -> Fault:
-    """The fault that an exception shows.
+    """Return the fault that an exception stands for.
 
     >>> try:
     ...     [][7]
@@ -71,7 +73,7 @@ def fault_of_exception(error: BaseException, kind: str = "exception", label: str
 
 
 def message_of(error: BaseException) -> str:
-    """Type and message in one line, as a person wants to read it."""
+    """Return type and message in one line, for people to read."""
     try:
         text = " ".join(str(error).split())[:300]
     except BaseException:
@@ -80,43 +82,44 @@ def message_of(error: BaseException) -> str:
 
 
 def exception_text(error: BaseException) -> str:
-    """Type and normalised message."""
+    """Return type and normalised message."""
     name = type(error).__name__
     try:
-        text = str(error)[:_LONGEST_MESSAGE]
+        text = str(error)[:_MAX_MESSAGE]
         if isinstance(error, AssertionError):
-            text = _EXPLANATION.sub("", text)
+            text = _PYTEST_EXPLANATION.sub("", text)
         message = normalised(text)
     except BaseException:
         message = "(its message cannot be printed)"
     return f"{name}: {message}" if message else name
 
 
-_known_details: dict[tuple[Any, ...], tuple[str, list[CodeType]]] = {}
-"""Tracebacks that were printed before, with the code they are of: an id is only good with it."""
-_MOST_DETAILS = 256
+_printed_tracebacks: dict[tuple[Any, ...], tuple[str, list[CodeType]]] = {}
+"""Formatted tracebacks, with their code objects, which keep the ids in the keys valid."""
+_MAX_CACHED = 256
 
 
 def _details(error: BaseException) -> str:
-    """The traceback as text.
+    """Return the traceback as text.
 
-    A campaign may fail in the same place ten thousand times, and printing a traceback takes longer
-    than most tests, so one that differs in nothing that is printed is not printed again.
+    A campaign may fail in the same place ten thousand times, and formatting a traceback takes
+    longer than most tests, so a traceback is formatted only if something that is printed differs.
     """
-    place = _place(error)
-    if place is None:
+    traceback_key = _traceback_key(error)
+    if traceback_key is None:
         return _printed(error)
-    key, codes = place
-    known = _known_details.get(key)
-    if known is None:
-        if len(_known_details) >= _MOST_DETAILS:
-            _known_details.clear()
-        known = _known_details[key] = _printed(error), codes
-    return known[0]
+    key, codes = traceback_key
+    cached = _printed_tracebacks.get(key)
+    if cached is None:
+        if len(_printed_tracebacks) >= _MAX_CACHED:
+            _printed_tracebacks.clear()
+        cached = _printed_tracebacks[key] = _printed(error), codes
+    return cached[0]
 
 
-def _place(error: BaseException) -> tuple[tuple[Any, ...], list[CodeType]] | None:
-    """All that a plain exception's traceback prints; None for those that print more."""
+def _traceback_key(error: BaseException) -> tuple[tuple[Any, ...], list[CodeType]] | None:
+    """Return everything that the traceback of a plain exception prints; None if it prints more."""
+    # These print more than their message: other exceptions, notes, a source line, suggestions.
     if (
         error.__cause__ is not None
         or error.__context__ is not None
@@ -145,47 +148,53 @@ def _printed(error: BaseException) -> str:
         # An exception whose own methods raise must still become a recorded fault.
         frames = traceback.format_tb(error.__traceback__, limit=-30)
         text = "".join([*frames, f"{type(error).__name__} (it cannot be printed)\n"])
-    if len(text) > _LONGEST_DETAILS:
-        half = _LONGEST_DETAILS // 2
+    if len(text) > _MAX_DETAILS:
+        half = _MAX_DETAILS // 2
         text = f"{text[:half]}\n... {len(text) - 2 * half:,} characters ...\n{text[-half:]}"
     return _encodable(text)
 
 
 def _encodable(text: str) -> str:
-    """Random text may hold lone surrogates, which neither UTF-8 nor a store takes."""
+    """Escape lone surrogates, which neither UTF-8 nor a store accepts.
+
+    Random text may contain them.
+    """
     return text.encode(errors="backslashreplace").decode()
 
 
 def _frames_under_test(error: BaseException) -> list[str]:
+    """Return the innermost functions of the code under test, without repetitions."""
     names: list[str] = []
-    library: list[str] = []  # counts only if there is nothing else: the library itself is tested
+    library: list[str] = []  # used only if there is nothing else: then the library is tested
     tb: TracebackType | None = error.__traceback__
     while tb is not None:
         code = tb.tb_frame.f_code
         if not _is_foreign(code.co_filename):
             names.append(code.co_qualname)
-        elif not code.co_filename.startswith(("<swarmtest", _OWN)):
+        elif not code.co_filename.startswith(("<swarmtest", _SWARMTEST)):
             library.append(code.co_qualname)
         tb = tb.tb_next
     innermost = (names or library)[::-1]
     if isinstance(error, RecursionError):
-        # Which of the functions that call each other hits the limit is a matter of depth.
-        return sorted(set(innermost[:_CYCLE]))[:_FRAMES]
-    return [n for i, n in enumerate(innermost) if i == 0 or n != innermost[i - 1]][:_FRAMES]
+        # Which of the mutually recursive functions reaches the limit depends on the depth at the
+        # start, so all of them are named, in a fixed order.
+        return sorted(set(innermost[:_MAX_CYCLE]))[:_MAX_FRAMES]
+    return [n for i, n in enumerate(innermost) if i == 0 or n != innermost[i - 1]][:_MAX_FRAMES]
 
 
 def _is_foreign(filename: str) -> bool:
+    """Return whether a file belongs to swarmtest or to the standard library."""
     if filename.startswith("<"):
         return filename.startswith(("<frozen", "<swarmtest"))
-    if filename.startswith(_OWN):
+    if filename.startswith(_SWARMTEST):
         return True
-    return filename.startswith(_STANDARD) and "site-packages" not in filename
+    return filename.startswith(_STANDARD_LIBRARY) and "site-packages" not in filename
 
 
 def python_stack_of_dump(dump: str, *, outermost: bool = False) -> list[str]:
-    """The innermost function names of a `faulthandler` dump that are in the code under test.
+    """Return the innermost functions of the code under test in a `faulthandler` dump.
 
-    `outermost`: instead, the two that the test called first.
+    With `outermost`, return the two functions that the test called first instead.
 
     >>> python_stack_of_dump('''Current thread 0x1 (most recent call first):
     ...   File "/home/me/parser.py", line 3 in parse
@@ -195,11 +204,11 @@ def python_stack_of_dump(dump: str, *, outermost: bool = False) -> list[str]:
     """
     names = []
     for line in dump.splitlines():
-        found = re.match(r'\s+File "([^"]+)", line \d+ in (\S+)', line)
-        if found and found[1].startswith(("<swarmtest", _OWN)):
-            break  # from here on it is the engine that called the test
-        if found and not _is_foreign(found[1]):
-            names.append(found[2])
-        elif names and not found:
+        frame = re.match(r'\s+File "([^"]+)", line \d+ in (\S+)', line)
+        if frame and frame[1].startswith(("<swarmtest", _SWARMTEST)):
+            break  # the remaining frames are those of swarmtest, which called the test
+        if frame and not _is_foreign(frame[1]):
+            names.append(frame[2])
+        elif names and not frame:
             break
-    return names[:-3:-1] if outermost else names[:_FRAMES]
+    return names[:-3:-1] if outermost else names[:_MAX_FRAMES]

@@ -1,4 +1,7 @@
-"""The weights of many packed configurations as one array: what analysis reads of a campaign."""
+"""Read the weights of many packed configurations as one array, which is what analysis needs.
+
+This is not part of `swarmtest.core.configuration`, which has to work without importing numpy.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from swarmtest.core.configuration import FULL, WEIGHTS
 
 
 def unpack_weights(packed: Sequence[bytes], count: int) -> npt.NDArray[np.float32]:
-    """The weights of many configurations over `count` features, a row each, from `to_bytes`.
+    """Return the weights of packed configurations over `count` features, one row each.
 
     >>> from swarmtest import Space
     >>> unpack_weights([Space(["push", "pop"]).configuration(["pop"]).to_bytes()], 2).tolist()

@@ -1,4 +1,4 @@
-"""What came of one test: a verdict, perhaps a fault, what was used, what was hit, and its cost."""
+"""The result of one test: verdict, fault, features used, targets hit, and cost."""
 
 from __future__ import annotations
 
@@ -22,41 +22,41 @@ class Verdict(enum.IntEnum):
     PASSED = 0
     FAILED = 1
     INVALID = 2
-    """The generator gave nothing that could be run: never a fault of the subject. `missing` says
-    why."""
+    """The generator produced nothing that could be run. This is never a fault of the subject;
+    `missing` says why."""
 
     @property
     def label(self) -> str:
-        """The word used in tables, exports and on the command line."""
+        """Return the word used in tables, exports and on the command line."""
         return self.name.lower()
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A failure's signature: two failures with the same signature are the same fault.
+    """A failure's signature: failures with the same signature are the same fault.
 
     >>> Fault("exception", "OverflowError: stack is full [stack.push]").id
     '4ee18053'
     """
 
     kind: str
-    """``exception``, ``invariant``, ``signal``, ``exit``, ``timeout``, ``memory``; of commands also
-    ``message``, ``differential`` and ``oracle``."""
+    """``exception``, ``invariant``, ``signal``, ``exit``, ``timeout`` or ``memory``; for commands
+    also ``message``, ``differential`` or ``oracle``."""
     signature: str
-    """One line that stays the same when the same bug shows again."""
+    """One line that stays the same when the same bug appears again."""
     details: str = field(default="", compare=False)
-    """What a person wants to see: the traceback or stack of one occurrence."""
+    """The traceback or stack of one occurrence, for people to read."""
 
     @property
     def id(self) -> str:
-        """A short name for the command line, the same in every store."""
+        """Return a short name for the command line, the same in every store."""
         # Random text may hold lone surrogates, which UTF-8 refuses.
         text = f"{self.kind}\0{self.signature}".encode(errors="backslashreplace")
         return hashlib.blake2b(text, digest_size=4).hexdigest()
 
 
 class Result(NamedTuple):
-    """What came of one test. A tuple, because one is made per test.
+    """The result of one test; a named tuple, because every test creates one.
 
     >>> Result(Verdict.PASSED, steps=20).verdict.label
     'passed'
@@ -65,25 +65,26 @@ class Result(NamedTuple):
     verdict: Verdict
     fault: Fault | None = None
     used: tuple[int, ...] = ()
-    """How often each feature really appeared, in the space's order: not what was enabled."""
+    """How often each feature appeared, in the space's order, whether or not it was enabled."""
     hits: tuple[str, ...] = ()
     """The targets this test reached, by name ("kind:name")."""
     steps: int = 0
-    """The parts of the test that were executed."""
+    """How many parts of the test were executed."""
     skipped: int = 0
-    """Parts that could not run (a value or a guard was gone) or were spent by a weight below 1."""
+    """How many parts could not run (a value or a guard was gone) or were skipped by a weight below
+    1."""
     test: Any = None
-    """The test as plain data (JSON), when it failed or was asked for."""
+    """The test as plain data (JSON), if it failed or if it was asked for."""
     trial: int = -1
-    """The number of the trial in its campaign (filled in by the campaign)."""
+    """The number of the trial in its campaign (set by the campaign)."""
     configuration: Configuration | None = None
-    """What the test was generated from (filled in by the campaign)."""
+    """The configuration that the test was generated from (set by the campaign)."""
     cpu_seconds: float = 0.0
-    """A subject tells what child processes took; the campaign adds the process of the test."""
+    """A subject sets the time of child processes; the campaign adds that of the test's process."""
     wall_seconds: float = 0.0
     covered: tuple[Hits, ...] = ()
-    """More targets that it reached, as whoever watched it numbers them."""
+    """More targets that the test reached, numbered by the catalogue of each coverage tool."""
     missing: str = ""
-    """Why what it reached is not known in full; empty when it is."""
+    """Why the reached targets are not known completely; empty if they are."""
     measures: Mapping[str, float] = {}
-    """Numbers that the test measured, by name: what a search may look for the best of."""
+    """Numbers that the test measured, by name, which a search can optimise."""

@@ -1,18 +1,18 @@
-"""Tossing coins for features, with constraints, and keeping the odds.
+"""Draw configurations by coin tosses, under constraints, and record the odds.
 
-Features that no constraint touches are tossed independently, each from the draw of its own name.
+Features that no constraint mentions are tossed independently, each with the draw of its own name.
 Features under constraints are tossed one by one in a random order; what the constraints then leave
 no choice about is set, not tossed. That needs no rejection, so it works for chains of `requires`
 that independent coins would never satisfy.
 
-No configuration is empty. Without constraints, an empty one is tossed once more, this time so that
-something comes in, with the odds that redrawing would give ("a non-empty subset": swarm testing,
-section 1). With constraints, "not empty" is one constraint more.
+No configuration is empty. Without constraints, an empty one is tossed once more, now with the odds
+that redrawing until it is not empty would give ("a non-empty subset": swarm testing, section 1).
+With constraints, "not empty" is one more constraint.
 
-Propensities are what analysis needs to stay causal: the probability with which each feature was
-included. Without constraints it is that of the whole draw. With constraints it is the probability
-at the moment of the toss, given what had been decided before: 0 or 1 when nothing was left to toss.
-Either way its mean over many trials is the rate at which the feature is in.
+Analysis needs propensities to stay causal: the probability with which each feature was included.
+Without constraints it is that of the whole draw. With constraints it is the probability at the
+moment of the toss, given what had been decided before: 0 or 1 if nothing was left to toss. In both
+cases its mean over many trials is the rate at which the feature is included.
 """
 
 from __future__ import annotations
@@ -28,52 +28,22 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.seeds import FEW, Stream, key_of, named_of_trials
 from swarmtest.core.space import Space
 
-# -------------------------------------------------------------------------------------------------
-# How likely a feature was, given the others, for ways of drawing that treat all features alike.
-
-
-def alike_given_the_others(sizes: Sequence[float], bits: int) -> tuple[float, ...]:
-    """Each feature's chance of being in, given the others, if all features are treated alike.
-
-    Then a configuration's odds depend on its size only, and `sizes` has the probability of each
-    size from 0 to the number of features. All configurations of a size being equally likely, one
-    with s features has the odds sizes[s] / C(n, s).
-
-    >>> alike_given_the_others([0.1, 0.2, 0.4, 0.3], 0b011)
-    (0.6666666666666666, 0.6666666666666666, 0.6923076923076923)
-    """
-    count = len(sizes) - 1
-    size = bits.bit_count()
-    # As ratios of neighbours: C(n, s) itself is beyond a float for a thousand features.
-    with_one_less = sizes[size - 1] / sizes[size] * (count - size + 1) / size
-    if_in = 1 / (1 + with_one_less)
-    if size == count:
-        return (if_in,)
-    with_one_more = sizes[size + 1] / sizes[size] * (size + 1) / (count - size)
-    if_out = with_one_more / (1 + with_one_more)
-    if abs(if_in - if_out) < 1e-12:
-        return (if_in,)
-    return tuple(if_in if bits >> i & 1 else if_out for i in range(count))
-
-
-# -------------------------------------------------------------------------------------------------
-
 _ORDER = 1000
-"""The attempt whose draws give the order of tosses: far from those that are tossed."""
+"""The attempt whose draws give the order of tosses: far from the attempts used for the tosses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a strategy answers: a configuration, the odds it was drawn with, and where it came from.
+    """A strategy's answer: a configuration, the odds it was drawn with, and where it came from.
 
     `propensities` holds one probability per feature, or a single one that all features share, or
-    nothing when the strategy cannot tell. It is the probability that the feature is in, *given
-    which of the others are*: only then does a feature that has nothing to do with a target show up
-    in the tests that hit it exactly as often as its propensity says. (Take configurations of
-    random size: those that contain what the target needs are larger than most, so every feature
-    is in them more often than it is overall.) Where features are drawn independently the two are
-    the same. An empty configuration is never run, yet the odds are those as if it could have come
-    up, for everybody knows what an empty test does.
+    nothing if the strategy does not know them. It is the probability that the feature is included,
+    *given which of the others are*. Only then does a feature that has nothing to do with a target
+    appear in the tests that hit it exactly as often as its propensity says. (Take configurations of
+    random size: those that contain what the target needs are larger than most, so every feature is
+    in them more often than it is overall.) Where features are drawn independently, the two
+    probabilities are the same. An empty configuration is never run, but the odds are those of a
+    draw that may be empty, because it is known what an empty test does.
 
     An `origin` that ends in ``member 7`` or ``row 7`` names one of a fixed set of configurations,
     which many tests share.
@@ -88,32 +58,8 @@ class Proposal:
     origin: str = ""
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """What can be worked out about a space before the first toss."""
-
-    keys: tuple[int, ...]
-    setting_keys: tuple[int, ...]
-
-
-@functools.lru_cache(maxsize=64)
-def _plan(space: Space) -> _Plan:
-    return _Plan(
-        keys=tuple(key_of(name) for name in space.feature_names),
-        setting_keys=tuple(key_of(name) for name in space.setting_names),
-    )
-
-
-@functools.lru_cache(maxsize=64)
-def _deduction(space: Space) -> Deduction:
-    clauses = list(space.clauses)
-    if all(clause.off for clause in clauses):  # otherwise one of them says as much
-        clauses.append(space.never_empty)
-    return Deduction(clauses, len(space.features))
-
-
 def rates_for(space: Space, p: float | Mapping[str, float] | Sequence[float]) -> tuple[float, ...]:
-    """One inclusion rate per feature: a feature's own `rate` goes before a common p.
+    """Return one inclusion rate per feature; its own `rate` takes precedence over a common p.
 
     >>> from swarmtest import Feature
     >>> rates_for(Space([Feature("push", rate=0.9), Feature("pop")]), 0.5)
@@ -133,29 +79,6 @@ def rates_for(space: Space, p: float | Mapping[str, float] | Sequence[float]) ->
     return tuple(rates)
 
 
-def settled(space: Space, off: int, on: int) -> Known:
-    """What holds once the features `off` are left out, and then the features `on` are taken in.
-
-    Both are bit masks, and go as far as the constraints allow: a feature that cannot be left out
-    is in, one that cannot be taken in is not.
-
-    >>> from swarmtest import Feature
-    >>> space = Space([Feature("open"), Feature("close", requires=["open"]), Feature("stat")])
-    >>> known = settled(space, off=0b001, on=0b010)
-    >>> f"{known.true:03b} {known.false:03b}"
-    '100 011'
-    """
-    deduction = _deduction(space)
-    known = deduction.start
-    for mask, wanted in ((off, False), (on, True)):
-        for i in range(len(space.features)):
-            bit = 1 << i
-            if mask & bit and not (known.true | known.false) & bit:
-                taken = deduction.decided(known, bit, wanted)
-                known = taken or deduction.decided(known, bit, not wanted) or known
-    return known
-
-
 def toss(
     space: Space,
     rates: Sequence[float],
@@ -163,10 +86,11 @@ def toss(
     origin: str = "",
     after: Known | None = None,
 ) -> Proposal:
-    """A configuration with each feature on at its rate, constraints respected, never empty.
+    """Return a configuration with each feature included at its rate.
 
-    With constraints, only what was not `settled` before (`after`) is tossed; without, rates of 0
-    and 1 say as much.
+    It respects the constraints and is never empty. With constraints, only features that `after`
+    (see `settled`) leaves open are tossed; without constraints, rates of 0 and 1 have the same
+    effect.
 
     >>> from swarmtest import Feature
     >>> space = Space([Feature("open"), Feature("close", requires=["open"])])
@@ -178,10 +102,10 @@ def toss(
     if not space.features:
         return Proposal(Configuration(space, 0, None, settings), (), origin)
     if space.clauses:
-        draws = rng.named_each(_plan(space).keys)
+        draws = rng.named_each(_space_keys(space).keys)
         bits, chances = _toss_in_turn(space, _random_order(space, rng), draws, rates, after)
         return Proposal(Configuration(space, bits, None, settings), chances, origin)
-    keys = _plan(space).keys
+    keys = _space_keys(space).keys
     bits = _bits_below(rng.named_each(keys), rates) or _some_below(
         rng.named_each(keys, attempt=1), rates
     )
@@ -192,27 +116,29 @@ def toss(
 def toss_many(
     space: Space, rates: tuple[float, ...], trials: Sequence[int], campaign_seed: int
 ) -> list[Proposal] | None:
-    """`toss` for many trials at once, the same answers; None where constraints need one by one.
+    """Return the same proposals as `toss`, for many trials at once.
 
-    Drawing a batch as one matrix makes a configuration cost well under a microsecond for small
-    spaces, and equal configurations of a batch are one object, packed once.
+    Return None where constraints require tossing one by one. Drawing a batch as one matrix makes a
+    configuration cost well under a microsecond in small spaces, and equal configurations of a batch
+    are one object, which is packed only once.
     """
-    keys = _plan(space).keys
+    keys = _space_keys(space).keys
+    # The bits of a configuration have to fit a signed 64-bit integer.
     if space.clauses or space.settings or not 0 < len(keys) <= 63:
         return None
     if len(trials) <= FEW:
         return [toss(space, rates, Stream(campaign_seed, trial)) for trial in trials]
-    places = [1 << i for i in range(len(rates))]
+    bit_values = [1 << i for i in range(len(rates))]
     draws = named_of_trials(campaign_seed, trials, keys)
-    masks: list[int] = ((draws < rates) @ places).tolist()
-    empty = [at for at, mask in enumerate(masks) if not mask]
+    masks: list[int] = ((draws < rates) @ bit_values).tolist()
+    empty = [index for index, mask in enumerate(masks) if not mask]
     if empty:
-        again = named_of_trials(campaign_seed, [trials[at] for at in empty], keys, attempt=1)
-        for at, row in zip(empty, again.tolist(), strict=True):
-            masks[at] = _some_below(row, rates)
+        again = named_of_trials(campaign_seed, [trials[index] for index in empty], keys, attempt=1)
+        for index, row in zip(empty, again.tolist(), strict=True):
+            masks[index] = _some_below(row, rates)
     chances = _one_if_alike(rates)
-    known = {mask: Proposal(Configuration(space, mask), chances) for mask in set(masks)}
-    return [known[mask] for mask in masks]
+    proposals = {mask: Proposal(Configuration(space, mask), chances) for mask in set(masks)}
+    return [proposals[mask] for mask in masks]
 
 
 def weigh(
@@ -223,10 +149,10 @@ def weigh(
     origin: str = "",
     renormalised: bool = False,
 ) -> Proposal:
-    """A configuration with these weights; features that constraints forbid fall to 0.
+    """Return a configuration with these weights; features that constraints forbid get weight 0.
 
-    Constraints speak of presence, so presence is settled first: every feature with a weight above 0
-    wants to be in. Mandatory or required features that have weight 0 come in at weight 1.
+    Constraints are about presence, so presence is settled first: every feature with a weight above
+    0 is to be included. Mandatory or required features with weight 0 get weight 1.
 
     >>> print(weigh(Space(["push", "pop"]), [1, 0.25], Stream()).configuration)
     push pop=0.25
@@ -242,29 +168,85 @@ def weigh(
     return Proposal(configuration, propensities, origin)
 
 
-def _allowed(space: Space, weights: Sequence[float], rng: Stream) -> list[float]:
-    """The weights with what the constraints forbid at 0, and what they demand at 1 or more.
-
-    The features that are wanted come first, in a random order, so that only a wanted feature
-    can keep another out.
-    """
-    wanted = [1.0 if weight else 0.0 for weight in weights]
-    order = sorted(_random_order(space, rng), key=wanted.__getitem__, reverse=True)
-    bits, _ = _toss_in_turn(space, order, [0.5] * len(wanted), wanted)
-    return [(w or 1.0) if bits >> i & 1 else 0.0 for i, w in enumerate(weights)]
-
-
 def draw_settings(space: Space, rng: Stream) -> tuple[Scalar, ...]:
-    """A uniform value for each dimension that is not a feature, from the draw of its own name."""
+    """Return a uniform value for each setting, from the draw of its own name."""
     if not space.settings:
         return ()
-    draws = rng.named_each(_plan(space).setting_keys)
+    draws = rng.named_each(_space_keys(space).setting_keys)
     return tuple(
         s.values[int(draw * len(s.values))] for s, draw in zip(space.settings, draws, strict=True)
     )
 
 
+def settled(space: Space, off: int, on: int) -> Known:
+    """Return what holds once the features `off` are left out and then the features `on` included.
+
+    Both are bit masks, and are followed as far as the constraints allow: a feature that cannot be
+    left out is included, and one that cannot be included is left out.
+
+    >>> from swarmtest import Feature
+    >>> space = Space([Feature("open"), Feature("close", requires=["open"]), Feature("stat")])
+    >>> known = settled(space, off=0b001, on=0b010)
+    >>> f"{known.true:03b} {known.false:03b}"
+    '100 011'
+    """
+    deduction = _deduction(space)
+    known = deduction.start
+    for mask, wanted in ((off, False), (on, True)):
+        for i in range(len(space.features)):
+            bit = 1 << i
+            if mask & bit and not (known.true | known.false) & bit:
+                decision = deduction.decided(known, bit, wanted)
+                known = decision or deduction.decided(known, bit, not wanted) or known
+    return known
+
+
+def alike_given_the_others(sizes: Sequence[float], bits: int) -> tuple[float, ...]:
+    """Return each feature's probability of being included, given which others are.
+
+    This is for strategies that treat all features alike. Then the odds of a configuration depend
+    only on its size, and `sizes` has the probability of each size from 0 to the number of features.
+    All configurations of a size are equally likely, so one with s features has the odds sizes[s] /
+    C(n, s).
+
+    >>> alike_given_the_others([0.1, 0.2, 0.4, 0.3], 0b011)
+    (0.6666666666666666, 0.6666666666666666, 0.6923076923076923)
+    """
+    count = len(sizes) - 1
+    size = bits.bit_count()
+    # Ratios of neighbouring sizes, because for a thousand features C(n, s) overflows a float.
+    with_one_less = sizes[size - 1] / sizes[size] * (count - size + 1) / size
+    if_in = 1 / (1 + with_one_less)
+    if size == count:
+        return (if_in,)
+    with_one_more = sizes[size + 1] / sizes[size] * (size + 1) / (count - size)
+    if_out = with_one_more / (1 + with_one_more)
+    if abs(if_in - if_out) < 1e-12:
+        return (if_in,)
+    return tuple(if_in if bits >> i & 1 else if_out for i in range(count))
+
+
+# Tossing.
+
+
+@dataclass(frozen=True)
+class _SpaceKeys:
+    """What can be computed for a space before the first toss: the keys of its names."""
+
+    keys: tuple[int, ...]
+    setting_keys: tuple[int, ...]
+
+
+@functools.lru_cache(maxsize=64)
+def _space_keys(space: Space) -> _SpaceKeys:
+    return _SpaceKeys(
+        keys=tuple(key_of(name) for name in space.feature_names),
+        setting_keys=tuple(key_of(name) for name in space.setting_names),
+    )
+
+
 def _bits_below(draws: Sequence[float], rates: Sequence[float]) -> int:
+    """Return the bits of the features whose draw is below their rate."""
     bits, bit = 0, 1
     for draw, rate in zip(draws, rates, strict=True):
         if draw < rate:
@@ -274,10 +256,11 @@ def _bits_below(draws: Sequence[float], rates: Sequence[float]) -> int:
 
 
 def _some_below(draws: Sequence[float], rates: Sequence[float]) -> int:
-    """Bits with the odds of independent tosses, given that they are not all off.
+    """Return bits with the odds of independent tosses, given that not all of them are off.
 
-    While nothing is in, feature i comes in with p_i / (1 - (1-p_i)(1-p_i+1)...(1-p_n)), which is
-    its probability given that it or a later one does; from then on tosses are independent.
+    While nothing is included, feature i is included with probability p_i / (1 -
+    (1-p_i)(1-p_i+1)...(1-p_n)), which is its probability given that it or a later feature is
+    included; from then on tosses are independent.
     """
     bits, none_left = 0, _none_from(tuple(rates))
     for number, (draw, rate) in enumerate(zip(draws, rates, strict=True)):
@@ -288,22 +271,34 @@ def _some_below(draws: Sequence[float], rates: Sequence[float]) -> int:
 
 @functools.lru_cache(maxsize=1024)
 def _none_from(rates: tuple[float, ...]) -> list[float]:
-    """For each feature, the probability that neither it nor a later one comes in."""
-    found = [1.0]
+    """Return, for each feature, the probability that neither it nor a later one is included."""
+    products = [1.0]
     for rate in reversed(rates):
-        found.append(found[-1] * (1.0 - rate))
-    if found[-1] == 1.0:
+        products.append(products[-1] * (1.0 - rate))
+    if products[-1] == 1.0:
         raise UserError("all inclusion rates are 0, and a configuration is never empty")
-    return found[:0:-1]
+    return products[:0:-1]
 
 
 @functools.lru_cache(maxsize=1024)
 def _one_if_alike(rates: tuple[float, ...]) -> tuple[float, ...]:
+    """Return a single rate if all rates are equal, as `Proposal.propensities` allows."""
     return rates if len(set(rates)) > 1 else rates[:1]
 
 
+# Tossing under constraints.
+
+
+@functools.lru_cache(maxsize=64)
+def _deduction(space: Space) -> Deduction:
+    clauses = list(space.clauses)
+    if all(clause.off for clause in clauses):  # otherwise a clause already demands some feature
+        clauses.append(space.never_empty)
+    return Deduction(clauses, len(space.features))
+
+
 def _random_order(space: Space, rng: Stream) -> list[int]:
-    order = rng.named_each(_plan(space).keys, _ORDER)
+    order = rng.named_each(_space_keys(space).keys, _ORDER)
     return sorted(range(len(order)), key=order.__getitem__)
 
 
@@ -314,7 +309,7 @@ def _toss_in_turn(
     rates: Sequence[float],
     after: Known | None = None,
 ) -> tuple[int, tuple[float, ...]]:
-    """Toss the features one by one, and set what then follows."""
+    """Toss the features one by one, and set those that then have no choice."""
     deduction = _deduction(space)
     decided, possible, known = deduction.decided, deduction.possible, after or deduction.start
     chances, bits = list(rates), 0
@@ -329,14 +324,26 @@ def _toss_in_turn(
         if is_free:
             bits |= bit if on else 0
             continue
-        taken = decided(known, bit, on)
-        # Where the odds are 0 or 1 anyway, it does not matter whether there was a choice.
-        forced = taken is None or (0.0 < rates[i] < 1.0 and not possible(known, bit, not on))
-        if taken is None:
+        decision = decided(known, bit, on)
+        # With a rate of 0 or 1, the probability is the same whether or not there was a choice.
+        forced = decision is None or (0.0 < rates[i] < 1.0 and not possible(known, bit, not on))
+        if decision is None:
             on = not on
-            taken = decided(known, bit, on)
-        assert taken is not None, "on or off is always possible"
+            decision = decided(known, bit, on)
+        assert decision is not None, "on or off is always possible"
         if forced:
             chances[i] = float(on)
-        known = taken
+        known = decision
     return known.true | bits, tuple(chances)
+
+
+def _allowed(space: Space, weights: Sequence[float], rng: Stream) -> list[float]:
+    """Return the weights with forbidden features at 0, and demanded ones at 1 if they were 0.
+
+    The features with a weight above 0 come first, in a random order, so that only such a feature
+    can keep another one out.
+    """
+    wanted = [1.0 if weight else 0.0 for weight in weights]
+    order = sorted(_random_order(space, rng), key=wanted.__getitem__, reverse=True)
+    bits, _ = _toss_in_turn(space, order, [0.5] * len(wanted), wanted)
+    return [(w or 1.0) if bits >> i & 1 else 0.0 for i, w in enumerate(weights)]

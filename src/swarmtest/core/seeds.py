@@ -1,4 +1,4 @@
-"""Randomness that is reproducible from names.
+"""Random numbers that are reproducible from names.
 
 Invariants:
 
@@ -11,10 +11,10 @@ Invariants:
 
 The generator is SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
 OOPSLA 2014) used as a keyed hash: name and trial are mixed into a 64-bit key, and the finaliser
-turns the key into a uniform number. It needs no state, so a trial costs no seeding.
+turns the key into a uniform number. It needs no state, so a trial needs no seeding.
 
-Many keys are mixed by numpy, which is imported when that is first needed: a command that draws
-little should not pay for the import.
+Many keys are mixed by numpy, which is imported only when that is first needed, so that a command
+that draws little does not pay for the import.
 """
 
 from __future__ import annotations
@@ -36,14 +36,16 @@ _MIX_2 = 0x94D0_49BB_1331_11EB
 _TO_UNIT = 2.0**-53
 
 _FEW_KEYS = 12
-"""Up to this many keys a Python loop beats numpy's fixed cost per call (measured: 12 to 16)."""
+"""Up to this many keys, a Python loop is faster than numpy's fixed cost per call (measured: 12 to
+16)."""
 FEW = 7
-"""Trials for which numpy is not worth its import: below the batches of all but tiny campaigns."""
+"""The number of trials up to which numpy is not worth its import: fewer than the batches of all but
+tiny campaigns."""
 
 
 @functools.lru_cache(maxsize=65536)
 def key_of(name: str) -> int:
-    """The 64-bit key of a name, the same in every process.
+    """Return the 64-bit key of a name, the same in every process.
 
     >>> key_of("push") == key_of("push") != key_of("pop")
     True
@@ -52,7 +54,7 @@ def key_of(name: str) -> int:
 
 
 def mixed(key: int) -> int:
-    """SplitMix64's finaliser: 64 bits in, 64 well-stirred bits out.
+    """Return the key after SplitMix64's finaliser: 64 well-mixed bits.
 
     >>> mixed(1) != mixed(2)
     True
@@ -68,7 +70,7 @@ def _campaign_key(campaign_seed: int) -> int:
 
 
 def trial_key(campaign_seed: int, trial: int) -> int:
-    """The key from which everything of one trial is drawn.
+    """Return the key from which everything in a trial is drawn.
 
     >>> trial_key(0, 1) == trial_key(0, 1)
     True
@@ -77,7 +79,7 @@ def trial_key(campaign_seed: int, trial: int) -> int:
 
 
 def seed_of_test(campaign_seed: int, trial: int) -> int:
-    """The seed of the test itself: 63 bits, so that it fits a database's signed integer.
+    """Return the seed of the test itself: 63 bits, so that it fits a database's signed integer.
 
     >>> 0 <= seed_of_test(7, 3) < 2**63
     True
@@ -86,10 +88,10 @@ def seed_of_test(campaign_seed: int, trial: int) -> int:
 
 
 class Stream(random.Random):
-    """The random source a strategy is given for one trial.
+    """The random source that a strategy receives for one trial.
 
-    It is a `random.Random`, so ``rng.choice(...)`` and the rest work; and it has *named* draws,
-    which are what makes a feature's fate independent of the other features:
+    It is a `random.Random`, so ``rng.choice(...)`` and the other methods work. It also has *named*
+    draws, which make the draw of a feature independent of the other features:
 
     >>> rng = Stream(campaign_seed=1, trial=0)
     >>> rng.named("push") == Stream(1, 0).named("push")
@@ -97,7 +99,7 @@ class Stream(random.Random):
     >>> 0.0 <= rng.named("push") < 1.0
     True
 
-    The object is re-keyed from trial to trial (`rekey`), so keep numbers, not the stream.
+    The object gets a new key for each trial (`rekey`), so keep the numbers, not the stream.
     """
 
     key: int
@@ -105,7 +107,7 @@ class Stream(random.Random):
     _counter: int
 
     def __new__(cls, campaign_seed: int = 0, trial: int = 0) -> Stream:
-        # random.Random would seed its Mersenne twister from its arguments (or the OS).
+        # With these arguments (or none), random.Random would seed its Mersenne twister.
         return super().__new__(cls, 0)  # type: ignore[call-arg]
 
     def __init__(self, campaign_seed: int = 0, trial: int = 0) -> None:
@@ -113,17 +115,17 @@ class Stream(random.Random):
         self.rekey(trial_key(campaign_seed, trial))
 
     def rekey(self, key: int) -> None:
-        """Start over as the stream of another key (`trial_key`)."""
+        """Start again as the stream of another key (see `trial_key`)."""
         self.key = key
         self._counter = key
-        self.gauss_next = None
+        self.gauss_next = None  # where random.gauss() keeps the second number of a pair
 
     def named(self, name: str, attempt: int = 0) -> float:
-        """A uniform number in [0, 1) that depends on the trial and the name only."""
+        """Return a uniform number in [0, 1) that depends only on the trial and the name."""
         return (mixed((self.key + attempt * _GOLDEN & _MASK) ^ key_of(name)) >> 11) * _TO_UNIT
 
     def named_each(self, keys: Sequence[int], attempt: int = 0) -> list[float]:
-        """`named` for many names at once, given their keys (`key_of`)."""
+        """Return `named` for many names at once, given their keys (see `key_of`)."""
         base = self.key + attempt * _GOLDEN & _MASK
         if len(keys) <= _FEW_KEYS:
             return [(mixed(base ^ key) >> 11) * _TO_UNIT for key in keys]
@@ -131,7 +133,7 @@ class Stream(random.Random):
         return uniform
 
     def split(self, name: str) -> Stream:
-        """An independent stream for a part of the strategy.
+        """Return an independent stream for a part of the strategy.
 
         >>> Stream(1, 0).split("a").random() != Stream(1, 0).split("b").random()
         True
@@ -141,7 +143,9 @@ class Stream(random.Random):
         return stream
 
     def of_campaign(self, number: int) -> Stream:
-        """A stream that is the same in all trials: for what a strategy draws once and keeps.
+        """Return a stream that is the same in all trials.
+
+        It is for values that a strategy draws once and keeps.
 
         >>> Stream(1, 0).of_campaign(3).random() == Stream(1, 99).of_campaign(3).random()
         True
@@ -151,12 +155,12 @@ class Stream(random.Random):
         return stream
 
     def random(self) -> float:
-        """The next uniform number in [0, 1) of the unnamed sequence."""
+        """Return the next uniform number in [0, 1) of the unnamed sequence."""
         self._counter = self._counter + _GOLDEN & _MASK
         return (mixed(self._counter) >> 11) * _TO_UNIT
 
     def getrandbits(self, k: int, /) -> int:
-        """The next `k` random bits of the unnamed sequence."""
+        """Return the next `k` random bits of the unnamed sequence."""
         if k < 0:
             raise ValueError("number of bits must be non-negative")
         bits = 0
@@ -166,11 +170,11 @@ class Stream(random.Random):
         return bits >> (-k % 64)
 
     def getstate(self) -> tuple[int, int, int]:
-        """Where the stream is: `setstate` goes back there."""
+        """Return the position of the stream, for `setstate`."""
         return self.campaign_seed, self.key, self._counter
 
     def setstate(self, state: tuple[int, int, int]) -> None:  # type: ignore[override]
-        """Go back to where `getstate` was called."""
+        """Return to the position at which `getstate` was called."""
         self.campaign_seed, self.key, self._counter = state
         self.gauss_next = None
 
@@ -178,14 +182,14 @@ class Stream(random.Random):
         return Stream, (self.campaign_seed,), self.getstate()
 
     def seed(self, *args: object, **kwargs: object) -> None:
-        """A stream is keyed, not seeded."""
+        """Raise TypeError: a stream is keyed, not seeded."""
         raise TypeError("a stream is keyed by its trial, not seeded: use rekey()")
 
 
 def named_of_trials(
     campaign_seed: int, trials: npt.ArrayLike, keys: Sequence[int], attempt: int = 0
 ) -> npt.NDArray[np.float64]:
-    """`Stream.named` for many trials and names at once: a row per trial, a column per key.
+    """Return `Stream.named` for many trials and names: a row per trial, a column per key.
 
     >>> float(named_of_trials(1, [0, 5], [key_of("push")])[1, 0]) == Stream(1, 5).named("push")
     True
@@ -195,14 +199,14 @@ def named_of_trials(
 
 
 def seeds_of_tests(campaign_seed: int, trials: Sequence[int]) -> list[int]:
-    """`seed_of_test` for many trials at once.
+    """Return `seed_of_test` for many trials at once.
 
     >>> seeds_of_tests(7, [3, 4]) == [seed_of_test(7, 3), seed_of_test(7, 4)]
     True
     """
     if len(trials) <= FEW:
         return [seed_of_test(campaign_seed, trial) for trial in trials]
-    seeds: list[int] = (_finished(_trial_keys(campaign_seed, trials) ^ _GOLDEN) >> 1).tolist()
+    seeds: list[int] = (mixed_array(_trial_keys(campaign_seed, trials) ^ _GOLDEN) >> 1).tolist()
     return seeds
 
 
@@ -210,7 +214,7 @@ def _trial_keys(campaign_seed: int, trials: npt.ArrayLike) -> npt.NDArray[Any]:
     import numpy as np
 
     steps = (np.asarray(trials, dtype=np.uint64) + 1) * _GOLDEN
-    return _finished(steps + mixed(campaign_seed & _MASK))
+    return mixed_array(steps + mixed(campaign_seed & _MASK))
 
 
 @functools.lru_cache(maxsize=256)
@@ -220,7 +224,8 @@ def _as_array(keys: tuple[int, ...]) -> npt.NDArray[Any]:
     return np.array(keys, dtype=np.uint64)
 
 
-def _finished(keys: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+def mixed_array(keys: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    """Return keys after SplitMix64's finaliser: `mixed` for an array of 64-bit integers."""
     keys = (keys ^ (keys >> 30)) * _MIX_1
     keys = (keys ^ (keys >> 27)) * _MIX_2
     keys ^= keys >> 31
@@ -228,4 +233,4 @@ def _finished(keys: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
 
 
 def _uniforms(keys: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    return (_finished(keys) >> 11).astype("float64") * _TO_UNIT
+    return (mixed_array(keys) >> 11).astype("float64") * _TO_UNIT

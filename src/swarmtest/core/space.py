@@ -1,7 +1,8 @@
-"""The ordered set of dimensions of a test, with the constraints between them.
+"""Spaces: the ordered dimensions of a test, with the constraints between them.
 
-Invariants: names are unique; the constraints can be met (a space where they cannot is refused when
-it is built, with the constraints that clash); no configuration made here is empty or breaks one.
+Invariants: names are unique; the constraints can all be satisfied (otherwise creating the space
+fails and names the constraints that conflict); no configuration created here is empty or violates a
+constraint.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from swarmtest.core.errors import UserError, did_you_mean
 
 
 class Space:
-    """The dimensions of a test and what they demand of each other.
+    """The dimensions of a test, and the constraints between them.
 
     >>> space = Space([Feature("open"), Feature("close", requires=["open"])])
     >>> print(space.default())
@@ -75,7 +76,9 @@ class Space:
             )
 
     def configuration(self, values: Mapping[str, Any] | Iterable[str] = ()) -> Configuration:
-        """The configuration with these values, checked; what is not named is off or at its default.
+        """Return the configuration with these values, after checking them.
+
+        A feature that is not named is off, and a setting that is not named has its default.
 
         >>> print(Space(["push", "pop"]).configuration(["pop"]))
         -push pop
@@ -97,7 +100,7 @@ class Space:
         return configuration
 
     def default(self) -> Configuration:
-        """The papers' C_D: every feature on, every setting at its default."""
+        """Return the papers' C_D: every feature on, every setting at its default."""
         bits = (1 << len(self.features)) - 1
         broken = self.violated(bits)
         if broken:
@@ -109,11 +112,11 @@ class Space:
 
     @functools.cached_property
     def default_settings(self) -> tuple[Scalar, ...]:
-        """Every setting's default, in order."""
+        """Return every setting's default, in order."""
         return tuple(self._setting(s, {}) for s in self.settings)
 
     def constrained(self, more: Sequence[Constraint]) -> Space:
-        """The same space with more constraints.
+        """Return the same space with more constraints.
 
         >>> space = Space(["push", "pop"]).constrained([requires("pop", "push")])
         >>> space.violated(0b10)
@@ -122,21 +125,21 @@ class Space:
         return Space(self.dimensions, [*self.constraints, *more]) if more else self
 
     def violated(self, bits: int) -> list[str]:
-        """The constraints that a set of included features breaks, as text."""
+        """Return, as text, the constraints that a set of included features violates."""
         if self.features and not bits:
             return ["a configuration is never empty"]
         return [str(clause.constraint) for clause in self.clauses if not clause.holds(bits)]
 
     def setting_number(self, name: str) -> int:
-        """The position of a setting; an unknown name is an error that suggests the nearest."""
+        """Return the position of a setting; raise an error that suggests the nearest name."""
         try:
             return self.setting_names.index(name)
         except ValueError:
-            known = self.feature_names + self.setting_names
-            raise UserError(f"the space has no {name!r}{did_you_mean(name, known)}") from None
+            names = self.feature_names + self.setting_names
+            raise UserError(f"the space has no {name!r}{did_you_mean(name, names)}") from None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data: dimensions and constraints.
+        """Return dimensions and constraints as plain data.
 
         >>> Space.from_json(Space(["push"]).to_json()) == Space(["push"])
         True
@@ -148,7 +151,7 @@ class Space:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Space:
-        """The space that `to_json` described."""
+        """Return the space that `to_json` described."""
         return cls(
             [dimension_from_json(d) for d in data["dimensions"]],
             map(Constraint.from_json, data.get("constraints", ())),
@@ -174,13 +177,13 @@ class Space:
             raise UserError(f"a space names each dimension once; twice: {', '.join(twice)}")
 
     def _all_constraints(self) -> Sequence[Constraint]:
-        found: list[Constraint] = []
+        constraints: list[Constraint] = []
         for feature in self.features:
             if feature.mandatory:
-                found.append(mandatory(feature.name))
-            found += [requires(feature.name, other) for other in feature.requires]
-            found += [excludes(feature.name, other) for other in feature.excludes]
-        return [*found, *self.constraints]
+                constraints.append(mandatory(feature.name))
+            constraints += [requires(feature.name, other) for other in feature.requires]
+            constraints += [excludes(feature.name, other) for other in feature.excludes]
+        return [*constraints, *self.constraints]
 
     def _clause(self, constraint: Constraint) -> Clause:
         masks = []
@@ -201,5 +204,5 @@ class Space:
         value = values.get(setting.name, setting.default)
         if value not in setting.values:
             raise UserError(f"{setting.kind} {setting.name!r} cannot be {value!r}")
-        # 1 and True, 3.0 and 3 are equal: keep what the dimension says, so that JSON is stable.
+        # 1 and True, 3.0 and 3 are equal: use the dimension's own value, so that JSON is stable.
         return setting.values[setting.values.index(value)]

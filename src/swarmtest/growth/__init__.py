@@ -1,1 +1,1 @@
-"""Growth."""
+"""Whether a campaign still finds new things, and what more tests would find."""

@@ -1,4 +1,4 @@
-"""Growth as text for a terminal of 80 columns: a table, curves, and what to do."""
+"""``swarmtest growth`` for a terminal of 80 columns: a table, curves, and what to do."""
 
 from __future__ import annotations
 
@@ -26,14 +26,58 @@ _COLUMNS = 80
 _WIDTH = 56
 """Columns of a curve."""
 _HEIGHT = 8
-"""Rows of a curve that stands alone."""
+"""Rows of a curve if there is only one."""
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _PLAIN_BLOCKS = " .:-=+*%#"
 """For terminals that cannot show blocks."""
+_LEARNS = "the strategy learns: tests change as it does, so take forecasts as rough"
+
+
+@click.command()
+@campaigns_argument
+@click.option("--kind", default="", metavar="KIND", help="Only this: fault, line, branch, ...")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@store_option
+def growth(campaigns: list[int], kind: str, as_json: bool, store: str | None) -> None:
+    """Are tests still finding new things: stop, go on, or change the configuration?
+
+    What was found test by test, what as many tests again would find (Good-Turing, Chao), and one
+    sentence on what to do. CAMPAIGN is a number; the newest one if left out. Several campaigns of
+    the same subject and strategy, with other seeds, are read as one.
+
+    \b
+    swarmtest growth                 the newest campaign
+    swarmtest growth --kind branch   only branches, with a larger picture
+    swarmtest growth 3 4 5           three campaigns as one
+    """
+    opened = existing_store(store)
+    numbers = campaigns or [latest_campaign(opened, None)]
+    result = growth_of(opened, numbers, kind)
+    verdict = verdict_on(result)
+    if as_json:
+        click.echo(json_text(result.to_json() | {"verdict": verdict.to_json()}))
+        return
+    notes = [_LEARNS] if _learns(opened.campaign(numbers[0]).strategy) else []
+    if verdict.action == "change the configuration":
+        command = command_text(f"coverage {numbers[-1]} --targets --unreached", opened.url)
+        notes.append(f"what was not reached: {command}")
+    click.echo(growth_text(result, verdict, notes))
+
+
+def _learns(strategy: str) -> bool:
+    with contextlib.suppress(UserError):  # the user's own strategy may not be importable here
+        return isinstance(parse_strategy(strategy), LearningStrategy)
+    return False
+
+
+# Growth as text.
 
 
 def growth_text(growth: Growth, verdict: Verdict, notes: Sequence[str] = ()) -> str:
-    """Everything that `swarmtest growth` prints; `notes` may be commands, and are not wrapped."""
+    """Return everything that `swarmtest growth` prints.
+
+    `notes` may be commands, so they are not wrapped.
+    """
     which = "campaign" if len(growth.campaigns) == 1 else "campaigns"
     numbers = ", ".join(map(str, growth.campaigns))
     parts = [
@@ -47,7 +91,7 @@ def growth_text(growth: Growth, verdict: Verdict, notes: Sequence[str] = ()) -> 
 
 
 def growth_table(growth: Growth) -> str:
-    """A row per kind: found, seen once and twice, what as many tests again would bring."""
+    """Return a row per kind: found, found once or twice, and found in as many tests again."""
     head = ("kind", "found", "by 1 test", "by 2", f"in {growth.tests:,} more", "unseen, at least")
     return table(head, [_row(kind) for kind in growth.kinds], right=" rrrrr")
 
@@ -72,7 +116,10 @@ def _number(forecast: Forecast) -> str:
 
 
 def curves(growth: Growth) -> str:
-    """What was found, test by test, on a scale where each tenfold of tests has the same width."""
+    """Return what was found test by test, one curve per kind.
+
+    The scale is logarithmic: each factor of ten in tests has the same width.
+    """
     kinds = [kind for kind in growth.kinds if kind.seen.found]
     if not kinds or growth.tests < 2:
         return ""
@@ -87,7 +134,7 @@ def curves(growth: Growth) -> str:
 
 
 def curve(found: npt.NDArray[np.int64], width: int, height: int) -> list[str]:
-    """A rising line as blocks, from the first test on the left to the last one on the right.
+    """Return a rising line as blocks, from the first test on the left to the last on the right.
 
     >>> curve(np.array([1, 2, 2, 4]), width=4, height=1)
     ['▂▄▄█']
@@ -103,16 +150,17 @@ def curve(found: npt.NDArray[np.int64], width: int, height: int) -> list[str]:
 
 
 def _axis(tests: int) -> str:
-    """Tenfolds under a curve: ``1   10   100   1,000 tests``."""
+    """Return the powers of ten under a curve: ``1   10   100   1,000 tests``."""
     line = ""
-    for tenfold in range(int(math.log10(tests)) + 1):
-        at = round((_WIDTH - 1) * math.log(10**tenfold) / math.log(tests))
+    for power in range(int(math.log10(tests)) + 1):
+        at = round((_WIDTH - 1) * math.log(10**power) / math.log(tests))
         if at >= len(line) + bool(line):
-            line = line.ljust(at) + f"{10**tenfold:,}"
+            line = line.ljust(at) + f"{10**power:,}"
     return f"{line} tests"
 
 
 def _notes(growth: Growth) -> list[str]:
+    """Return the remarks below the curves."""
     notes = _check_lines(growth.kinds)
     fault = growth.kinds[0]
     if fault.kind == "fault" and not fault.seen.found and growth.tests >= 3:
@@ -128,7 +176,7 @@ def _notes(growth: Growth) -> list[str]:
 
 
 def _check_lines(kinds: Sequence[KindGrowth]) -> list[str]:
-    """Whether forecasts can be relied on: the first half of the tests foretells the second."""
+    """Return whether forecasts are reliable: whether the first half predicts the second."""
     checked = [(kind, kind.check) for kind in kinds if kind.check and kind.seen.found]
     wrong = [
         f"do not rely on the forecast for {kind.kind}: the first half of the tests foretold "
@@ -143,47 +191,3 @@ def _check_lines(kinds: Sequence[KindGrowth]) -> list[str]:
         f"checked: the first half of the tests foretold {interval_text(check.foretold)} new "
         f"{counted(2, kind.kind)[2:]} in the second; there were {check.came:,}"
     ]
-
-
-# -------------------------------------------------------------------------------------------------
-# ``swarmtest growth``: is it still finding new things, and is it worth going on?
-
-
-@click.command()
-@campaigns_argument
-@click.option("--kind", default="", metavar="KIND", help="Only this: fault, line, branch, ...")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
-@store_option
-def growth(campaigns: list[int], kind: str, as_json: bool, store: str | None) -> None:
-    """Are tests still finding new things: stop, go on, or change the configuration?
-
-    What was found test by test, what as many tests again would find (Good-Turing, Chao), and one
-    sentence on what to do. CAMPAIGN is a number; the newest one if left out. Several campaigns of
-    the same subject and strategy, with other seeds, are read as one.
-
-    \b
-    swarmtest growth                 the newest campaign
-    swarmtest growth --kind branch   only branches, with a larger picture
-    swarmtest growth 3 4 5           three campaigns as one
-    """
-    opened = existing_store(store)
-    numbers = campaigns or [latest_campaign(opened, None)]
-    found = growth_of(opened, numbers, kind)
-    verdict = verdict_on(found)
-    if as_json:
-        click.echo(json_text(found.to_json() | {"verdict": verdict.to_json()}))
-        return
-    notes = [_LEARNS] if _learns(opened.campaign(numbers[0]).strategy) else []
-    if verdict.action == "change the configuration":
-        command = command_text(f"coverage {numbers[-1]} --targets --unreached", opened.url)
-        notes.append(f"what was not reached: {command}")
-    click.echo(growth_text(found, verdict, notes))
-
-
-_LEARNS = "the strategy learns: tests change as it does, so take forecasts as rough"
-
-
-def _learns(strategy: str) -> bool:
-    with contextlib.suppress(UserError):  # one of the user's own, which is not here
-        return isinstance(parse_strategy(strategy), LearningStrategy)
-    return False

@@ -1,7 +1,7 @@
-"""Is a campaign still finding new things, and what would more tests of the same kind find?
+"""Whether a campaign still finds new things, and what more tests of the same kind would find.
 
 Campaigns of the same subject and strategy with other seeds are more tests of the same kind, so they
-can be read as one. Every kind of target is looked at by itself: faults, lines, branches, events.
+can be read as one. Every kind of target is treated separately: faults, lines, branches, events.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 
 _LATE = 20
-"""Origins are compared on the last so many tests that found something."""
+"""Origins are compared on this many of the last tests that found something."""
 _LEAST_LATE = 5
-"""Fewer say nothing about origins."""
+"""With fewer such tests, origins are not compared."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """What the first half of the tests foretold of the second, and what came."""
+    """What the first half of the tests predicted for the second, and what was found."""
 
     foretold: Forecast
     came: int
 
     @property
     def holds(self) -> bool:
-        """Whether what came lies in the interval.
+        """Return whether what was found lies in the interval.
 
         >>> Check(Forecast(5.0, 1.2, 9.7), came=10).holds
         True
@@ -48,30 +48,33 @@ class Check:
         return math.floor(self.foretold.low) <= self.came <= math.ceil(self.foretold.high)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data."""
         return {"foretold": self.foretold.to_json(), "came": self.came, "holds": self.holds}
 
 
 @dataclass(frozen=True)
 class KindGrowth:
-    """One kind of target: what was found, and what is still to be found."""
+    """The growth of one kind of target: what was found, and what is still to be found."""
 
     kind: str
     seen: Incidence
     curve: npt.NDArray[np.int64]
-    """After each test: how many were found so far."""
+    """How many were found so far, after each test."""
     new: Forecast
-    """In as many tests again."""
+    """How many would be found in as many tests again."""
     unseen: Forecast
     """Chao2's lower bound of what such tests could still reach."""
     watched: int | None = None
     """How many there are in the watched files, for kinds where that is known."""
     unreached: int | None = None
-    """How many of them neither a test nor an import reached."""
+    """How many of them were reached neither by a test nor by an import."""
     check: Check | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; of the curve, the tests that found something (1 is the first)."""
+        """Return plain data.
+
+        Of the curve, only the tests that found something are included (1 is the first test).
+        """
         steps = np.flatnonzero(np.diff(self.curve, prepend=0))
         return {
             "kind": self.kind,
@@ -92,7 +95,7 @@ class KindGrowth:
 
 @dataclass(frozen=True)
 class Lead:
-    """A part of the strategy that finds more of the late discoveries than its share of the tests.
+    """A part of the strategy with a larger share of the late discoveries than of the tests.
 
     >>> print(Lead("dominant", found=9, late=20, share=0.1))
     9 of the last 20 tests that found something came from 'dominant', which made 10% of the tests
@@ -112,21 +115,21 @@ class Lead:
 
 @dataclass(frozen=True)
 class Growth:
-    """What some campaigns found together, kind by kind; faults are always first."""
+    """What some campaigns found together, for each kind; faults are always first."""
 
     campaigns: tuple[int, ...]
     subject: str
     strategy: str
     tests: int
     missing: int
-    """Tests whose coverage is not known: they count for faults only."""
+    """Tests with unknown coverage, which count only for faults."""
     kinds: tuple[KindGrowth, ...]
     lead: Lead | None = None
     left_out: tuple[str, ...] = ()
-    """Kinds that were found or watched, and not asked for."""
+    """Kinds that were found or watched, but not asked for."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data."""
         return {
             "campaigns": list(self.campaigns),
             "subject": self.subject,
@@ -140,20 +143,21 @@ class Growth:
 
 @dataclass(frozen=True)
 class _Pool:
-    """Several campaigns as if one had run after the other."""
+    """Several campaigns as if they had run one after the other."""
 
     tests: int
     missing: int
     found: dict[str, list[Found]]
-    """By kind."""
+    """The targets that were found, by kind."""
 
     def seen(self, kind: str) -> Incidence:
+        """Return the counts of one kind."""
         lost = 0 if kind == "fault" else self.missing
         return incidence(self.found.get(kind, []), self.tests - lost)
 
 
 def growth(store: Store, campaigns: Sequence[int], kind: str = "") -> Growth:
-    """Read campaigns of one subject and strategy; `kind`: look at this one only."""
+    """Read campaigns of one subject and strategy; with `kind`, only that kind of target."""
     records = [store.campaign(number) for number in campaigns]
     _check_alike(store, records)
     read = [halves(store, number) for number in campaigns]
@@ -178,16 +182,17 @@ def growth(store: Store, campaigns: Sequence[int], kind: str = "") -> Growth:
 def _growth_of(
     kind: str, pool: _Pool, half: _Pool, watched: dict[str, tuple[int, set[Target]]]
 ) -> KindGrowth:
+    """Return the growth of one kind."""
     seen, before = pool.seen(kind), half.seen(kind)
     check = Check(new_within(before, seen.tests - before.tests), seen.found - before.found)
     found = pool.found.get(kind, [])
     whole, left = watched.get(kind, (None, set()))
-    unreached = None if whole is None else len(left - {one.target for one in found})
+    unreached = None if whole is None else len(left - {item.target for item in found})
     most = math.inf if unreached is None else float(unreached)
     return KindGrowth(
         kind,
         seen,
-        np.cumsum(np.bincount([one.first for one in found], minlength=pool.tests)),
+        np.cumsum(np.bincount([item.first for item in found], minlength=pool.tests)),
         new_within(seen, seen.tests).at_most(most),
         unseen(seen).at_most(most),
         whole,
@@ -197,16 +202,16 @@ def _growth_of(
 
 
 def _check_alike(store: Store, records: Sequence[CampaignRecord]) -> None:
-    """Refuse to read as one what is not one."""
+    """Raise an error if the campaigns cannot be read as one."""
     first = records[0]
     seeds: dict[int, int] = {}
     for record in records:
         for what, name in (("subject", "subject"), ("strategy", "label")):
-            one, other = getattr(first, name), getattr(record, name)
-            if one != other:
+            expected, other = getattr(first, name), getattr(record, name)
+            if expected != other:
                 raise UserError(
                     f"campaigns {first.id} and {record.id} cannot be read as one: the {what} of "
-                    f"{first.id} is {one}, of {record.id} {other}"
+                    f"{first.id} is {expected}, of {record.id} {other}"
                 )
         if _options(first) != _options(record):
             raise UserError(
@@ -228,7 +233,7 @@ def _check_alike(store: Store, records: Sequence[CampaignRecord]) -> None:
 
 
 def _options(record: CampaignRecord) -> tuple[Any, ...]:
-    """What makes tests of the same subject and strategy different ones."""
+    """Return the options that make tests of the same subject and strategy differ."""
     reference, coverage = (record.options.get(name) or {} for name in ("subject", "coverage"))
     return reference.get("steps"), reference.get("raises"), coverage.get("kinds")
 
@@ -237,47 +242,50 @@ def _pool(runs: Sequence[Discovery]) -> _Pool:
     pooled: dict[Target, Found] = {}
     before = 0
     for run in runs if len(runs) > 1 else ():
-        for one in run.found:
-            known = pooled.get(one.target) or Found(one.target, 0, before + one.first)
-            pooled[one.target] = replace(known, hits=known.hits + one.hits)
+        for found in run.found:
+            earlier = pooled.get(found.target) or Found(found.target, 0, before + found.first)
+            pooled[found.target] = replace(earlier, hits=earlier.hits + found.hits)
         before += run.tests
-    found: dict[str, list[Found]] = defaultdict(list)
-    for one in pooled.values() if len(runs) > 1 else runs[0].found:
-        found[one.target.kind].append(one)
+    by_kind: dict[str, list[Found]] = defaultdict(list)
+    for found in pooled.values() if len(runs) > 1 else runs[0].found:
+        by_kind[found.target.kind].append(found)
     tests, missing = (sum(getattr(run, name) for run in runs) for name in ("tests", "missing"))
-    return _Pool(tests, missing, dict(found))
+    return _Pool(tests, missing, dict(by_kind))
 
 
 def _watched(store: Store, records: Sequence[CampaignRecord]) -> dict[str, tuple[int, set[Target]]]:
-    """By kind: how many targets are watched, and those that no import reached."""
-    known: dict[int, Target] = {}
+    """Return, by kind, how many targets are watched, and those that no import reached."""
+    targets: dict[int, Target] = {}
     outside: set[int] = set()
     for record in records:
         asked = (record.options.get("coverage") or {}).get("kinds", ["line"])
         kinds = WITH_PROBES & {*asked}
         watched = store.watched_targets(record.id)
-        known |= {id: target for id, target in watched.items() if target.kind in kinds}
+        targets |= {id: target for id, target in watched.items() if target.kind in kinds}
         outside |= {*unpack_hits(record.outside)} if record.outside else set()
-    whole = Counter(target.kind for target in known.values())
+    whole = Counter(target.kind for target in targets.values())
     left: dict[str, set[Target]] = defaultdict(set)
-    for id, target in known.items():
+    for id, target in targets.items():
         if id not in outside:
             left[target.kind].add(target)
     return {kind: (count, left[kind]) for kind, count in whole.items()}
 
 
 def _lead(store: Store, campaigns: Sequence[int], pool: _Pool, kinds: Sequence[str]) -> Lead | None:
-    """The origin that stands out among the last finders; early on, everything finds something."""
-    finders = {one.first for kind in kinds for one in pool.found.get(kind, ())}
+    """Return the origin that stands out among the last tests that found something.
+
+    Early tests do not count, because at first every origin finds something.
+    """
+    finders = {item.first for kind in kinds for item in pool.found.get(kind, ())}
     late = {*sorted(at for at in finders if at >= pool.tests // 2)[-_LATE:]}
-    made: Counter[str] = Counter()
-    lucky: Counter[str] = Counter()
+    tests_of: Counter[str] = Counter()
+    finds_of: Counter[str] = Counter()
     for at, origin in enumerate(_origins(store, campaigns)):
-        made[origin] += 1
-        lucky[origin] += at in late
-    for origin, count in lucky.most_common() if len(late) >= _LEAST_LATE else ():
-        share = made[origin] / pool.tests
-        chance = float(binomial_p_value(count, len(late), share)) * len(made)
+        tests_of[origin] += 1
+        finds_of[origin] += at in late
+    for origin, count in finds_of.most_common() if len(late) >= _LEAST_LATE else ():
+        share = tests_of[origin] / pool.tests
+        chance = float(binomial_p_value(count, len(late), share)) * len(tests_of)
         if count > share * len(late) and chance < 0.05:
             return Lead(origin, count, len(late), share)
     return None

@@ -1,8 +1,9 @@
-"""How much has not been seen yet, from how often the rest was seen.
+"""How much has not been seen yet, estimated from how often the rest was seen.
 
 Ecologists ask how many species live in a forest that a few hundred traps have sampled; Böhme
-(STADS, 2018) saw that testing asks the same. Tests are the traps, targets the species. Everything
-here needs only how many targets were reached by exactly one test and by exactly two:
+(STADS, 2018) saw that testing asks the same. Tests are the traps, and targets are the species.
+Everything here needs only the numbers of targets that were reached by exactly one test and by
+exactly two:
 
 - Good-Turing: the next test reaches ``once / tests`` new targets, on average.
 - Chao2 (Chao 1987): at least ``once² / 2 twice`` targets are reachable and unseen. It is a *lower*
@@ -10,11 +11,11 @@ here needs only how many targets were reached by exactly one test and by exactly
 - Extrapolation (Chao et al. 2014): new targets in the next m tests, reliable up to about as many
   tests as were run; beyond that it approaches Chao2's lower bound.
 
-Species are caught one by one; the lines of one block are reached together, and ten lines that a
-single test reached are one piece of evidence, not ten. The size of such a *clump* (as those who
-reach a target feel it: the mean of the sizes, each weighted by itself) widens the intervals and
-takes the place of 1 in the small-sample corrections. With targets that come one by one it is 1, and
-all formulas are the published ones.
+Species are caught one by one, but the lines of one block are reached together, and ten lines that a
+single test reached are one piece of evidence, not ten. Such lines are a *clump*. The mean size of
+clumps, each weighted by its size, widens the intervals and takes the place of 1 in the small-sample
+corrections. For targets that are reached one by one it is 1, and all formulas are the published
+ones.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Forecast:
     high: float
 
     def at_most(self, most: float) -> Forecast:
-        """The same where it is known that there are no more than so many.
+        """Return the forecast if there are known to be no more than `most` targets.
 
         >>> Forecast(2.0, 0.0, 6.5).at_most(3)
         Forecast(value=2.0, low=0.0, high=3)
@@ -49,13 +50,13 @@ class Forecast:
         return Forecast(*(min(value, most) for value in (self.value, self.low, self.high)))
 
     def to_json(self) -> dict[str, float]:
-        """Plain data, rounded to what means something."""
+        """Return plain data, rounded to meaningful digits."""
         return {name: float(f"{value:.4g}") for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True)
 class Incidence:
-    """How many targets so many tests reached, and how many of them only once or twice.
+    """How many targets the tests reached, and how many of them only once or twice.
 
     >>> Incidence(tests=100, found=20, once=6, twice=3, hits=500).new_per_test
     0.06
@@ -68,20 +69,20 @@ class Incidence:
     twice: int
     """Targets that exactly two tests reached."""
     hits: int
-    """Pairs of a test and a target that it reached."""
+    """The number of pairs of a test and a target that it reached."""
     clump_once: float = 1.0
-    """How many targets that were reached once come together."""
+    """The mean clump size of the targets that were reached once."""
     clump_twice: float = 1.0
-    """How many targets that were reached twice come together."""
+    """The mean clump size of the targets that were reached twice."""
 
     @property
     def new_per_test(self) -> float:
-        """Good-Turing: how many new targets the next test reaches, on average."""
+        """Return how many new targets the next test reaches on average (Good-Turing)."""
         return self.once / self.tests if self.tests else 0.0
 
     @property
     def tests_per_new(self) -> int:
-        """With 95% confidence, fewer than 1 test in so many reaches anything new.
+        """Return n so that, with 95% confidence, fewer than 1 test in n reaches anything new.
 
         >>> Incidence(tests=3000, found=20, once=0, twice=3, hits=500).tests_per_new
         781
@@ -91,9 +92,9 @@ class Incidence:
 
     @property
     def familiar(self) -> float:
-        """Of what the next test reaches, the share that was reached before (sample coverage).
+        """Return the share of what the next test reaches that was reached before (sample coverage).
 
-        Chao and Jost (2012).
+        See Chao and Jost (2012).
 
         >>> round(Incidence(tests=100, found=20, once=6, twice=3, hits=500).familiar, 4)
         0.9881
@@ -112,16 +113,16 @@ def incidence(found: Sequence[Found], tests: int) -> Incidence:
     >>> incidence(lines, tests=50).clump_once
     4.0
     """
-    once = Counter(one.first for one in found if one.hits == 1)
-    # Which test came second is not kept. Taking the same first for the same two makes clumps too
-    # large rather than too small, and so intervals too wide rather than too narrow.
-    twice = Counter(one.first for one in found if one.hits == 2)
+    once = Counter(item.first for item in found if item.hits == 1)
+    # The second test is not known. Assuming that targets with the same first test also have the
+    # same second one makes clumps too large, and so intervals too wide rather than too narrow.
+    twice = Counter(item.first for item in found if item.hits == 2)
     return Incidence(
         tests,
         len(found),
         once.total(),
         twice.total(),
-        sum(one.hits for one in found),
+        sum(item.hits for item in found),
         _clump(once),
         _clump(twice) if twice else _clump(once),
     )
@@ -132,14 +133,14 @@ def _clump(sizes: Counter[int]) -> float:
 
 
 def unseen(seen: Incidence, confidence: float = 0.95) -> Forecast:
-    """Chao2: at least so many targets could be reached by such tests and were not yet.
+    """Return Chao2: a lower bound of the targets that such tests could reach and did not yet.
 
-    Without a target that only one test reached, there is no sign of more, and the answer is 0.
+    If no target was reached by only one test, there is no sign of more, and the result is 0.
 
     The interval is Chao's (1987), log-normal, as other tools print it. Its lower end is above 0, so
-    it is too sure of itself when little is left. Measured with targets that are all alike, where
-    Chao2 is no bound but right: it holds the truth in 95% of the cases for 1,000 targets, in 92%
-    for 50 of which 7 are unseen, and in 57% for 50 of which one is. Decide by `new_within`.
+    it is too narrow if little is left. Measured with targets that are all alike, for which Chao2 is
+    not a bound but exact: it contains the truth in 95% of the cases for 1,000 targets, in 92% for
+    50 of which 7 are unseen, and in 57% for 50 of which one is. Decide by `new_within`.
 
     >>> unseen(Incidence(tests=1000, found=50, once=10, twice=10, hits=4000)).value
     4.995
@@ -167,10 +168,11 @@ def unseen(seen: Incidence, confidence: float = 0.95) -> Forecast:
 
 
 def new_within(seen: Incidence, more: int, confidence: float = 0.95) -> Forecast:
-    """How many new targets `more` tests of the same kind would reach.
+    """Return how many new targets `more` tests of the same kind would reach.
 
-    The interval is for what will be counted, not for its mean. It holds up to about doubling. Where
-    no target was reached twice, Chao2 needs a number to divide by: one clump is taken.
+    The interval is for what will be counted, not for its mean. It is valid up to about doubling the
+    tests. If no target was reached twice, Chao2 needs a number to divide by, and one clump is
+    assumed.
 
     >>> round(new_within(Incidence(tests=1000, found=50, once=10, twice=10, hits=4000), 1000).value)
     4
@@ -178,9 +180,10 @@ def new_within(seen: Incidence, more: int, confidence: float = 0.95) -> Forecast
     if not seen.tests or more <= 0:
         return Forecast(0.0, 0.0, 0.0)
     clump, twice = seen.clump_once, max(seen.twice, seen.clump_once)
-    # New targets per test only get fewer, so today's rate, with its interval, is the ceiling.
+    # New targets per test only get fewer, so the upper end of today's rate is the ceiling.
     ceiling = more * clump * wilson_interval(seen.once / clump, seen.tests, confidence)[1]
     value = _extrapolated(seen.once, twice, seen.tests, more)
+    # The variance follows from numerical derivatives (the delta method).
     slope_once, slope_twice = (
         (_extrapolated(seen.once + up, twice + side, seen.tests, more) - value) / 0.01
         for up, side in ((0.01, 0.0), (0.0, 0.01))
@@ -193,7 +196,7 @@ def new_within(seen: Incidence, more: int, confidence: float = 0.95) -> Forecast
     if not value:
         return Forecast(0.0, 0.0, ceiling)
     around = _log_normal(value, spread, confidence)
-    # A log-normal lower end is above 0, and of a clump or two the next tests may well miss all.
+    # A log-normal lower end is above 0, but the next tests may well miss all of a few clumps.
     low = value - normal_quantile(confidence) * math.sqrt(spread)
     return Forecast(value, max(low, 0.0), max(min(around.high, ceiling), value))
 
@@ -206,7 +209,7 @@ def _extrapolated(once: float, twice: float, tests: int, more: int) -> float:
 
 
 def _log_normal(value: float, variance: float, confidence: float) -> Forecast:
-    """The interval of a number that cannot be below 0."""
+    """Return the interval of a number that cannot be below 0."""
     z = normal_quantile(confidence)
     if not value:
         return Forecast(0.0, 0.0, z * math.sqrt(variance))
@@ -215,7 +218,9 @@ def _log_normal(value: float, variance: float, confidence: float) -> Forecast:
 
 
 def rarer_than(tests: int) -> int:
-    """The rule of three: what no test showed is, with 95% confidence, rarer than 1 test in this.
+    """Return n so that what no test showed is, with 95% confidence, rarer than 1 test in n.
+
+    This is the rule of three.
 
     >>> rarer_than(3000)
     1000

@@ -1,22 +1,22 @@
 """Stop, go on, or change the configuration: what growth means for the next hour.
 
-The rules, in order; the first that holds decides:
+The rules are applied in order, and the first one that holds decides:
 
-1. *Too little data*: fewer than 30 tests.
-2. *Go on*: some fault was shown by one test only (others as rare may be waiting), or as many tests
-   again would reach, of some other kind, at least one new target and at least 1% of those found.
-3. *Too little data*: only faults were looked at, and a handful of other targets at most (fewer than
-   20, and not known how many there are). Faults are too few for a forecast: all that is known is,
-   by the rule of three, how rare those must be that no test has shown. However many tests there
-   are, this is no reason to stop by itself; the sentence says how rare, and the user decides.
+1. *Too little data*: there are fewer than 30 tests.
+2. *Go on*: some fault was shown by only one test (others as rare may exist), or as many tests again
+   would reach, of some other kind, at least one new target and at least 1% of those found.
+3. *Too little data*: only faults were looked at, and at most a handful of other targets (fewer than
+   20, if their total number is not known). Faults are too few for a forecast: all that is known is,
+   by the rule of three, how rare faults must be that no test has shown. However many tests there
+   are, this alone is no reason to stop; the sentence says how rare, and the user decides.
 4. *Too little data*: nothing grows any more, but that is known from fewer than 300 tests (by the
    rule of three, they may well have missed what 1 test in 100 reaches).
 5. *Change the configuration*: nothing grows any more, and there are watched targets that no test
-   reached. Tests drawn in the same way hardly ever get there, however many.
-6. *Stop*: nothing grows any more, and nothing that is watched is left. The sentence says, again by
+   reached. Tests drawn in the same way hardly ever reach them, however many there are.
+6. *Stop*: nothing grows any more, and every watched target was reached. The sentence says, again by
    the rule of three, how rare a fault may be that was missed.
 
-"Would reach" is the extrapolation of `swarmtest.growth.richness`, its middle value: a rule that
+"Would reach" is the middle value of the extrapolation of `swarmtest.growth.richness`: a rule that
 waited for the upper end of the interval would never stop.
 """
 
@@ -33,16 +33,16 @@ LEAST_TESTS = 30
 LEAST_TESTS_TO_STOP = 300
 LEAST_SHARE = 0.01
 LEAST_TARGETS = 20
-"""Fewer targets, of a kind whose number is not known, do not show that a campaign is done."""
+"""Fewer targets, of a kind whose total is not known, do not show that a campaign is done."""
 _NAMED = 3
-"""So many kinds are named in a sentence; the table has the rest."""
+"""How many kinds are named in a sentence; the table has the rest."""
 _WORDS = {
     "branch": ("branch", "branches"),
     "prime": ("prime path", "prime paths"),
     "du": ("definition-use path", "definition-use paths"),
     "predicate": ("predicate value", "predicate values"),
 }
-"""One and many, where an s does not do."""
+"""Singular and plural, where adding an s is not right."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,12 @@ class Verdict:
         return f"{self.action.capitalize()}: {self.reason}"
 
     def to_json(self) -> dict[str, str]:
-        """Plain data."""
+        """Return plain data."""
         return {"action": self.action, "sentence": str(self)}
 
 
 def verdict(growth: Growth) -> Verdict:
-    """What the growth of a campaign says about running more tests."""
+    """Return what the growth of a campaign says about running more tests."""
     if growth.tests < LEAST_TESTS:
         are = "is" if growth.tests == 1 else "are"
         few = f"{_tests(growth)} {are} too few to foretell anything; run at least {LEAST_TESTS}."
@@ -79,19 +79,19 @@ def verdict(growth: Growth) -> Verdict:
 
 
 def _can_judge(kind: KindGrowth) -> bool:
-    """Whether there is enough of a kind to see that it does not grow any more."""
+    """Return whether there is enough of a kind to see that it does not grow any more."""
     return kind.kind != "fault" and bool(kind.watched or kind.seen.found >= LEAST_TARGETS)
 
 
 def _faults_only(growth: Growth) -> Verdict:
     bound = f"{_no_new_fault(growth)}, but {_may_be_unseen(growth)}"
     others = [kind for kind in growth.kinds if kind.kind != "fault" and kind.seen.found]
-    told = " and ".join(["faults", *(counted(kind.seen.found, kind.kind) for kind in others)])
+    names = " and ".join(["faults", *(counted(kind.seen.found, kind.kind) for kind in others)])
     if growth.left_out:
         advice = "go on, or look at all kinds, without `--kind`, to be able to judge"
     else:
         advice = (
-            f"{told} alone do not show whether tests still reach anything new: go on, or watch "
+            f"{names} alone do not show whether tests still reach anything new: go on, or watch "
             "coverage (`--coverage branch`) to be able to judge"
         )
     return Verdict("too little data", f"{bound}; {advice}.")
@@ -117,14 +117,14 @@ def _saturated(growth: Growth, judges: Sequence[KindGrowth]) -> Verdict:
 
 
 def grows(kind: KindGrowth) -> bool:
-    """Whether more tests of the same kind are worth their time."""
+    """Return whether more tests of the same kind are worth their time."""
     if kind.kind == "fault":
         return kind.seen.once > 0
     return kind.new.value >= max(1.0, LEAST_SHARE * kind.seen.found)
 
 
 def words_for(kind: str) -> tuple[str, str]:
-    """One target of a kind, and many.
+    """Return the singular and the plural of a kind of target.
 
     >>> words_for("branch")
     ('branch', 'branches')
@@ -133,7 +133,7 @@ def words_for(kind: str) -> tuple[str, str]:
 
 
 def counted(count: float, kind: str, before: str = "") -> str:
-    """A number of targets in words.
+    """Return a number of targets in words.
 
     >>> counted(41, "branch"), counted(1, "line", "watched ")
     ('41 branches', '1 watched line')
@@ -144,7 +144,7 @@ def counted(count: float, kind: str, before: str = "") -> str:
 
 
 def interval_text(forecast: Forecast) -> str:
-    """The interval in whole targets.
+    """Return the interval in whole targets.
 
     >>> interval_text(Forecast(14.2, 9.1, 24.3)), interval_text(Forecast(0.2, 0.0, 3.8))
     ('9 to 25', 'up to 4')
@@ -169,12 +169,12 @@ def _gain(kind: KindGrowth) -> str:
 
 def _one_test_only(kind: KindGrowth) -> str:
     were = "was" if kind.seen.once == 1 else "were"
-    known = counted(kind.seen.found, kind.kind, "known ")
-    return f"{kind.seen.once:,} of {known} {were} shown by one test only"
+    total = counted(kind.seen.found, kind.kind, "known ")
+    return f"{kind.seen.once:,} of {total} {were} shown by one test only"
 
 
 def _little(kinds: Sequence[KindGrowth]) -> str:
-    """``probably reach no new line (95% sure: at most 4)``."""
+    """Return ``probably reach no new line (95% sure: at most 4)``."""
     parts = []
     for kind in kinds[:_NAMED]:
         one, _ = words_for(kind.kind)
@@ -189,18 +189,18 @@ def _sure(forecast: Forecast) -> str:
 
 
 def _reasons_to_stop(growth: Growth, judges: Sequence[KindGrowth]) -> list[str]:
-    known = [kind.kind for kind in judges if kind.watched]
+    complete = [kind.kind for kind in judges if kind.watched]
     rest = [kind for kind in judges if not kind.watched]
     reasons = [f"doubling the tests would {_little(rest)}"] if rest else []
-    reasons += [f"every watched {' and '.join(known)} was reached"] if known else []
+    reasons += [f"every watched {' and '.join(complete)} was reached"] if complete else []
     if any(kind.kind == "fault" for kind in growth.kinds):
         reasons.append(f"{_no_new_fault(growth)}, though {_may_be_unseen(growth)}")
     return reasons
 
 
 def _no_new_fault(growth: Growth) -> str:
-    found = any(kind.kind == "fault" and kind.seen.found for kind in growth.kinds)
-    return "no new fault is in sight" if found else f"no fault in {_tests(growth)}"
+    faults_found = any(kind.kind == "fault" and kind.seen.found for kind in growth.kinds)
+    return "no new fault is in sight" if faults_found else f"no fault in {_tests(growth)}"
 
 
 def _may_be_unseen(growth: Growth) -> str:

@@ -1,7 +1,7 @@
-"""The statements that were changed since a revision.
+"""What changed in the code since a revision: the changed statements, and renamed files.
 
-Git tells which files changed (renames included); their lines are compared here, with the text of
-the revision as compilers read it. So no setting of git matters, and neither do line ends.
+Git says which files changed, including renames. Their lines are compared here, with the text of the
+revision as compilers read it, so neither git's settings nor line endings matter.
 """
 
 from __future__ import annotations
@@ -22,34 +22,36 @@ from swarmtest.languages.text_lines import AnyStatements, lines_of
 
 _SUBMODULE = "160000"
 _LINK = "120000"
+_SECONDS = 10.0
+"""The time limit for following a file through a long history; contents can be used instead."""
 
 
 @dataclass(frozen=True)
 class ChangedFile:
-    """A file that differs from what it was: its names and contents then and now."""
+    """A file that differs from a revision: its names and contents then and now."""
 
     path: str
-    """From the repository's top, with slashes."""
+    """The path from the top of the repository, with slashes."""
     status: str
-    """Git's letter: A, M, D, R, T, U; ``?`` for one that git does not know yet."""
+    """Git's letter: A, M, D, R, T, U; ``?`` for a file that is not in git yet."""
     old_path: str = ""
     blob: str = ""
-    """The hash of its old content; empty when there was none."""
+    """The hash of its old content; empty if there was none."""
     mode: str = ""
 
     @property
     def shown(self) -> str:
-        """Its name on one line, whatever is in it."""
+        """Return its name on one line, whatever characters it has."""
         return self.path if self.path.isprintable() else ascii(self.path)
 
 
 def from_diff(rev: str, cwd: str | Path = ".") -> Found:
-    """The statements that were added or changed since a revision, committed or not.
+    """Return the statements that were added or changed since a revision, committed or not.
 
-    Changes are counted from where this branch left `rev` (`git merge-base REV HEAD`), as in a
-    pull request: what others did on ``main`` meanwhile is left out. Files that git does not know
+    Changes are counted from where this branch left `rev` (`git merge-base REV HEAD`), as in a pull
+    request: what others changed on ``main`` in the meantime is left out. Files that are not in git
     yet count as added, unless they are ignored. Where lines were only deleted, the statement that
-    now follows them is meant.
+    now follows them is a target.
     """
     why = f"--diff {rev}"
     repository = top(cwd)
@@ -57,16 +59,16 @@ def from_diff(rev: str, cwd: str | Path = ".") -> Found:
     files = changed_files(base, repository)
     if not files:
         raise NothingToAimAt(f"{why}: nothing was changed since {described(base, repository)}")
-    found = united(_changed_in(file, repository, why) for file in files)
-    if not found.wanted:
-        told = "; ".join(found.unusable[:3])
-        more = f" and {len(found.unusable) - 3} more" if len(found.unusable) > 3 else ""
-        raise NothingToAimAt(f"{why}: no changed line can be a target: {told}{more}")
-    return found
+    targets = united(_changed_in(file, repository, why) for file in files)
+    if not targets.wanted:
+        examples = "; ".join(targets.unusable[:3])
+        more = f" and {len(targets.unusable) - 3} more" if len(targets.unusable) > 3 else ""
+        raise NothingToAimAt(f"{why}: no changed line can be a target: {examples}{more}")
+    return targets
 
 
 def changed_files(base: str, repository: Path) -> list[ChangedFile]:
-    """The files that differ from a commit's, in the working tree; without ignored ones."""
+    """Return the files in the working tree that differ from a commit, without ignored ones."""
     try:
         raw = ask(
             repository,
@@ -78,15 +80,15 @@ def changed_files(base: str, repository: Path) -> list[ChangedFile]:
         raise UserError(f"git: {str(error).splitlines()[0]}") from None
     changed = {file.path: file for file in _parsed(os.fsdecode(raw))}
     for path in filter(None, os.fsdecode(untracked).split("\0")):
-        known = changed.get(path)
-        # Taken out of the index, but still there: it is compared with what it was.
-        blob = known.blob if known else ""
+        tracked = changed.get(path)
+        # A file that was removed from the index but still exists is compared with its old content.
+        blob = tracked.blob if tracked else ""
         changed[path] = ChangedFile(path, "M" if blob else "?", path, blob)
     return [changed[path] for path in sorted(changed)]
 
 
 def _parsed(raw: str) -> Iterator[ChangedFile]:
-    """Entries ``:mode mode hash hash STATUS\\0path\\0``, with two paths for renames."""
+    """Yield the entries ``:mode mode hash hash STATUS\\0path\\0``, with two paths for renames."""
     fields = iter(raw.split("\0"))
     for head in fields:
         if not head.startswith(":"):
@@ -100,12 +102,13 @@ def _parsed(raw: str) -> Iterator[ChangedFile]:
 
 
 def _changed_in(file: ChangedFile, repository: Path, why: str) -> Found:
-    place = repository / file.path
-    reason = _why_not(file, place)
+    """Return the changed statements of one file, or why it has none."""
+    path = repository / file.path
+    reason = _why_not(file, path)
     if reason:
         return Found(unusable=(f"{file.shown}: {reason}",))
     try:
-        now = statements_of(place)
+        now = statements_of(path)
         lines = _changed_lines(file, repository, now)
     except UserError as error:
         return Found(unusable=(str(error),))
@@ -114,45 +117,45 @@ def _changed_in(file: ChangedFile, repository: Path, why: str) -> Found:
     if not lines:
         what = "renamed" if file.status == "R" else "changed"
         return Found(unusable=(f"{file.shown}: {what}, but nothing that is executed was changed",))
-    real = str(place.resolve())
+    real = str(path.resolve())
     return Found(tuple(Wanted(real, line, why, now.function_at(line)) for line in lines))
 
 
-def _why_not(file: ChangedFile, place: Path) -> str:
-    """Why a file has no lines to aim at; empty when it may have."""
-    if file.mode == _SUBMODULE or place.is_dir():
+def _why_not(file: ChangedFile, path: Path) -> str:
+    """Return why a file cannot have target lines; empty if it can."""
+    if file.mode == _SUBMODULE or path.is_dir():
         return "a submodule, which is not looked into"
     if file.status == "D":
         return "deleted"
-    if file.mode == _LINK or place.is_symlink():
+    if file.mode == _LINK or path.is_symlink():
         return "a link"
-    if not place.exists():
+    if not path.exists():
         return "not there any more"
-    if is_code_file(place):
-        return "binary" if b"\0" in place.read_bytes() else ""
+    if is_code_file(path):
+        return "binary" if b"\0" in path.read_bytes() else ""
     return "not code that is watched"
 
 
 def _changed_lines(file: ChangedFile, repository: Path, now: Statements) -> list[int]:
-    """Where the changed statements begin."""
+    """Return the lines where the changed statements begin."""
     if not file.blob:
         return now.lines
     python = isinstance(now, PythonStatements)
     old = _decoded(ask(repository, "cat-file", "blob", file.blob), python)
     read = code_of if python else list
     before: Statements | None = None
-    found: set[int] = set()
+    starts: set[int] = set()
     for hunk in hunks(read(lines_of(old)), read(now.texts)):
         changed = now.within(hunk.new)
-        found.update(changed)
+        starts.update(changed)
         if not changed and hunk.old:
             before = before or _statements_then(old, now, file.old_path)
-            found.update(_after_deletion(before, hunk.old, hunk.new.stop - 1, now))
-    return sorted(found)
+            starts.update(_after_deletion(before, hunk.old, hunk.new.stop - 1, now))
+    return sorted(starts)
 
 
 def _after_deletion(then: Statements, gone: range, line: int, now: Statements) -> Iterator[int]:
-    """The statement that follows deleted ones, in the function that they were in."""
+    """Yield the statement that follows deleted ones, in the same function if possible."""
     deleted = then.within(gone)
     if deleted:
         following = now.after(line, then.function_at(deleted[0])) or now.after(line)
@@ -166,7 +169,7 @@ def _statements_then(text: str, now: Statements, path: str) -> Statements:
     try:
         return PythonStatements(text, path)
     except UserError:
-        return AnyStatements(text)  # it was not valid: every line of it may have been a statement
+        return AnyStatements(text)  # not valid Python, so any line may have been a statement
 
 
 def _decoded(content: bytes, python: bool) -> str:
@@ -178,25 +181,18 @@ def _decoded(content: bytes, python: bool) -> str:
     return content.decode(errors="replace")
 
 
-# -------------------------------------------------------------------------------------------------
-# What a file was called before, as far as git knows.
-
-_SECONDS = 10.0
-"""Following a file through a long history takes its time; without it, contents have to do."""
-
-
 def earlier_names(place: str | Path) -> tuple[str, ...]:
-    """The names that a file had, the latest first, from the repository's top with slashes.
+    """Return the earlier names of a file, the latest first, from the repository's top with slashes.
 
-    Renames that are not committed yet count. Empty when git is not there, knows no other name, or
-    takes too long to tell.
+    Renames that are not committed yet count. Return an empty tuple if there is no git, if it knows
+    no other name, or if it takes too long.
     """
     path = Path(place).resolve()
     try:
         repository = top(path.parent)
         now = path.relative_to(repository).as_posix()
         committed = _name_in_head(now, repository)
-        told = ask(
+        log = ask(
             repository,
             *("log", "--follow", "--name-status", "-z", "--format=", "-M", "--diff-filter=R"),
             *("--no-show-signature", "--no-color", "--no-ext-diff", "HEAD", "--", committed),
@@ -204,7 +200,7 @@ def earlier_names(place: str | Path) -> tuple[str, ...]:
         )
     except (GitError, UserError, ValueError):
         return ()
-    names = [committed, *_old_names(os.fsdecode(told))]
+    names = [committed, *_old_names(os.fsdecode(log))]
     return tuple(name for name in dict.fromkeys(names) if name != now)
 
 
@@ -214,8 +210,8 @@ def _name_in_head(path: str, repository: Path) -> str:
     return renamed.get(path, path)
 
 
-def _old_names(told: str) -> list[str]:
-    """Of entries ``R100\\0old\\0new\\0``, the old names."""
-    fields = [field.strip("\n") for field in told.split("\0")]
+def _old_names(log: str) -> list[str]:
+    """Return the old names of entries ``R100\\0old\\0new\\0``."""
+    fields = [field.strip("\n") for field in log.split("\0")]
     is_rename = (len(field) > 1 and field[0] == "R" and field[1:].isdigit() for field in fields)
-    return [fields[i + 1] for i, found in enumerate(is_rename) if found and i + 2 < len(fields)]
+    return [fields[i + 1] for i, renamed in enumerate(is_rename) if renamed and i + 2 < len(fields)]

@@ -1,10 +1,10 @@
-"""Which lines every execution passes before it comes to a line: the line's dominators.
+"""The dominators of a line: the lines that every execution passes before it reaches that line.
 
-A line may stand for several nodes (two statements in one line, ``finally``), so the question is
-not which node but which *line* is on every way. For each node a set of bits says so: the lines
-that are on all ways to it. Those of a node are its own and what all its predecessors share; from
-"all lines" everywhere this only shrinks, and ends with the largest solution, which for such sets is
-exactly "on every way". One bit per line makes that quick for functions with thousands of lines.
+A line may stand for several nodes (two statements in one line, ``finally``), so the question is not
+which node but which *line* is on every path. For each node, a set of bits has the lines that are on
+all paths to it: the node's own line, and what all its predecessors have in common. Starting from
+"all lines" everywhere, the sets only shrink, and end with the largest solution, which for such sets
+is exactly "on every path". One bit per line makes that fast for functions with thousands of lines.
 """
 
 from __future__ import annotations
@@ -34,54 +34,54 @@ class Dominance:
 
     @cached_property
     def lines(self) -> frozenset[int]:
-        """The lines that can be reached."""
+        """Return the lines that can be reached."""
         return frozenset(self._lines[node] for node in self._order) - {0}
 
     def reaches(self, nodes: Iterable[int]) -> bool:
-        """Whether any of the nodes can be reached."""
+        """Return whether any of the nodes can be reached."""
         return any(node in self._before for node in nodes)
 
     def passed(self, node: int) -> set[int]:
-        """The lines on all ways from the entry to a node that can be reached, its own included."""
+        """Return the lines on all paths from the entry to a reachable node, its own included."""
         bits = self._passed[node]
-        return {line for bit, line in enumerate(self._numbers) if bits >> bit & 1}
+        return {line for bit, line in enumerate(self._line_of_bit) if bits >> bit & 1}
 
     def chain(self, line: int) -> list[int]:
-        """The dominators of a line that can be reached, nearest first."""
+        """Return the dominators of a reachable line, nearest first."""
         nodes = [node for node in self._order if self._lines[node] == line]
         common = set.intersection(*map(self.passed, nodes)) - {line}
         return self._nearest_first(nodes, common)
 
     def _nearest_first(self, nodes: Sequence[int], wanted: set[int]) -> list[int]:
-        """Lines in the order in which they are met on the way back from nodes.
+        """Return lines in the order in which they are met on the way back from nodes.
 
-        A way back from a line to a far dominator passes all nearer ones, so the smallest number of
+        A path back from a line to a far dominator passes all nearer ones, so the smallest number of
         dominators that are passed on the way puts them in order.
         """
-        found: list[int] = []
+        ordered: list[int] = []
         seen = set(nodes)
         frontier = list(nodes)
         while frontier:
             met: list[int] = []
-            for node in frontier:  # grows meanwhile
+            for node in frontier:  # grows during the loop
                 for start in self._before[node]:
                     if start not in seen:
                         seen.add(start)
                         (met if self._lines[start] in wanted else frontier).append(start)
-            found += sorted({self._lines[node] for node in met}, reverse=True)
+            ordered += sorted({self._lines[node] for node in met}, reverse=True)
             frontier = met
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(ordered))
 
     @cached_property
-    def _numbers(self) -> list[int]:
-        """The line of each bit."""
+    def _line_of_bit(self) -> list[int]:
+        """Return the line of each bit."""
         return sorted(self.lines)
 
     @cached_property
     def _passed(self) -> dict[int, int]:
-        """For each node the lines on all ways to it, as bits."""
-        bit_of = {line: 1 << bit for bit, line in enumerate(self._numbers)} | {0: 0}
-        everything = (1 << len(self._numbers)) - 1
+        """Return, for each node, the lines on all paths to it, as bits."""
+        bit_of = {line: 1 << bit for bit, line in enumerate(self._line_of_bit)} | {0: 0}
+        everything = (1 << len(self._line_of_bit)) - 1
         sets = dict.fromkeys(self._order, everything)
         sets[0] = bit_of[self._lines[0]]
         changed = True
@@ -99,7 +99,7 @@ class Dominance:
 
 
 def _reverse_postorder(successors: Sequence[Sequence[int]]) -> list[int]:
-    """The nodes that can be reached from node 0, each before its successors as far as possible."""
+    """Return the reachable nodes, each before its successors as far as possible."""
     seen = {0}
     order: list[int] = []
     stack = [(0, iter(successors[0]))]
@@ -117,15 +117,16 @@ def _reverse_postorder(successors: Sequence[Sequence[int]]) -> list[int]:
 
 @lru_cache(maxsize=256)
 def _dominance(text: str) -> list[Dominance]:
-    """For each graph of a file."""
+    """Return the dominators for each graph of a file."""
     return [Dominance(graph.lines, graph.successors) for graph in flows_of(text).graphs]
 
 
 def dominators_of(text: str, line: int) -> list[int]:
-    """The lines that are executed before the statement at `line` is, nearest first.
+    """Return the lines that are executed before the statement at `line`, nearest first.
 
-    They end with the first statement of its function; after that come, for a nested function, the
-    line that defines it and what dominates that. None if the line is dead (`why_unreachable`).
+    They end with the first statement of its function. For a nested function, the line that defines
+    it and the dominators of that line follow. The list is empty if the line is dead (see
+    `why_unreachable`).
 
     >>> dominators_of("def f(x):\\n    a = x\\n    if a:\\n        b = 1\\n    return a\\n", 5)
     [3, 2]
@@ -135,14 +136,14 @@ def dominators_of(text: str, line: int) -> list[int]:
 
 
 def dominators_by_function(text: str, line: int) -> tuple[list[int], list[int]]:
-    """Dominators within the line's own function, and those in the functions around that."""
+    """Return the dominators within the line's function, and those in the enclosing functions."""
     flows, dominance = flows_of(text), _dominance(text)
     line = flows.starts.get(line, line)
     numbers = [i for i, graph in enumerate(flows.graphs) if line in graph.lines]
     if not numbers or any(line not in dominance[i].lines for i in numbers):
         return [], []
     chains = [dominance[i].chain(line) for i in numbers]
-    inside = [one for one in chains[0] if all(one in chain for chain in chains)]
+    inside = [dominator for dominator in chains[0] if all(dominator in chain for chain in chains)]
     outside: list[int] = []
     graph = flows.graphs[numbers[-1]]
     while graph.around > 0:
@@ -154,7 +155,7 @@ def dominators_by_function(text: str, line: int) -> tuple[list[int], list[int]]:
 
 
 def why_unreachable(text: str, line: int) -> str:
-    """Why a line has no dominators, as a person would say it; empty if it can be reached.
+    """Return, for people to read, why a line has no dominators; empty if it can be reached.
 
     >>> why_unreachable("def f():\\n    return 1\\n    print(2)\\n", 3)
     'line 3 is dead code: no way through f() leads to it'
@@ -162,7 +163,7 @@ def why_unreachable(text: str, line: int) -> str:
     flows = flows_of(text)
     begins = flows.starts.get(line, line)
     for graph, dominance in zip(flows.graphs, _dominance(text), strict=True):
-        silent = [node for node, one in graph.silent if one == begins]
+        silent = [node for node, start in graph.silent if start == begins]
         dead = begins in graph.lines and begins not in dominance.lines
         if dead or (silent and not dominance.reaches(silent)):
             where = f"{graph.function}()" if graph.function else "the module"

@@ -1,10 +1,10 @@
-"""A control-flow graph that is being built: nodes with lines, and edges."""
+"""A control-flow graph under construction: nodes with lines, and edges."""
 
 from __future__ import annotations
 
 
 class Graph:
-    """Node 0 is the entry. A node with line 0 only joins ways.
+    """A graph whose node 0 is the entry. A node with line 0 only joins paths.
 
     >>> graph = Graph()
     >>> graph.node(3, after=0)
@@ -14,12 +14,12 @@ class Graph:
     """
 
     def __init__(self, entry: int = 0) -> None:
-        """`entry` is the line of the entry."""
+        """Create the entry node with the line `entry`."""
         self.lines = [entry]
         self.successors: list[list[int]] = [[]]
 
     def node(self, line: int = 0, after: int = -1) -> int:
-        """A new node, and an edge to it from another unless that is negative."""
+        """Add a node, with an edge from `after` unless that is negative, and return its number."""
         self.lines.append(line)
         self.successors.append([])
         new = len(self.lines) - 1
@@ -28,9 +28,9 @@ class Graph:
         return new
 
     def edge(self, start: int, end: int) -> None:
-        """Control may go from one node to another."""
+        """Add an edge: control may go from one node to another."""
         self.successors[start].append(end)
 
     def reached(self, nodes: set[int]) -> set[int]:
-        """Those of the nodes to which an edge leads."""
+        """Return those of the nodes that an edge leads to."""
         return {end for ends in self.successors for end in ends if end in nodes}

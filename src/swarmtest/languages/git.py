@@ -1,7 +1,8 @@
-"""Asking git, whatever the user's settings are, and leaving nothing behind in the repository.
+"""Run git independently of the user's settings, and leave nothing behind in the repository.
 
-Only plumbing whose output no setting changes, names ended by NUL, no locks, no hooks. Variables
-that git sets for hooks are taken away: they would point at another index or repository.
+Only plumbing commands whose output does not depend on settings are used, with names ended by NUL,
+without locks and hooks. Variables that git sets for hooks are removed: they would point to another
+index or repository.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from pathlib import Path
 
 from swarmtest.core.errors import UserError, did_you_mean
 
-_KEPT = ("GIT_CONFIG", "GIT_EXEC_PATH", "GIT_CEILING_DIRECTORIES", "GIT_SSH", "GIT_ASKPASS")
+_KEPT_VARIABLES = (
+    "GIT_CONFIG",
+    "GIT_EXEC_PATH",
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_SSH",
+    "GIT_ASKPASS",
+)
 _SECONDS = 120.0
 _MOST_NAMES = 12
 _SETTINGS = tuple(
@@ -25,19 +32,20 @@ _SETTINGS = tuple(
     for setting in ("quotePath", "fsmonitor", "splitIndex", "untrackedCache")
     for word in ("-c", f"core.{setting}=false")
 )
+"""Without these, git might quote names, start a daemon, or write to the index."""
 _NO_GIT = "git is not installed: apt-get install git, or name lines with --line"
 
 
 class GitError(Exception):
-    """What git said when it could not do as told."""
+    """Git failed; the message is what it printed."""
 
 
 def ask(cwd: str | Path, *words: str, seconds: float = _SECONDS, index: str = "") -> bytes:
-    """What a git command prints; `index` is used instead of the repository's own."""
+    """Return what a git command prints; `index` is used instead of the repository's own."""
     environment = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("GIT_") or name.startswith(_KEPT)
+        if not name.startswith("GIT_") or name.startswith(_KEPT_VARIABLES)
     }
     environment |= {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     settings = list(_SETTINGS)
@@ -66,12 +74,12 @@ def ask(cwd: str | Path, *words: str, seconds: float = _SECONDS, index: str = ""
 
 
 def ask_text(cwd: str | Path, *words: str) -> str:
-    """What a git command prints, as text without the last line's end."""
+    """Return what a git command prints, as text without the last line ending."""
     return os.fsdecode(ask(cwd, *words)).rstrip("\n")
 
 
 def top(cwd: str | Path = ".") -> Path:
-    """The top of the repository's working tree, without links in it."""
+    """Return the top of the repository's working tree, with links resolved."""
     try:
         return Path(ask_text(cwd, "rev-parse", "--show-toplevel")).resolve()
     except GitError as error:
@@ -94,7 +102,7 @@ def _why_no_top(said: str, cwd: Path) -> str:
 
 
 def resolved(rev: str, cwd: str | Path = ".") -> str:
-    """The full hash of the commit that a revision names."""
+    """Return the full hash of the commit that a revision names."""
     directory = top(cwd)
     try:
         if not rev or rev.startswith("-") or "\0" in rev:
@@ -108,14 +116,14 @@ def _why_unknown(rev: str, directory: Path) -> str:
     names = _branches_and_tags(directory)
     if not names and not _has_commits(directory):
         return f"the repository {directory} has no commits yet: name lines with --line"
-    told = f"git knows no revision {rev!r}"
+    message = f"git knows no revision {rev!r}"
     elsewhere = [name for name in names if name.endswith(f"/{rev}")] if rev else []
     if elsewhere:
-        return f"{told}; did you mean {elsewhere[0]!r}?"
+        return f"{message}; did you mean {elsewhere[0]!r}?"
     if is_shallow(directory):
-        return f"{told}, and this clone is shallow: {_DEEPEN}"
+        return f"{message}, and this clone is shallow: {_DEEPEN}"
     near = difflib.get_close_matches(rev, names, n=1)
-    return told + did_you_mean(rev, near or names[:_MOST_NAMES])
+    return message + did_you_mean(rev, near or names[:_MOST_NAMES])
 
 
 _DEEPEN = (
@@ -126,8 +134,8 @@ _DEEPEN = (
 
 def _branches_and_tags(directory: Path) -> list[str]:
     form = "--format=%(refname:short)"
-    told = ask_text(directory, "for-each-ref", "--sort=-creatordate", form)
-    return [name for name in told.splitlines() if not name.endswith("/HEAD")]
+    names = ask_text(directory, "for-each-ref", "--sort=-creatordate", form)
+    return [name for name in names.splitlines() if not name.endswith("/HEAD")]
 
 
 def _has_commits(directory: Path) -> bool:
@@ -139,19 +147,19 @@ def _has_commits(directory: Path) -> bool:
 
 
 def is_shallow(cwd: str | Path = ".") -> bool:
-    """Whether the clone lacks old history."""
+    """Return whether the clone lacks old history."""
     return ask_text(cwd, "rev-parse", "--is-shallow-repository") == "true"
 
 
 def base_of(rev: str, cwd: str | Path = ".") -> str:
-    """The hash of the commit that changes are counted from.
+    """Return the hash of the commit that changes are counted from.
 
-    Where `rev` is a branch that went on since, that is where this branch left it (the merge base),
-    as in a pull request: what others did meanwhile is none of ours. ``main`` and ``main...`` both
-    mean that; ``main..`` means the branch as it is now.
+    If `rev` is a branch with newer commits, that is the commit where this branch left it (the merge
+    base), as in a pull request: what others changed in the meantime does not count. ``main`` and
+    ``main...`` both mean that; ``main..`` means the branch as it is now.
     """
     directory = top(cwd)
-    name, exact = _one_side(rev)
+    name, exact = _compared_revision(rev)
     commit = resolved(name, directory)
     if exact:
         return commit
@@ -167,35 +175,37 @@ def base_of(rev: str, cwd: str | Path = ".") -> str:
         ) from None
 
 
-def _one_side(rev: str) -> tuple[str, bool]:
-    """The revision in ``REV``, ``REV...`` or ``REV..``, and whether it is meant exactly."""
+def _compared_revision(rev: str) -> tuple[str, bool]:
+    """Return the revision in ``REV``, ``REV...`` or ``REV..``, and whether it is meant exactly."""
     mark = "..." if "..." in rev else ".."
-    name, found, other = rev.partition(mark)
-    if found and other not in ("", "HEAD"):
+    name, dots, other = rev.partition(mark)
+    if dots and other not in ("", "HEAD"):
         raise UserError(
             f"--diff {rev}: what is tested is the working tree, so name one revision to compare "
             f"it with: --diff {name or 'HEAD'}"
         )
-    return (name or "HEAD") if found else rev, found == ".."
+    return (name or "HEAD") if dots else rev, dots == ".."
 
 
 def described(rev: str, cwd: str | Path = ".") -> str:
-    """A commit in short, for people: ``1a2b3c4 Round prices``."""
+    """Return a commit in short for people to read: ``1a2b3c4 Round prices``."""
     commit = resolved(rev, cwd)
     return ask_text(cwd, "log", "-1", "--no-show-signature", "--no-color", "--format=%h %s", commit)
 
 
 @contextmanager
 def checkout_of(rev: str, cwd: str | Path = ".") -> Iterator[Path]:
-    """A temporary directory with the files of a revision, removed afterwards.
+    """Provide a temporary directory with the files of a revision, and remove it afterwards.
 
-    They are written from an index of their own: the repository does not hear of it, so that even a
-    process that is killed leaves nothing in it (as a worktree would). Submodules are left out.
+    The files are written from a separate index. The repository is not changed, so even a process
+    that is killed leaves nothing in it (as a worktree would). Submodules are left out.
     """
     commit = resolved(rev, cwd)
     repository = top(cwd)
-    with tempfile.TemporaryDirectory(prefix="swarmtest-base-", ignore_cleanup_errors=True) as made:
-        tree = Path(made).resolve() / "tree"
+    with tempfile.TemporaryDirectory(
+        prefix="swarmtest-base-", ignore_cleanup_errors=True
+    ) as directory:
+        tree = Path(directory).resolve() / "tree"
         tree.mkdir()
         index = str(tree.parent / "index")
         try:
@@ -211,6 +221,6 @@ def checkout_of(rev: str, cwd: str | Path = ".") -> Iterator[Path]:
         yield tree
 
 
-def _first_line(said: str) -> str:
-    first = said.splitlines()[0] if said else "it said nothing"
+def _first_line(output: str) -> str:
+    first = output.splitlines()[0] if output else "it said nothing"
     return first.removeprefix("fatal: ").removeprefix("error: ")

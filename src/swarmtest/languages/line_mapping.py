@@ -1,45 +1,44 @@
-"""Where a line of today's file was in an earlier version of it.
+"""Map the lines of a file to the lines of an earlier version of it.
 
-Invariants: no two lines come from the same one. Lines that differ only in how they are indented are
-the same. What counts as the same statement, in this order:
+No two lines come from the same old line. Lines that differ only in indentation are the same. A line
+is recognised, in this order, as
 
-- *same*: the versions' diff has the line in common;
-- *moved*: lines that left one place and came to another, if at least three of them go together or
-  one of them is long enough and occurs nowhere else;
-- *edited*: between lines that stayed, a line took the place of another: the only one there, or one
-  that is like it.
+- *same*: the diff of the versions has the line in common;
+- *moved*: it left one place and appears in another, together with at least two more lines, or it is
+  long enough and occurs nowhere else;
+- *edited*: between lines that stayed, it took the place of another line: the only one there, or a
+  similar one.
+
+The diff is a patience diff: lines that occur once in both versions are anchors; the longest run of
+anchors in the same order splits the texts, and each piece is treated in the same way. If a piece
+has no such line, its rarest common line is used. `difflib` gives results as good, but takes
+quadratic time.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from swarmtest.languages.text_lines import lines_of
 
-# -------------------------------------------------------------------------------------------------
-# Which lines two versions of a text have in common, fast: a patience diff.
-#
-# Lines that occur once in both versions are anchors; the longest run of anchors in the same order
-# splits the texts, and each piece is treated alike. Where a piece has no such line, its rarest
-# common
-# line does. `difflib` does as well, but takes quadratic time.
+# The patience diff.
 
 _OCCURRENCES = 16
-"""Of a line that occurs often, how many occurrences are tried as anchors."""
+"""How many occurrences of a frequent line are tried as anchors."""
 _MOST_WORK = 3_000_000
-"""Lines looked at. Texts made of a few different lines could take quadratic time; what is left
-when the work is done counts as changed."""
+"""How many lines are looked at. Texts with few different lines could take quadratic time; what is
+left when this much is done counts as changed."""
 
 Pair = tuple[int, int]
 
 
 def common_lines(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[Pair]:
-    """Pairs of places of the same line, ascending in both; places count from 0.
+    """Return pairs of positions of the same line, ascending in both texts, counted from 0.
 
     >>> common_lines(["a", "b", "c"], ["a", "x", "c"])
     [(0, 0), (2, 2)]
@@ -75,7 +74,7 @@ class Hunk(NamedTuple):
 
 
 def hunks(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[Hunk]:
-    """Where two versions differ.
+    """Yield where two versions differ.
 
     >>> list(hunks(["a", "b"], ["a", "x", "y", "b"]))
     [Hunk(old=range(2, 2), new=range(2, 4))]
@@ -88,6 +87,8 @@ def hunks(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[Hunk]:
 
 
 class _Piece(NamedTuple):
+    """A piece of both texts: lines a to b of the old one, c to d of the new one."""
+
     a: int
     b: int
     c: int
@@ -95,6 +96,7 @@ class _Piece(NamedTuple):
 
 
 def _anchors(old: Sequence[Hashable], new: Sequence[Hashable], piece: _Piece) -> list[Pair]:
+    """Return pairs of positions that split a piece."""
     a, b, c, d = piece
     in_old, in_new = Counter(old[a:b]), Counter(new[c:d])
     common = in_old.keys() & in_new.keys()
@@ -107,14 +109,14 @@ def _anchors(old: Sequence[Hashable], new: Sequence[Hashable], piece: _Piece) ->
             key=lambda line: in_old[line] * in_new[line],
         )
         return [_longest_run(old, new, piece, rarest)]
-    places = {line: j for j, line in enumerate(new[c:d], start=c) if line in once}
+    position = {line: j for j, line in enumerate(new[c:d], start=c) if line in once}
     return _ascending(
-        [(i, places[line]) for i, line in enumerate(old[a:b], start=a) if line in once]
+        [(i, position[line]) for i, line in enumerate(old[a:b], start=a) if line in once]
     )
 
 
 def _ascending(pairs: list[Pair]) -> list[Pair]:
-    """The most pairs that ascend in both places; they ascend in the first as they come."""
+    """Return the longest chain of pairs that ascend in both positions; the first already do."""
     ends: list[int] = []
     last: list[int] = []
     before: list[int] = []
@@ -134,16 +136,13 @@ def _ascending(pairs: list[Pair]) -> list[Pair]:
 def _longest_run(
     old: Sequence[Hashable], new: Sequence[Hashable], piece: _Piece, line: Hashable
 ) -> Pair:
-    """Where the longest run of common lines around an occurrence of a line begins."""
+    """Return where the longest run of common lines around an occurrence of a line begins."""
     a, b, c, d = piece
-    places: dict[Hashable, list[int]] = defaultdict(list)
-    for j in range(c, d):
-        if new[j] == line:
-            places[line].append(j)
+    in_old = [i for i in range(a, b) if old[i] == line][:_OCCURRENCES]
+    in_new = [j for j in range(c, d) if new[j] == line][:_OCCURRENCES]
     longest, start = 0, (a, c)
-    tried = [i for i in range(a, b) if old[i] == line][:_OCCURRENCES]
-    for i in tried:
-        for j in places[line][:_OCCURRENCES]:
+    for i in in_old:
+        for j in in_new:
             up = 0
             while i - up > a and j - up > c and old[i - up - 1] == new[j - up - 1]:
                 up += 1
@@ -155,25 +154,26 @@ def _longest_run(
     return start
 
 
-# -------------------------------------------------------------------------------------------------
+# The mapping.
 
 How = Literal["same", "moved", "edited"]
 
 _BLOCK = 3
-"""Lines that are too common to be known by themselves are known when that many go together."""
+"""Lines that are too common to be recognised one by one are recognised if this many move
+together."""
 _LONG = 12
-"""Characters that make a line worth recognising elsewhere: not ``return x`` or ``else:``."""
-_ALIKE = 0.6
-_ALIKE_IN_PLACE = 0.4
+"""The length from which a line is recognised elsewhere: longer than ``return x`` or ``else:``."""
+_SIMILAR = 0.6
+_SIMILAR_IN_PLACE = 0.4
 _FEW = 3
-"""As many lines in place of as many others: each stands for its predecessor, alike or not."""
+"""If at most this many lines replace as many others, they are paired even if not similar."""
 _MOST_PAIRS = 10_000
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
 @dataclass(frozen=True)
 class OldLine:
-    """Where a line was, and how it is known."""
+    """Where a line was, and how it was recognised."""
 
     line: int
     how: How
@@ -183,7 +183,7 @@ Mapping = dict[int, OldLine]
 
 
 def old_lines(old_text: str, new_text: str) -> Mapping:
-    """For lines of the new text, the lines of the old text that they come from.
+    """Return, for lines of the new text, the lines of the old text that they come from.
 
     >>> mapping = old_lines("a = 1\\nb = 2\\nc = 3\\n", "import os\\na = 1\\nb = 5\\nc = 3\\n")
     >>> mapping[2], mapping[3]
@@ -196,19 +196,19 @@ def old_lines(old_text: str, new_text: str) -> Mapping:
     same = common_lines(old, new)
     moved = _moved(old, new, same)
     edited = _edited(old, new, same, moved)
-    found: Mapping = {}
+    mapping: Mapping = {}
     ways: tuple[tuple[How, Iterable[tuple[int, int]]], ...] = (
         ("same", same),
         ("moved", moved),
         ("edited", edited),
     )
     for how, pairs in ways:
-        found |= {j + 1: OldLine(i + 1, how) for i, j in pairs}
-    return dict(sorted(found.items()))
+        mapping |= {j + 1: OldLine(i + 1, how) for i, j in pairs}
+    return dict(sorted(mapping.items()))
 
 
 def share_in_common(old_text: str, new_text: str) -> float:
-    """How much of two texts is alike: the share of lines, blank ones apart, that both have.
+    """Return how similar two texts are: the share of lines, without blank ones, that both have.
 
     >>> share_in_common("a\\nb\\n", "b\\n\\na\\nc\\nd\\n")
     0.6666666666666666
@@ -222,33 +222,35 @@ def share_in_common(old_text: str, new_text: str) -> float:
 def _moved(
     old: Sequence[str], new: Sequence[str], same: Iterable[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    """Lines that went elsewhere, alone or together."""
+    """Return pairs of lines that moved elsewhere, alone or together."""
     stayed_old, stayed_new = {i for i, _ in same}, {j for _, j in same}
     gone = [i for i in range(len(old)) if i not in stayed_old]
     come = [j for j in range(len(new)) if j not in stayed_new]
     free_old, free_new = set(gone), set(come)
-    places = _once({i: old[i] for i in gone if old[i]})
-    arrivals = _once({j: new[j] for j in come if new[j]})
+    departures = _positions_of_unique({i: old[i] for i in gone if old[i]})
+    arrivals = _positions_of_unique({j: new[j] for j in come if new[j]})
     all_old, all_new = Counter(old), Counter(new)
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for text, j in arrivals.items():
-        i = places.get(text)
+        i = departures.get(text)
         if i is None or i not in free_old or j not in free_new:
             continue
         block = _block(old, new, i, j, free_old, free_new)
-        texts = [text for one, _ in block if (text := old[one])]
-        known = any(len(text) >= _LONG and all_old[text] == all_new[text] == 1 for text in texts)
-        if known or len(texts) >= _BLOCK:
-            found += block
-            free_old.difference_update(one for one, _ in block)
-            free_new.difference_update(one for _, one in block)
-    return found
+        texts = [text for old_line, _ in block if (text := old[old_line])]
+        recognisable = any(
+            len(text) >= _LONG and all_old[text] == all_new[text] == 1 for text in texts
+        )
+        if recognisable or len(texts) >= _BLOCK:
+            pairs += block
+            free_old.difference_update(old_line for old_line, _ in block)
+            free_new.difference_update(new_line for _, new_line in block)
+    return pairs
 
 
-def _once(texts: dict[int, str]) -> dict[str, int]:
-    """Where the texts are that occur once."""
+def _positions_of_unique(texts: dict[int, str]) -> dict[str, int]:
+    """Return the position of each text that occurs only once."""
     counts = Counter(texts.values())
-    return {text: place for place, text in texts.items() if counts[text] == 1}
+    return {text: position for position, text in texts.items() if counts[text] == 1}
 
 
 def _block(
@@ -259,7 +261,7 @@ def _block(
     free_old: set[int],
     free_new: set[int],
 ) -> list[tuple[int, int]]:
-    """The lines around a pair that went the same way."""
+    """Return the lines around a pair that moved with it."""
     first = 0
     while _goes_along(old, new, i + first - 1, j + first - 1, free_old, free_new):
         first -= 1
@@ -286,47 +288,48 @@ def _edited(
     same: Sequence[tuple[int, int]],
     moved: Iterable[tuple[int, int]],
 ) -> list[tuple[int, int]]:
-    """Lines that took the place of others, between the lines that stayed."""
+    """Return pairs of lines where one took the place of the other, between lines that stayed."""
     gone, come = {i for i, _ in moved}, {j for _, j in moved}
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     a, c = 0, 0
     for i, j in [*same, (len(old), len(new))]:
-        before = [one for one in range(a, i) if old[one] and one not in gone]
-        after = [one for one in range(c, j) if new[one] and one not in come]
+        before = [line for line in range(a, i) if old[line] and line not in gone]
+        after = [line for line in range(c, j) if new[line] and line not in come]
         if before and after:
-            found += _aligned(old, new, before, after)
+            pairs += _aligned(old, new, before, after)
         a, c = i + 1, j + 1
-    return found
+    return pairs
 
 
 def _aligned(
     old: Sequence[str], new: Sequence[str], before: list[int], after: list[int]
 ) -> list[tuple[int, int]]:
+    """Return which new lines between two lines that stayed replaced which old ones."""
     if len(before) == len(after) <= _FEW:
         return list(zip(before, after, strict=True))
     if len(before) == len(after):
         pairs = zip(before, after, strict=True)
-        in_place = [(i, j) for i, j in pairs if _likeness(old[i], new[j]) >= _ALIKE_IN_PLACE]
+        in_place = [(i, j) for i, j in pairs if _similarity(old[i], new[j]) >= _SIMILAR_IN_PLACE]
         if 2 * len(in_place) >= len(before):
             return in_place
     if len(before) * len(after) > _MOST_PAIRS:
         return []
-    # What took the place of a single line, or came out of it, needs to be less like it.
-    least = _ALIKE_IN_PLACE if min(len(before), len(after)) == 1 else _ALIKE
+    # A single line that was replaced, or a single replacement, needs less similarity.
+    least = _SIMILAR_IN_PLACE if min(len(before), len(after)) == 1 else _SIMILAR
     return _best_alignment(
-        [[_likeness(old[i], new[j]) for j in after] for i in before], before, after, least
+        [[_similarity(old[i], new[j]) for j in after] for i in before], before, after, least
     )
 
 
 def _best_alignment(
-    likeness: list[list[float]], before: list[int], after: list[int], least: float
+    similarity: list[list[float]], before: list[int], after: list[int], least: float
 ) -> list[tuple[int, int]]:
-    """The pairs, in the same order on both sides, that are most alike in all."""
+    """Return the pairs, in the same order on both sides, with the largest total similarity."""
     rows, columns = len(before), len(after)
     best = [[0.0] * (columns + 1) for _ in range(rows + 1)]
     for i in range(rows - 1, -1, -1):
         for j in range(columns - 1, -1, -1):
-            paired = likeness[i][j] + best[i + 1][j + 1] if likeness[i][j] >= least else 0.0
+            paired = similarity[i][j] + best[i + 1][j + 1] if similarity[i][j] >= least else 0.0
             best[i][j] = max(paired, best[i + 1][j], best[i][j + 1])
     pairs = []
     i = j = 0
@@ -341,8 +344,8 @@ def _best_alignment(
     return pairs
 
 
-def _likeness(one: str, other: str) -> float:
-    """The share of words and marks that two lines have in common."""
-    words, others = Counter(_WORD.findall(one)), Counter(_WORD.findall(other))
+def _similarity(line: str, other: str) -> float:
+    """Return the share of words and punctuation that two lines have in common."""
+    words, others = Counter(_WORD.findall(line)), Counter(_WORD.findall(other))
     total = words.total() + others.total()
     return 2 * (words & others).total() / total if total else 0.0

@@ -1,4 +1,12 @@
-"""What a search for stand-ins asks of a language: Python by its syntax tree, C by a light scan."""
+"""What the rest of swarmtest asks about source code, for each language.
+
+`statements_of` returns the lines of a file that are statements which coverage can watch, without
+running anything. In Python these are exactly the line targets; in C and C++, the lines with code on
+them; in other languages, any line that is not blank.
+
+`language_of` returns a `Language`, which answers what the search for proxies of a target needs to
+know: Python by its syntax tree, C by a light scan.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +24,10 @@ from swarmtest.languages.python.control_flow import flows_of
 from swarmtest.languages.python.statements import PythonStatements, lines_after
 from swarmtest.languages.text_lines import AnyStatements
 
-# -------------------------------------------------------------------------------------------------
-# Which lines of a file are statements that coverage can watch, without running anything.
-#
-# Python: exactly those that are targets. C and C++: those with code on them. Other languages: any
-# line that is not blank may be one.
-
+C_SUFFIXES = frozenset({".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".inc"})
 Statements = AnyStatements | PythonStatements
-_PYTHON = (".py", ".pyw")
-_CODE = (
+_PYTHON_SUFFIXES = (".py", ".pyw")
+_CODE_SUFFIXES = (
     *(".c", ".h", ".cc", ".cpp", ".cxx", ".c++", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp"),
     *(".tcc", ".tpp", ".y", ".l", ".yy", ".ll", ".re", ".rl", ".s", ".asm", ".m", ".mm", ".f"),
     *(".for", ".f90", ".f95", ".f03", ".d", ".rs", ".go", ".zig", ".nim", ".v", ".swift", ".adb"),
@@ -32,12 +35,12 @@ _CODE = (
     *(".kt", ".scala", ".clj", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".rb", ".lua", ".php"),
     *(".pl", ".pm", ".r", ".jl", ".dart", ".ex", ".exs", ".erl", ".tcl", ".sh", ".bash"),
 )
-"""Endings of files whose lines some tool may report as covered."""
+"""Suffixes of files whose lines some tool may report as covered."""
 
 
 def is_python_file(place: Path) -> bool:
-    """Whether a file holds Python: by its ending, or by its first line if it has none."""
-    if place.suffix.lower() in _PYTHON:
+    """Return whether a file is Python, by its suffix, or by its first line if it has none."""
+    if place.suffix.lower() in _PYTHON_SUFFIXES:
         return True
     if place.suffix:
         return False
@@ -50,49 +53,46 @@ def is_python_file(place: Path) -> bool:
 
 
 def is_code_file(place: Path) -> bool:
-    """Whether coverage may tell of a file, by its name."""
-    return place.suffix.lower() in _CODE or is_python_file(place)
+    """Return whether coverage may report a file, by its name."""
+    return place.suffix.lower() in _CODE_SUFFIXES or is_python_file(place)
 
 
 def statements_of(place: Path) -> Statements:
-    """The statements of a file on disk."""
+    """Return the statements of a file on disk."""
     text = text_of(place, place.name)
     if is_python_file(place):
         return PythonStatements(text, shown_path(str(place)))
     return CStatements(text) if is_c(place.name) else AnyStatements(text)
 
 
-# -------------------------------------------------------------------------------------------------
-
-C_SUFFIXES = frozenset({".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".inc"})
-
-
 class Language(Protocol):
     """Questions about the text of a file."""
 
     def why_unreachable(self, text: str, line: int) -> str:
-        """Why no execution comes to a line; empty if one may."""
+        """Return why no execution reaches a line; empty if one may."""
 
     def dominating(self, text: str, line: int) -> Sequence[Sequence[int]]:
-        """The statements of the same function that come before a line, nearest first: their
-        lines."""
+        """Return the statements of the function that are executed before a line, nearest first.
+
+        Each is a list of its lines.
+        """
 
     def following(self, text: str, line: int) -> Sequence[int]:
-        """The statements after a line that are executed whenever it is, nearest first."""
+        """Return the lines after a line that are executed whenever it is, nearest first."""
 
     def function_at(self, text: str, line: int) -> str:
-        """The qualified name of the function around a line; empty if there is none."""
+        """Return the qualified name of the function around a line; empty if there is none."""
 
     def definitions(self, text: str, line: int) -> Sequence[int]:
-        """For a nested function the lines that lead to its definition, nearest first."""
+        """Return the lines that lead to the definition of a nested function, nearest first."""
 
     def call_sites(
         self, function: str, sources: Mapping[str, str], place: str, harness: str
     ) -> list[CallSite]:
-        """Where a function is called."""
+        """Return where a function is called."""
 
 
-class _Python:
+class _PythonLanguage:
     def why_unreachable(self, text: str, line: int) -> str:
         try:
             return why_unreachable(text, line)
@@ -101,7 +101,7 @@ class _Python:
 
     def dominating(self, text: str, line: int) -> list[list[int]]:
         try:
-            return [[one] for one in dominators_by_function(text, line)[0]]
+            return [[dominator] for dominator in dominators_by_function(text, line)[0]]
         except SyntaxError:
             return []
 
@@ -125,7 +125,7 @@ class _Python:
         return callers.call_sites(function, python, place, harness)
 
 
-class _C:
+class _CLanguage:
     def why_unreachable(self, text: str, line: int) -> str:
         return "" if c_functions.function_at(text, line) else f"line {line} is in no function"
 
@@ -133,7 +133,7 @@ class _C:
         return c_functions.lines_before(text, line)
 
     def following(self, text: str, line: int) -> list[int]:
-        return []  # a block is one target: compilers tell where blocks begin
+        return []  # a block is one target in C: compilers report where blocks begin
 
     def function_at(self, text: str, line: int) -> str:
         function = c_functions.function_at(text, line)
@@ -150,7 +150,7 @@ class _C:
 
 
 def is_c(place: str) -> bool:
-    """Whether a file is C or C++, by its name.
+    """Return whether a file is C or C++, by its name.
 
     >>> is_c("src/parse.c"), is_c("parse.py")
     (True, False)
@@ -159,5 +159,5 @@ def is_c(place: str) -> bool:
 
 
 def language_of(place: str) -> Language:
-    """The language of a file."""
-    return _C() if is_c(place) else _Python()
+    """Return the language of a file."""
+    return _CLanguage() if is_c(place) else _PythonLanguage()

@@ -1,8 +1,8 @@
-"""Finding the user's objects: ``package.module:Class``, ``path/to/file.py::Class``.
+"""Find the user's objects: ``package.module:Class``, ``path/to/file.py::Class``.
 
-A file is imported the way pytest does it: the directory above its outermost package goes to the
-front of `sys.path`, and the module gets the name it would have from there. So its own imports work,
-and what it defines can be found again by name in another process.
+A file is imported as pytest does it: the directory above its outermost package is put at the front
+of `sys.path`, and the module gets the name that it has from there. So its own imports work, and
+what it defines can be found by name in another process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from swarmtest.core.errors import UserError, did_you_mean
 
 
 def split_reference(text: str) -> tuple[str, str]:
-    """The module or file, and the object in it, that a reference names.
+    """Return the module or file, and the object in it, that a reference names.
 
     >>> split_reference("tests/stack.py::StackMachine")
     ('tests/stack.py', 'StackMachine')
@@ -35,12 +35,13 @@ def split_reference(text: str) -> tuple[str, str]:
 
 
 _importing: list[str] = []
+"""The modules that are being imported, the innermost last."""
 
 
 def refuse_during_import() -> None:
-    """Stop a campaign that a module starts while it is being imported as a subject.
+    """Raise an error if a module starts a campaign while it is imported as a subject.
 
-    Workers import the subject too: each would start a campaign with workers of its own.
+    Workers import the subject too, so each of them would start a campaign with workers of its own.
     """
     if _importing:
         raise UserError(
@@ -61,7 +62,9 @@ def load_module(where: str) -> ModuleType:
 
 
 def load_object(reference: str, what: str, fits: Callable[[Any], bool] | None = None) -> Any:
-    """The object that a reference names; `fits` tells which others might have been meant.
+    """Return the object that a reference names.
+
+    `fits` selects the names that an error message may suggest.
 
     >>> load_object("collections:OrderedDict", "class").__name__
     'OrderedDict'
@@ -73,17 +76,17 @@ def load_object(reference: str, what: str, fits: Callable[[Any], bool] | None = 
     where, name = split_reference(reference)
     if not name:
         raise UserError(f"{reference!r} names no {what}: write {where}:NAME")
-    found: Any = load_module(where)
+    value: Any = load_module(where)
     for part in name.split("."):
-        if not hasattr(found, part):
-            known = [
+        if not hasattr(value, part):
+            names = [
                 name
-                for name in dir(found)
-                if not name.startswith("_") and (fits is None or fits(getattr(found, name)))
+                for name in dir(value)
+                if not name.startswith("_") and (fits is None or fits(getattr(value, name)))
             ]
-            raise UserError(f"{where} has no {what} {part!r}{did_you_mean(part, known)}")
-        found = getattr(found, part)
-    return found
+            raise UserError(f"{where} has no {what} {part!r}{did_you_mean(part, names)}")
+        value = getattr(value, part)
+    return value
 
 
 def _load_file(path: Path) -> ModuleType:
@@ -148,7 +151,7 @@ def _one_line(error: BaseException) -> str:
 
 
 def _line_of(error: BaseException) -> str:
-    """Where it went wrong: the innermost line that is not in a library."""
+    """Return where an import failed: the innermost line that is not in a library."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename != __file__]
     libraries = tuple(sysconfig.get_paths()[key] for key in ("stdlib", "purelib", "platlib"))
     own = [f for f in frames if not f.filename.startswith((*libraries, "<frozen"))]

@@ -1,1 +1,1 @@
-"""Plan."""
+"""Before the first test: how many tests until certain features come together."""

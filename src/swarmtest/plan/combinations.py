@@ -1,16 +1,17 @@
-"""What is the chance that a swarm contains a combination of features, and how large must it be?
+"""The chance that a swarm contains a combination of features, and how large it must be.
 
-Exact for coin tosses, with a rate per feature; a configuration is never empty, and that is counted
-in (with three fair coins a given feature is in 4 of 7 configurations, not in half of them).
+The formulas are exact for coin tosses, with a rate per feature. They account for the fact that a
+configuration is never empty (with three fair coins, a given feature is in 4 of 7 configurations,
+not in half of them).
 
-A swarm is *k-way covering* when every k features show all their on/off combinations in it. The
-chance of that has no simple formula: the combinations overlap. The union bound, 1 minus the sum of
+A swarm is *k-way covering* if every k features show all their on/off combinations in it. The chance
+of that has no simple formula, because the combinations overlap. The union bound, 1 minus the sum of
 the chances that each one is missing, is always below it, and close to it where it matters: at 99%,
 it asks for at most one configuration too many (fair coins, 9 to 37 features, 2 to 5 ways).
 
 The swarm testing paper says that 120 fair-coin configurations are 99% likely 3-way covering and 750
-5-way covering, for any number of features. The first holds up to 41 features and fails from 43 on,
-the second holds up to 62 and fails from 63 on; the tests have both bounds.
+5-way covering, for any number of features. The first holds for up to 41 features and fails from 43
+on; the second holds for up to 62 and fails from 63 on. The tests check both bounds.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from swarmtest.core.space import Space
 
 _MOST_CLASSES = 500_000
 _MOST_WAYS = 10**300
-"""More could not be multiplied with a chance."""
+"""A larger number could not be multiplied with a chance."""
 _NAMED = 10
-"""So many features are named in a sentence; the rest is counted."""
+"""How many features are named in a sentence; the rest are counted."""
 
 
 @dataclass(frozen=True)
 class Combination:
-    """Features that are to be in a configuration together, and features that are to be out.
+    """Features that are to be in a configuration together, and features that are to be left out.
 
     >>> print(Combination(("open", "write"), ("close",)))
     with open and write without close
@@ -47,7 +48,7 @@ class Combination:
         return " ".join(f"{word} {_listed(names, by)}" for word, names, by in parts if names)
 
     def masks(self, space: Space) -> tuple[int, int]:
-        """The bits of its features in a space: those on, those off."""
+        """Return the bits of its features in a space: those on, and those off."""
         on, off = (
             sum(1 << space.feature_number[name] for name in names) for names in (self.on, self.off)
         )
@@ -61,29 +62,29 @@ def _listed(names: Sequence[str], between: str) -> str:
 
 
 def forbidden_by(space: Space, combination: Combination) -> list[str]:
-    """The constraints that make a combination impossible; empty where it is possible.
+    """Return the constraints that make a combination impossible; empty if it is possible.
 
     >>> from swarmtest import Feature
     >>> space = Space([Feature("open"), Feature("close", requires=["open"])])
     >>> forbidden_by(space, Combination(("close",), ("open",)))
     ["'close' requires 'open'"]
     """
-    asked = Constraint((), (), "asked for")
+    request = Constraint((), (), "asked for")
     on, off = combination.masks(space)
     bits = [1 << i for i in range(len(space.features))]
-    wished = [Clause(bit & on, bit & off, asked) for bit in bits if bit & (on | off)]
-    # The first are tried to do without first: what was asked for stays, and few rules.
-    clash = conflict([space.never_empty, *space.clauses, *wished])
+    wishes = [Clause(bit & on, bit & off, request) for bit in bits if bit & (on | off)]
+    # `conflict` drops the first clauses first: the wishes stay, together with few constraints.
+    clash = conflict([space.never_empty, *space.clauses, *wishes])
     never_empty = space.never_empty.constraint
     return [
         "a configuration is never empty" if rule is never_empty else str(rule)
         for rule in clash
-        if rule is not asked
+        if rule is not request
     ]
 
 
 def coin_share(rates: Sequence[float], on: Sequence[int], off: Sequence[int] = ()) -> float:
-    """The share of coin-toss configurations with these features in and those out.
+    """Return the share of coin-toss configurations with the features `on` and without those `off`.
 
     `rates` has one number per feature; `on` and `off` number the features from 0.
 
@@ -96,7 +97,7 @@ def coin_share(rates: Sequence[float], on: Sequence[int], off: Sequence[int] = (
 
 
 def sized_share(features: int, on: int, off: int, low: int, high: int) -> float:
-    """The same where the size is drawn from low to high, and then that many features.
+    """Return that share if the size is drawn from low to high, and then that many features.
 
     >>> sized_share(4, on=2, off=0, low=2, high=2) == 1 / 6
     True
@@ -109,7 +110,7 @@ def sized_share(features: int, on: int, off: int, low: int, high: int) -> float:
 
 
 def chance_in(share: float, n: int) -> float:
-    """The chance that at least one of n independent configurations has it.
+    """Return the chance that at least one of n independent configurations has it.
 
     >>> round(chance_in(0.5**5, 100), 3)  # the paper: 95% for five features
     0.958
@@ -118,7 +119,7 @@ def chance_in(share: float, n: int) -> float:
 
 
 def needed(share: float, chance: float) -> int:
-    """The smallest n for which `chance_in` is at least this chance.
+    """Return the smallest n for which `chance_in` is at least this chance.
 
     >>> needed(0.5**5, 0.95)
     95
@@ -134,20 +135,20 @@ class Ways:
     """All combinations of k features, each with its share of the configurations."""
 
     classes: tuple[tuple[int, float], ...]
-    """How many combinations there are of each share."""
+    """Pairs of a number of combinations and the share that each of them has."""
 
     @property
     def count(self) -> int:
-        """How many combinations there are."""
+        """Return how many combinations there are."""
         return sum(count for count, _ in self.classes)
 
     @property
     def rarest(self) -> float:
-        """The smallest share."""
+        """Return the smallest share."""
         return min(share for _, share in self.classes)
 
     def chance_in(self, n: int) -> float:
-        """At least so likely all of them are among n configurations (union bound).
+        """Return a lower bound of the chance that n configurations have all of them (union bound).
 
         >>> round(coin_ways([0.5] * 41, 3).chance_in(120), 4)
         0.9906
@@ -156,7 +157,7 @@ class Ways:
         return max(1 - missed, 0.0)
 
     def needed(self, chance: float) -> int:
-        """So many configurations are enough to have all with this chance.
+        """Return a number of configurations that have all of them with this chance.
 
         >>> coin_ways([0.5] * 23, 5).needed(0.99)
         583
@@ -171,9 +172,9 @@ class Ways:
 
 
 def coin_ways(rates: Sequence[float], k: int, on_only: bool = False) -> Ways:
-    """All on/off combinations of k features under coin tosses; `on_only`: all k in.
+    """Return all on/off combinations of k features under coin tosses; with `on_only`, all k on.
 
-    All off is none of them where there are only k features: a configuration is never empty.
+    If there are only k features, "all off" is not one of them: a configuration is never empty.
 
     >>> coin_ways([0.5] * 23, 5).count  # 33,649 sets of five, 32 combinations each
     1076768
@@ -189,17 +190,17 @@ def coin_ways(rates: Sequence[float], k: int, on_only: bool = False) -> Ways:
             f"{len(groups)} different rates make too many different {k}-way combinations to add up"
         )
     empty = math.prod(1 - rate for rate in rates)
-    found: Counter[float] = Counter()
+    counts: Counter[float] = Counter()
     for count, share, some_on in _classes(groups, k, on_only):
         if some_on or k < len(rates):
-            found[_given_not_empty(share, empty, some_on)] += count
-    return Ways(tuple((count, share) for share, count in found.items()))
+            counts[_given_not_empty(share, empty, some_on)] += count
+    return Ways(tuple((count, share) for share, count in counts.items()))
 
 
 def _classes(
     groups: Sequence[tuple[float, int]], k: int, on_only: bool
 ) -> Iterator[tuple[int, float, bool]]:
-    """Combinations of k features, counted by what decides their share: on and off per rate."""
+    """Yield combinations of k features, grouped by their numbers of on and off per rate."""
     if not groups:
         if k == 0:
             yield 1, 1.0, False

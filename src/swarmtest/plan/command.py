@@ -1,4 +1,4 @@
-"""``swarmtest plan``: how many tests until features meet."""
+"""``swarmtest plan``: how many tests until features come together in one."""
 
 from __future__ import annotations
 
@@ -21,96 +21,8 @@ from swarmtest.ui.options import store_option
 from swarmtest.ui.terminal.tables import plural
 from swarmtest.ui.terminal.text import json_text
 
-# -------------------------------------------------------------------------------------------------
-# What `swarmtest plan` answers, as text.
-
 _TOO_LARGE = 10**15
-"""From here on, digits say less than how many there are."""
-
-
-def plan_text(head: str, answers: Sequence[Answer], wished: float) -> str:
-    """The question, and the answer of each method."""
-    return "\n\n".join([head, *("\n".join(_lines(answer, wished)) for answer in answers)])
-
-
-def _lines(answer: Answer, wished: float) -> list[str]:
-    found = []
-    if answer.share is not None:
-        label = "rarest of them" if answer.method == BOUND else "has it"
-        found.append((label, _share(answer.share)))
-    if answer.needed is not None:
-        found.append((f"for {percent(wished)}", _needed(answer)))
-    if answer.chance is not None:
-        found.append((f"within {answer.tests:,}", _chance(answer)))
-    width = max(len(label) for label, _ in found)
-    method = {EXACT: "exact", BOUND: "by the union bound"}.get(answer.method, answer.method)
-    return [f"{method}:", *(f"  {label:<{width}}  {text}" for label, text in found)]
-
-
-def _share(share: Range) -> str:
-    low, high = share.low or 0.0, share.high or 0.0
-    if low == high == 1:
-        return "every test"
-    if share.is_exact:
-        every = _whole(1 / low) if low < 0.01 else f"{1 / low:.3g}"
-        return f"1 test in {every} ({percent(low)})"
-    return f"{percent(low)} to {percent(high)} of the tests"
-
-
-def _chance(answer: Answer) -> str:
-    assert answer.chance is not None
-    low, high = answer.chance.low or 0.0, answer.chance.high or 0.0
-    if answer.method == BOUND:
-        return f"at least {percent(low)} likely" if low else "no bound: too few tests"
-    if low == high == 1:
-        return "certain"
-    if not answer.chance.is_exact:
-        return f"{percent(low)} to {percent(high)} likely"
-    on_average = (answer.tests or 0) * ((answer.share.low if answer.share else 0) or 0)
-    return f"{percent(low)} likely; {on_average:,.3g} of them have it on average"
-
-
-def _needed(answer: Answer) -> str:
-    assert answer.needed is not None
-    low, high = answer.needed.low, answer.needed.high
-    if answer.method == BOUND and high is not None:
-        return f"{count_of_tests(high)} {'is' if high == 1 else 'are'} enough"
-    if low is None:
-        return "more tests than could be simulated, if ever"
-    if high is None:
-        return f"{count_of_tests(low)} or more"
-    return count_of_tests(high) if low == high else f"{_whole(low)} to {count_of_tests(high)}"
-
-
-def count_of_tests(tests: float) -> str:
-    """A number of tests, however large.
-
-    >>> count_of_tests(1), count_of_tests(3210), count_of_tests(2**100)
-    ('1 test', '3,210 tests', 'about 10^30 tests')
-    """
-    return plural(1, "test") if tests == 1 else f"{_whole(tests)} tests"
-
-
-def _whole(number: float) -> str:
-    return f"{number:,.0f}" if number < _TOO_LARGE else f"about 10^{math.log10(number):.0f}"
-
-
-def percent(chance: float) -> str:
-    """A probability, never rounded to certain or impossible.
-
-    >>> percent(0.95), percent(0.99999), percent(0.00001), percent(1)
-    ('95%', '>99.99%', '<0.01%', '100%')
-    """
-    if 0 < chance < 0.0001:
-        return "<0.01%"
-    if 0.9999 < chance < 1:
-        return ">99.99%"
-    digits = 2 if chance > 0.95 or chance < 0.01 else 1
-    return f"{100 * chance:.{digits}f}".rstrip("0").rstrip(".") + "%" if chance else "0%"
-
-
-# -------------------------------------------------------------------------------------------------
-
+"""From here on, a number is shown only as a power of ten."""
 _MOST_TESTS = 10**15
 
 
@@ -165,13 +77,13 @@ def plan(path: str | None, **options: Any) -> None:
     text = strategy_text(strategy)
     if options["as_json"]:
         head = {"subject": name, "features": len(space.features), "strategy": text, "what": what}
-        found = [answer.to_json() for answer in answers]
-        click.echo(json_text(head | {"question": vars(question), "answers": found}))
+        results = [answer.to_json() for answer in answers]
+        click.echo(json_text(head | {"question": vars(question), "answers": results}))
         return
     features = plural(len(space.features), "feature")
     title = f"{name}: {features}, strategy {text}" if name else f"{features}, strategy {text}"
     click.echo(plan_text(f"{title}\n{what}", answers, question.wished))
-    _say_time(options["store"], name, answers)
+    _print_time(options["store"], name, answers)
 
 
 def _question(options: dict[str, Any]) -> Question:
@@ -180,13 +92,13 @@ def _question(options: dict[str, Any]) -> Question:
         raise UserError("-n asks how likely, --chance asks how many tests: give one of them")
     if n is not None and not 1 <= n <= _MOST_TESTS:
         raise UserError(f"-n is at least 1 test and at most {_MOST_TESTS:,}, not {n}")
-    return Question(n, _chance_plan(chance or "95%"))
+    return Question(n, _parsed_chance(chance or "95%"))
 
 
 def _answers(
     planner: Planner, question: Question, options: dict[str, Any]
 ) -> tuple[str, list[Answer]]:
-    """What was asked about, in words, and what is known about it."""
+    """Return the question in words, and the answers to it."""
     together, k, on_only = options["together"], options["ways"], options["on_only"]
     if (together is None) == (k is None):
         raise UserError("say what is to be in the tests: --together NAME,... or --ways K")
@@ -196,13 +108,13 @@ def _answers(
         return f"all combinations of {plural(k, 'feature')}, {each}", answers
     if on_only:
         raise UserError("--on-only goes with --ways")
-    read = _combination if options["features"] is None else _numbered
+    read = _combination_of_names if options["features"] is None else _combination_of_counts
     combination = read(together, planner.space)
     return f"tests {combination}", [planner.together(combination, question)]
 
 
 def _space(path: str | None, options: dict[str, Any]) -> tuple[str, Space, str]:
-    """A name for what is planned for, its space, and its usual strategy."""
+    """Return a name for the subject, its space, and its usual strategy."""
     count = options["features"]
     if (path is None) == (count is None):
         raise UserError("plan for a PATH, or without one for a number of features: --features N")
@@ -214,7 +126,7 @@ def _space(path: str | None, options: dict[str, Any]) -> tuple[str, Space, str]:
     return "", Space([f"f{number}" for number in range(1, count + 1)]), "coin"
 
 
-def _chance_plan(text: str) -> float:
+def _parsed_chance(text: str) -> float:
     try:
         chance = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
@@ -224,11 +136,7 @@ def _chance_plan(text: str) -> float:
     return chance
 
 
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def _combination(text: str, space: Space) -> Combination:
+def _combination_of_names(text: str, space: Space) -> Combination:
     words = _words(text)
     on = tuple(word for word in words if not word.startswith("-"))
     off = tuple(word.removeprefix("-") for word in words if word.startswith("-"))
@@ -241,8 +149,11 @@ def _combination(text: str, space: Space) -> Combination:
     return Combination(on, off)
 
 
-def _numbered(text: str, space: Space) -> Combination:
-    """``5`` features on, or ``5,-2``: and two others off. Without names, all are alike."""
+def _combination_of_counts(text: str, space: Space) -> Combination:
+    """Return a combination of so many features: ``5`` on, or ``5,-2`` for two others off.
+
+    Without names, all features are alike.
+    """
     with contextlib.suppress(ValueError):
         counts = [int(word) for word in _words(text)]
         ons = [count for count in counts if count > 0]
@@ -256,16 +167,107 @@ def _numbered(text: str, space: Space) -> Combination:
     )
 
 
-def _say_time(store: str | None, subject: str, answers: list[Answer]) -> None:
-    """How long that takes, if a campaign of this subject is kept."""
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _print_time(store: str | None, subject: str, answers: list[Answer]) -> None:
+    """Print how long that takes, if the store has a campaign of this subject."""
     answer = answers[0]
     tests = answer.needed.high if answer.needed else answer.tests
-    with contextlib.suppress(UserError), open_store(store, must_exist=True, read_only=True) as kept:
-        campaigns = [r for r in kept.campaigns() if r.subject == subject and r.wall_seconds]
+    with (
+        contextlib.suppress(UserError),
+        open_store(store, must_exist=True, read_only=True) as opened,
+    ):
+        campaigns = [r for r in opened.campaigns() if r.subject == subject and r.wall_seconds]
         if campaigns and tests:
-            rate = kept.summary(campaigns[-1].id)["trials"] / campaigns[-1].wall_seconds
+            rate = opened.summary(campaigns[-1].id)["trials"] / campaigns[-1].wall_seconds
             take = "takes" if tests == 1 else "take"
             click.echo(
                 f"\n{count_of_tests(tests)} {take} {tests / rate:.1f} s at the {rate:,.0f} tests/s "
                 f"of campaign {campaigns[-1].id}"
             )
+
+
+# Answers as text.
+
+
+def plan_text(head: str, answers: Sequence[Answer], wished: float) -> str:
+    """Return the question, and the answer of each method."""
+    return "\n\n".join([head, *("\n".join(_lines(answer, wished)) for answer in answers)])
+
+
+def _lines(answer: Answer, wished: float) -> list[str]:
+    rows = []
+    if answer.share is not None:
+        label = "rarest of them" if answer.method == BOUND else "has it"
+        rows.append((label, _share(answer.share)))
+    if answer.needed is not None:
+        rows.append((f"for {percent(wished)}", _needed(answer)))
+    if answer.chance is not None:
+        rows.append((f"within {answer.tests:,}", _chance(answer)))
+    width = max(len(label) for label, _ in rows)
+    method = {EXACT: "exact", BOUND: "by the union bound"}.get(answer.method, answer.method)
+    return [f"{method}:", *(f"  {label:<{width}}  {text}" for label, text in rows)]
+
+
+def _share(share: Range) -> str:
+    low, high = share.low or 0.0, share.high or 0.0
+    if low == high == 1:
+        return "every test"
+    if share.is_exact:
+        every = _whole(1 / low) if low < 0.01 else f"{1 / low:.3g}"
+        return f"1 test in {every} ({percent(low)})"
+    return f"{percent(low)} to {percent(high)} of the tests"
+
+
+def _chance(answer: Answer) -> str:
+    assert answer.chance is not None
+    low, high = answer.chance.low or 0.0, answer.chance.high or 0.0
+    if answer.method == BOUND:
+        return f"at least {percent(low)} likely" if low else "no bound: too few tests"
+    if low == high == 1:
+        return "certain"
+    if not answer.chance.is_exact:
+        return f"{percent(low)} to {percent(high)} likely"
+    on_average = (answer.tests or 0) * ((answer.share.low if answer.share else 0) or 0)
+    return f"{percent(low)} likely; {on_average:,.3g} of them have it on average"
+
+
+def _needed(answer: Answer) -> str:
+    assert answer.needed is not None
+    low, high = answer.needed.low, answer.needed.high
+    if answer.method == BOUND and high is not None:
+        return f"{count_of_tests(high)} {'is' if high == 1 else 'are'} enough"
+    if low is None:
+        return "more tests than could be simulated, if ever"
+    if high is None:
+        return f"{count_of_tests(low)} or more"
+    return count_of_tests(high) if low == high else f"{_whole(low)} to {count_of_tests(high)}"
+
+
+def count_of_tests(tests: float) -> str:
+    """Return a number of tests as text, however large it is.
+
+    >>> count_of_tests(1), count_of_tests(3210), count_of_tests(2**100)
+    ('1 test', '3,210 tests', 'about 10^30 tests')
+    """
+    return plural(1, "test") if tests == 1 else f"{_whole(tests)} tests"
+
+
+def _whole(number: float) -> str:
+    return f"{number:,.0f}" if number < _TOO_LARGE else f"about 10^{math.log10(number):.0f}"
+
+
+def percent(chance: float) -> str:
+    """Return a probability as text, never rounded to certain or impossible.
+
+    >>> percent(0.95), percent(0.99999), percent(0.00001), percent(1)
+    ('95%', '>99.99%', '<0.01%', '100%')
+    """
+    if 0 < chance < 0.0001:
+        return "<0.01%"
+    if 0.9999 < chance < 1:
+        return ">99.99%"
+    digits = 2 if chance > 0.95 or chance < 0.01 else 1
+    return f"{100 * chance:.{digits}f}".rstrip("0").rstrip(".") + "%" if chance else "0%"

@@ -1,1 +1,1 @@
-"""Reducer."""
+"""Make anything that consists of parts smaller while a criterion holds."""

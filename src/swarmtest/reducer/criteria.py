@@ -1,11 +1,14 @@
-"""When a smaller test is still good enough, for those who can run one.
+"""Criteria for reduction: when a smaller test is still good enough, and how good a reduction is.
 
-A criterion is anything that takes parts and answers yes or no. Those here know nothing of subjects:
-they are given functions that run the parts. A criterion may have `reason(parts)`, which says why
-the original does not meet it.
+A criterion is any callable that takes parts and returns True or False. Those here know nothing
+about subjects: they receive functions that run the parts. A criterion may have a method
+`reason(parts)`, which says why the original does not meet it. `ShellCommand` is the criterion of
+creduce and similar tools: a command that ends with status 0.
 
-Coverage and mutants are those of the dissertation's chapter 3: C%-coverage keeps a share of what
-the original reached, N-mutant keeps N of the mutants that it killed, always the same ones.
+Coverage and mutants are those of chapter 3 of the dissertation: C%-coverage keeps a share of what
+the original reached, and N-mutant keeps N of the mutants that it killed, always the same ones. The
+metrics at the end of this module are those of its section 3.4. All of them are shares from 0 to 1,
+and higher is better.
 """
 
 from __future__ import annotations
@@ -27,18 +30,23 @@ from swarmtest.core.errors import UserError
 Part = TypeVar("Part")
 Target = TypeVar("Target", bound=Hashable)
 
+TOOK_TOO_LONG = 124
+"""The exit status of ``timeout`` for a command that took too long."""
+_NOT_STARTED = {126: "cannot be run", 127: "was not found"}
+"""The shell's exit statuses for a command that it could not start."""
+
 
 class Criterion(Protocol):
-    """Whether parts are still interesting; cheap answers come early (see `Repeated`)."""
+    """A decision whether parts are still interesting; see `Repeated` for unreliable ones."""
 
     def __call__(self, parts: Sequence[Any], /) -> bool:
-        """Whether these parts are interesting."""
+        """Return whether these parts are interesting."""
 
 
 class Repeated:
-    """A criterion that does not hold every time: it is to hold in `k` of `n` runs.
+    """A criterion that holds if another one, which is not reliable, holds in `k` of `n` runs.
 
-    No more runs are made than it takes to know.
+    It makes no more runs than are needed to decide.
 
     >>> rolls = iter([True, False, True, False])
     >>> Repeated(lambda parts: next(rolls), k=2, n=4)([])
@@ -65,18 +73,18 @@ class Repeated:
         return False
 
     def count(self, parts: Sequence[Any]) -> int:
-        """In how many of `n` runs the criterion holds: how flaky it is."""
+        """Return in how many of `n` runs the criterion holds, which shows how flaky it is."""
         return sum(bool(self._criterion(parts)) for _ in range(self.n))
 
     def told(self, met: int) -> str:
-        """Why as many are not enough."""
+        """Return why that many runs are not enough."""
         return f"{met} of {self.n} runs met it, {self.k} are needed"
 
 
 class CoverageKept:
-    """At least a share of what the original reached is reached: C%-coverage.
+    """A criterion that keeps a share of what the original reached: C%-coverage.
 
-    `reached` may give the targets as they are met; it is not asked for more than are needed.
+    `reached` may yield the targets one by one; no more than needed are taken from it.
 
     >>> still = CoverageKept(lambda parts: parts, original={1, 2, 3, 4}, share=0.75)
     >>> still([1, 2, 9]), still([1, 2, 3])
@@ -98,7 +106,7 @@ class CoverageKept:
         self._reached = reached
         self._original = frozenset(original)
         self.share = share
-        # 0.07 * 100 is more than 7 in floating point: nobody means eight of them.
+        # 0.07 * 100 is slightly more than 7 in floating point, but 8 targets are not meant.
         self.needed = math.ceil(round(share * len(self._original), 9))
         """How many of the original's targets are enough."""
 
@@ -112,13 +120,13 @@ class CoverageKept:
         return False
 
     def reason(self, parts: Sequence[Any]) -> str:
-        """Why it is not met."""
+        """Return why the criterion is not met."""
         met = len(self._original & frozenset(self._reached(parts)))
         return f"it reaches {met} of {len(self._original)} targets now, {self.needed} are needed"
 
 
 class TargetsKept(CoverageKept):
-    """All of these targets are reached, whatever else is.
+    """A criterion that holds if all of these targets are reached.
 
     >>> TargetsKept(lambda parts: parts, wanted={1, 2})([1, 2, 3])
     True
@@ -135,10 +143,10 @@ class TargetsKept(CoverageKept):
 
 
 class MutantsKept:
-    """All of these mutants are killed: N-mutant reduction.
+    """A criterion that holds if all of these mutants are killed: N-mutant reduction.
 
-    `kills` tells of one mutant; the first survivor is the answer. The last mutant that survived is
-    tried first: what a candidate loses, the next one often loses too.
+    `kills` decides about one mutant, and the first survivor decides about the parts. The last
+    mutant that survived is tried first, because the next candidate often fails to kill it too.
 
     >>> MutantsKept(lambda parts, mutant: mutant in parts, wanted=[3, 5])([3, 4])
     False
@@ -161,7 +169,7 @@ class MutantsKept:
         return True
 
     def reason(self, parts: Sequence[Any]) -> str:
-        """Why it is not met."""
+        """Return why the criterion is not met."""
         killed = sum(self._kills(parts, mutant) for mutant in self._wanted)
         return f"it kills {killed} of the {len(self._wanted)} mutants"
 
@@ -169,20 +177,20 @@ class MutantsKept:
 def first_to_add(
     reached: Sequence[Collection[Target]], original: Collection[Target], share: float = 1.0
 ) -> tuple[int, ...]:
-    """The parts that first reached something, as many as it takes for a share: a good beginning.
+    """Return the indices of the first parts that reach enough for a share: a good first candidate.
 
-    `reached`: what has been reached after each part. Where the share is below 1, parts that add
-    much come before parts that add little. Their indices are in order.
+    `reached` has what has been reached after each part. If the share is below 1, parts that add
+    much are chosen before parts that add little. The indices are in ascending order.
 
     >>> first_to_add([{1}, {1}, {1, 2, 3}, {1, 2, 3, 4}], {1, 2, 3, 4}, share=0.75)
     (0, 2)
     """
     wanted = frozenset(original)
-    known: set[Target] = set()
+    reached_before: set[Target] = set()
     gains: list[tuple[int, int]] = []
     for part, met in enumerate(reached):
-        new = (wanted & frozenset(met)) - known
-        known |= new
+        new = (wanted & frozenset(met)) - reached_before
+        reached_before |= new
         if new:
             gains.append((len(new), part))
     chosen: list[int] = []
@@ -195,20 +203,13 @@ def first_to_add(
     return tuple(sorted(chosen))
 
 
-# -------------------------------------------------------------------------------------------------
-# A shell command as a criterion, as creduce and its kin take one: exit status 0 is interesting.
-
-TOOK_TOO_LONG = 124
-"""What ``timeout`` answers."""
-_ENDS_AT_ONCE = {126: "cannot be run", 127: "was not found"}
-
-
 class ShellCommand:
-    """Interesting is what lets a command end with status 0.
+    """A criterion that holds if a shell command ends with status 0.
 
-    The parts are written, joined, to a file of the given name in a directory of its own; the
-    command runs there, with the file's name as its last argument if it says ``{}`` nowhere. One
-    that takes longer than `seconds` is ended with all its children, and not interesting.
+    The joined parts are written to a file of the given name in a temporary directory, and the
+    command runs there. The file's name replaces ``{}`` in the command, or is its last argument if
+    there is no ``{}``. A command that takes longer than `seconds` is killed with all its children,
+    and the parts count as not interesting.
 
     >>> ShellCommand("grep -q needle", name="hay.txt")([b"hay ", b"needle"])
     True
@@ -228,16 +229,16 @@ class ShellCommand:
         return self.status(parts) == 0
 
     def reason(self, parts: Sequence[bytes | str]) -> str:
-        """Why it is not met."""
+        """Return why the criterion is not met."""
         status = self.status(parts)
         if status == TOOK_TOO_LONG:
             return f"`{self._command}` takes more than {self._seconds:g} s"
-        if status in _ENDS_AT_ONCE:
-            return f"`{self._command}` {_ENDS_AT_ONCE[status]}"
+        if status in _NOT_STARTED:
+            return f"`{self._command}` {_NOT_STARTED[status]}"
         return f"`{self._command}` ends with status {status}, not 0"
 
     def status(self, parts: Sequence[bytes | str]) -> int:
-        """How the command ended; `TOOK_TOO_LONG` if it had to be ended."""
+        """Return the command's exit status; `TOOK_TOO_LONG` if it had to be killed."""
         content = b"".join(part.encode() if isinstance(part, str) else part for part in parts)
         with tempfile.TemporaryDirectory(prefix="swarmtest-") as directory:
             (Path(directory) / self._name).write_bytes(content)
@@ -258,20 +259,20 @@ class ShellCommand:
 
 
 def _end_session(process: subprocess.Popen[bytes]) -> None:
-    """End the command and what it has left behind: it leads a session of its own."""
+    """Kill the command and the processes that it left behind.
+
+    It leads a session of its own, so its process group contains them.
+    """
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
-# -------------------------------------------------------------------------------------------------
-# How good a reduction is: the metrics of the dissertation's section 3.4, and chance to compare.
-#
-# All are shares from 0 to 1; higher is better.
+# Metrics of a reduction, and random reduction to compare with.
 
 
 def size_reduction_rate(before: int, after: int) -> float:
-    """SRR: the share of the parts that are gone.
+    """Return SRR: the share of the parts that were removed.
 
     >>> size_reduction_rate(200, 50)
     0.75
@@ -280,7 +281,7 @@ def size_reduction_rate(before: int, after: int) -> float:
 
 
 def preservation_rate(original: Collection[Hashable], reduced: Collection[Hashable]) -> float:
-    """CPR and MPR: the share of what the original reached (or killed) that still is.
+    """Return CPR or MPR: the share of what the original reached (or killed) that is kept.
 
     >>> preservation_rate({1, 2, 3, 4}, {1, 2, 3, 9})
     0.75
@@ -290,27 +291,27 @@ def preservation_rate(original: Collection[Hashable], reduced: Collection[Hashab
 
 
 def randomly_reduced(parts: Sequence[Part], size: int, rng: random.Random) -> tuple[Part, ...]:
-    """As many parts as asked for, any of them, in their order: what a reduction is compared with.
+    """Return `size` random parts in their order, to compare a reduction with.
 
     >>> len(randomly_reduced(range(100), 10, random.Random(1)))
     10
     """
-    kept = sorted(rng.sample(range(len(parts)), size))
-    return tuple(parts[i] for i in kept)
+    chosen = sorted(rng.sample(range(len(parts)), size))
+    return tuple(parts[i] for i in chosen)
 
 
 @dataclass(frozen=True)
 class Kendall:
-    """How two rankings agree."""
+    """The correlation of two rankings."""
 
     tau: float
-    """From -1 to 1; 0 is no relation."""
+    """From -1 to 1; 0 means no correlation."""
     p: float
-    """How likely as much is by chance, either way."""
+    """The two-sided p-value: the probability of such a tau by chance."""
 
 
 def kendall_tau(first: Sequence[float], second: Sequence[float]) -> Kendall:
-    """Kendall's tau-b, which takes ties into account, with the normal approximation of its p-value.
+    """Return Kendall's tau-b, which handles ties, with its p-value by the normal approximation.
 
     >>> round(kendall_tau([1, 2, 3, 4], [1, 3, 2, 4]).tau, 3)
     0.667
@@ -329,10 +330,12 @@ def kendall_tau(first: Sequence[float], second: Sequence[float]) -> Kendall:
     if 0 in untied:
         return Kendall(math.nan, math.nan)
     tau = balance / math.sqrt(untied[0]) / math.sqrt(untied[1])
-    return Kendall(tau, _p_value(balance, count, *ties))
+    return Kendall(tau, _kendall_p_value(balance, count, *ties))
 
 
-def _p_value(balance: int, count: int, first: list[int], second: list[int]) -> float:
+def _kendall_p_value(balance: int, count: int, first: list[int], second: list[int]) -> float:
+    """Return the p-value, with the variance corrected for ties in both rankings."""
+
     def total(sizes: list[int], weight: int) -> float:
         return sum(t * (t - 1) * (2 * t + weight) for t in sizes)
 
@@ -351,10 +354,11 @@ def _p_value(balance: int, count: int, first: list[int], second: list[int]) -> f
 
 
 def _tie_sizes(numbers: Sequence[float]) -> list[int]:
-    counted: dict[float, int] = {}
+    """Return how often each number occurs."""
+    counts: dict[float, int] = {}
     for number in numbers:
-        counted[number] = counted.get(number, 0) + 1
-    return list(counted.values())
+        counts[number] = counts.get(number, 0) + 1
+    return list(counts.values())
 
 
 def _sign(number: float) -> int:

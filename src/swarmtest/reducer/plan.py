@@ -1,20 +1,23 @@
-"""Which walk comes after which: the whole of a reduction as one value.
+"""The order of the walks of a reduction, as one immutable value.
 
-1. Suggestions: smaller sets that somebody has reason to believe in, and nothing at all.
-2. Halves, and pieces of them as long as many can go: a small cause, where there are several.
-3. A gallop through all parts: few questions, and no single part can go where the criterion is
-   monotone (more parts never make it worse). Many parts are galloped through in large units first,
-   then in smaller ones: where parts hang together, as lines of a program do, what is not taken out
-   as a whole is hard to get rid of. Units are no use where few parts are needed; then they end.
-4. Another cause, if no half could go, or if what is needed stands together, so that halves say
-   nothing on its size: is it still interesting without all that was found to be needed? Then there
-   is a cause that shares nothing with it; it is given up when it seems no smaller.
-5. Single parts until none can go: that is what makes the answer 1-minimal, verified. Then pairs of
-   neighbours: the two braces of a block can only go together. If none of those could go, that is
-   all.
-6. Pieces of what is left, from halves down to two, and single parts again, as long as they could
-   remove something. Where the criterion is known not to be monotone, that comes at once instead of
-   5: a unit that could not go as a whole has gone bit by bit.
+1. Suggestions: smaller sets that the caller expects to be interesting, and the empty set.
+2. Halves, and pieces of them as long as many can be removed: this finds a small cause if there are
+   several.
+3. A gallop through all parts. It asks few questions, and afterwards no single part can be removed
+   if the criterion is monotone (more parts never make it worse). Many parts are galloped through in
+   large units first and then in smaller ones: where parts depend on each other, as lines of a
+   program do, it is hard to remove piece by piece what was not removed as a whole. Units are of no
+   use where few parts are needed; then they are given up.
+4. Another cause, if no half could be removed, or if the needed parts are close together, so that
+   halves say nothing about the size of the cause: is the test still interesting without all parts
+   that were found to be needed? Then there is a cause that shares no part with the first one. It is
+   given up when it does not seem to be smaller.
+5. Single parts until none can be removed: this verifies that the result is 1-minimal. Then pairs of
+   neighbours: the two braces of a block can only be removed together. If no pair could be removed,
+   the reduction is done.
+6. Pieces of what is left, from halves down to two parts, and single parts again, as long as that
+   removes something. If the criterion is known not to be monotone, this comes at once, instead of
+   5: a unit that could not be removed as a whole has been removed bit by bit.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from swarmtest.reducer.walks import Complements, Gallop, Halves, Indices, Needs,
 
 
 class Stage(StrEnum):
-    """What a reduction is at."""
+    """The stage of a reduction."""
 
     SUGGESTED = "suggested"
     HALVES = "halves"
@@ -47,20 +50,22 @@ class Stage(StrEnum):
 _WALKS: dict[str, type[Walk]] = {kind.__name__: kind for kind in (Halves, Gallop, Complements)}
 _NO_WALK = Gallop((), 0)
 _WORTH_ANOTHER_ROUND = 0.9
-"""Pieces are tried again before single parts if no more than this share was left of the parts."""
+"""Pieces are tried again before single parts if at most this share of the parts was left."""
 _WORTH_HALVES = 16
-"""Fewer parts are not halved: a gallop leaves the first ones, which are often the simpler ones."""
+"""Fewer parts are not halved: a gallop keeps the first ones, which are often the simpler ones."""
 _SMALL = 3
-"""A cause of no more parts is small enough."""
+"""No other cause is searched for if the known one has at most this many parts."""
 _PATIENCE, _PROMISE = 0.2, 0.7
-"""Of the size of the cause that is known: what another may need from the start, and in all."""
+"""The share of the known cause's size that another cause may need from the start, and how much that
+allowance grows until all parts have been seen."""
 _MANY, _COARSER, _FEW_UNITS = 256, 4, 12
-"""More parts than these are first taken in units of a power of 4, of which there are some 12."""
+"""If there are more parts than the first number, they are first taken in units of a power of the
+second, at least as many units as the third."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How far a reduction has come, apart from the questions that have been answered.
+    """The progress of a reduction, without the answers of the criterion.
 
     >>> plan = Plan.begin(3)
     >>> plan.candidate()
@@ -70,41 +75,42 @@ class Plan:
     """
 
     count: int
-    """How many parts there were."""
+    """How many parts the original has."""
     kept: Indices
     """The smallest set of parts that this plan knows to be interesting."""
     stage: Stage = Stage.SUGGESTED
     walk: Walk = _NO_WALK
     suggestions: tuple[Indices, ...] = ()
-    """What is to be tried before anything else."""
+    """The sets to try before anything else."""
     chosen: bool = False
-    """Whether one among several causes may have been chosen already, by a suggestion or a half."""
+    """Whether a suggestion or a half may already have chosen one of several causes."""
     avoided: Indices = ()
-    """The causes that are known: another one has none of their parts."""
+    """The parts of the known causes: another cause has none of them."""
     blocks: tuple[tuple[int, int], ...] = ()
-    """First and last parts of the units that could not go as a whole."""
+    """The first and last parts of the units that could not be removed as a whole."""
     size_before: int = 0
-    """How many parts were left when this gallop, or round of pieces and single parts, began."""
+    """How many parts were left when this gallop, or this round of pieces and single parts,
+    began."""
     round: int = 0
-    """How many times pieces and single parts have been tried."""
+    """How many rounds of pieces and single parts there were."""
     in_vain: int = 0
-    """How many of the last rounds have removed nothing."""
+    """How many of the last rounds removed nothing."""
     needs: Needs = ()
 
     @classmethod
     def begin(cls, count: int, suggestions: tuple[Indices, ...] = (), needs: Needs = ()) -> Plan:
-        """The plan before its first question."""
+        """Return the plan before its first question."""
         return cls(
             count, tuple(range(count)), suggestions=((), *suggestions), needs=needs
-        )._settled()
+        )._at_question()
 
     @property
     def odds(self) -> float:
-        """How likely it is, about, that the candidate is interesting."""
+        """Return the approximate probability that the candidate is interesting."""
         return 0.1 if self.stage in (Stage.SUGGESTED, Stage.ANOTHER) else self.walk.odds
 
     def candidate(self) -> Indices | None:
-        """What to try next; None when nothing more can go."""
+        """Return the parts to try next; None if nothing more can be removed."""
         if self.stage == Stage.DONE:
             return None
         if self.stage == Stage.SUGGESTED:
@@ -112,19 +118,19 @@ class Plan:
         return self._elsewhere() if self.stage == Stage.ANOTHER else self.walk.candidate(self.needs)
 
     def after(self, works: bool) -> Plan:
-        """The plan when it is known whether the candidate is interesting."""
+        """Return the plan once it is known whether the candidate is interesting."""
         if self.stage == Stage.SUGGESTED:
-            return self._after_suggestion(works)._settled()
+            return self._after_suggestion(works)._at_question()
         if self.stage == Stage.ANOTHER:
             if not works:
-                return self._checking()._settled()
+                return self._checking()._at_question()
             elsewhere = Halves.begin(self._elsewhere(), levels=2)
-            return replace(self, stage=Stage.ANOTHER_HALVES, walk=elsewhere)._settled()
+            return replace(self, stage=Stage.ANOTHER_HALVES, walk=elsewhere)._at_question()
         walk: Walk = self.walk.after(works, self.needs)
         kept = (
             self.kept if self.stage in (Stage.ANOTHER_HALVES, Stage.ANOTHER_GALLOP) else walk.kept
         )
-        return replace(self, walk=walk, kept=kept)._settled()
+        return replace(self, walk=walk, kept=kept)._at_question()
 
     def _after_suggestion(self, works: bool) -> Plan:
         tried, *rest = self.suggestions
@@ -133,12 +139,13 @@ class Plan:
         )
 
     def _elsewhere(self) -> Indices:
+        """Return the parts that are not, and do not need, parts of the known causes."""
         whole = tuple(range(self.count))
         gone = {*self.avoided, *needing(self.avoided, whole, self.needs)}
         return tuple(part for part in whole if part not in gone)
 
-    def _settled(self) -> Plan:
-        """The plan at its next question: stages that have none are passed."""
+    def _at_question(self) -> Plan:
+        """Return the plan at its next question, skipping stages that have none."""
         plan = self
         while plan.stage != Stage.DONE and not plan._has_question():
             plan = plan._next()
@@ -154,7 +161,7 @@ class Plan:
         return self.walk.candidate(self.needs) is not None
 
     def _is_no_better(self) -> bool:
-        """Whether about as many parts seem to be needed here as in the cause that is known."""
+        """Return whether this cause seems to need about as many parts as the known one."""
         assert isinstance(self.walk, Gallop)
         needed = len(self.walk.kept) - self.walk.end
         seen = 1 - self.walk.end / max(1, self.size_before)
@@ -203,16 +210,16 @@ class Plan:
         return replace(self._at(Stage.ANOTHER), avoided=self.kept)
 
     def _stands_together(self) -> bool:
-        """Whether the cause is at one place: halves lead there however large it is."""
+        """Return whether the cause is in one place: halves lead there however large it is."""
         return bool(self.kept) and self.kept[-1] - self.kept[0] < 2 * len(self.kept)
 
     def _after_another(self) -> Plan:
-        """Look on for a third if that is smaller."""
+        """Continue with a third cause if the second one is smaller."""
         if len(self.walk.kept) >= len(self.kept):
             return self._checking()
-        known = self.walk.kept
-        avoided = (*self.avoided, *known)
-        return replace(self._at(Stage.ANOTHER), kept=known, avoided=avoided, blocks=())
+        smaller = self.walk.kept
+        avoided = (*self.avoided, *smaller)
+        return replace(self._at(Stage.ANOTHER), kept=smaller, avoided=avoided, blocks=())
 
     def _galloping(self, unit: int) -> Plan:
         walk = Gallop.begin(self.kept, self.needs, unit)
@@ -225,7 +232,7 @@ class Plan:
         return replace(self._at(Stage.CHECK, walk), size_before=len(self.kept))
 
     def _is_not_monotone(self) -> bool:
-        """Whether a unit that could not go is gone: less was enough where more was not."""
+        """Return whether all parts of a unit are gone that could not be removed as a whole."""
         return any(
             bisect_left(self.kept, first) == bisect_right(self.kept, last)
             for first, last in self.blocks
@@ -235,7 +242,11 @@ class Plan:
         return len(self.kept) < self.size_before
 
     def _after_round(self) -> Plan:
-        """If nothing was removed in the first round, that is all; else pieces are shifted again."""
+        """End the reduction, or try pieces again, shifted.
+
+        The first round ends the reduction if it removes nothing; later, two such rounds in a row
+        do.
+        """
         plan = replace(self, in_vain=0 if self._has_shrunk() else self.in_vain + 1)
         return plan._at(Stage.DONE) if plan.in_vain == min(2, self.round) else plan._in_pieces()
 
@@ -249,13 +260,13 @@ class Plan:
         return replace(self, stage=stage, walk=walk)
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as JSON data, without what each part needs."""
+        """Return the plan as JSON data, without `needs`."""
         data = {key: value for key, value in vars(self).items() if key not in ("walk", "needs")}
         return {**data, "walk": vars(self.walk), "walking": type(self.walk).__name__}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], needs: Needs = ()) -> Plan:
-        """The plan that `to_json` gave.
+        """Return the plan that `to_json` described.
 
         >>> plan = Plan.begin(3).after(works=False)
         >>> Plan.from_json(plan.to_json()) == plan
@@ -279,6 +290,7 @@ class Plan:
 
 
 def _first_unit(count: int) -> int:
+    """Return how many parts the first gallop treats as one."""
     unit = 1
     while count > _MANY and unit * _COARSER * _FEW_UNITS <= count:
         unit *= _COARSER

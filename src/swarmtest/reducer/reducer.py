@@ -1,9 +1,9 @@
-"""One reducer over parts of anything: what is left is interesting, and 1-minimal.
+"""Reduce the parts of anything: what is left is interesting and 1-minimal.
 
-The plan asks (see `plan`), a criterion answers. No question is asked twice, however the parts came
-together. With an executor, workers that would be idle run what is likely to be asked next. What is
-known stays known: when the time is up or the user interrupts, the smallest set so far is the
-answer, and `state` says where to go on.
+The plan (see `swarmtest.reducer.plan`) asks questions, and a criterion answers them. No question is
+asked twice, also if the same parts are reached in different ways. With an executor, idle workers
+run what is likely to be asked next. Answers are never lost: if the time is up or the user
+interrupts, the smallest set so far is the result, and `state` says where to continue.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ Part = TypeVar("Part")
 
 
 class NotInteresting(UserError):
-    """The original does not meet the criterion, so that there is nothing to keep."""
+    """The original does not meet the criterion, so there is nothing to keep."""
 
     def __init__(self, reason: str = "", met: int = 0, runs: int = 1) -> None:
-        told = f": {reason}" if reason else ""
-        super().__init__(f"the original does not meet its own criterion{told}")
+        why = f": {reason}" if reason else ""
+        super().__init__(f"the original does not meet its own criterion{why}")
         self.met = met
-        """In how many runs it did..."""
+        """In how many runs it met the criterion."""
         self.runs = runs
-        """...of so many."""
+        """How many runs were made."""
 
 
 @dataclass(frozen=True)
 class Reduction(Generic[Part]):
-    """What is left, and what it took.
+    """The result of a reduction, and what it cost.
 
     >>> Reducer("haystack", lambda kept: "y" in kept).run().kept
     (2,)
@@ -51,43 +51,45 @@ class Reduction(Generic[Part]):
 
     parts: tuple[Part, ...]
     kept: Indices
-    """Where these parts were in the original."""
+    """The indices of these parts in the original."""
     before: int
     """How many parts the original had."""
     calls: int
-    """How often the criterion was asked."""
+    """How often the criterion was called."""
     seconds: float
     complete: bool
-    """Whether nothing more can go; False when the time was up, or the user interrupted."""
+    """Whether nothing more can be removed; False if the time was up or the user interrupted."""
     interrupted: bool
     state: dict[str, Any]
-    """Where to go on, as JSON data; for `Reducer(..., state=...)`."""
+    """Where to continue, as JSON data for `Reducer(..., state=...)`."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a reduction is."""
+    """The progress of a reduction."""
 
     size: int
-    """The parts of the smallest set so far."""
+    """How many parts the smallest set so far has."""
     calls: int
     stage: str
 
 
 class _TimeIsUp(Exception):
-    """The smallest set so far is the answer."""
+    """The time is up; the smallest set so far is the result."""
 
 
 class Reducer(Generic[Part]):
-    """Reduces parts while a criterion holds.
+    """A reducer of parts while a criterion holds.
 
-    `needs`: for each part the earlier ones (as indices) that it cannot do without: a part never
-    goes without those that need it, and what a needed part needs is not asked about.
-    `suggestions`: sets of indices that may well be interesting, the best first.
-    `executor`: runs `probes` questions at a time; then the criterion is called from its workers.
-    A criterion that runs things by itself may have a method `ahead`: it is given what is likely to
-    be asked next, the likeliest first, as far as it wants to know.
-    `checked`: whether to ask about the original first; NotInteresting if it is not.
+    - `needs` has, for each part, the indices of the earlier parts that it needs. A part is only
+      removed together with those that need it, and what a needed part needs is not asked about.
+    - `suggestions` are sets of indices that are likely to be interesting, the best first.
+    - `executor` runs `probes` questions at a time; its workers then call the criterion.
+    - `checked` says whether to ask about the original first; if that is not interesting, `run`
+      raises NotInteresting.
+
+    A criterion that runs tests by itself may have a method `ahead`. It receives an iterable of what
+    is likely to be asked next, the likeliest first, and takes as many as it wants.
 
     >>> reducer = Reducer(range(100), lambda kept: {7, 42} <= set(kept))
     >>> reducer.run().parts
@@ -112,14 +114,14 @@ class Reducer(Generic[Part]):
         self._executor = executor
         self._probes = probes
         self._on_progress = on_progress
-        self._content = _content(self._parts)
-        self._known: dict[bytes, bool] = {}
+        self._content_numbers = _content_numbers(self._parts)
+        self._answers: dict[bytes, bool] = {}
         self._running: dict[bytes, tuple[Indices, Future[bool]]] = {}
         self._checked = checked
         self._calls = 0
         _check_needs(needs, len(self._parts))
         if state is None:
-            tried = tuple(tuple(sorted(set(some))) for some in suggestions)
+            tried = tuple(tuple(sorted(set(suggestion))) for suggestion in suggestions)
             self._plan = Plan.begin(len(self._parts), tried, needs)
             self._best = self._plan.kept
         else:
@@ -134,7 +136,10 @@ class Reducer(Generic[Part]):
                 )
 
     def run(self, seconds: float | None = None) -> Reduction[Part]:
-        """Reduce until nothing more can go, or for so long; may be called again to go on."""
+        """Reduce until nothing more can be removed, or for `seconds`.
+
+        It may be called again to continue.
+        """
         begun = time.monotonic()
         self._deadline = None if seconds is None else begun + seconds
         interrupted = False
@@ -143,7 +148,7 @@ class Reducer(Generic[Part]):
                 self._check_original()
             while (candidate := self._plan.candidate()) is not None:
                 self._plan = self._plan.after(self._answer(candidate))
-                self._tell()
+                self._report_progress()
         except _TimeIsUp:
             pass
         except KeyboardInterrupt:
@@ -173,25 +178,25 @@ class Reducer(Generic[Part]):
 
     def _answer(self, candidate: Indices) -> bool:
         key = self._key(candidate)
-        while key not in self._known:
+        while key not in self._answers:
             left = None if self._deadline is None else self._deadline - time.monotonic()
             if left is not None and left <= 0:
                 raise _TimeIsUp
             if self._executor is None:
-                self._tell_ahead()
+                self._announce_candidates()
                 self._calls += 1
-                self._learn(key, candidate, bool(self._criterion(self._chosen(candidate))))
+                self._record(key, candidate, bool(self._criterion(self._chosen(candidate))))
             else:
                 self._ask_workers(self._executor, key, candidate, left)
-        return self._known[key]
+        return self._answers[key]
 
     def _ask_workers(
         self, executor: Executor, key: bytes, candidate: Indices, left: float | None
     ) -> None:
-        """Have this question answered, and as many of those to come as there are workers."""
+        """Have this question answered, and as many likely next ones as there are workers."""
         from concurrent.futures import wait  # few reductions have an executor
 
-        for ahead_key, ahead in itertools.chain([(key, candidate)], self._ahead()):
+        for ahead_key, ahead in itertools.chain([(key, candidate)], self._likely_questions()):
             if len(self._running) >= self._probes and ahead_key != key:
                 break
             if ahead_key not in self._running:
@@ -202,16 +207,16 @@ class Reducer(Generic[Part]):
         for done_key, (done, future) in list(self._running.items()):
             if future.done():
                 del self._running[done_key]
-                self._learn(done_key, done, bool(future.result()))
+                self._record(done_key, done, bool(future.result()))
 
-    def _tell_ahead(self) -> None:
-        """A criterion that runs things by itself is told what is likely to be asked next."""
+    def _announce_candidates(self) -> None:
+        """Give the likely next questions to a criterion that wants to run them ahead."""
         ahead = getattr(self._criterion, "ahead", None)
         if ahead is not None:
-            ahead(self._chosen(candidate) for _, candidate in self._ahead())
+            ahead(self._chosen(candidate) for _, candidate in self._likely_questions())
 
-    def _ahead(self) -> Iterable[tuple[bytes, Indices]]:
-        """The questions that may come, the likeliest first."""
+    def _likely_questions(self) -> Iterable[tuple[bytes, Indices]]:
+        """Yield the questions that may come next, the likeliest first."""
         order = itertools.count()
         heap = [(-1.0, next(order), self._plan)]
         for _ in range(8 * self._probes):
@@ -222,42 +227,43 @@ class Reducer(Generic[Part]):
             if candidate is None:
                 continue
             key = self._key(candidate)
-            if key in self._known:
-                heapq.heappush(heap, (chance, next(order), plan.after(self._known[key])))
+            if key in self._answers:
+                heapq.heappush(heap, (chance, next(order), plan.after(self._answers[key])))
                 continue
             yield key, candidate
             for works, share in ((True, plan.odds), (False, 1 - plan.odds)):
                 heapq.heappush(heap, (chance * share, next(order), plan.after(works)))
 
-    def _learn(self, key: bytes, candidate: Indices, works: bool) -> None:
-        self._known[key] = works
+    def _record(self, key: bytes, candidate: Indices, works: bool) -> None:
+        self._answers[key] = works
         if works and len(candidate) < len(self._best):
             self._best = candidate
 
     def _drop_running(self) -> None:
         for _, future in self._running.values():
-            if future.cancel():
+            if future.cancel():  # it never ran, so it is not a call
                 self._calls -= 1
         self._running.clear()
 
     def _key(self, candidate: Indices) -> bytes:
-        content = array.array("I", (self._content[i] for i in candidate))
+        """Return the same key for candidates with equal parts, whichever indices they have."""
+        content = array.array("I", (self._content_numbers[i] for i in candidate))
         return hashlib.blake2b(content.tobytes(), digest_size=16).digest()
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         if self._on_progress is not None:
             self._on_progress(Progress(len(self._best), self._calls, self._plan.stage))
 
 
-def _content(parts: Sequence[object]) -> list[int]:
-    """A number for each part, the same for equal parts: of the same type and the same text."""
-    known: dict[tuple[type, str], list[int]] = {}
+def _content_numbers(parts: Sequence[object]) -> list[int]:
+    """Return a number for each part, equal for parts of equal value, type and text."""
+    same_text: dict[tuple[type, str], list[int]] = {}
     numbers: list[int] = []
-    for at, part in enumerate(parts):
-        alike = known.setdefault((type(part), repr(part)), [])
-        same = next((first for first in alike if parts[first] == part), at)
-        if same == at:
-            alike.append(at)
+    for index, part in enumerate(parts):
+        alike = same_text.setdefault((type(part), repr(part)), [])
+        same = next((first for first in alike if parts[first] == part), index)
+        if same == index:
+            alike.append(index)
         numbers.append(same)
     return numbers
 
@@ -278,14 +284,10 @@ def _not_interesting(criterion: object, parts: tuple[Any, ...]) -> NotInterestin
     return NotInteresting(explain(parts) if explain is not None else "")
 
 
-# -------------------------------------------------------------------------------------------------
-# The parts that are needed, for those who have a criterion and no other wishes.
-
-
 class AskedAs:
-    """A criterion on one thing, for whoever answers questions on what is made of it.
+    """A criterion on what `make` builds from the parts.
 
-    If nothing (None) is made of it, it is not interesting.
+    Parts from which nothing can be built (None) are not interesting.
 
     >>> still = AskedAs(lambda text: "x" in text, "".join)
     >>> still(["a", "x"])
@@ -297,14 +299,14 @@ class AskedAs:
         self._make = make
 
     def __call__(self, parts: Any) -> bool:
-        made = self._make(parts)
-        return made is not None and self._interesting(made)
+        built = self._make(parts)
+        return built is not None and self._interesting(built)
 
     def ahead(self, many: Iterable[Any]) -> None:
-        """Pass on what is likely to be asked next, to those who want to know."""
+        """Pass on what is likely to be asked next, if the inner criterion wants to know."""
         ahead = getattr(self._interesting, "ahead", None)
         if ahead is not None:
-            ahead(made for made in map(self._make, many) if made is not None)
+            ahead(built for built in map(self._make, many) if built is not None)
 
 
 def minimised(
@@ -312,14 +314,15 @@ def minimised(
     interesting: Callable[[Sequence[Part]], bool],
     needs: Sequence[Collection[int]] = (),
 ) -> tuple[Part, ...]:
-    """The parts that are needed, in their order; without any one of them nothing is interesting.
+    """Minimise parts under a yes/no criterion; return the needed parts in their order.
 
-    `interesting` holds for `parts` themselves; that is not checked. `needs`: see `Reducer`.
+    Without any one of them the rest is not interesting. `interesting` holds for `parts` themselves,
+    which is not checked. For `needs`, see `Reducer`.
 
     >>> minimised(range(100), lambda kept: {7, 42} <= set(kept))
     (7, 42)
     """
-    found = Reducer(parts, interesting, needs=needs, checked=False).run()
-    if found.interrupted:
+    reduction = Reducer(parts, interesting, needs=needs, checked=False).run()
+    if reduction.interrupted:
         raise KeyboardInterrupt
-    return found.parts
+    return reduction.parts

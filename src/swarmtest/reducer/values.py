@@ -1,12 +1,12 @@
-"""Simpler values inside the parts that are left, and one order for those where order is no matter.
+"""Simplify the values inside the parts that are left, and put the parts in a standard order.
 
 A value becomes simpler towards the first in this order: for numbers 0, then small, then positive;
-for a boolean False; for texts, bytes and lists short ones, then plain characters. Nothing changes
-its type but a float that is a whole number's neighbour, which stays a float. Each change has been
-tried, and the parts as given are never changed.
+for a boolean False; for texts, bytes and lists short ones, then plain characters. No value changes
+its type: a float that becomes a whole number stays a float. Each change has been tried, and the
+given parts are never modified.
 
-Numbers are found by halving the distance; so a criterion that holds from some number on gives that
-number, in about log2 of it questions.
+Numbers are found by halving the distance. So if a criterion holds from some number on, that number
+is found with about log2 of it questions.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from swarmtest.reducer.reducer import minimised
 
 Part = TypeVar("Part")
 _PLAIN = "0a"
-"""What a character becomes, the first that will do."""
+"""The characters that replace others; the first one that works is used."""
 
 
 def shrunk_values(
     parts: Sequence[Any], interesting: Callable[[Sequence[Any]], bool]
 ) -> tuple[Any, ...]:
-    """The parts with the simplest values (JSON data, bytes, tuples) that are still interesting.
+    """Return the parts with the simplest values (JSON data, bytes, tuples) that are interesting.
 
     Rounds are made until one changes nothing. `interesting` holds for `parts` themselves.
 
     >>> shrunk_values([1000, "xyz"], lambda parts: parts[0] > 41 and "y" in parts[1])
     (42, 'y')
     """
-    known: dict[str, bool] = {}
+    answers: dict[str, bool] = {}
 
     def holds(candidate: Sequence[Any]) -> bool:
         key = repr(candidate)
-        if key not in known:
-            known[key] = bool(interesting(candidate))
-        return known[key]
+        if key not in answers:
+            answers[key] = bool(interesting(candidate))
+        return answers[key]
 
-    now, before = list(parts), ""
-    while repr(now) != before:
-        before = repr(now)
-        _make_simpler(now, lambda candidate: holds(tuple(candidate)))
-    return tuple(now)
+    current, before = list(parts), ""
+    while repr(current) != before:
+        before = repr(current)
+        _make_simpler(current, lambda candidate: holds(tuple(candidate)))
+    return tuple(current)
 
 
 def in_canonical_order(
@@ -52,27 +52,27 @@ def in_canonical_order(
     interesting: Callable[[Sequence[Part]], bool],
     key: Callable[[Part], Any] = repr,
 ) -> tuple[Part, ...]:
-    """The parts in the order of `key`, as far as they stay interesting: equal bugs look equal.
+    """Return the parts in the order of `key`, as far as they stay interesting.
 
-    Neighbours change places while that brings them nearer to the order. `interesting` holds for
-    `parts` themselves.
+    So equal bugs look equal. Neighbours are swapped while that brings them nearer to the order.
+    `interesting` holds for `parts` themselves.
 
     >>> in_canonical_order(["b", "x", "a"], lambda parts: parts.index("b") < parts.index("x"))
     ('a', 'b', 'x')
     """
-    now = list(parts)
-    ordered = sorted(now, key=key)
-    if ordered == now or interesting(tuple(ordered)):
+    current = list(parts)
+    ordered = sorted(current, key=key)
+    if ordered == current or interesting(tuple(ordered)):
         return tuple(ordered)
-    for end in range(1, len(now)):
-        for at in range(end, 0, -1):
-            if key(now[at - 1]) <= key(now[at]):
+    for end in range(1, len(current)):
+        for i in range(end, 0, -1):
+            if key(current[i - 1]) <= key(current[i]):
                 break
-            swapped = [*now[: at - 1], now[at], now[at - 1], *now[at + 1 :]]
+            swapped = [*current[: i - 1], current[i], current[i - 1], *current[i + 1 :]]
             if not interesting(tuple(swapped)):
                 break
-            now = swapped
-    return tuple(now)
+            current = swapped
+    return tuple(current)
 
 
 def renamed(
@@ -80,32 +80,32 @@ def renamed(
     interesting: Callable[[Sequence[Any]], bool],
     names: Callable[[int], str],
 ) -> tuple[Any, ...]:
-    """The parts with their texts called `names(0)`, `names(1)`... in order of appearance.
+    """Return the parts with their texts named `names(0)`, `names(1)`... in order of appearance.
 
-    A text that has to stay as it is stays, everywhere; one that is such a name already is taken.
+    A text that has to stay is kept everywhere; a text that already is such a name keeps it.
 
     >>> parts = [["set", "zebra"], ["get", "zebra"]]
     >>> renamed(parts, lambda p: p[0][0] == "set" and p[1][0] == "get", lambda i: f"v{i}")
     (['set', 'v0'], ['get', 'v0'])
     """
-    now = tuple(parts)
+    current = tuple(parts)
     settled: set[str] = set()
     number = 0
-    while fresh := [text for text in _texts(now) if text not in settled]:
+    while fresh := [text for text in _texts(current) if text not in settled]:
         text, name = fresh[0], names(number)
-        changed = tuple(_replaced(part, {text: name, name: text}) for part in now)
+        changed = tuple(_replaced(part, {text: name, name: text}) for part in current)
         if text == name or (name not in settled and interesting(changed)):
-            now = changed
+            current = changed
             settled.add(name)
             number += 1
         else:
             settled.add(text)
             number += name in settled
-    return now
+    return current
 
 
 def _make_simpler(items: list[Any], holds: Callable[[Sequence[Any]], bool]) -> None:
-    """Make each of the items as simple as the others let it be."""
+    """Make each of the items as simple as the others allow, in place."""
     for at in range(len(items)):
 
         def with_value(value: Any, at: int = at) -> bool:
@@ -131,7 +131,7 @@ def _simpler(value: Any, holds: Callable[[Any], bool]) -> Any:
 
 
 def nearest_to_zero(value: int, holds: Callable[[int], bool]) -> int:
-    """The number nearest to 0 that halving finds; positive if that will do.
+    """Return the number nearest to 0 that halving finds; a positive one if possible.
 
     >>> nearest_to_zero(-100, lambda number: abs(number) > 6)
     7
@@ -167,33 +167,34 @@ def _simpler_text(value: Any, holds: Callable[[Any], bool]) -> Any:
     def joined(pieces: Sequence[Any]) -> Any:
         return "".join(pieces) if isinstance(value, str) else bytes(pieces)
 
-    kept = list(minimised(value, lambda pieces: holds(joined(pieces))))
+    pieces_left = list(minimised(value, lambda pieces: holds(joined(pieces))))
     plain: Sequence[Any] = _PLAIN if isinstance(value, str) else _PLAIN.encode()
-    for at, piece in enumerate(kept):
+    for at, piece in enumerate(pieces_left):
         for simple in plain[: plain.index(piece)] if piece in plain else plain:
-            if holds(joined(_with(kept, at, simple))):
-                kept[at] = simple
+            if holds(joined(_with(pieces_left, at, simple))):
+                pieces_left[at] = simple
                 break
-    return joined(kept)
+    return joined(pieces_left)
 
 
 def _simpler_sequence(value: Any, holds: Callable[[Any], bool]) -> Any:
     make = type(value) if type(value) in (list, tuple) else None
-    if make is None:  # a named tuple, which cannot lose a field
+    if make is None:  # a named tuple, for example, which cannot lose a field
         return value
-    kept = list(minimised(value, lambda items: holds(make(items))))
-    _make_simpler(kept, lambda items: holds(make(items)))
-    return make(kept)
+    items_left = list(minimised(value, lambda items: holds(make(items))))
+    _make_simpler(items_left, lambda items: holds(make(items)))
+    return make(items_left)
 
 
 def _simpler_mapping(value: dict[Any, Any], holds: Callable[[Any], bool]) -> dict[Any, Any]:
-    kept = dict(minimised(tuple(value.items()), lambda items: holds(dict(items))))
-    values = list(kept.values())
-    _make_simpler(values, lambda new: holds(dict(zip(kept, new, strict=True))))
-    return dict(zip(kept, values, strict=True))
+    items_left = dict(minimised(tuple(value.items()), lambda items: holds(dict(items))))
+    values = list(items_left.values())
+    _make_simpler(values, lambda new: holds(dict(zip(items_left, new, strict=True))))
+    return dict(zip(items_left, values, strict=True))
 
 
 def _texts(value: Any) -> list[str]:
+    """Return all texts in a value, in order."""
     if isinstance(value, str):
         return [value]
     items = value.values() if isinstance(value, dict) else value

@@ -1,12 +1,12 @@
-"""How parts are chosen to be left out: walks that ask one question after the other.
+"""Walks: algorithms that choose, one question after the other, which parts to leave out.
 
-A walk is a value. It has a set of parts that is known to be interesting (`kept`), proposes a
-smaller one (`candidate`), and is told whether that is interesting too (`after`), which gives the
-walk as it stands then. So a walk can be saved, resumed, and followed into answers that are not
+A walk is an immutable value. It has a set of parts that is known to be interesting (`kept`),
+proposes a smaller one (`candidate`), and returns the next walk once it is known whether that is
+interesting too (`after`). So a walk can be saved, resumed, and followed into answers that are not
 known yet, which is how idle workers get something to do.
 
-Invariants: `kept` is in the order of the original; a candidate is a strict part of `kept`; a part
-is never there without the parts that it needs.
+Invariants: `kept` is in the order of the original; a candidate is a strict subset of `kept`; a part
+is never included without the parts that it needs.
 """
 
 from __future__ import annotations
@@ -17,41 +17,42 @@ from typing import ClassVar, TypeAlias
 
 Indices: TypeAlias = tuple[int, ...]
 Needs: TypeAlias = Sequence[Collection[int]]
-"""For each part, the earlier parts that it cannot do without; nothing if no part needs another."""
+"""For each part, the earlier parts that it needs; empty if no part needs another."""
 
 _DECAY = 0.9
-"""How much of what was learnt about the share of needed parts stays after each one that was met."""
+"""The share of what was learnt about needed parts that is kept after each further needed part."""
 _WORTH_HALVING = 1 / 3
-"""Pieces are halved as long as so many of them could go."""
+"""Pieces are halved as long as at least this share of them could be removed."""
 
 
 @dataclass(frozen=True)
 class Halves:
-    """Both halves, then quarters, and so on, as long as many of them can go.
+    """A walk that tries to remove both halves, then quarters, and so on, while many can be removed.
 
-    Where several causes would do, this leaves a small one: a large cause seldom lies in what is
-    kept. A gallop would choose the one that ends first, however large it is.
+    If several causes would do, this leaves a small one, because a large cause is seldom completely
+    within what is kept. A gallop would choose the cause that ends first, however large it is.
     """
 
     kept: Indices
     length: int
     end: int
-    """The piece that is looked at ends here."""
+    """Where the current piece ends."""
     levels: int
-    """So many lengths are tried in any case."""
+    """How many lengths are tried in any case."""
     gone: int = 0
     stayed: int = 0
-    """How many pieces of this length could go, and how many could not."""
+    """How many pieces of this length could be removed (`gone`), and how many could not."""
 
     odds: ClassVar[float] = 0.3
+    """About how often a candidate of this walk is interesting."""
 
     @classmethod
     def begin(cls, kept: Indices, levels: int = 1) -> Halves:
-        """The walk before its first question."""
+        """Return the walk before its first question."""
         return cls(kept, _half(len(kept)), len(kept), levels)
 
     def candidate(self, needs: Needs = ()) -> Indices | None:
-        """What to try next; None when the walk is over.
+        """Return the parts to try next; None if the walk is over.
 
         >>> Halves.begin((3, 5, 8, 9)).candidate()
         (3, 5)
@@ -59,7 +60,7 @@ class Halves:
         return _without(self.kept, self.end - self.length, self.end, needs) if self.length else None
 
     def after(self, works: bool, needs: Needs = ()) -> Halves:
-        """The walk when it is known whether the candidate is interesting."""
+        """Return the walk once it is known whether the candidate is interesting."""
         kept = (self.candidate(needs) or ()) if works else self.kept
         end = max(0, self.end - self.length)
         gone, stayed = self.gone + works, self.stayed + (not works)
@@ -72,41 +73,45 @@ class Halves:
 
 @dataclass(frozen=True)
 class Gallop:
-    """From the back, a stretch at a time that is long enough to be free about every second time.
+    """A walk from the back, in stretches so long that about half of them can be removed.
 
-    The length follows from how many parts were needed lately. A stretch that cannot go is halved
-    until the part that is needed is found; that one is kept, and not tried again in this walk. So n
-    parts of which k are needed cost about k * log2(n / k) runs, near the information bound, where
-    ddmin costs several times that. Every stretch that is left out has been tried.
+    The length of a stretch follows from how many parts were needed recently. A stretch that cannot
+    be removed is halved until the needed part is found; that one is kept, and not tried again in
+    this walk. So n parts of which k are needed cost about k * log2(n / k) runs, which is near the
+    information bound; ddmin costs several times as many. Every stretch that is left out has been
+    tried.
     """
 
     kept: Indices
     end: int
     """The parts from here on are needed, as far as this walk knows."""
     unit: int = 1
-    """How many parts stand or fall together; lengths below are in units, counted from `end`."""
+    """How many parts are removed or kept together; lengths below are in units, counted back from
+    `end`."""
     length: int = 0
-    """Of the stretch before `end` that is looked at."""
+    """The length of the current stretch before `end`."""
     tried: int = 0
-    """How much of it the candidate leaves out."""
+    """How much of the stretch the candidate leaves out."""
     works: int = 0
-    """Without as much it is interesting..."""
+    """The longest part of the stretch without which the rest is known to be interesting."""
     fails: int = 0
-    """...and without as much it is not, or it is more than the stretch has."""
+    """The shortest part without which it is known not to be; longer than the stretch if none is
+    known."""
     removed: float = 1.0
     needed: float = 1.0
-    """How many units could go lately, and how many could not."""
+    """How many units could be removed recently (`removed`), and how many were needed."""
 
     odds: ClassVar[float] = 0.5
+    """About how often a candidate of this walk is interesting."""
 
     @classmethod
     def begin(cls, kept: Indices, needs: Needs = (), unit: int = 1) -> Gallop:
-        """The walk before its first question."""
+        """Return the walk before its first question."""
         removed = max(1.0, len(kept) / unit / 8)
         return cls(kept, len(kept), unit, removed=removed)._at_next_stretch(needs)
 
     def candidate(self, needs: Needs = ()) -> Indices | None:
-        """What to try next; None when the walk is over.
+        """Return the parts to try next; None if the walk is over.
 
         >>> Gallop.begin((3, 5, 8)).candidate()
         (3, 5)
@@ -116,11 +121,11 @@ class Gallop:
         return self.kept[: self._start(self.tried)] + self.kept[self.end :]
 
     def after(self, works: bool, needs: Needs = ()) -> Gallop:
-        """The walk when it is known whether the candidate is interesting."""
-        found = replace(self, works=self.tried) if works else replace(self, fails=self.tried)
-        if found.fails - found.works > 1:
-            return replace(found, tried=(found.works + found.fails) // 2)
-        return found._without_stretch()._at_next_stretch(needs)
+        """Return the walk once it is known whether the candidate is interesting."""
+        walk = replace(self, works=self.tried) if works else replace(self, fails=self.tried)
+        if walk.fails - walk.works > 1:
+            return replace(walk, tried=(walk.works + walk.fails) // 2)
+        return walk._without_stretch()._at_next_stretch(needs)
 
     def _start(self, units: int) -> int:
         return max(0, self.end - units * self.unit)
@@ -136,12 +141,15 @@ class Gallop:
         return replace(self, kept=kept, end=end, removed=removed * _DECAY, needed=needed)
 
     def _at_next_stretch(self, needs: Needs) -> Gallop:
-        """What a needed part needs is needed as well: it is passed over without a question."""
+        """Return the walk at the next stretch that can be asked about.
+
+        What a needed part needs is needed as well, and is skipped without a question.
+        """
         walk = self
         pinned = needed_by(self.kept[self.end :], needs) if needs else set()
         while walk.end and not pinned.isdisjoint(walk.kept[walk._start(1) : walk.end]):
             walk = replace(walk, end=walk._start(1))
-        # With a share p of needed parts, a stretch of ln 2 / p has none of them half of the time.
+        # If a share p of the parts is needed, half of the stretches of length ln 2 / p have none.
         length = round(0.7 * (self.removed + self.needed) / self.needed)
         length = max(1, min(length, -(-walk.end // self.unit)))
         while length > 1 and not pinned.isdisjoint(walk.kept[walk._start(length) : walk.end]):
@@ -151,35 +159,37 @@ class Gallop:
 
 @dataclass(frozen=True)
 class Complements:
-    """All but one piece of a given length, from the back, round and round; then half the length.
+    """A walk that tries all but one piece of a given length, from the back; then half the length.
 
-    What depends on what does not always let a stretch go that ends at a part that is needed now:
-    the two braces of a block can only go together. The last length is the smallest asked for, and
-    with that the walk ends when a whole round has removed nothing.
+    After the piece at the front it starts again at the back. Dependencies may prevent the removal
+    of a stretch next to a needed part: the two braces of a block, for example, can only be removed
+    together. The last length is `shortest`; with that length, the walk ends when a whole round has
+    removed nothing.
     """
 
     kept: Indices
     length: int
     end: int
-    """The piece that is looked at ends here."""
+    """Where the current piece ends."""
     failed: int = 0
-    """How many parts were tried in vain since the last that could go."""
+    """How many parts were tried without success since the last removal."""
     shortest: int = 1
     shifted: bool = False
     """Whether the pieces begin in the middle of those of a walk that is not shifted."""
 
     odds: ClassVar[float] = 0.1
+    """About how often a candidate of this walk is interesting."""
 
     @classmethod
     def begin(
         cls, kept: Indices, length: int, shortest: int = 1, shifted: bool = False
     ) -> Complements:
-        """The walk before its first question."""
+        """Return the walk before its first question."""
         length = max(length, shortest)
         return cls(kept, length, len(kept), 0, shortest, shifted)._at_length(length)
 
     def candidate(self, needs: Needs = ()) -> Indices | None:
-        """What to try next; None when the walk is over.
+        """Return the parts to try next; None if the walk is over.
 
         >>> Complements.begin((3, 5, 8, 9), length=2).candidate()
         (3, 5)
@@ -189,18 +199,18 @@ class Complements:
         return _without(self.kept, self.end - self.length, self.end, needs)
 
     def after(self, works: bool, needs: Needs = ()) -> Complements:
-        """The walk when it is known whether the candidate is interesting."""
+        """Return the walk once it is known whether the candidate is interesting."""
         start = max(0, self.end - self.length)
         failed = self.failed + self.end - start
         kept = self.kept
         if works:
             kept = self.candidate(needs) or ()
             failed = 0
-        found = replace(self, kept=kept, end=start or len(kept), failed=failed)
+        walk = replace(self, kept=kept, end=start or len(kept), failed=failed)
         if failed < len(kept) and (start or self.length == self.shortest):
-            return found
+            return walk
         shorter = max(self.length // 2, self.shortest) if self.length > self.shortest else 0
-        return found._at_length(shorter)
+        return walk._at_length(shorter)
 
     def _at_length(self, length: int) -> Complements:
         last = len(self.kept)
@@ -212,42 +222,42 @@ Walk: TypeAlias = Halves | Gallop | Complements
 
 
 def _half(length: int) -> int:
-    """Rounded up, so that two are enough; one part has no halves."""
+    """Return half the length, rounded up so that two pieces are enough; 0 for a single part."""
     return (length + 1) // 2 if length > 1 else 0
 
 
 def _without(kept: Indices, start: int, end: int, needs: Needs) -> Indices:
-    """What is left when a piece goes, and with it what needs some of it."""
+    """Return what is left without a piece and without the parts that need some of it."""
     piece = kept[max(0, start) : end]
     gone = {*piece, *needing(piece, kept, needs)}
     return tuple(part for part in kept if part not in gone)
 
 
 def needed_by(parts: Collection[int], needs: Needs) -> set[int]:
-    """What these parts need, directly or not, and themselves.
+    """Return these parts and all that they need, directly or indirectly.
 
     >>> sorted(needed_by([3], [[], [], [0], [2]]))
     [0, 2, 3]
     """
-    found: set[int] = set()
+    needed: set[int] = set()
     ahead = list(parts)
     while ahead:
         part = ahead.pop()
-        if part not in found:
-            found.add(part)
+        if part not in needed:
+            needed.add(part)
             ahead.extend(needs[part])
-    return found
+    return needed
 
 
 def needing(gone: Collection[int], kept: Indices, needs: Needs) -> set[int]:
-    """The parts among `kept` that need one of those that go, directly or not.
+    """Return the parts of `kept` that need one of those removed, directly or indirectly.
 
     >>> sorted(needing([0], (0, 1, 2, 3), [[], [], [0], [2]]))
     [2, 3]
     """
     lost = set(gone)
     if needs:
-        for part in kept:  # what a part needs comes before it, so once through is enough
+        for part in kept:  # a part comes after those that it needs, so one pass is enough
             if not lost.isdisjoint(needs[part]):
                 lost.add(part)
     return lost - set(gone)

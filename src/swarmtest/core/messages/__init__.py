@@ -1,1 +1,1 @@
-"""Messages."""
+"""Recognise what programs print when they fail."""

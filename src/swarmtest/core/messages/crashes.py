@@ -1,4 +1,14 @@
-"""What programs print when they fail: sanitizers, assertions, glibc, and languages' runtimes."""
+"""What programs print when they crash, and the part of it that identifies the bug.
+
+There is a function for each family of messages: compilers (`gcc`, `clang`, `tcc`), sanitizers,
+assertions, glibc and the runtimes of languages. `RECOGNISERS` lists them by name, and `recognise`
+applies some of them in turn.
+
+A signature says what went wrong and in which functions. It has no line numbers (nor has that of a
+Python fault, see `swarmtest.core.faults`), so an edit above the bug, or the next version, does not
+create a new fault. The price is that two assertions that differ only in their line count as one
+fault, which is the safer of the two errors.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +20,9 @@ from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.faults import normalised
 from swarmtest.core.messages.mangled_names import function_name
 
-# -------------------------------------------------------------------------------------------------
-# The functions of a printed stack that tell one bug from another.
+# Functions of a printed stack.
 
-_FRAMES = 3
+_MAX_FRAMES = 3
 
 _FOREIGN = re.compile(
     r"\?\?\?$|_?_?libc_start|_start$|__restore_rt|(__)?(GI_)?raise$|gsignal$|abort$|__assert_fail"
@@ -23,13 +32,13 @@ _FOREIGN = re.compile(
     r"|llvm::llvm_unreachable_internal|crash_signal|internal_error|fancy_abort|diagnostic_"
     r"|main$|cc1_main|runtime\.|panic$",
 )
-"""What is on everyone's stack: handlers of the crash, the C library, the start of the program."""
+"""Functions on every stack: handlers of the crash, the C library, the start of the program."""
 
 
 def telling_frames(names: Iterable[str]) -> list[str]:
-    """The innermost few functions that are not on everyone's stack.
+    """Return the innermost few functions that are not on every stack.
 
-    `main` is left out unless nothing else is left: it tells no two bugs apart.
+    `main` is left out unless nothing else is left, because it does not distinguish any two bugs.
 
     >>> telling_frames(["abort", "llvm::isel(llvm::SDNode*)", "(anonymous namespace)::run()", ""])
     ['llvm::isel', 'run']
@@ -38,11 +47,11 @@ def telling_frames(names: Iterable[str]) -> list[str]:
     own = [name for name in plain if not _FOREIGN.match(name)]
     if not own and "main" in plain:
         own = ["main"]
-    return [name for i, name in enumerate(own) if i == 0 or name != own[i - 1]][:_FRAMES]
+    return [name for i, name in enumerate(own) if i == 0 or name != own[i - 1]][:_MAX_FRAMES]
 
 
 def plain_name(function: str) -> str:
-    """A function's name without result, parameters, template arguments and clones' suffixes.
+    """Return a function's name without result, parameters, template arguments and clone suffixes.
 
     >>> plain_name("static bool llvm::isa_cl<To, const From*>::doit(const From*) [with To = A]")
     'llvm::isa_cl::doit'
@@ -62,7 +71,7 @@ def plain_name(function: str) -> str:
 
 
 def with_frames(text: str, frames: list[str]) -> str:
-    """A signature with the functions that it is about, as `swarmtest.core.faults` writes them.
+    """Return a signature with its functions, in the form that `swarmtest.core.faults` uses.
 
     >>> with_frames("SEGV", ["parse", "read"])
     'SEGV [parse < read]'
@@ -70,8 +79,7 @@ def with_frames(text: str, frames: list[str]) -> str:
     return f"{text} [{' < '.join(frames)}]" if frames else text
 
 
-# -------------------------------------------------------------------------------------------------
-# What compilers print when they fail: GCC, Clang and tcc.
+# Compilers: GCC, Clang and tcc.
 
 _GCC_PLACE = re.compile(r"internal compiler error: in (?P<function>[^\n]+?), at (?P<file>\S+?):\d+")
 _GCC_PLAIN = re.compile(r"internal compiler error: (?P<what>[^\n]+)")
@@ -79,7 +87,7 @@ _GCC_PASS = re.compile(r"^during (?P<pass>\w+ pass: \S+)", re.MULTILINE)
 _GCC_FRAME = re.compile(r"^0x[0-9a-f]+ (?P<name>[^\n]+)\n\t", re.MULTILINE)
 _GCC_CONFUSED = re.compile(r"confused by earlier errors, bailing out")
 _GCC_DEBUG = re.compile(r"error: [^\n]*: .(?P<what>-fcompare-debug. failure(?: \(\w+\))?)")
-"""The quotes around the option are curly or straight, as the locale has them."""
+"""The quotes around the option are curly or straight, depending on the locale."""
 
 _ASSERTION = re.compile(
     r"^(?:[^\n:]+: )?(?P<file>[^\n:]+):\d+: (?P<function>[^\n]+?): "
@@ -96,7 +104,7 @@ _CLANG_FRAME = re.compile(
 _CLANG_FRAME_WITHOUT_SYMBOLS = re.compile(
     r"^[^\n(]+\((?P<symbol>[\w.$]+)\+0x[0-9a-f]+\)\[0x[0-9a-f]+\]$", re.MULTILINE
 )
-"""As LLVM prints a stack where it finds no llvm-symbolizer."""
+"""A frame as LLVM prints it if it finds no llvm-symbolizer."""
 _HEADERS = (".h", ".hpp", ".inc", ".def")
 
 _TCC = re.compile(r"^(?:[^\n:]+:\d+|tcc): error: (?P<what>[^\n]+)", re.MULTILINE)
@@ -104,45 +112,45 @@ _LONGEST = 160
 
 
 def gcc(output: str) -> str | None:
-    """An internal compiler error, by function and file; by pass and stack where it tells neither.
+    """Recognise an internal compiler error by function and file, or else by pass and stack.
 
     >>> gcc("a.c:3:1: internal compiler error: in expand_expr, at expr.c:8093")
     'internal compiler error: in expand_expr, at expr.c'
     """
-    if found := _GCC_PLACE.search(output):
-        function, file = plain_name(found["function"]), _base(found["file"])
+    if match := _GCC_PLACE.search(output):
+        function, file = plain_name(match["function"]), _base(match["file"])
         return f"internal compiler error: in {function}, at {file}"
-    if found := _GCC_PLAIN.search(output):
-        what = normalised(found["what"])
+    if match := _GCC_PLAIN.search(output):
+        what = normalised(match["what"])
         during = _GCC_PASS.search(output)
         if during and not what.startswith("in "):
             what += f", during {during['pass']}"
         frames = telling_frames(frame["name"] for frame in _GCC_FRAME.finditer(output))
         return with_frames(f"internal compiler error: {what}", frames)
-    if found := _GCC_DEBUG.search(output):
-        return re.sub(r"debug. ", "debug ", found["what"])
+    if match := _GCC_DEBUG.search(output):
+        return re.sub(r"debug. ", "debug ", match["what"])
     if _GCC_CONFUSED.search(output):
         return "confused by earlier errors, bailing out"
     return None
 
 
 def clang(output: str) -> str | None:
-    """A failed assertion, an error in the backend, or the stack dump of any other crash.
+    """Recognise a failed assertion, an error in the backend, or the stack dump of any other crash.
 
     >>> clang("clang: /src/Value.h:104: bool llvm::f(int): Assertion `Val > 0' failed.")
     "Assertion `Val > 0' failed in llvm::f (Value.h)"
     """
     frames = telling_frames(_clang_frames(output))
-    if found := _ASSERTION.search(output):
-        text = assertion_text(found)
-        # An assertion in a header is shared by all who include it: its callers tell bugs apart.
-        own = plain_name(found["function"])
+    if match := _ASSERTION.search(output):
+        text = assertion_text(match)
+        # Every file that includes a header shares its assertions, so callers distinguish bugs.
+        own = plain_name(match["function"])
         callers = [name for name in frames if name != own]
-        return with_frames(text, callers if found["file"].endswith(_HEADERS) else [])
-    if found := _BACKEND.search(output):
-        return f"error in backend: {_numberless(found['what'])}"
-    if found := _UNREACHABLE.search(output):
-        at = f" at {_base(found['file'])}" if found["file"] else ""
+        return with_frames(text, callers if match["file"].endswith(_HEADERS) else [])
+    if match := _BACKEND.search(output):
+        return f"error in backend: {_numberless(match['what'])}"
+    if match := _UNREACHABLE.search(output):
+        at = f" at {_base(match['file'])}" if match["file"] else ""
         return with_frames(f"UNREACHABLE executed{at}", frames[:1])
     return with_frames("crash", frames) if _STACK.search(output) else None
 
@@ -156,21 +164,21 @@ def _clang_frames(output: str) -> list[str]:
 
 
 def tcc(output: str) -> str | None:
-    """An error that tcc reports, without the numbers of the program at hand.
+    """Recognise an error that tcc reports, without the numbers of this program.
 
-    What is quoted stays: tcc quotes the tokens that it expected, and they tell errors apart.
+    Quoted text stays: tcc quotes the tokens that it expected, and they distinguish errors.
 
     >>> tcc("t.c:12: error: 'l_201' undeclared")
     "error: 'l_#' undeclared"
     """
-    found = _TCC.search(output)
-    return f"error: {re.sub(r'[0-9]+', '#', found['what'].strip())[:_LONGEST]}" if found else None
+    match = _TCC.search(output)
+    return f"error: {re.sub(r'[0-9]+', '#', match['what'].strip())[:_LONGEST]}" if match else None
 
 
 def assertion_text(found: re.Match[str]) -> str:
-    """The signature of a match with `what`, `function` and `file`.
+    """Return the signature of a match with `what`, `function` and `file`.
 
-    The condition is the programmer's text, so numbers in it are not what varies.
+    The condition is the programmer's text, so its numbers do not vary and stay.
     """
     what = " ".join(found["what"].split())
     what = what if len(what) <= _LONGEST else what[: _LONGEST - 1] + "…"
@@ -180,7 +188,7 @@ def assertion_text(found: re.Match[str]) -> str:
 
 
 def _numberless(message: str) -> str:
-    """Without addresses and numbers; types such as i64 stay."""
+    """Return a message without addresses and numbers; types such as i64 stay."""
     message = re.sub(r"0x[0-9a-f]+", "0x?", message)
     return re.sub(r"(?<!\w)(?!0x)[0-9]+", "#", " ".join(message.split()))[:_LONGEST]
 
@@ -189,7 +197,7 @@ def _base(path: str) -> str:
     return re.split(r"[/\\]", path)[-1]
 
 
-# -------------------------------------------------------------------------------------------------
+# Sanitizers, C libraries and the runtimes of languages.
 
 _SANITIZER = re.compile(
     r"(?:ERROR|WARNING): (?P<who>(?:HW)?\w+Sanitizer): "
@@ -200,7 +208,7 @@ _SUMMARY = re.compile(
     r"SUMMARY: (?P<who>\w+Sanitizer): (?P<what>[\w-]+)[^\n]*?(?: in (?P<in>[^\s(]+)\S*)?$",
     re.MULTILINE,
 )
-"""The last line of a report, which is all there is of one that was cut."""
+"""The last line of a report, which is all that is left if the report was cut."""
 _SANITIZER_FRAME = re.compile(
     r"^ +#\d+ (?:0x[0-9a-f]+ in )?(?P<name>[A-Za-z_~(<][^\n]*?)"
     r"(?= \(|\s+<null>| [^\s(]*[/.][^\s]*(?::\d+| \()|$)",
@@ -221,7 +229,7 @@ _ASSERT = (
         r",(?: file)? (?P<file>[^\s,]+), line \d+",
     ),
 )
-"""As glibc writes them, and as the BSDs and musl do."""
+"""The formats of glibc, and of the BSDs and musl."""
 
 _GLIBC = re.compile(
     r"^(?:\*\*\* (?P<fatal>[^\n*]+ detected) \*\*\*"
@@ -258,131 +266,126 @@ _PYTHON_FRAME = re.compile(r'^  File "[^"\n]+", line \d+, in (?P<name>[^\n]+)$',
 
 
 def sanitizers(output: str) -> str | None:
-    """A sanitizer's report: its kind, and the innermost functions that are not the sanitizer's.
+    """Recognise a sanitizer's report by its kind and the innermost functions of the program.
 
     >>> sanitizers("a.c:2:36: runtime error: division by zero")
     'UndefinedBehaviorSanitizer: division by zero (a.c)'
     """
-    if found := _SANITIZER.search(output):
-        frames = _stack_after(output[found.end() :], _SANITIZER_FRAME)
-        return with_frames(f"{found['who']}: {normalised(found['what'])}", frames)
-    if found := _UNDEFINED.search(output):
-        frames = _stack_after(output[found.end() :], _SANITIZER_FRAME)
-        text = f"UndefinedBehaviorSanitizer: {normalised(found['what'])}"
-        return with_frames(text, frames) if frames else f"{text} ({_base(found['file'])})"
-    if found := _SUMMARY.search(output):
-        return with_frames(f"{found['who']}: {found['what']}", [found["in"]] if found["in"] else [])
+    if match := _SANITIZER.search(output):
+        frames = _stack_after(output[match.end() :], _SANITIZER_FRAME)
+        return with_frames(f"{match['who']}: {normalised(match['what'])}", frames)
+    if match := _UNDEFINED.search(output):
+        frames = _stack_after(output[match.end() :], _SANITIZER_FRAME)
+        text = f"UndefinedBehaviorSanitizer: {normalised(match['what'])}"
+        return with_frames(text, frames) if frames else f"{text} ({_base(match['file'])})"
+    if match := _SUMMARY.search(output):
+        return with_frames(f"{match['who']}: {match['what']}", [match["in"]] if match["in"] else [])
     return None
 
 
 def assertion(output: str) -> str | None:
-    """A failed assertion of a C program: its condition, function and file.
+    """Recognise a failed assertion of a C program by its condition, function and file.
 
     >>> assertion("prog: src/half.c:2: half: Assertion `x % 2 == 0' failed.")
     "Assertion `x % 2 == 0' failed in half (half.c)"
     """
     for form in _ASSERT:
-        if found := form.search(output):
-            return assertion_text(found)
+        if match := form.search(output):
+            return assertion_text(match)
     return None
 
 
 def glibc(output: str) -> str | None:
-    """What glibc says before it aborts a program.
+    """Recognise what glibc prints before it aborts a program.
 
     >>> glibc("*** stack smashing detected ***: terminated")
     'stack smashing detected'
     """
-    found = _GLIBC.search(output)
-    if found is None:
+    match = _GLIBC.search(output)
+    if match is None:
         return None
-    return found["fatal"] or found["heap"] or normalised(found["error"])
+    return match["fatal"] or match["heap"] or normalised(match["error"])
 
 
 def cxx(output: str) -> str | None:
-    """An exception that ended a C++ program.
+    """Recognise an exception that ended a C++ program.
 
     >>> cxx("terminate called after throwing an instance of 'std::bad_alloc'")
     'uncaught std::bad_alloc'
     """
-    found = _CXX.search(output)
-    if found is None:
+    match = _CXX.search(output)
+    if match is None:
         return None
-    if found["without"]:
-        return f"terminate called {found['without']}"
-    what = f": {normalised(found['what'])}" if found["what"] else ""
-    return f"uncaught {found['type']}{what}"
+    if match["without"]:
+        return f"terminate called {match['without']}"
+    what = f": {normalised(match['what'])}" if match["what"] else ""
+    return f"uncaught {match['type']}{what}"
 
 
 def rust(output: str) -> str | None:
-    """A panic: its message, and its functions if a backtrace is there, else its file.
+    """Recognise a panic by its message and, if there is a backtrace, its functions, or else its
+    file.
 
     >>> rust("thread 'main' panicked at 'no entry', src/main.rs:1:40")
     'panic: no entry (main.rs)'
     """
-    found = _RUST.search(output)
-    if found is None:
+    match = _RUST.search(output)
+    if match is None:
         return None
-    text = f"panic: {normalised(found['old'] or found['what'])}"
-    frames = _stack_after(output[found.end() :], _RUST_FRAME, _RUST_OWN)
-    file = _base(found["old_file"] or found["file"])
+    text = f"panic: {normalised(match['old'] or match['what'])}"
+    frames = _stack_after(output[match.end() :], _RUST_FRAME, _RUST_OWN)
+    file = _base(match["old_file"] or match["file"])
     return with_frames(text, frames) if frames else f"{text} ({file})"
 
 
 def go(output: str) -> str | None:
-    """A panic or a fatal error with the innermost functions of the goroutine that ended.
+    """Recognise a panic or fatal error, with the innermost functions of the goroutine that ended.
 
     >>> go("panic: no such key\\n\\ngoroutine 1 [running]:\\nmain.main()\\n\\t/src/a.go:7 +0x45")
     'panic: no such key [main.main]'
     """
-    found = _GO.search(output)
-    if found is None or "\ngoroutine " not in output:
+    match = _GO.search(output)
+    if match is None or "\ngoroutine " not in output:
         return None
-    stack = output[found.end() :].split("\n\ngoroutine ", 2)[0]
+    stack = output[match.end() :].split("\n\ngoroutine ", 2)[0]
     frames = telling_frames(frame["name"] for frame in _GO_FRAME.finditer(stack))
-    return with_frames(normalised(_GO_STATE.sub("", found["what"])), frames)
+    return with_frames(normalised(_GO_STATE.sub("", match["what"])), frames)
 
 
 def python(output: str) -> str | None:
-    """The last traceback: the exception, and the innermost functions.
+    """Recognise the last traceback by its exception and its innermost functions.
 
     >>> python('Traceback (most recent call last):\\n  File "a.py", line 1, in f\\nKeyError: 5')
     'KeyError: # [f]'
     """
-    all_found = list(_PYTHON.finditer(output))
-    if not all_found:
+    tracebacks = list(_PYTHON.finditer(output))
+    if not tracebacks:
         return None
-    names = [frame["name"] for frame in _PYTHON_FRAME.finditer(all_found[-1]["stack"])]
-    return with_frames(normalised(all_found[-1]["what"]), names[:-4:-1])
+    names = [frame["name"] for frame in _PYTHON_FRAME.finditer(tracebacks[-1]["stack"])]
+    return with_frames(normalised(tracebacks[-1]["what"]), names[:-4:-1])
 
 
 def _stack_after(
     text: str, frame: re.Pattern[str], library: tuple[str, ...] = ("std::",)
 ) -> list[str]:
-    """The telling functions of the first stack in a text: further ones say who freed, or who
-    started the thread."""
+    """Return the telling functions of the first stack in a text.
+
+    Further stacks only say who freed the memory or started the thread.
+    """
     first = frame.search(text)
     if first is None:
         return []
     stack = re.split(r"\n[ \t]*\n", text[first.start() :], maxsplit=1)[0]
-    names = [one["name"] for one in frame.finditer(stack)]
+    names = [match["name"] for match in frame.finditer(stack)]
     return telling_frames(name for name in names if not name.startswith(library))
 
 
-# -------------------------------------------------------------------------------------------------
-# Ready-made recognisers: the message of a crash, and the part of it that stays the same.
-#
-# A signature says what went wrong and in which functions. It holds no line numbers (nor does a
-# Python
-# fault's, see `faults`): an edit above the bug, or the next version, does not make a new
-# fault of it. The price is that two assertions with nothing but their line to tell them apart
-# count
-# as one fault, which is the error on the careful side.
+# The recognisers by name.
 
 
 @dataclass(frozen=True)
 class Recogniser:
-    """Something that knows one family of messages.
+    """A recogniser of one family of messages.
 
     >>> recogniser_named("glibc").find("free(): invalid pointer")
     'free(): invalid pointer'
@@ -391,15 +394,15 @@ class Recogniser:
     name: str
     description: str
     find: Callable[[str], str | None]
-    """The signature of the first such message in a text; None: there is none."""
+    """Return the signature of the first such message in a text, or None."""
 
 
 @dataclass(frozen=True)
 class Recognised:
-    """A message that a recogniser knew."""
+    """A message that a recogniser found."""
 
     name: str
-    """The recogniser's."""
+    """The recogniser's name."""
     signature: str
 
 
@@ -410,9 +413,10 @@ _TOO_LONG = re.compile(rf"([^\n]{{{_LONGEST_LINE}}})[^\n]+")
 def _recogniser(
     name: str, description: str, search: Callable[[str], str | None], *marks: str
 ) -> Recogniser:
-    """One that searches only texts that hold one of the marks, and only the start of long lines.
+    """Return a recogniser that searches only texts with one of the marks.
 
-    Programs print megabytes without a line break, on which a regular expression takes hours.
+    It searches only the start of long lines: programs print megabytes without a line break, and a
+    regular expression would take hours on them.
     """
 
     def find(output: str) -> str | None:
@@ -424,8 +428,8 @@ def _recogniser(
 
 
 RECOGNISERS: Mapping[str, Recogniser] = {
-    one.name: one
-    for one in (
+    recogniser.name: recogniser
+    for recogniser in (
         _recogniser(
             *("gcc", "GCC's internal compiler errors, -fcompare-debug failures", gcc),
             *("internal compiler error", "-fcompare-debug", "confused by earlier errors"),
@@ -456,25 +460,25 @@ RECOGNISERS: Mapping[str, Recogniser] = {
         _recogniser("python", "Python's tracebacks", python, "Traceback (most recent"),
     )
 }
-"""All of them, by name."""
+"""All recognisers, by name."""
 
 
 def recogniser_named(name: str) -> Recogniser:
-    """The recogniser of a name.
+    """Return the recogniser with a name.
 
     >>> recogniser_named("sanitizer")
     Traceback (most recent call last):
     ...
     swarmtest.UserError: no recogniser 'sanitizer'; did you mean 'sanitizers'?
     """
-    found = RECOGNISERS.get(name)
-    if found is None:
+    recogniser = RECOGNISERS.get(name)
+    if recogniser is None:
         raise UserError(f"no recogniser {name!r}{did_you_mean(name, RECOGNISERS)}")
-    return found
+    return recogniser
 
 
 def recognise(output: str, names: Sequence[str]) -> Recognised | None:
-    """What the first of these recognisers that knows something in a text makes of it.
+    """Return the message that the first of these recognisers finds in a text, or None.
 
     >>> recognise("x.c:1:2: internal compiler error: in lower_stmt, at tree.cc:7", ["tcc", "gcc"])
     Recognised(name='gcc', signature='internal compiler error: in lower_stmt, at tree.cc')

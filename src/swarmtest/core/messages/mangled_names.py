@@ -1,7 +1,8 @@
-"""Read the C++ names of functions as compilers mangle them (Itanium C++ ABI).
+"""Read the mangled C++ names of functions (Itanium C++ ABI).
 
-Only the qualified name is read, without parameters and template arguments: that is what a signature
-shows. So a stack that was printed without symbols gives nearly the same signature as one with them.
+Only the qualified name is read, without parameters and template arguments, because that is what a
+signature shows. So a stack printed without symbols gives nearly the same signature as one with
+them.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import re
 
 _LENGTH = re.compile(r"\d+")
 _SPECIAL_PREFIX = re.compile(r"_ZT(?:hn?\d+|vn?\d+_n?\d+)_")
-"""Of a function that only adjusts `this` and then goes to another."""
+"""The prefix of a function that only adjusts `this` and then jumps to another function."""
 _SUBSTITUTION = re.compile(r"S(?:[tabsiod]|[0-9A-Z]*_)|T[0-9A-Z]*_|A\d*_|_\d|__\d+_|D[^tT]")
-"""Parts of types that are neither one letter nor nested: `std`, repeated types, sizes of arrays."""
+"""Parts of types that are neither one letter nor nested: `std`, repeated types, array sizes."""
 _NESTED = re.compile(r"D[tT]|Ul|[INXJFZ]")
 """What is closed by an ``E``."""
 _KNOWN = {
@@ -24,14 +25,15 @@ _KNOWN = {
     "So": ("std", "basic_ostream"),
     "Sd": ("std", "basic_iostream"),
 }
+"""The ABI's abbreviations of names in `std`."""
 _STRUCTOR = re.compile(r"[CD][0-5]")
 _LAMBDA_NUMBER = re.compile(r"\d*_")
 
 
 def function_name(symbol: str) -> str | None:
-    """The qualified name of a mangled function, or the symbol itself if it is not mangled.
+    """Return the qualified name of a mangled function, or the symbol itself if it is not mangled.
 
-    None where the name uses something that is not read here.
+    Return None if the name uses something that is not read here.
 
     >>> function_name("_ZN5clang6Parser14ParseStatementEPNS_14SourceLocationE")
     'clang::Parser::ParseStatement'
@@ -48,16 +50,16 @@ def function_name(symbol: str) -> str | None:
 
 
 class _Reader:
-    """Reads from left to right; running over the end is an IndexError."""
+    """A reader of one mangled name, from left to right; running over its end is an IndexError."""
 
     def __init__(self, symbol: str) -> None:
         self._text = symbol
         self._at = len("_Z")
 
     def function(self) -> list[str]:
-        """The parts of the name of a function."""
+        """Return the parts of the name of a function."""
         while self._accept("Z"):
-            pass  # something inside of a function: its name is that of the function
+            pass  # something inside a function is named after that function
         if self._accept("N"):
             return self._nested_name()
         parts = ["std"] if self._accept("St") else []
@@ -105,7 +107,7 @@ class _Reader:
         return ["operator"]
 
     def _tag(self, parts: list[str]) -> None:
-        """Append a tag of the ABI to the last part, as demanglers write it."""
+        """Append an ABI tag to the last part, as demanglers write it."""
         self._accept("B")
         parts[-1] += f"[abi:{self._identifier()}]"
 
@@ -128,12 +130,12 @@ class _Reader:
             self._identifier()
         elif self._accept("L"):
             self._skip_literal()
-        elif found := _SUBSTITUTION.match(self._text, self._at):
-            self._at = found.end()
-        elif found := _NESTED.match(self._text, self._at):
-            self._at = found.end()
+        elif match := _SUBSTITUTION.match(self._text, self._at):
+            self._at = match.end()
+        elif match := _NESTED.match(self._text, self._at):
+            self._at = match.end()
             self._skip_to_end()
-            if found[0] == "Ul" and (number := _LAMBDA_NUMBER.match(self._text, self._at)):
+            if match[0] == "Ul" and (number := _LAMBDA_NUMBER.match(self._text, self._at)):
                 self._at = number.end()
         else:
             self._at += 1
@@ -146,7 +148,7 @@ class _Reader:
         self._at = self._text.index("E", self._at) + 1
 
     def _accept(self, prefix: str) -> bool:
-        """Read over a prefix, if that is what comes next."""
+        """Skip a prefix if it comes next, and return whether it did."""
         if self._at >= len(self._text):
             raise IndexError
         if not self._text.startswith(prefix, self._at):

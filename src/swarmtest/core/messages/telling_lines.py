@@ -1,17 +1,18 @@
-"""Which line of a program's output says most about why it failed.
+"""Find the line of a program's output that says most about why it failed.
 
 The last line is often a summary ("compilation terminated."), and the first one often says only
-where ("In file included from test.c:3:"). So each line gets a rank, and the highest one counts:
+where ("In file included from test.c:3:"). So each line gets a rank, and the line with the highest
+one counts:
 
 - `CAUSE`: something is missing, such as a header, a library, a command or a module;
 - `ERROR`: it calls itself an error;
 - `COMPLAINT`: it says in other words that something did not work;
 - `PLAIN`: anything else;
-- `DETAIL`: a warning, a note, a place, an excerpt of source code;
+- `DETAIL`: a warning, a note, a location, an excerpt of source code;
 - `SUMMARY`: it says only that there was an error.
 
-Among errors the first counts, because later ones tend to follow from it; otherwise the last,
-because programs say last why they end. Python's tracebacks count as one line: the last exception.
+Among errors the first one counts, because later ones tend to follow from it; otherwise the last,
+because programs print last why they end. A Python traceback counts as one line: the last exception.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Rank(enum.IntEnum):
 
 
 def rank_of(line: str) -> Rank:
-    """The rank of one line.
+    """Return the rank of one line.
 
     >>> rank_of("test.c:10:10: fatal error: csmith.h: No such file or directory").name
     'CAUSE'
@@ -94,9 +95,9 @@ def rank_of(line: str) -> Rank:
 
 
 def telling_line(errors: str, output: str = "") -> str:
-    """The line that says most: of standard error, or of standard output if it has a better one.
+    """Return the line that says most: of standard error, or a better one of standard output.
 
-    Standard output counts only where it calls something an error: the rest is a program's result.
+    Standard output counts only if it calls something an error: the rest is a program's result.
 
     >>> telling_line("a.c:1:9: error: 'x' undeclared\\n1 error generated.\\n")
     "a.c:1:9: error: 'x' undeclared"
@@ -112,6 +113,7 @@ def telling_line(errors: str, output: str = "") -> str:
 
 
 def _best(text: str) -> tuple[Rank, str]:
+    """Return the line of a text that says most, and its rank."""
     best, chosen = Rank.SUMMARY, ""
     for line in _lines(text):
         rank = rank_of(line)
@@ -122,13 +124,16 @@ def _best(text: str) -> tuple[Rank, str]:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines that are not blank, without colours, and of tracebacks only the last exception."""
+    """Yield the lines that are not blank, without colours.
+
+    Of tracebacks, only the last exception is kept.
+    """
     text = _COLOUR.sub("", text)
     tracebacks = list(_TRACEBACK.finditer(text))
     parts, position = [], 0
-    for found in tracebacks:
-        end = found.end() if found is not tracebacks[-1] else found.end("stack")
-        parts.append(text[position : found.start()])
+    for traceback in tracebacks:
+        end = traceback.end() if traceback is not tracebacks[-1] else traceback.end("stack")
+        parts.append(text[position : traceback.start()])
         position = end
     parts.append(text[position:])
     for line in "".join(parts).splitlines():

@@ -1,10 +1,14 @@
-"""The functions of a C or C++ file: where they are, their control flow, whom they mention.
+"""The functions of a C or C++ file: where they are, their control flow, and what they mention.
 
-A light reading of the text: no preprocessor, no types. What it cannot see it takes for possible: a
-macro in capitals may jump to any label of the function, a label that nothing visible jumps to is
-reached from anywhere, and so is what follows a jump without a label (a macro may hide a ``case``).
-So no line is dead here, and what dominates in this graph is executed before; a macro that hides
-half of an ``if`` is the exception.
+This is a light reading of the text, without preprocessor and types. What it cannot see, it takes as
+possible: a macro in capitals may jump to any label of the function, a label that nothing visible
+jumps to may be reached from anywhere, and so may the code after a jump without a label (a macro may
+hide a ``case``). So no line is dead here, and what dominates in this graph is executed before; a
+macro that hides half of an ``if`` is the exception.
+
+`CStatements` has the lines that may be executed: neither blank lines nor comments nor directives.
+Any other line may be one that the compiler reports. Where the user names a range, lines with
+nothing but braces are left out.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from swarmtest.languages.text_lines import AnyStatements, lines_of, next_or_last
 
 _GROUPS = {"class", "struct", "union", "namespace", "extern"}
 _AFTER_PARAMETERS = {"__attribute__", "const", "noexcept", "override", "final", "asm", "__asm__"}
-_NO_CALLS = {"if", "for", "while", "switch", "return", "sizeof", "defined", "catch"}
+_NOT_CALLED = {"if", "for", "while", "switch", "return", "sizeof", "defined", "catch"}
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class CFunction:
     """A function with a body."""
 
     name: str
-    """As it is written, with the classes before it: ``Cart::total``."""
+    """The name as written, with the classes before it: ``Cart::total``."""
     first: int
     last: int
     static: bool
@@ -40,7 +44,7 @@ class CFunction:
 
 @lru_cache(maxsize=4096)
 def functions_of(text: str) -> tuple[CFunction, ...]:
-    """The functions of a file, in order.
+    """Return the functions of a file, in order.
 
     >>> [f.name for f in functions_of("static int f(int x) { return x; }\\nint y;")]
     ['f']
@@ -50,14 +54,17 @@ def functions_of(text: str) -> tuple[CFunction, ...]:
 
 
 def function_at(text: str, line: int) -> CFunction | None:
-    """The function around a line."""
-    return next((one for one in functions_of(text) if one.first <= line <= one.last), None)
+    """Return the function around a line."""
+    return next(
+        (function for function in functions_of(text) if function.first <= line <= function.last),
+        None,
+    )
 
 
 def lines_before(text: str, line: int) -> list[list[int]]:
-    """The statements of the same function that are executed before a line, nearest first.
+    """Return the statements of the function that are executed before a line, nearest first.
 
-    For each its lines, because which of them the compiler names cannot be told from the text.
+    Each is a list of its lines, because the text does not show which of them the compiler reports.
 
     >>> lines_before("int f(int x) {\\n  x++;\\n  if (x)\\n    x--;\\n  return x;\\n}\\n", 4)
     [[3], [2], [1]]
@@ -67,7 +74,7 @@ def lines_before(text: str, line: int) -> list[list[int]]:
 
 
 def call_sites(function: str, sources: Mapping[str, str], place: str = "") -> list[CallSite]:
-    """Where a function of C or C++ is called or mentioned; none if that is nearly everywhere.
+    """Return where a C or C++ function is mentioned; nothing if that is nearly everywhere.
 
     >>> text = "int f(int x) { return x; }\\nint g(void) {\\n  return f(1);\\n}\\n"
     >>> call_sites("f", {"a.c": text})
@@ -75,26 +82,28 @@ def call_sites(function: str, sources: Mapping[str, str], place: str = "") -> li
     """
     name = function.partition("(")[0].rpartition("::")[2].strip()
     own = functions_of(sources[place]) if place in sources else ()
-    static = any(one.static for one in own if one.name == function)
-    wanted = {place: sources[place]} if static else sources
-    found = [
+    static = any(definition.static for definition in own if definition.name == function)
+    searched = {place: sources[place]} if static else sources
+    mentions = [
         CallSite(where, mention.line, caller.name)
-        for where, text in wanted.items()
+        for where, text in searched.items()
         for caller in functions_of(text)
         for mention in caller.mentions
         if mention.text == name
     ]
-    sites = list(dict.fromkeys(found))
+    sites = list(dict.fromkeys(mentions))
     return sites if len(sites) <= TOO_MANY else []
 
 
 class _Reader:
+    """A reader of the functions in the tokens of a file."""
+
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
         self._partners = partners(tokens)
 
     def functions(self, start: int, end: int, prefix: str) -> Iterator[CFunction]:
-        """The functions between two tokens, outside of other functions."""
+        """Yield the functions between two tokens, outside other functions."""
         head = at = start
         while at < end:
             text = self._tokens[at].text
@@ -118,11 +127,11 @@ class _Reader:
         return at + 1 < len(self._tokens) and self._tokens[at + 1].text == text
 
     def _continues(self, close: int) -> bool:
-        """Whether a brace closed in the middle of something: an initialiser before a body."""
+        """Return whether a brace closed in the middle: that of an initialiser before a body."""
         return self._next_is(close, ",") or self._next_is(close, "{")
 
     def _inside(self, head: int, opening: int, close: int, prefix: str) -> Iterator[CFunction]:
-        """The functions in the braces of a class or namespace."""
+        """Yield the functions in the braces of a class or namespace."""
         words = [token.text for token in self._tokens[head:opening]]
         group = next((i for i, word in enumerate(words) if word in _GROUPS), -1)
         if group < 0 or "=" in words or "enum" in words:
@@ -132,7 +141,7 @@ class _Reader:
         yield from self.functions(opening + 1, close, inner)
 
     def _declares_parameters(self, head: int, at: int) -> bool:
-        """Whether a ``;`` ends the declaration of a parameter, as before ANSI C."""
+        """Return whether a ``;`` ends the declaration of a parameter, as before ANSI C."""
         if self._tokens[at].text != ";":
             return False
         for i in range(head, at):
@@ -145,7 +154,7 @@ class _Reader:
         return False
 
     def _name(self, head: int, opening: int) -> str:
-        """The name of the function whose body opens; empty if it is no function's."""
+        """Return the name of the function whose body opens; empty if it is not a function."""
         tokens = self._tokens
         words = [token.text for token in tokens[head:opening]]
         if not words or "=" in words or words[0] in ("typedef", "enum"):
@@ -166,7 +175,7 @@ class _Reader:
         return ""
 
     def _initialises(self, head: int, opening: int) -> bool:
-        """Whether the brace belongs to a member in a constructor's list: ``: size{1}``."""
+        """Return whether the brace belongs to a member in a constructor's list: ``: size{1}``."""
         i = head
         while i < opening:
             if self._tokens[i].text == "(":
@@ -195,7 +204,7 @@ class _Reader:
             token
             for i, token in enumerate(tokens[opening + 1 : close], opening + 1)
             if _is_name(token.text)
-            and token.text not in _NO_CALLS
+            and token.text not in _NOT_CALLED
             and (self._next_is(i, "(") or tokens[i - 1].text not in (".", "->"))
         )
         return CFunction(prefix + name, first, last, static, flow, mentions)
@@ -205,22 +214,19 @@ def _is_name(text: str) -> bool:
     return text[:1].isalpha() or text[:1] in ("_", "~")
 
 
-# -------------------------------------------------------------------------------------------------
-# Which lines of a C or C++ file may be executed, as far as the text tells.
-#
-# Not blank lines, comments and directives. Any other line may be one that the compiler names;
-# where
-# whole ranges are meant, those that hold nothing but braces are left out.
+# Lines that may be executed.
 
 _COMMENT = re.compile(r"//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_KEPT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
-_EITHER = re.compile(f"(?P<kept>{_KEPT.pattern})|(?P<comment>{_COMMENT.pattern})", re.DOTALL)
+_STRING = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
+_STRING_OR_COMMENT = re.compile(
+    f"(?P<string>{_STRING.pattern})|(?P<comment>{_COMMENT.pattern})", re.DOTALL
+)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 _ONLY_BRACES = re.compile(r"[\s{}();,]*(else|do)?[\s{}();,]*")
 
 
 class CStatements(AnyStatements):
-    """A C or C++ file.
+    """The statements of a C or C++ file.
 
     >>> file = CStatements("int f(int x)\\n{\\n  // up\\n  return x + 1;\\n}\\n")
     >>> file.within(range(1, 6)), file.function_at(4), file.at(3)
@@ -230,52 +236,54 @@ class CStatements(AnyStatements):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._text = "\n".join(self.texts)
-        without_comments = _EITHER.sub(_emptied_comment, self._text)
+        without_comments = _STRING_OR_COMMENT.sub(_emptied_comment, self._text)
         self._code = lines_of(_DIRECTIVE.sub(_emptied, without_comments) + "\n")
 
     def at(self, line: int) -> int | None:
-        """The line itself, if it has code on it."""
+        """Return the line itself if it has code on it, or None."""
         return line if self._code[line - 1].strip() else None
 
     def within(self, lines: Iterable[int]) -> list[int]:
-        """The lines with more than braces on them, in order."""
+        """Return the lines with more than braces on them, in order."""
         return sorted({line for line in lines if not _ONLY_BRACES.fullmatch(self._code[line - 1])})
 
     def function_at(self, line: int) -> str:
-        """The name of the function that a line is in."""
+        """Return the name of the function that contains a line."""
         function = function_at(self._text, line)
         return function.name if function else ""
 
     def what_is(self, line: int) -> str:
-        """What a line is that has no code on it."""
+        """Describe a line that has no code on it."""
         text = self.texts[line - 1].strip()
         if not text:
             return "blank"
         return "a directive" if text.startswith("#") else "a comment or directive"
 
     def after(self, line: int, function: str = "") -> int | None:
-        """The statement that follows a line in a function, or the last one before it."""
+        """Return the statement that follows a line in a function, or the last one before it."""
         return next_or_last(self.of_function(function), line) or super().after(line)
 
     @property
     def functions(self) -> list[str]:
-        """The names of its functions, with the classes that they are in."""
-        return [one.name for one in functions_of(self._text)]
+        """Return the names of its functions, with the classes that contain them."""
+        return [function.name for function in functions_of(self._text)]
 
     def of_function(self, name: str) -> list[int]:
-        """Where the statements of a function's body begin."""
-        found: set[int] = set()
-        for one in functions_of(self._text):
-            if one.name in (name, name.replace(".", "::")):
-                body = {line for line in one.flow.lines if one.first < line <= one.last}
-                found |= body or {one.first}
-        return self.within(found)
+        """Return where the statements of a function's body begin."""
+        lines: set[int] = set()
+        for function in functions_of(self._text):
+            if function.name in (name, name.replace(".", "::")):
+                body = {
+                    line for line in function.flow.lines if function.first < line <= function.last
+                }
+                lines |= body or {function.first}
+        return self.within(lines)
 
 
-def _emptied_comment(found: re.Match[str]) -> str:
-    return found["kept"] or _emptied(found)
+def _emptied_comment(match: re.Match[str]) -> str:
+    return match["string"] or _emptied(match)
 
 
-def _emptied(found: re.Match[str]) -> str:
-    """As many lines, with nothing on them."""
-    return "\n" * found[0].count("\n")
+def _emptied(match: re.Match[str]) -> str:
+    """Replace a match by as many empty lines, so that line numbers stay."""
+    return "\n" * match[0].count("\n")

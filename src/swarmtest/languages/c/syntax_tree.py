@@ -1,4 +1,7 @@
-"""C files as mutation sees them: the bytes that are compiled, and the text that people read."""
+"""C files for mutation: the compiled bytes, the text that people read, and the syntax tree.
+
+Tree-sitter parses C with a real grammar, and needs neither headers nor compiler flags.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,6 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 
-# -------------------------------------------------------------------------------------------------
-# C text as a syntax tree, by tree-sitter: a real grammar, which needs no headers and no flags.
-
-
 @functools.cache
 def _parser() -> Parser:
     try:
@@ -33,32 +32,29 @@ def _parser() -> Parser:
 
 
 def parsed(raw: bytes) -> Node:
-    """The root of a file's tree; what the grammar does not know is a node of type ``ERROR``."""
+    """Return the root of a file's tree; unknown syntax is a node of type ``ERROR``."""
     return _parser().parse(raw).root_node
-
-
-# -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class CFile:
-    """A file; places of mutants are offsets into its bytes."""
+    """A C file; positions of mutants are offsets into its bytes."""
 
     source: Source
     raw: bytes
     encoding: str
 
     def text(self, start: int, end: int) -> str:
-        """A piece of it."""
+        """Return the text between two offsets."""
         return self.raw[start:end].decode(self.encoding, errors="replace")
 
     def changed(self, start: int, end: int, text: str) -> bytes:
-        """The file with another text in one place."""
+        """Return the file's bytes with another text between two offsets."""
         return self.raw[:start] + text.encode(self.encoding, "replace") + self.raw[end:]
 
 
 def c_file(path: str | Path) -> CFile:
-    """A file by its path.
+    """Return a C file by its path.
 
     >>> c_file("nowhere.c")
     Traceback (most recent call last):
@@ -85,12 +81,12 @@ def c_file(path: str | Path) -> CFile:
 
 
 def named_c_files(paths: Iterable[str | Source]) -> list[CFile]:
-    """Files by their paths; a directory stands for the C files in it."""
-    found: dict[str, CFile] = {}
-    for one in paths:
-        path = Path(one.place if isinstance(one, Source) else one)
-        inside = sorted(path.rglob("*.c")) if path.is_dir() else [path]
-        if not inside:
+    """Return C files by their paths; a directory stands for all C files in it."""
+    files: dict[str, CFile] = {}
+    for name in paths:
+        path = Path(name.place if isinstance(name, Source) else name)
+        paths_inside = sorted(path.rglob("*.c")) if path.is_dir() else [path]
+        if not paths_inside:
             raise UserError(f"{path}: no C files to mutate are in this directory")
-        found |= {file.source.place: file for file in map(c_file, inside)}
-    return list(found.values())
+        files |= {file.source.place: file for file in map(c_file, paths_inside)}
+    return list(files.values())

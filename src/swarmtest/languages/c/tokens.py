@@ -1,8 +1,8 @@
-"""C and C++ as tokens: comments, strings and directives are out of the way.
+"""C and C++ as tokens, without comments, the contents of strings, and directives.
 
-Conditional directives stay, as tokens of their own, where each of their branches has its braces and
-parentheses in pairs: then the branches are alternatives, like those of ``if``. Where a brace opens
-in each branch, only the first branch counts; what ``#if 0`` hides never does.
+Conditional directives are kept, as tokens of their own, if each of their branches has balanced
+braces and parentheses: then the branches are alternatives, like those of ``if``. If a brace opens
+in each branch, only the first branch counts. Code inside ``#if 0`` never does.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _DIRECTIVE = re.compile(r"\s*#\s*(\w+)\s*(.*)", re.DOTALL)
 
 
 class Token(NamedTuple):
-    """A word or sign, and its line. Every string is ``""``."""
+    """A word or punctuation mark, and its line. Every string is ``""``."""
 
     text: str
     line: int
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The tokens of a file.
+    """Return the tokens of a file.
 
     >>> [token.text for token in tokens_of('int f(void) { return "}"; } // }')]
     ['int', 'f', '(', 'void', ')', '{', 'return', '""', ';', '}']
@@ -47,8 +47,8 @@ def tokens_of(text: str) -> list[Token]:
 
 def _scan(text: str) -> Iterator[Token]:
     line = 1
-    for found in _TOKEN.finditer(text):
-        kind, word = found.lastgroup, found[0]
+    for match in _TOKEN.finditer(text):
+        kind, word = match.lastgroup, match[0]
         if kind in ("string", "raw") or (kind == "mark"):
             yield Token('""', line)
         elif kind == "directive":
@@ -59,8 +59,8 @@ def _scan(text: str) -> Iterator[Token]:
 
 
 def _directive(word: str, line: int) -> Iterator[Token]:
-    found = _DIRECTIVE.match(word)
-    name, rest = found.groups() if found else ("", "")
+    match = _DIRECTIVE.match(word)
+    name, rest = match.groups() if match else ("", "")
     if name in ("if", "ifdef", "ifndef"):
         yield Token(f"{IF} 0" if name == "if" and rest.strip() == "0" else IF, line)
     elif name in ("else", "elif", "elifdef", "elifndef"):
@@ -70,13 +70,14 @@ def _directive(word: str, line: int) -> Iterator[Token]:
 
 
 class _Conditionals:
-    """Keeps, of each group of alternatives, all of them or the first."""
+    """A filter that keeps, of each group of branches, all of them or the first."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
         self._at = 0
 
     def resolved(self) -> list[Token]:
+        """Return the tokens of the branches that are kept."""
         out: list[Token] = []
         while self._at < len(self._tokens):
             out += self._piece()
@@ -131,20 +132,20 @@ def _is_balanced(tokens: list[Token]) -> bool:
 
 
 def partners(tokens: list[Token]) -> dict[int, int]:
-    """For each opening bracket the index of the closing one; of the end if there is none.
+    """Return the index of the closing bracket for each opening one; the end if there is none.
 
     >>> partners(tokens_of("f(a[1])"))
     {3: 5, 1: 6}
     """
-    found: dict[int, int] = {}
+    closing: dict[int, int] = {}
     opened: list[int] = []
     for i, token in enumerate(tokens):
         if token.text in _PAIRS:
             opened.append(i)
         elif token.text in _PAIRS.values():
-            # A bracket that was never closed ends where the one around it does.
+            # A bracket that was never closed ends where the enclosing one does.
             while opened and _PAIRS[tokens[opened[-1]].text] != token.text:
-                found[opened.pop()] = i
+                closing[opened.pop()] = i
             if opened:
-                found[opened.pop()] = i
-    return found | dict.fromkeys(opened, len(tokens))
+                closing[opened.pop()] = i
+    return closing | dict.fromkeys(opened, len(tokens))

@@ -1,1 +1,1 @@
-"""Python."""
+"""Read Python: statements, control flow, and the places where functions are called."""

@@ -1,9 +1,12 @@
-"""Where a Python function may be called from, by name.
+"""Find where a Python function may be called from, by name.
 
-Python does not say what a name will mean, so this over-approximates: a mention of the name is a
-call of it (callbacks are mentions). What can be told from the text narrows it down: imports, the
-class around ``self.``, underscores. A name that is mentioned everywhere says nothing: then there
+Python does not say what a name will mean at run time, so this over-approximates: a mention of the
+name counts as a call (callbacks are mentions). What the text does say narrows it down: imports, the
+class around ``self.``, underscores. A name that is mentioned everywhere says nothing; then there
 are no call sites (`TOO_MANY`).
+
+Syntax also calls special methods without naming them: ``with`` calls ``__enter__``, and ``len(x)``
+calls ``__len__``.
 """
 
 from __future__ import annotations
@@ -16,8 +19,7 @@ from functools import lru_cache
 
 from swarmtest.coverage.weaving.syntax import logical_lines
 
-# -------------------------------------------------------------------------------------------------
-# Special methods that syntax calls without naming them: ``with`` enters, ``len(x)`` counts.
+# Special methods that syntax and built-in functions call.
 
 _BY_FUNCTION = {
     "abs": ("__abs__",),
@@ -81,22 +83,23 @@ _COMPARED = {
 }
 _SUBSCRIPTED = {ast.Load: "__getitem__", ast.Store: "__setitem__", ast.Del: "__delitem__"}
 _ITERATED = ("__iter__", "__next__", "__getitem__")
-_ITERATED_LATER = ("__aiter__", "__anext__")
+_ITERATED_ASYNC = ("__aiter__", "__anext__")
 
 
 def implicit_mentions(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """The special methods that a node may call, each with the node that has its line.
+    """Yield the special methods that a node may call, each with the node that has its line.
 
     >>> (call,) = ast.parse("len(x)").body
     >>> [name for name, _ in implicit_mentions(call.value)]
     ['__len__']
     """
-    place = node.iter if isinstance(node, ast.comprehension) else node
-    for name in _called(node):
-        yield name, place
+    located = node.iter if isinstance(node, ast.comprehension) else node
+    for name in _special_methods(node):
+        yield name, located
 
 
-def _called(node: ast.AST) -> tuple[str, ...]:
+def _special_methods(node: ast.AST) -> tuple[str, ...]:
+    """Return the names of the special methods that a node may call."""
     match node:
         case ast.Call(func=ast.Name(id=name)) if name in _BY_FUNCTION:
             return _BY_FUNCTION[name]
@@ -107,7 +110,7 @@ def _called(node: ast.AST) -> tuple[str, ...]:
         case ast.For() | ast.comprehension(is_async=0) | ast.YieldFrom():
             return _ITERATED
         case ast.AsyncFor() | ast.comprehension():
-            return _ITERATED_LATER
+            return _ITERATED_ASYNC
         case ast.Await():
             return ("__await__",)
         case ast.BinOp(op=operator):
@@ -129,12 +132,12 @@ def _called(node: ast.AST) -> tuple[str, ...]:
     return ()
 
 
-# -------------------------------------------------------------------------------------------------
+# Call sites.
 
 TOO_MANY = 12
-"""With more call sites than this, "one of them is executed" tells next to nothing."""
-_FEATURES = {"action", "rule"}
-"""What makes a method of a harness a feature."""
+"""With more call sites than this, "one of them is executed" says next to nothing."""
+_FEATURE_DECORATORS = {"action", "rule"}
+"""Decorators that make a method of a harness a feature."""
 _CONSTRUCTORS = {"__init__", "__new__", "__post_init__"}
 
 
@@ -148,20 +151,20 @@ class CallSite:
     caller: str
     """The qualified name of the function around it; empty at module level."""
     feature: str = ""
-    """The action of the harness in which it stands."""
+    """The action of the harness that contains it."""
 
 
 @dataclass(frozen=True)
 class _Mention:
-    """A name in the text."""
+    """An occurrence of a name in the text."""
 
     name: str
     line: int
     caller: str
     receiver: str
-    """What stands before the dot: a name, ``()`` for something else; empty without a dot."""
+    """What is before the dot: a name, or ``()`` for anything else; empty without a dot."""
     within: str
-    """The class around it; empty if there is none."""
+    """The enclosing class; empty if there is none."""
     stored: bool = False
     implicit: bool = False
 
@@ -172,7 +175,7 @@ class _File:
 
     mentions: dict[str, list[_Mention]] = field(default_factory=dict)
     bases: dict[str, set[str]] = field(default_factory=dict)
-    """Class -> the names of its bases, without what is before their dots."""
+    """Class -> the names of its bases, without what is before the dots."""
     imported: dict[str, str] = field(default_factory=dict)
     """Name in this file -> the name that was imported under it."""
     modules: set[str] = field(default_factory=set)
@@ -185,24 +188,24 @@ class _File:
 def call_sites(
     function: str, sources: Mapping[str, str], place: str = "", harness: str = ""
 ) -> list[CallSite]:
-    """Where a function is called, as far as names tell; none if that is nearly everywhere.
+    """Return where a function is called, as far as names say; nothing if that is nearly everywhere.
 
-    `place` is the file that defines it, `harness` the one whose actions are features; both are
-    keys of `sources`.
+    `place` is the file that defines it, `harness` the one whose actions are features; both are keys
+    of `sources`.
 
     >>> call_sites("double", {"a.py": "def double(x): ...\\ndef g():\\n    return double(2)\\n"})
     [CallSite(place='a.py', line=3, caller='g', feature='')]
     """
     files = {name: file for name, text in sources.items() if (file := _read(text)) is not None}
     owner = place or next((name for name, file in files.items() if function in file.functions), "")
-    wanted = _Wanted.of(function, owner, files)
-    found = [
+    callee = _Callee.of(function, owner, files)
+    mentions = [
         (name, mention)
         for name, file in files.items()
-        for mention in wanted.mentions_in(file, name == owner)
+        for mention in callee.mentions_in(file, name == owner)
     ]
-    for narrower in (lambda _: True, wanted.is_near):
-        chosen = [(name, mention) for name, mention in found if narrower((name, mention))]
+    for narrower in (lambda _: True, callee.is_near):
+        chosen = [(name, mention) for name, mention in mentions if narrower((name, mention))]
         sites = _sites(chosen, files, harness)
         if sites and len(sites) <= TOO_MANY:
             return sites
@@ -210,7 +213,7 @@ def call_sites(
 
 
 def _sites(
-    found: Iterable[tuple[str, _Mention]], files: Mapping[str, _File], harness: str
+    mentions: Iterable[tuple[str, _Mention]], files: Mapping[str, _File], harness: str
 ) -> list[CallSite]:
     sites = {
         CallSite(
@@ -219,35 +222,36 @@ def _sites(
             mention.caller,
             _feature(files[name], mention.caller) if name == harness else "",
         )
-        for name, mention in found
+        for name, mention in mentions
     }
     return sorted(sites, key=lambda site: (site.place, site.line))
 
 
 def _feature(file: _File, caller: str) -> str:
-    """The action that a function of a harness is, or is part of."""
+    """Return the action that a function of a harness is, or is part of."""
     outermost = caller.partition(".<locals>")[0]
-    known = _FEATURES & set(file.decorators.get(outermost, ()))
-    return outermost.rpartition(".")[2] if known else ""
+    decorated = _FEATURE_DECORATORS & set(file.decorators.get(outermost, ()))
+    return outermost.rpartition(".")[2] if decorated else ""
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _Callee:
     """What a mention of the function looks like."""
 
     name: str
     around: str
     """The class that defines it; empty for a plain function."""
     family: frozenset[str]
-    """That class, those below and above it, by name."""
+    """That class and all its subclasses and superclasses, by name."""
     scope: str
     """The function in which it is defined; empty if there is none."""
     place: str
     stored: bool | None
-    """Whether it is called by assignments (a property's setter); None if it is no property."""
+    """Whether assignments call it (a property's setter); None if it is not a property."""
 
     @classmethod
-    def of(cls, function: str, place: str, files: Mapping[str, _File]) -> _Wanted:
+    def of(cls, function: str, place: str, files: Mapping[str, _File]) -> _Callee:
+        """Return the callee with a qualified name, defined in the file `place`."""
         before, _, name = function.rpartition(".")
         scope, around = "", before
         if "<locals>" in before:
@@ -265,7 +269,7 @@ class _Wanted:
         return cls(name, around, family, scope, place, stored)
 
     def mentions_in(self, file: _File, own: bool) -> Iterator[_Mention]:
-        """The mentions in a file that may mean the function."""
+        """Yield the mentions in a file that may mean the function."""
         if self.scope:
             for mention in file.mentions.get(self.name, ()) if own else ():
                 nested = mention.caller == self.scope or mention.caller.startswith(self.scope + ".")
@@ -303,7 +307,7 @@ class _Wanted:
                 yield mention
 
     def _of_class(self, file: _File) -> Iterator[_Mention]:
-        """Where the class is called, or one below it."""
+        """Yield where the class or a subclass is called."""
         names = {new for new, old in file.imported.items() if old in self.family} | self.family
         for name in names:
             for mention in file.mentions.get(name, ()):
@@ -313,16 +317,16 @@ class _Wanted:
             if not mention.receiver and mention.within in self.family:
                 yield mention
 
-    def is_near(self, found: tuple[str, _Mention]) -> bool:
-        """Whether a mention is of the same module, and of the same class if it says ``self``."""
-        name, mention = found
+    def is_near(self, mention_in_file: tuple[str, _Mention]) -> bool:
+        """Return whether a mention is in the same module, and in the same class for a method."""
+        name, mention = mention_in_file
         if self.around and not mention.implicit and self.name not in _CONSTRUCTORS:
             return name == self.place and mention.within in self.family
         return name == self.place
 
 
 def _family(around: str, files: Mapping[str, _File]) -> frozenset[str]:
-    """A class with all that inherit from it, and all that it inherits from."""
+    """Return a class with all its subclasses and superclasses."""
     below: dict[str, set[str]] = {}
     above: dict[str, set[str]] = {}
     for file in files.values():
@@ -342,6 +346,7 @@ def _family(around: str, files: Mapping[str, _File]) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _read(text: str) -> _File | None:
+    """Return what a file says about names; None if it is not valid Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -354,6 +359,8 @@ def _read(text: str) -> _File | None:
 
 
 class _Reader(ast.NodeVisitor):
+    """A visitor that collects the names of a file."""
+
     def __init__(self, starts: dict[int, int]) -> None:
         self.file = _File()
         self._starts = starts
@@ -384,7 +391,9 @@ class _Reader(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         name = self._prefix + node.name
         self.file.functions.add(name)
-        self.file.decorators[name] = tuple(_last_name(one) for one in node.decorator_list)
+        self.file.decorators[name] = tuple(
+            _last_name(decorator) for decorator in node.decorator_list
+        )
         for part in (*node.decorator_list, node.args, node.returns):
             if part is not None:
                 self.visit(part)
@@ -426,7 +435,7 @@ def _receiver(value: ast.expr) -> str:
 
 
 def _last_name(node: ast.expr) -> str:
-    """The last part of a dotted name, called or subscripted or not."""
+    """Return the last part of a dotted name, which may be called or subscripted."""
     while isinstance(node, ast.Call | ast.Subscript):
         node = node.func if isinstance(node, ast.Call) else node.value
     if isinstance(node, ast.Attribute):

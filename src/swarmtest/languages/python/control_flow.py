@@ -1,13 +1,13 @@
-"""The control-flow graph of Python code, one for each function and one for the module.
+"""The control-flow graphs of Python code, one for each function and one for the module.
 
-Nodes are the line targets: where a statement, a decorator or a clause (``except``, ``case``) begins
-and the compiler made code for it. A node with line 0 only joins ways. Class bodies run where they
-stand, so they belong to the graph around them; a nested function has a graph of its own.
+Nodes are the line targets: lines where a statement, a decorator or a clause (``except``, ``case``)
+begins and for which the compiler generated code. A node with line 0 only joins paths. Class bodies
+run where they are, so they belong to the enclosing graph; a nested function has a graph of its own.
 
-Invariant: every way that an execution can take is a way in the graph (there may be more), so that
-what lies on all ways of the graph lies on all ways of the program. Any statement may raise; what is
-raised in a ``with`` may be swallowed; ``finally`` is there once for every way of coming to it, as
-in the compiler's code, because where it goes on depends on that.
+Invariant: every path that an execution can take is a path in the graph (there may be more), so what
+is on all paths of the graph is on all paths of the program. Any statement may raise; an exception
+raised in a ``with`` may be swallowed; and ``finally`` is in the graph once for each way to enter
+it, as in the compiler's code, because where it continues depends on that.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Flow:
     function: str
     """Its qualified name; empty for the module."""
     lines: tuple[int, ...]
-    """For each node its line; 0 if it has none."""
+    """The line of each node; 0 if it has none."""
     successors: tuple[tuple[int, ...], ...]
     defined_at: int = 0
     """The line of its ``def``; 0 for the module."""
@@ -50,21 +50,21 @@ class Flow:
 
 @dataclass(frozen=True)
 class Flows:
-    """The graphs of one file: the module's is the first."""
+    """The graphs of one file; the first one is the module's."""
 
     graphs: tuple[Flow, ...]
     starts: dict[int, int]
     """Physical line -> the line where its statement begins, where the two differ."""
 
     def at(self, line: int) -> list[Flow]:
-        """The graphs with a node at a line: several for a function in one line."""
+        """Return the graphs with a node at a line: several for a function in one line."""
         line = self.starts.get(line, line)
         return [graph for graph in self.graphs if line in graph.lines]
 
 
 @lru_cache(maxsize=256)
 def flows_of(text: str) -> Flows:
-    """The graphs of a file; SyntaxError if it is not Python.
+    """Return the graphs of a file; raise SyntaxError if it is not Python.
 
     >>> graph = flows_of("if x:\\n    y = 1\\nz = 2\\n").graphs[0]
     >>> sorted(set(graph.lines))
@@ -81,7 +81,7 @@ def flows_of(text: str) -> Flows:
 
 
 class _Functions:
-    """Makes a graph of each function that it meets."""
+    """A builder of one graph for each function that it meets."""
 
     def __init__(self, starts: dict[int, int], executable: set[int]) -> None:
         self.starts = starts
@@ -89,11 +89,11 @@ class _Functions:
         self.graphs: list[Flow | None] = []
 
     def module(self, tree: ast.Module) -> None:
-        """The graph of a module, then those of all functions in it."""
+        """Add the graph of a module, then those of all functions in it."""
         self._graph(tree.body, "", "", 0, -1)
 
     def function(self, node: FunctionNode, prefix: str, around: int) -> None:
-        """The graph of a function and of those in it."""
+        """Add the graphs of a function and of those in it."""
         name = prefix + node.name
         line = self.starts.get(node.lineno, node.lineno)
         self._graph(node.body, name, f"{name}.<locals>.", line, around)
@@ -105,7 +105,7 @@ class _Functions:
         self.graphs.append(None)
         builder = _Builder(self, prefix, number)
         leave = builder.node()
-        builder.suite(body, 0, _Ways(leave, leave))
+        builder.suite(body, 0, _Exits(leave, leave))
         lines, successors = builder.graph.lines, map(tuple, builder.graph.successors)
         silent = tuple(builder.silent)
         self.graphs[number] = Flow(
@@ -114,20 +114,23 @@ class _Functions:
 
 
 @dataclass(frozen=True)
-class _Ways:
-    """Where control goes when a suite is left early: nodes."""
+class _Exits:
+    """The nodes where control goes when a suite is left early."""
 
     raised: int
     returned: int
     broken: int = -1
     continued: int = -1
     guarded: bool = False
-    """Whether leaving runs code that may raise, also where nothing else can: in a ``with``."""
+    """Whether leaving runs code that may raise even if nothing else can, as in a ``with``."""
 
 
 class _Builder:
-    """Lays nodes and edges. Methods take the node from which control comes, and answer the one
-    from which it goes on; after a jump that is a node that nothing leads to."""
+    """A builder of nodes and edges.
+
+    Methods take the node that control comes from, and return the one where it continues; after a
+    jump that is a node that nothing leads to.
+    """
 
     def __init__(self, functions: _Functions, prefix: str, number: int) -> None:
         self._functions = functions
@@ -138,7 +141,7 @@ class _Builder:
         self._edge = self.graph.edge
 
     def node(self, line: int = 0, after: int = -1) -> int:
-        """A new node, and an edge to it."""
+        """Add a node, with an edge to it."""
         line = self._functions.starts.get(line, line)
         if line in self._functions.executable or not line:
             return self.graph.node(line, after)
@@ -146,149 +149,152 @@ class _Builder:
         self.silent.append((node, line))
         return node
 
-    def suite(self, body: Sequence[ast.stmt], at: int, ways: _Ways) -> int:
-        """The statements under one header."""
+    def suite(self, body: Sequence[ast.stmt], at: int, exits: _Exits) -> int:
+        """Add the statements under one header."""
         for node in body:
-            at = self._statement(node, at, ways)
+            at = self._statement(node, at, exits)
         return at
 
-    def _statement(self, node: ast.stmt, at: int, ways: _Ways) -> int:
+    def _statement(self, node: ast.stmt, at: int, exits: _Exits) -> int:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            return self._definition(node, at, ways)
+            return self._definition(node, at, exits)
         at = self.node(first_line(node), at)
-        if ways.guarded or not cannot_raise(node):
-            self._edge(at, ways.raised)
+        if exits.guarded or not cannot_raise(node):
+            self._edge(at, exits.raised)
         match node:
             case ast.Return():
-                return self._jump(at, ways.returned)
+                return self._jump(at, exits.returned)
             case ast.Raise():
-                return self._jump(at, ways.raised)
+                return self._jump(at, exits.raised)
             case ast.Break():
-                return self._jump(at, ways.broken)
+                return self._jump(at, exits.broken)
             case ast.Continue():
-                return self._jump(at, ways.continued)
+                return self._jump(at, exits.continued)
             case ast.If():
-                return self._if(node, at, ways)
+                return self._if(node, at, exits)
             case ast.While() | ast.For() | ast.AsyncFor():
-                return self._loop(node, at, ways)
+                return self._loop(node, at, exits)
             case ast.With() | ast.AsyncWith():
-                return self._with(node, at, ways)
+                return self._with(node, at, exits)
             case ast.Try() | ast.TryStar():
-                return self._try(node, at, ways)
+                return self._try(node, at, exits)
             case ast.Match():
-                return self._match(node, at, ways)
+                return self._match(node, at, exits)
         return at
 
     def _jump(self, at: int, to: int) -> int:
         self._edge(at, to)
         return self.node()
 
-    def _definition(self, node: FunctionNode | ast.ClassDef, at: int, ways: _Ways) -> int:
+    def _definition(self, node: FunctionNode | ast.ClassDef, at: int, exits: _Exits) -> int:
         starts = self._functions.starts
         lines = [node.lineno, *(decorator.lineno for decorator in node.decorator_list)]
         for line in sorted({starts.get(line, line) for line in lines}):
             at = self.node(line, at)
-            self._edge(at, ways.raised)
+            self._edge(at, exits.raised)
         if not isinstance(node, ast.ClassDef):
             self._functions.function(node, self._prefix, self._number)
             return at
         outer, self._prefix = self._prefix, f"{self._prefix}{node.name}."
-        at = self.suite(node.body, at, ways)
+        at = self.suite(node.body, at, exits)
         self._prefix = outer
         return at
 
-    def _if(self, node: ast.If, at: int, ways: _Ways) -> int:
-        """A whole chain of ``elif`` at once: it may be longer than Python's stack is deep."""
+    def _if(self, node: ast.If, at: int, exits: _Exits) -> int:
+        """Add a whole chain of ``elif`` in a loop.
+
+        The chain may be longer than Python's recursion limit.
+        """
         after = self.node()
         while True:
             then, other = self._arms(node.test, at)
-            self._edge(self.suite(node.body, then, ways), after)
+            self._edge(self.suite(node.body, then, exits), after)
             if len(node.orelse) != 1 or not isinstance(node.orelse[0], ast.If):
-                self._edge(self.suite(node.orelse, other, ways), after)
+                self._edge(self.suite(node.orelse, other, exits), after)
                 return after
             node = node.orelse[0]
             at = self.node(node.lineno, other)
-            self._edge(at, ways.raised)
+            self._edge(at, exits.raised)
 
     def _arms(self, test: ast.expr, at: int) -> tuple[int, int]:
-        """The nodes at which control goes on when a test holds, and when it does not."""
-        known = _truth(test)
-        then = self.node(after=-1 if known is False else at)
-        return then, self.node(after=-1 if known is True else at)
+        """Return the nodes where control continues if a test holds, and if it does not."""
+        truth = _truth(test)
+        then = self.node(after=-1 if truth is False else at)
+        return then, self.node(after=-1 if truth is True else at)
 
-    def _loop(self, node: ast.While | ast.For | ast.AsyncFor, at: int, ways: _Ways) -> int:
+    def _loop(self, node: ast.While | ast.For | ast.AsyncFor, at: int, exits: _Exits) -> int:
         if isinstance(node, ast.While):
             again, done = self._arms(node.test, at)
         else:
             again, done = self.node(after=at), self.node(after=at)
         after = self.node()
-        inner = replace(ways, broken=after, continued=at)
+        inner = replace(exits, broken=after, continued=at)
         self._edge(self.suite(node.body, again, inner), at)
-        self._edge(self.suite(node.orelse, done, ways), after)
+        self._edge(self.suite(node.orelse, done, exits), after)
         return after
 
-    def _with(self, node: ast.With | ast.AsyncWith, at: int, ways: _Ways) -> int:
+    def _with(self, node: ast.With | ast.AsyncWith, at: int, exits: _Exits) -> int:
         after = self.node()
         raised = self.node()
         self._edge(raised, after)
-        self._edge(raised, ways.raised)
+        self._edge(raised, exits.raised)
         if isinstance(node, ast.AsyncWith) or not enters_its_body(node):
             self._edge(at, raised)
-        end = self.suite(node.body, at, replace(ways, raised=raised, guarded=True))
+        end = self.suite(node.body, at, replace(exits, raised=raised, guarded=True))
         self._edge(end, after)
-        self._edge(end, ways.raised)
+        self._edge(end, exits.raised)
         return after
 
-    def _try(self, node: ast.Try | ast.TryStar, at: int, ways: _Ways) -> int:
+    def _try(self, node: ast.Try | ast.TryStar, at: int, exits: _Exits) -> int:
         if not node.finalbody:
-            return self._handled(node, at, ways)
-        ends = (ways.raised, ways.returned, ways.broken, ways.continued)
+            return self._handled(node, at, exits)
+        ends = (exits.raised, exits.returned, exits.broken, exits.continued)
         raised, returned, broken, continued = (self.node() for _ in ends)
-        inner = _Ways(raised, returned, broken, continued, ways.guarded)
-        after = self.suite(node.finalbody, self._handled(node, at, inner), ways)
+        inner = _Exits(raised, returned, broken, continued, exits.guarded)
+        after = self.suite(node.finalbody, self._handled(node, at, inner), exits)
         pairs = dict(zip((raised, returned, broken, continued), ends, strict=True))
         reached = self.graph.reached(set(pairs))
         for begin, end in pairs.items():
             if begin in reached and end >= 0:
-                self._edge(self.suite(node.finalbody, begin, ways), end)
+                self._edge(self.suite(node.finalbody, begin, exits), end)
         return after
 
-    def _handled(self, node: ast.Try | ast.TryStar, at: int, ways: _Ways) -> int:
-        """A ``try`` without its ``finally``."""
+    def _handled(self, node: ast.Try | ast.TryStar, at: int, exits: _Exits) -> int:
+        """Add a ``try`` without its ``finally``."""
         if not node.handlers:
-            return self.suite(node.orelse, self.suite(node.body, at, ways), ways)
+            return self.suite(node.orelse, self.suite(node.body, at, exits), exits)
         after = self.node()
         tested = self.node()
-        end = self.suite(node.body, at, replace(ways, raised=tested))
-        self._edge(self.suite(node.orelse, end, ways), after)
+        end = self.suite(node.body, at, replace(exits, raised=tested))
+        self._edge(self.suite(node.orelse, end, exits), after)
         for handler in node.handlers:
             clause = self.node(handler.lineno, tested)
-            self._edge(clause, ways.raised)
+            self._edge(clause, exits.raised)
             tested = self.node(after=clause)
             if isinstance(node, ast.Try):
-                self._edge(self.suite(handler.body, clause, ways), after)
-            else:  # what is left of the group goes on to the next clause, whatever happens here
-                inner = replace(ways, raised=tested)
+                self._edge(self.suite(handler.body, clause, exits), after)
+            else:  # the rest of the exception group goes to the next clause in any case
+                inner = replace(exits, raised=tested)
                 self._edge(self.suite(handler.body, clause, inner), tested)
         if isinstance(node, ast.TryStar):
             self._edge(tested, after)
         if isinstance(node, ast.TryStar) or not catches_all(node.handlers[-1]):
-            self._edge(tested, ways.raised)
+            self._edge(tested, exits.raised)
         return after
 
-    def _match(self, node: ast.Match, at: int, ways: _Ways) -> int:
+    def _match(self, node: ast.Match, at: int, exits: _Exits) -> int:
         after = self.node()
         for case in node.cases:
             clause = self.node(case.pattern.lineno, at)
-            self._edge(clause, ways.raised)
-            self._edge(self.suite(case.body, clause, ways), after)
+            self._edge(clause, exits.raised)
+            self._edge(self.suite(case.body, clause, exits), after)
             at = self.node(after=-1 if is_irrefutable(case) else clause)
         self._edge(at, after)
         return after
 
 
 def _truth(test: ast.expr) -> bool | None:
-    """How a test comes out, if the compiler knows."""
+    """Return the value of a test if the compiler knows it."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         truth = _truth(test.operand)
         return None if truth is None else not truth

@@ -1,4 +1,10 @@
-"""Which lines of a Python file are statements: those that weaving names targets after."""
+"""The statements of a Python file: the lines that coverage uses as targets.
+
+`lines_after` finds the statements that are executed whenever a line is: those after it in its
+block, up to a jump. New code often is at the top of a branch, before statements for which there
+already is data. What comes before it is the condition, which is hit far more often; what comes
+after it in the block is hit as often.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +22,15 @@ from swarmtest.coverage.weaving.weaver import weave
 from swarmtest.languages.text_lines import lines_of, next_or_last
 
 _CLAUSES = ("else", "finally")
+_JUMPS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 class PythonStatements:
     """The statements of a Python file.
 
-    The header of a function that is defined at import is not what anybody wants tests to reach:
-    it stands for the first statement of the function.
+    The header of a function runs at import, so it is not a useful target for tests: it stands for
+    the first statement of the function.
 
     >>> file = PythonStatements("def f(a,\\n      b):\\n    # sum\\n    return a\\n", "f.py")
     >>> file.at(2), file.at(3), file.function_at(4)
@@ -47,44 +55,44 @@ class PythonStatements:
 
     @property
     def lines(self) -> list[int]:
-        """Where statements begin, in order."""
+        """Return the lines where statements begin, in order."""
         return sorted({self._stands_for.get(line, line) for line in self._targets})
 
     @property
     def functions(self) -> list[str]:
-        """The qualified names of its functions, as a person writes them."""
+        """Return the qualified names of its functions, as people write them."""
         return [name.replace(".<locals>", "") for name, _ in self._functions]
 
     def at(self, line: int) -> int | None:
-        """The line where the statement at a line begins; None if there is none."""
+        """Return the line where the statement at a line begins; None if there is none."""
         start = self._starts.get(line, line)
         return self._stands_for.get(start, start) if start in self._targets else None
 
     def function_at(self, line: int) -> str:
-        """The qualified name of the function that a statement is in."""
+        """Return the qualified name of the function that contains a statement."""
         return self._targets.get(line, "")
 
     def within(self, lines: Iterable[int]) -> list[int]:
-        """The statements that lines belong to, in order."""
+        """Return the statements that lines belong to, in order."""
         return sorted({start for line in lines if (start := self.at(line)) is not None})
 
     def after(self, line: int, function: str = "") -> int | None:
-        """The statement that follows a line in a function, or the last one before it."""
-        own = sorted(one for one, name in self._targets.items() if name == function)
+        """Return the statement that follows a line in a function, or the last one before it."""
+        own = sorted(start for start, name in self._targets.items() if name == function)
         return next_or_last(own, line)
 
     def of_function(self, name: str) -> list[int]:
-        """The statements of a function's body, or of all functions of a class."""
+        """Return the statements of a function's body, or of all functions of a class."""
         wanted = name.replace(".<locals>", "")
-        found: set[int] = set()
+        lines: set[int] = set()
         for full, own in self._functions:
             plain = full.replace(".<locals>", "")
             if plain == wanted or plain.startswith(f"{wanted}."):
-                found |= own
-        return sorted(found)
+                lines |= own
+        return sorted(lines)
 
     def what_is(self, line: int) -> str:
-        """What a line is that is no statement."""
+        """Describe a line that is not a statement."""
         text = self.texts[line - 1].strip()
         if self._is_in_string(line):
             return "part of a docstring"
@@ -113,7 +121,7 @@ class PythonStatements:
 
 
 def code_of(lines: Sequence[str]) -> list[str]:
-    """The lines of a Python file without comments: what is executed is in the rest.
+    """Return the lines of a Python file without comments, which are never executed.
 
     >>> code_of(["a = 1  # one", "# two"])
     ['a = 1', '']
@@ -131,9 +139,10 @@ def code_of(lines: Sequence[str]) -> list[str]:
 
 
 def _plan(text: str, shown: str) -> Plan:
+    """Return the plan of the probes with which coverage would watch the lines of a file."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the program's own, which its import will show
+            warnings.simplefilter("ignore")  # importing the program will show its warnings
             return weave(text, shown, "", ("line",))[1]
     except SyntaxError as error:
         where = f"{shown}:{error.lineno}" if error.lineno else shown
@@ -143,15 +152,18 @@ def _plan(text: str, shown: str) -> Plan:
 
 
 def _lines_by_function(plan: Plan, starts: dict[int, int]) -> list[tuple[str, set[int]]]:
-    """Each function's name and lines. A body may share its header's line, which the target of that
-    line does not tell, but the spans of the function do."""
+    """Return each function's name and lines.
+
+    A body may share its header's line. The target of that line does not show this, but the spans of
+    the function do.
+    """
     own: list[set[int]] = [set() for _ in plan.functions]
-    known = set()
-    for _, _, line, function, _ in plan.targets:
-        own[function].add(line)
-        known.add(line)
-    for lines, each in zip(own, plan.functions, strict=True):
-        lines |= {starts.get(first, first) for first, _, _ in each.spans} & known
+    target_lines = set()
+    for _, _, line, number, _ in plan.targets:
+        own[number].add(line)
+        target_lines.add(line)
+    for lines, function in zip(own, plan.functions, strict=True):
+        lines |= {starts.get(first, first) for first, _, _ in function.spans} & target_lines
     names = (function.name for function in plan.functions)
     return list(zip(names, own, strict=True))[1:]
 
@@ -159,23 +171,12 @@ def _lines_by_function(plan: Plan, starts: dict[int, int]) -> list[tuple[str, se
 def _headers(
     functions: Iterable[Function], lines: Iterable[tuple[str, set[int]]]
 ) -> list[tuple[int, int]]:
-    """Where the header of each function begins, and its first statement."""
+    """Return where the header of each function begins, and its first statement."""
     return [(each.line, min(own)) for each, (_, own) in zip(functions, lines, strict=True) if own]
 
 
-# -------------------------------------------------------------------------------------------------
-# Which statements after a line are executed whenever it is: those of its block, up to a jump.
-#
-# New code often stands at the top of a branch, before statements that have data. What comes before
-# it
-# is the condition, which is hit far more often; what comes after it in the block is hit as often.
-
-_JUMPS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-
-
 def lines_after(text: str, line: int) -> list[int]:
-    """Where the statements begin that follow a statement in its block, nearest first.
+    """Return where the statements begin that follow a statement in its block, nearest first.
 
     >>> lines_after("if a:\\n    b = 1\\n    c = 2\\n    return c\\n    d = 3\\n", 2)
     [3, 4]
@@ -187,22 +188,23 @@ def lines_after(text: str, line: int) -> list[int]:
 
 @lru_cache(maxsize=64)
 def _blocks(text: str) -> dict[int, list[ast.stmt]]:
-    """The block that each statement is in, by where it begins."""
+    """Return the block of each statement, by the line where the statement begins."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the program's own
+        warnings.simplefilter("ignore")  # importing the program will show its warnings
         tree = ast.parse(text)
-    found: dict[int, list[ast.stmt]] = {}
+    blocks: dict[int, list[ast.stmt]] = {}
     for node in ast.walk(tree):
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
             if not isinstance(block, list):
                 continue  # the parts of a lambda or a conditional expression
             for statement in block:
-                found.setdefault(statement.lineno, block)
-    return found
+                blocks.setdefault(statement.lineno, block)
+    return blocks
 
 
 def _followers(statements: list[ast.stmt]) -> Iterator[int]:
+    """Yield where the following statements begin, up to one that may jump."""
     for statement, following in pairwise(statements):
         if _may_jump(statement):
             return
