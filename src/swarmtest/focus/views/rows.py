@@ -155,7 +155,7 @@ def is_failure(fault: FocusedFault) -> bool:
 
 
 def age(fault: FocusedFault) -> str:
-    """Return ``new fault`` and the like; just ``fault`` if it was not checked on the base version."""
+    """Return ``new fault`` and the like; just ``fault`` if the base version was not checked."""
     words = {"new": "new fault", "old": "old fault", "unknown": "perhaps new fault"}
     return words.get(fault.status, "fault")
 
@@ -204,7 +204,7 @@ def _fault_counts(faults: Sequence[FocusedFault]) -> str:
 
 
 def summaries(rows: Sequence[FocusRow]) -> dict[str, RatioSummary]:
-    """Summarise directed tests against undirected ones, by test and CPU second, and against default ones.
+    """Summarise how directed tests compare with undirected and with default ones.
 
     Each row counts once: lines that are hit by the same tests are one observation, not many.
     """
