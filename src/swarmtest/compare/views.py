@@ -362,4 +362,3 @@ def _listed(faults: Sequence[str]) -> str:
     return " ".join(faults[:_LISTED]) + more
 
 
-# So what
