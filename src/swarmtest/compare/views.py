@@ -360,5 +360,3 @@ def told_apart(comparison: Comparison, strategy: str) -> list[str]:
 def _listed(faults: Sequence[str]) -> str:
     more = f" and {len(faults) - _LISTED} more" if len(faults) > _LISTED else ""
     return " ".join(faults[:_LISTED]) + more
-
-

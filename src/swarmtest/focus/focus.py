@@ -115,17 +115,17 @@ class Focus:
         self._begun = time.monotonic()
         if self.strategy not in STRATEGIES:
             directed_strategy(self.strategy, ())  # raises the error for an unknown name
-        found = self.request.found()
+        targets = self.request.found()
         named, subject = resolve(self.subject)
-        history = self._history(subject, found)
+        history = self._history(subject, targets)
         planner = Planner(history, self._sight(subject, history), self.hot)
         rare = tuple(planner.rare()) if self.request.rare else ()
-        plan = planner.plan((Found(rare) + found).wanted, found.names)
-        self._refuse_nothing(plan, found)
+        plan = planner.plan((Found(rare) + targets).wanted, targets.names)
+        self._refuse_nothing(plan, targets)
         campaign = self._campaign(subject, plan, history)
         self._announce(campaign, plan, history)
         self.outcome = outcome = campaign.run()
-        verdicts = self._base_verdicts(self.reference or named, subject, found)
+        verdicts = self._base_verdicts(self.reference or named, subject, targets)
         stopped = outcome.interrupted or verdicts is None
         # A run cannot observe which mutants it kills.
         visible = [t for t in plan.targets if not t.name.startswith("mutant:")]
@@ -141,7 +141,7 @@ class Focus:
             faults=focused_faults(
                 self.store, outcome.campaign, self._faults(), counted, verdicts or {}
             ),
-            unusable=(*found.unusable, *unseen),
+            unusable=(*targets.unusable, *unseen),
             notes=(
                 *outcome.notes,
                 *_about_merging(campaign.strategy),
@@ -168,10 +168,10 @@ class Focus:
 
     # The data that roles come from.
 
-    def _history(self, subject: Subject, found: Found) -> History:
+    def _history(self, subject: Subject, targets: Found) -> History:
         """Return the earlier tests; run a baseline first if they cannot be used."""
         history = None if self.fresh else self._earlier(subject)
-        why = self._why_no_data(subject, history, found)
+        why = self._why_no_data(subject, history, targets)
         if not why:
             assert history is not None
             tests = history.study.evidence.n
@@ -194,7 +194,7 @@ class Focus:
     def _earlier(self, subject: Subject, only: int | None = None) -> History | None:
         return history_of(self.store, subject.name, subject.space, self.confidence, only)
 
-    def _why_no_data(self, subject: Subject, history: History | None, found: Found) -> str:
+    def _why_no_data(self, subject: Subject, history: History | None, targets: Found) -> str:
         """Say why earlier campaigns cannot be used; empty if they can."""
         if self.fresh:
             return "fresh data is asked for"
@@ -202,17 +202,17 @@ class Focus:
             return changed_features(self.store, subject.name, subject.space) or "no data yet"
         if not history.study.chances.vary:
             return "earlier campaigns left no feature to chance, so they tell no triggers"
-        if (found.wanted or self.request.rare) and not history.has_lines:
+        if (targets.wanted or self.request.rare) and not history.has_lines:
             return "earlier campaigns watched no lines"
-        unwatched = self._all_unwatched(subject, history, found)
+        unwatched = self._all_unwatched(subject, history, targets)
         return f"earlier campaigns did not watch {unwatched}" if unwatched else ""
 
-    def _all_unwatched(self, subject: Subject, history: History, found: Found) -> str:
+    def _all_unwatched(self, subject: Subject, history: History, targets: Found) -> str:
         """Return a file that will be watched from now on, if no file was watched before.
 
         Empty if earlier tests watched one of the files, or if tests cannot be seen to reach one.
         """
-        places = sorted({line.place for line in found.wanted})
+        places = sorted({line.place for line in targets.wanted})
         sight = self._sight(subject, history)
         if any(history.versions(p) or sight.why_unseen(p) or not is_imported(p) for p in places):
             return ""
@@ -244,12 +244,12 @@ class Focus:
 
     # The directed campaign.
 
-    def _refuse_nothing(self, plan: FocusPlan, found: Found) -> None:
+    def _refuse_nothing(self, plan: FocusPlan, targets: Found) -> None:
         """Raise an error if there is no aim, unless a target is hit often anyway."""
         if plan.aims:
             return
         if not plan.targets:
-            raise NothingToAimAt("; ".join(found.unusable) or "no target was named")
+            raise NothingToAimAt("; ".join(targets.unusable) or "no target was named")
         if any(target.cause == "hot" for target in plan.targets):
             return
         first, *others = sorted(plan.targets, key=lambda target: target.cause != "no data")
@@ -317,7 +317,7 @@ class Focus:
         return list({fault.id: fault for outcome in runs for fault in outcome.faults}.values())
 
     def _base_verdicts(
-        self, reference: SubjectReference | None, subject: Subject, found: Found
+        self, reference: SubjectReference | None, subject: Subject, targets: Found
     ) -> dict[str, BaseVerdict] | None:
         """Return the base version's verdict on each fault; None if the user interrupted it."""
         faults = self._faults()
@@ -326,7 +326,7 @@ class Focus:
         if not (asked and faults) or reference is None:
             return {}
         self.say(f"the shortest test of each fault is run on {self.request.diff}, too")
-        changed = tuple(sorted({line.place for line in found.wanted}))
+        changed = tuple(sorted({line.place for line in targets.wanted}))
         seconds = self.limits.seconds_of(subject)
         check = BaseCheck(base_of(self.request.diff), reference, subject.harness, changed, seconds)
         try:

@@ -139,18 +139,22 @@ def run(space: str, **options: Any) -> int:
 
 
 def run_searches(
-    space: SearchSpace, told: dict[str, Any], store: Store, options: dict[str, Any], shown: bool
+    space: SearchSpace,
+    arguments: dict[str, Any],
+    store: Store,
+    options: dict[str, Any],
+    shown: bool,
 ) -> int:
-    """Search once or several times with the arguments in `told`, and print the outcome."""
+    """Search once or several times with these `arguments`, and print the outcome."""
     seed = parse_seed(options["seed"])
 
     def make(number: int) -> Search:
         view = _Progress() if shown else None
-        return Search(space, seed=number, store=store, on_progress=view, **told)
+        return Search(space, seed=number, store=store, on_progress=view, **arguments)
 
     if shown:
         limit = make(seed).stopping.describe()
-        click.echo(f"{space.name}: {space.size:,} points, {told['engine']}, until {limit}")
+        click.echo(f"{space.name}: {space.size:,} points, {arguments['engine']}, until {limit}")
     if options["resume"] is not None:
         outcomes = [make(store.campaign(options["resume"]).seed).run(options["resume"])]
     else:
@@ -160,7 +164,7 @@ def run_searches(
             click.echo(json_text(_outcome_data(outcome)))
     else:
         for outcome in outcomes:
-            click.echo(outcome_text(outcome, told["fitness"]))
+            click.echo(outcome_text(outcome, arguments["fitness"]))
         if len(outcomes) > 1:
             click.echo("\n" + summaries_text(summaries(outcomes), len(outcomes)))
     if any(outcome.interrupted for outcome in outcomes):

@@ -226,7 +226,7 @@ class Task(Protocol):
 TaskLike: TypeAlias = "Task | Callable[..., Any] | str"
 
 
-def task_of(told: TaskLike) -> Task:
+def task_of(source: TaskLike) -> Task:
     """Return a task from a shell command, a function or a task.
 
     >>> task_of("exit 3").perform(None)
@@ -234,13 +234,13 @@ def task_of(told: TaskLike) -> Task:
     ...
     swarmtest.UserError: task 'exit 3' failed: exit status 3
     """
-    if isinstance(told, str):
-        return CommandTask(told)
-    if isinstance(told, Task):
-        return told
-    if callable(told):
-        return FunctionTask(told)
-    raise UserError(f"a task is a shell command or a function, not {told!r}")
+    if isinstance(source, str):
+        return CommandTask(source)
+    if isinstance(source, Task):
+        return source
+    if callable(source):
+        return FunctionTask(source)
+    raise UserError(f"a task is a shell command or a function, not {source!r}")
 
 
 class CommandTask:

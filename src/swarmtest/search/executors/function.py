@@ -43,7 +43,7 @@ class Executor(Protocol):
         """Return the dimensions that make a difference to the test; None if it sees all of them."""
 
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
-        """Run the test and return its results, one for each time it ran; each run takes one seed."""
+        """Run the test and return a result for each time it ran; each run takes one seed."""
 
 
 def most_runs(executor: Executor, point: Configuration) -> int | None:
@@ -82,7 +82,9 @@ _EXTRA_PARAMETERS = ("point", "seed")
 
 
 class Calling:
-    """Calls a function whose parameters are dimensions, ``point`` or ``seed``; ``**others`` gets all.
+    """A callable for a function whose parameters are dimensions, ``point`` or ``seed``.
+
+    A parameter ``**others`` gets all dimensions.
 
     >>> from swarmtest import Integer
     >>> point = Space([Integer("threads", 1, 8)]).configuration({"threads": 4})
@@ -180,10 +182,10 @@ class SubjectExecutor:
 
     def __init__(self, subject: Any, name: str = "") -> None:
         named = name or getattr(subject, "__name__", getattr(subject, "name", ""))
-        found = subject_of(subject, named)
-        if found is None:
+        resolved = subject_of(subject, named)
+        if resolved is None:
             raise UserError(f"{subject!r} is not a Machine, nor anything else that can be tested")
-        self._subject: Subject = found
+        self._subject: Subject = resolved
         self._original = subject
         self.name = named
         self._sized = functools.lru_cache(maxsize=256)(self._of_size)
@@ -210,6 +212,6 @@ class SubjectExecutor:
         return [timed_result(lambda: subject.execute(configuration, seed))]
 
     def _of_size(self, steps: int) -> Subject:
-        found = subject_of(self._original, self.name, (steps, steps))
-        assert found is not None
-        return found
+        resolved = subject_of(self._original, self.name, (steps, steps))
+        assert resolved is not None
+        return resolved

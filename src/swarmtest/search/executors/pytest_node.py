@@ -156,25 +156,25 @@ class ReplayedExecutor:
         return results
 
 
-def executor_of(told: Any, name: str = "") -> Executor:
+def executor_of(source: Any, name: str = "") -> Executor:
     """Return the executor for a function, a subject, a reference to one, or an executor.
 
     >>> executor_of(print, "say").name
     'say'
     """
-    if isinstance(told, str):
-        return _named(told, name)
-    if is_testable(told):
-        return SubjectExecutor(told, name)
-    if not isinstance(told, type) and isinstance(told, Executor):
-        return told
-    if callable(told):
-        return FunctionExecutor(told, name)
-    raise UserError(f"test {name!r}: a function, a machine or an executor, not {told!r}")
+    if isinstance(source, str):
+        return _named(source, name)
+    if is_testable(source):
+        return SubjectExecutor(source, name)
+    if not isinstance(source, type) and isinstance(source, Executor):
+        return source
+    if callable(source):
+        return FunctionExecutor(source, name)
+    raise UserError(f"test {name!r}: a function, a machine or an executor, not {source!r}")
 
 
 def _named(text: str, name: str) -> Executor:
-    """Return the executor of ``file.py::function``, ``module:Machine`` or ``pytest:`` and a node id."""
+    """Return the executor for ``file.py::function``, ``module:Machine`` or ``pytest:NODE``."""
     if text.startswith("pytest:"):
         return PytestExecutor(text.removeprefix("pytest:"))
     where, inside = split_reference(text)
