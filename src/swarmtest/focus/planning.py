@@ -99,6 +99,7 @@ HOT = 0.5
 """Targets that more than this share of the tests hit need no help."""
 RARE = 0.1
 """Targets that less than this share of the tests hit are rare."""
+# Matches no test: the evidence has -1 for tests without a fault.
 _NO_FAULT = -2
 _AT_IMPORT = "it runs when its module is imported, before any test"
 
@@ -119,6 +120,7 @@ class Planner:
         """Plan for lines of the current files, and for other targets by name."""
         self._wanted = frozenset(line.place for line in wanted)
         self._history.preload(self._wanted)
+        # Lines of one block share a target; reversing twice keeps the first of them, in order.
         heads = {(line.place, self._target_line(line)): line for line in reversed(wanted)}
         planned = [self._plan_line(line, head) for (_, head), line in reversed(heads.items())]
         planned += [self._plan_named(name) for name in dict.fromkeys(names)]
@@ -274,6 +276,7 @@ class Planner:
             )
         else:
             target = self._through_stand_in(target, 0)
+        # Its hits are counted by the fault's id, not by the line.
         return replace(target, place="", line=0)
 
     def _with_column(self, target: PlannedTarget, hit: Bools) -> PlannedTarget:

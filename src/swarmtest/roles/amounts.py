@@ -82,7 +82,7 @@ class Amount:
 
 
 def alike(evidence: Evidence, features: list[int]) -> Numbers:
-    """Number the tests so that those with the same of these features enabled are equal."""
+    """Return a group number for each test; equal if the same of these features are enabled."""
     if not features:
         return np.zeros(evidence.n, np.intp)
     chosen = Bits.empty(evidence.n, len(features))
@@ -124,6 +124,7 @@ def amounts(
     effects = inverse @ slope[compared]
     spread = inverse @ tests.spread(means, compared, effects) @ inverse
     effects, errors = _against_the_middle(effects, spread)
+    # Effects are reported for a tenth of the steps.
     for i, effect, error in zip(compared.tolist(), effects, errors, strict=True):
         result[i] = _judged(result[i], float(effect) / 10, float(error) / 10, confidence)
     adjusted = benjamini_hochberg([result[i].p_value for i in compared])

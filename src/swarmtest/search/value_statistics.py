@@ -46,6 +46,7 @@ _MOST_VALUES = 32
 _GROUPS = 8
 _SHUFFLES = 999
 _LEAST_POINTS = 8
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
