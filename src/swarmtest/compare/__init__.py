@@ -1,1 +1,1 @@
-"""Compare."""
+"""Compare strategies over repeated runs."""

@@ -1,4 +1,4 @@
-"""``swarmtest compare``: which strategy finds more, and was swarm worth it?"""
+"""``swarmtest compare``: which strategy finds more, and was swarm testing worth it?"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from swarmtest.ui.run_options import coverage_options, subject_options, view_opt
 from swarmtest.ui.terminal.text import json_text
 
 _OF_RESULTS = {"arguments", "baseline", "confidence", "store", "as_json", "quiet"}
-"""Options that also make sense for campaigns that are there already."""
+"""Options that also make sense for campaigns that are in the store already."""
 
 
 @click.command()
@@ -92,13 +92,13 @@ def compare(context: click.Context, /, arguments: tuple[str, ...], **options: An
     swarmtest compare 3 4 5 6      campaigns that are in the store
     swarmtest compare 1-20         from 1 to 20
     """
-    normal_quantile(options["confidence"])  # refuses what is no confidence before anything runs
+    normal_quantile(options["confidence"])  # raises the error for a bad value before anything runs
     numbers = [campaign_numbers(argument) for argument in arguments]
     if not arguments:
         raise UserError("say what to compare: a PATH to run, or the numbers of campaigns")
     if all(numbers):
         _refuse_run_options(context)
-        return _compare_stored([number for some in numbers for number in some], options)
+        return _compare_stored([number for group in numbers for number in group], options)
     if len(arguments) > 1:
         raise UserError(
             f"{' '.join(arguments)}: name one PATH to run, or numbers of campaigns, not both"
@@ -137,17 +137,17 @@ def _show(
     store: Store, campaigns: Sequence[int], options: dict[str, Any], notes: Iterable[str]
 ) -> None:
     baseline = options["baseline"] and strategy_text(parse_strategy(options["baseline"]))
-    found = compare_campaigns(store, campaigns, baseline, options["confidence"], notes)
+    comparison = compare_campaigns(store, campaigns, baseline, options["confidence"], notes)
     if options["as_json"]:
-        click.echo(json_text({"event": "comparison"} | found.to_json()))
+        click.echo(json_text({"event": "comparison"} | comparison.to_json()))
     else:
-        click.echo(comparison_text(found, screen_width()))
+        click.echo(comparison_text(comparison, screen_width()))
 
 
 def _refuse_run_options(context: click.Context) -> None:
     for parameter in context.command.params:
-        given = context.get_parameter_source(str(parameter.name)) == ParameterSource.COMMANDLINE
-        if given and parameter.name not in _OF_RESULTS:
+        was_given = context.get_parameter_source(str(parameter.name)) == ParameterSource.COMMANDLINE
+        if was_given and parameter.name not in _OF_RESULTS:
             raise UserError(
                 f"{parameter.opts[-1]} goes with a PATH to run; these campaigns are there already"
             )

@@ -1,7 +1,10 @@
-"""From campaigns in a store to a comparison; what cannot be compared is refused in one line.
+"""Compare the strategies of campaigns in a store over repeated runs: what each found, and how soon.
 
-Two campaigns can be compared if all that differs is the strategy and the seed: the same program,
-features, tests of the same length, and the same things watched, for watching takes CPU time.
+`compare_campaigns` reads the campaigns and refuses those that cannot be compared. Two campaigns
+can be compared if only the strategy and the seed differ: the same program and features, tests of
+the same length, and the same coverage, because measuring coverage takes CPU time. `compare` takes
+runs that were read and knows nothing of stores; the `Comparison` that it returns is what reports
+show.
 """
 
 from __future__ import annotations
@@ -20,13 +23,6 @@ from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 
-# -------------------------------------------------------------------------------------------------
-# Strategies compared over repeated runs: what each found, with equal effort, and how soon.
-#
-# `compare` takes runs that were read from a store (`swarmtest.compare.comparison` reads them and
-# refuses what cannot be compared) and knows nothing of stores itself. The `Comparison` that it
-# answers is what the terminal and other reports show.
-
 
 @dataclass(frozen=True)
 class Run:
@@ -39,38 +35,38 @@ class Run:
     steps: int
     cpu_seconds: float
     found: dict[str, int]
-    """Distinct targets of each kind; faults are a kind."""
+    """The number of distinct targets of each kind; faults are a kind."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Everything that is known about how strategies compare."""
+    """The result of comparing strategies."""
 
     subject: str
     strategies: tuple[str, ...]
-    """The baseline first."""
+    """The strategies, the baseline first."""
     confidence: float
-    """Of all intervals."""
+    """The confidence of all intervals."""
     runs: tuple[Run, ...]
     equal_tests: Cut
     equal_cpu: Cut
     faults: tuple[FaultName, ...]
     detections: tuple[Detection, ...]
-    """For `detection.ANY` and for each fault: every strategy. Empty when no run found a fault."""
+    """For `detection.ANY` and each fault, every strategy; empty if no run found a fault."""
     detection_tests: int | None = None
-    """How far runs are looked at for `detections` in tests; None: whole runs."""
+    """How many tests of each run count for `detections`; None means whole runs."""
     notes: tuple[str, ...] = ()
     """What a reader has to know before believing the numbers, one line each."""
 
     @property
     def baseline(self) -> str:
-        """The strategy against which the others are compared."""
+        """Return the strategy that the others are compared with."""
         return self.strategies[0]
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain data; the fields are those of the dataclasses, by their names.
+        """Return plain data, with the names of the dataclasses' fields.
 
-        Curves are known at the shares of the limit that ``shares`` lists.
+        ``shares`` lists the shares of the limit at which the curves have values.
         """
         plain: dict[str, Any] = _plain(self)
         return plain | {"baseline": self.baseline, "shares": list(SHARES)}
@@ -88,8 +84,9 @@ def compare(
 ) -> Comparison:
     """Compare the strategies of whole runs, and of the same runs cut to equal effort.
 
-    `by_clock`: some runs were ended by a clock, so their numbers of tests tell how fast they were.
-    `baseline`: that of the first run, if not named. Every run has at least one test.
+    `by_clock` says that some runs were ended by a clock, so that their numbers of tests show how
+    fast they were. `baseline` is by default the strategy of the first run. Every run must have at
+    least one test.
     """
     groups = by_strategy(runs, baseline or runs[0].strategy)
     order, kinds = list(groups), kinds_of(groups)
@@ -112,7 +109,7 @@ def compare(
 
 
 def by_strategy(runs: Sequence[Discovery], baseline: str) -> dict[str, list[Discovery]]:
-    """The runs of each strategy: the baseline first, the others as they first come."""
+    """Return the runs of each strategy: the baseline first, the others in order of appearance."""
     groups: dict[str, list[Discovery]] = {baseline: []}
     for run in runs:
         groups.setdefault(run.strategy, []).append(run)
@@ -136,9 +133,9 @@ def _notes_on_repeats(groups: Groups, confidence: float) -> list[str]:
     single = [strategy for strategy, count in counts.items() if count == 1]
     notes = []
     if len({*counts.values()}) > 1:
-        told = ", ".join(f"{strategy} {count}" for strategy, count in counts.items())
+        text = ", ".join(f"{strategy} {count}" for strategy, count in counts.items())
         notes.append(
-            f"strategies have different numbers of runs ({told}): what is found in any run, only "
+            f"strategies have different numbers of runs ({text}): what is found in any run, only "
             "here or everywhere grows with the runs; the numbers per run do not"
         )
     if single:
@@ -146,12 +143,12 @@ def _notes_on_repeats(groups: Groups, confidence: float) -> list[str]:
             f"one run of {', '.join(single)}: no intervals and no p-values, for how much runs "
             "differ is not known; repeat with other seeds"
         )
-    rest = sorted(count for count in counts.values() if count > 1)
+    many = sorted(count for count in counts.values() if count > 1)
     allowed = 1 - confidence
-    if len(rest) > 1 and smallest_p(*rest[:2]) > allowed + 1e-12:
+    if len(many) > 1 and smallest_p(*many[:2]) > allowed + 1e-12:
         needed = next(n for n in range(2, 100) if smallest_p(n, n) <= allowed + 1e-12)
         notes.append(
-            f"{rest[0]} and {rest[1]} runs cannot give a p below {smallest_p(*rest[:2]):.2g}, "
+            f"{many[0]} and {many[1]} runs cannot give a p below {smallest_p(*many[:2]):.2g}, "
             f"whatever they find; {needed} and {needed} can give one below {allowed:.2g}"
         )
     return notes
@@ -165,11 +162,11 @@ def _plain(value: Any) -> Any:
     elif is_dataclass(value):
         value = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, tuple | list) else value
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
 
 
-# -------------------------------------------------------------------------------------------------
+# Campaigns in a store.
 
 _AGAIN = "run them again alike, or leave one out"
 
@@ -183,8 +180,8 @@ def compare_campaigns(
 ) -> Comparison:
     """Compare the strategies of campaigns that are in a store.
 
-    `baseline`: if not named, ``default`` if it is among them, else the strategy of the first
-    campaign. `notes`: what else to tell a reader.
+    `baseline` is by default the strategy ``default`` if it is among them, else the strategy of the
+    first campaign. `notes` are added to those of the comparison.
     """
     records = [store.campaign(campaign) for campaign in campaigns]
     check_comparable(store, records)
@@ -194,27 +191,27 @@ def compare_campaigns(
             f"no campaign has the baseline {baseline!r}{did_you_mean(baseline, labels)}"
         )
     chosen = baseline or ("default" if "default" in labels else records[0].strategy)
-    whole = [discovery(store, record.id) for record in records]
-    for run in whole:
+    runs = [discovery(store, record.id) for record in records]
+    for run in runs:
         if not run.tests:
             raise UserError(f"campaign {run.campaign} has no test: leave it out")
-    tests = min(run.tests for run in whole)
-    # Half a nanosecond more, for the shortest run has to keep its last test whatever the rounding.
-    cpu_seconds = min(float(run.cpu_seconds[-1]) for run in whole) + 5e-10
+    tests = min(run.tests for run in runs)
+    # Half a nanosecond more, so that the shortest run keeps its last test despite rounding.
+    cpu_seconds = min(float(run.cpu_seconds[-1]) for run in runs) + 5e-10
     return compare(
         records[0].subject,
-        whole,
-        [_cut(store, run, tests=tests) for run in whole],
-        [_cut(store, run, cpu_seconds=cpu_seconds) for run in whole],
+        runs,
+        [_cut_run(store, run, tests=tests) for run in runs],
+        [_cut_run(store, run, cpu_seconds=cpu_seconds) for run in runs],
         labels[chosen],
         confidence,
-        [*notes, *_notes(records, whole)],
+        [*notes, *_notes(records, runs)],
         any({"wall_seconds", "cpu_seconds"} & {*r.options.get("budget", ())} for r in records),
     )
 
 
 def check_comparable(store: Store, records: Sequence[CampaignRecord]) -> None:
-    """Refuse campaigns that differ in more than strategy and seed."""
+    """Raise an error if campaigns differ in more than strategy and seed."""
     for record in records:
         if not record.space["dimensions"]:
             raise UserError(
@@ -259,7 +256,7 @@ _OPTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
     "--timeout": _timeout,
     "--coverage": _coverage,
 }
-"""How `swarmtest run` spells what has to be the same, and where a campaign keeps it."""
+"""The options of `swarmtest run` that must be equal, and how to read them from a campaign."""
 
 
 def _check_pair(first: CampaignRecord, other: CampaignRecord) -> None:
@@ -268,10 +265,12 @@ def _check_pair(first: CampaignRecord, other: CampaignRecord) -> None:
         raise UserError(f"{both}: one tests {first.subject}, the other {other.subject}")
     if first.space != other.space:
         raise UserError(f"{both}: {first.subject} had other features or constraints; {_AGAIN}")
-    for option, spelt in _OPTIONS.items():
-        one, another = (spelt(record.options) or "not given" for record in (first, other))
-        if one != another:
-            raise UserError(f"{both}: {option} was {one} and {another}; {_AGAIN}")
+    for option, text_of in _OPTIONS.items():
+        first_value, other_value = (
+            text_of(record.options) or "not given" for record in (first, other)
+        )
+        if first_value != other_value:
+            raise UserError(f"{both}: {option} was {first_value} and {other_value}; {_AGAIN}")
 
 
 def _check_repeats(records: Sequence[CampaignRecord]) -> None:
@@ -287,9 +286,10 @@ def _check_repeats(records: Sequence[CampaignRecord]) -> None:
             )
 
 
-def _cut(
+def _cut_run(
     store: Store, run: Discovery, tests: int | None = None, cpu_seconds: float | None = None
 ) -> Discovery:
+    """Return a run as far as the limits; read it again only if it is longer."""
     within = tests is None or run.tests <= tests
     if within and (cpu_seconds is None or run.cpu_seconds[-1] <= cpu_seconds):
         return run

@@ -1,8 +1,15 @@
-"""How long until something is found, when some never found it in their time.
+"""How long each strategy needs to find each fault, when some runs never find it.
 
 A run that ended before it found a fault is *censored*: all it says is that the fault takes longer
-than the run. Leaving such runs out, or taking their length for the time to the fault, would flatter
-whoever finds least. Kaplan and Meier's estimate uses every run for as long as it lasted.
+than the run. Leaving such runs out, or taking their length as the time to the fault, would favour
+the strategy that finds least. Kaplan and Meier's estimate uses every run for as long as it lasted.
+
+In tests, whole runs are used, also of different lengths: a run without the fault is censored where
+it ends. In CPU time, all runs are censored where the shortest ends. Runs end after a number of
+tests, so in CPU time slow ones would be censored late and fast ones early, and only the slow ones
+would tell what is found late; but Kaplan and Meier's estimate requires that censoring carries no
+information. For the same reason, if a clock ended the runs, they are censored in tests where the
+shortest ends.
 """
 
 from __future__ import annotations
@@ -22,12 +29,12 @@ from swarmtest.analysis.intervals import Floats, normal_p_value, normal_quantile
 from swarmtest.compare.equal_effort import Groups, corrected
 
 _SPLITS = 20_000
-"""Ways to split the runs into two groups for which all are counted: two groups of eight."""
+"""Up to this many ways to split the runs into two groups, all are counted: two groups of eight."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """How long one run waited: until it found something, or in vain.
+    """How long one run waited until it found something; or how long it lasted without finding it.
 
     >>> Wait(120, found=False).time
     120
@@ -39,55 +46,55 @@ class Wait:
 
 @dataclass(frozen=True)
 class Survival:
-    """The share of runs that have not found it yet, after each time at which one did.
+    """The share of runs that have not found something yet, after each time at which one did.
 
-    >>> one = kaplan_meier([Wait(1, True), Wait(5, True), Wait(9, False)])
-    >>> one.median, one.found, one.runs
+    >>> curve = kaplan_meier([Wait(1, True), Wait(5, True), Wait(9, False)])
+    >>> curve.median, curve.found, curve.runs
     (5, 2, 3)
     """
 
     runs: int
     found: int
     times: tuple[float, ...]
-    """When one or more runs found it, in order."""
+    """The times at which one or more runs found it, in order."""
     waiting: tuple[float, ...]
-    """After each of `times`: the share that still waits."""
+    """The share of runs that still wait after each of `times`."""
     low: tuple[float, ...]
     high: tuple[float, ...]
-    """The interval of `waiting`, pointwise."""
+    """The pointwise interval of `waiting`."""
     longest: float = 0.0
-    """How long the run waited that waited longest, in vain or not."""
+    """How long the longest run waited, successfully or not."""
 
     @property
     def median(self) -> float | None:
-        """When half of the runs have found it; None: not reached."""
+        """Return when half of the runs have found it; None if that was not reached."""
         return _first_at_half(self.times, self.waiting)
 
     @property
     def median_low(self) -> float | None:
-        """The lower end of the median's interval; None: not reached."""
+        """Return the lower end of the median's interval; None if that was not reached."""
         return _first_at_half(self.times, self.low)
 
     @property
     def median_high(self) -> float | None:
-        """The upper end of the median's interval; None: not reached."""
+        """Return the upper end of the median's interval; None if that was not reached."""
         return _first_at_half(self.times, self.high)
 
     def found_by(self, time: float) -> float:
-        """The share of runs that have found it by then.
+        """Return the share of runs that have found it by then.
 
         >>> kaplan_meier([Wait(1, True), Wait(5, False)]).found_by(3)
         0.5
         """
-        passed = sum(one <= time for one in self.times)
+        passed = sum(event <= time for event in self.times)
         return 1 - self.waiting[passed - 1] if passed else 0.0
 
 
 def kaplan_meier(waits: Sequence[Wait], confidence: float = 0.95) -> Survival:
-    """Kaplan and Meier's estimate, with Greenwood's interval on the log-log scale.
+    """Return Kaplan and Meier's estimate, with Greenwood's interval on the log-log scale.
 
-    Where nobody waits any more that interval is not defined, and the exact binomial one of the runs
-    that were not censored before stands in its place.
+    That interval is not defined where no run waits any more; the exact binomial interval of the
+    runs that were not censored before is used there.
     """
     z = normal_quantile(confidence)
     times = sorted({wait.time for wait in waits if wait.found})
@@ -101,8 +108,8 @@ def kaplan_meier(waits: Sequence[Wait], confidence: float = 0.95) -> Survival:
             hazard += events / (at_risk * (at_risk - events))
             ends = _log_log_interval(share, hazard, z)
         else:
-            known = sum(wait.found or wait.time >= time for wait in waits)
-            ends = 0.0, 1 - ((1 - confidence) / 2) ** (1 / known)
+            uncensored = sum(wait.found or wait.time >= time for wait in waits)
+            ends = 0.0, 1 - ((1 - confidence) / 2) ** (1 / uncensored)
         waiting.append(share)
         low.append(ends[0])
         high.append(ends[1])
@@ -113,25 +120,26 @@ def kaplan_meier(waits: Sequence[Wait], confidence: float = 0.95) -> Survival:
 
 
 def log_rank(a: Sequence[Wait], b: Sequence[Wait]) -> float:
-    """The two-sided p-value of the log-rank test: did one group wait longer than the other?
+    """Return the two-sided p-value of the log-rank test: did one group wait longer than the other?
 
-    Exact for small groups (up to eight runs each): the share of all ways to split the runs into
-    such groups that are at least as uneven. Beyond that by the chi-square approximation.
+    The test is exact for small groups (up to eight runs each): the share of all ways to split the
+    runs into such groups that are at least as uneven. For larger groups, the chi-square
+    approximation is used.
 
     >>> log_rank([Wait(t, True) for t in (1, 2, 3)], [Wait(9, False)] * 3)
     0.1
     """
     scores = _log_rank_scores([*a, *b])
-    uneven = abs(scores[: len(a)].sum())
+    imbalance = abs(scores[: len(a)].sum())
     if math.comb(len(scores), len(a)) <= _SPLITS:
         sums = scores[_all_splits(len(scores), len(a))].sum(axis=1)
-        return float((np.abs(sums) >= uneven - 1e-9).mean())
+        return float((np.abs(sums) >= imbalance - 1e-9).mean())
     variance = _log_rank_variance(a, b)
-    return float(normal_p_value(uneven / math.sqrt(variance))) if variance > 0 else 1.0
+    return float(normal_p_value(imbalance / math.sqrt(variance))) if variance > 0 else 1.0
 
 
 def sooner(a: Sequence[Wait], b: Sequence[Wait]) -> bool:
-    """Whether `a` found it sooner than `b`, all in all: more often than the log-rank test expects.
+    """Return whether `a` found it sooner than `b`: more often than the log-rank test expects.
 
     >>> sooner([Wait(2, True)], [Wait(5, False)])
     True
@@ -149,7 +157,10 @@ def _log_log_interval(share: float, hazard: float, z: float) -> tuple[float, flo
 
 
 def _log_rank_scores(waits: Sequence[Wait]) -> Floats:
-    """Found or not, less the hazard that a run went through: a group's sum is the test's O - E."""
+    """Return for each run whether it found it (0 or 1), less the hazard it went through.
+
+    The sum over a group is the O - E of the log-rank test.
+    """
     hazard = {}
     total = 0.0
     for time in sorted({wait.time for wait in waits}):
@@ -176,22 +187,10 @@ def _all_splits(size: int, own: int) -> npt.NDArray[np.intp]:
     return np.array(list(itertools.combinations(range(size), own)), np.intp)
 
 
-# -------------------------------------------------------------------------------------------------
-# How long each strategy needs to find each fault, in tests and in CPU time.
-#
-# In tests, whole runs are used, also those of different lengths: a run that ended without the
-# fault
-# is censored there. In CPU time all runs are censored where the shortest ends. Runs end after so
-# many
-# tests, so in CPU time slow ones would be censored late and fast ones early, and the slow ones
-# alone
-# would speak for what is found late; Kaplan and Meier's estimate needs that censoring tells
-# nothing.
-# For the same reason runs that were ended by a clock are censored in tests where the shortest
-# ends.
+# The faults of a comparison.
 
 ANY = "any"
-"""Stands for whichever fault a run found first."""
+"""The name for the fault that a run found first, whichever it was."""
 
 
 @dataclass(frozen=True)
@@ -200,14 +199,14 @@ class Waiting:
 
     survival: Survival
     p: float | None
-    """Log-rank test against the baseline; None: it is the baseline, or there are too few runs."""
+    """The log-rank test against the baseline; None for the baseline itself and for too few runs."""
     sooner: bool | None
-    """Whether it took less than the baseline, all in all; None when `p` is."""
+    """Whether it took less than the baseline; None if `p` is None."""
     q: float | None = None
     """`p`, corrected for all strategies and faults of the table (Benjamini-Hochberg)."""
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, with the medians."""
+        """Return plain data, with the medians."""
         medians = {name: getattr(self.survival, name) for name in _MEDIANS}
         tested = {"p": self.p, "q": self.q, "sooner": self.sooner}
         return {**vars(self.survival), **medians, **tested}
@@ -215,17 +214,17 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Detection:
-    """One strategy and one fault."""
+    """How soon one strategy finds one fault."""
 
     strategy: str
     fault: str
     """The fault's id, or `ANY`."""
     tests: Waiting
-    """Until the first test that shows the fault, that one included."""
+    """The tests up to the first one that shows the fault, inclusive."""
     cpu_seconds: Waiting
-    """The same within the CPU time that every run has; later is as good as never."""
+    """The same in CPU time, within the time that every run had; later counts as never."""
     hits: float
-    """Tests of a run that show it, on average over all runs."""
+    """The tests of a run that show it, on average over all runs."""
 
 
 @dataclass(frozen=True)
@@ -240,34 +239,44 @@ _MEDIANS = ("median", "median_low", "median_high")
 
 
 def fault_names(groups: Groups) -> tuple[FaultName, ...]:
-    """The faults that any run found, those found by most runs first."""
-    found = [one.target for runs in groups.values() for run in runs for one in run.of_kind("fault")]
-    signatures = {target.name: target.detail for target in found}
-    often = {id: sum(target.name == id for target in found) for id in signatures}
+    """Return the faults that any run found, those found by most runs first."""
+    targets = [
+        discovered.target
+        for runs in groups.values()
+        for run in runs
+        for discovered in run.of_kind("fault")
+    ]
+    signatures = {target.name: target.detail for target in targets}
+    frequency = {id: sum(target.name == id for target in targets) for id in signatures}
     return tuple(
-        FaultName(id, signatures[id]) for id in sorted(often, key=lambda id: (-often[id], id))
+        FaultName(id, signatures[id])
+        for id in sorted(frequency, key=lambda id: (-frequency[id], id))
     )
 
 
 def detections(
     groups: Groups, confidence: float, tests: float, cpu_seconds: float
 ) -> tuple[Detection, ...]:
-    """For each fault, and for whichever comes first: how long each strategy needs for it.
+    """Return for each fault, and for the first of any, how long each strategy needs to find it.
 
-    `tests`, `cpu_seconds`: how far runs are looked at; CPU seconds that every run has.
+    Runs are used up to `tests` tests, and up to `cpu_seconds`, which every run must have.
     """
     faults = [fault.id for fault in fault_names(groups)]
     wanted = [ANY, *faults] if faults else []
-    found = [
+    result = [
         _detection(strategy, fault, groups, confidence, tests, cpu_seconds)
         for fault in wanted
         for strategy in groups
     ]
-    by_tests = corrected([one.tests.p for one in found])
-    by_cpu = corrected([one.cpu_seconds.p for one in found])
+    by_tests = corrected([detection.tests.p for detection in result])
+    by_cpu = corrected([detection.cpu_seconds.p for detection in result])
     return tuple(
-        replace(one, tests=replace(one.tests, q=tests), cpu_seconds=replace(one.cpu_seconds, q=cpu))
-        for one, tests, cpu in zip(found, by_tests, by_cpu, strict=True)
+        replace(
+            detection,
+            tests=replace(detection.tests, q=tests),
+            cpu_seconds=replace(detection.cpu_seconds, q=cpu),
+        )
+        for detection, tests, cpu in zip(result, by_tests, by_cpu, strict=True)
     )
 
 
@@ -276,9 +285,9 @@ def _detection(
 ) -> Detection:
     baseline = next(iter(groups))
     runs, base = groups[strategy], groups[baseline] if strategy != baseline else ()
-    hits = sum(one.hits for run in runs for one in _shown(run, fault))
-    own_tests, base_tests = (_in_tests(some, fault, tests) for some in (runs, base))
-    own_cpu, base_cpu = (_in_cpu_seconds(some, fault, cpu_seconds) for some in (runs, base))
+    hits = sum(discovered.hits for run in runs for discovered in _shown(run, fault))
+    own_tests, base_tests = (_in_tests(group, fault, tests) for group in (runs, base))
+    own_cpu, base_cpu = (_in_cpu_seconds(group, fault, cpu_seconds) for group in (runs, base))
     return Detection(
         strategy,
         fault,
@@ -315,9 +324,13 @@ def _in_cpu_seconds(runs: Sequence[Discovery], fault: str, limit: float) -> list
 
 
 def _first(run: Discovery, fault: str) -> int | None:
-    return min((one.first for one in _shown(run, fault)), default=None)
+    return min((discovered.first for discovered in _shown(run, fault)), default=None)
 
 
 def _shown(run: Discovery, fault: str) -> list[Found]:
     faults = run.of_kind("fault")
-    return faults if fault == ANY else [one for one in faults if one.target.name == fault]
+    return (
+        faults
+        if fault == ANY
+        else [discovered for discovered in faults if discovered.target.name == fault]
+    )

@@ -1,8 +1,8 @@
 """What strategies found with equal effort: after as many tests, or after as much CPU time.
 
-A *run* is one campaign; the runs of a strategy differ in their seeds. Numbers per run are the
-sample that statistics speak about. Numbers over all runs of a strategy are for reading: they grow
-with the number of runs.
+A *run* is one campaign; the runs of a strategy differ in their seeds. The numbers per run are the
+sample that statistics are computed from. The numbers over all runs of a strategy are only for
+reading: they grow with the number of runs.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Groups = Mapping[str, Sequence[Discovery]]
 """The runs of each strategy, the baseline first."""
 
 Identity = tuple[str, str]
-"""What tells two targets of one kind apart: name and version of the file."""
+"""Name and version of the file, which together identify a target within its kind."""
 
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, *(k / 40 for k in range(1, 41)))
-"""The shares of the effort at which curves are known: fine at the beginning, then even."""
+"""The shares of the effort at which curves have values: dense at the beginning, then even."""
 
 
 @dataclass(frozen=True)
@@ -54,37 +54,37 @@ class Reach:
     strategy: str
     kind: str
     counts: tuple[int, ...]
-    """Distinct targets in each run."""
+    """The number of distinct targets in each run."""
     per_run: Estimate
     """Their mean, with a bootstrap interval."""
     in_any_run: int
-    """Distinct targets over all runs."""
+    """The number of distinct targets over all runs."""
     only_here: int
-    """Of those, what no other strategy found in any run."""
+    """Of those, the targets that no other strategy found in any run."""
     everywhere: int
-    """Of those, what every strategy found."""
+    """Of those, the targets that every strategy found."""
     hits_per_target: float | None
-    """Tests of a run that hit a target that it found, on average: the papers' overkill."""
+    """How many tests of a run hit a target that it found, on average: the papers' overkill."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A strategy against the baseline, in distinct targets of one kind per run."""
+    """A strategy compared with the baseline, in distinct targets of one kind per run."""
 
     strategy: str
     kind: str
     more: Estimate
     """How many more than the baseline, with a bootstrap interval."""
     effect: EffectSize | None
-    """Vargha and Delaney's A12: the chance to beat the baseline, ties as half."""
+    """Vargha and Delaney's A12: the chance to beat the baseline, with ties as half."""
     p: float | None
-    """Mann-Whitney, two-sided; None: not enough runs."""
+    """The two-sided Mann-Whitney test; None if there are not enough runs."""
     q: float | None
     """`p`, corrected for all the comparisons of this cut (Benjamini-Hochberg)."""
     only_baseline: int
     only_here: int
     both: int
-    """Distinct targets over all runs: the baseline's only, this strategy's only, of both."""
+    """Distinct targets over all runs: only the baseline's, only this strategy's, and of both."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Curve:
     mean: tuple[float, ...]
     least: tuple[int, ...]
     most: tuple[int, ...]
-    """Over the runs of the strategy."""
+    """The mean, least and most over the runs of the strategy."""
 
 
 @dataclass(frozen=True)
@@ -106,14 +106,14 @@ class Cut:
     unit: str
     """``tests`` or ``cpu_seconds``."""
     limit: float
-    """How much of it every run got: as much as the shortest had."""
+    """The effort of every run: as much as the shortest had."""
     shortest: int
-    """The campaign that had no more."""
+    """The campaign with the shortest run."""
     efforts: tuple[Effort, ...]
     reaches: tuple[Reach, ...]
     differences: tuple[Difference, ...]
     together: dict[str, int]
-    """For each kind: distinct targets that all strategies found in all runs, together."""
+    """For each kind, the number of distinct targets that all strategies found together."""
     curves: tuple[Curve, ...]
 
 
@@ -125,20 +125,20 @@ def cut(
     kinds: Sequence[str],
     confidence: float,
 ) -> Cut:
-    """Describe runs that were read as far as a limit."""
-    found = {kind: _found(groups, kind) for kind in kinds}
+    """Describe runs that were read up to a limit."""
+    targets = {kind: _targets_found(groups, kind) for kind in kinds}
     return Cut(
         unit,
         limit,
         shortest,
         tuple(_effort(strategy, runs) for strategy, runs in groups.items()),
         tuple(
-            _reach(strategy, kind, runs, found[kind], confidence)
+            _reach(strategy, kind, runs, targets[kind], confidence)
             for kind in kinds
             for strategy, runs in groups.items()
         ),
-        _corrected([d for kind in kinds for d in _differences(kind, groups, found, confidence)]),
-        {kind: len(set().union(*found[kind].values())) for kind in kinds},
+        _with_q([d for kind in kinds for d in _differences(kind, groups, targets, confidence)]),
+        {kind: len(set().union(*targets[kind].values())) for kind in kinds},
         tuple(
             _curve(strategy, kind, runs, unit, limit)
             for kind in kinds
@@ -148,27 +148,29 @@ def cut(
 
 
 def kinds_of(groups: Groups) -> list[str]:
-    """The kinds of targets that any run found; faults first, and always."""
+    """Return the kinds of targets that any run found; faults come first, and always."""
     found = {kind for run in chain.from_iterable(groups.values()) for kind in run.kinds()}
     return ["fault", *sorted(found - {"fault"})]
 
 
 def corrected(p_values: Sequence[float | None]) -> list[float | None]:
-    """Each p corrected for all of them; what has none stays without.
+    """Correct each p-value for all of them; None stays None.
 
     >>> corrected([0.02, None, 0.04])
     [0.04, None, 0.04]
     """
-    known = [p for p in p_values if p is not None]
-    adjusted = iter(benjamini_hochberg(known).tolist())
+    tested = [p for p in p_values if p is not None]
+    adjusted = iter(benjamini_hochberg(tested).tolist())
     return [None if p is None else next(adjusted) for p in p_values]
 
 
-def _found(groups: Groups, kind: str) -> dict[str, set[Identity]]:
-    """What each strategy found in any run."""
+def _targets_found(groups: Groups, kind: str) -> dict[str, set[Identity]]:
+    """Return the targets that each strategy found in any run."""
     return {
         strategy: {
-            (one.target.name, one.target.source) for run in runs for one in run.of_kind(kind)
+            (discovered.target.name, discovered.target.source)
+            for run in runs
+            for discovered in run.of_kind(kind)
         }
         for strategy, runs in groups.items()
     }
@@ -195,7 +197,9 @@ def _reach(
     others = [targets for name, targets in found.items() if name != strategy]
     counts = _counts(runs, kind)
     overkill = [
-        float(np.mean([one.hits for one in run.of_kind(kind)])) for run in runs if run.of_kind(kind)
+        float(np.mean([discovered.hits for discovered in run.of_kind(kind)]))
+        for run in runs
+        if run.of_kind(kind)
     ]
     ends = bootstrap_interval(counts, statistic=mean, confidence=confidence) if runs[1:] else ()
     return Reach(
@@ -219,7 +223,7 @@ def _differences(
 ) -> list[Difference]:
     (baseline, base_runs), *others = groups.items()
     base, base_found = _counts(base_runs, kind), found[kind][baseline]
-    answer = []
+    differences = []
     for strategy, runs in others:
         counts, own = _counts(runs, kind), found[kind][strategy]
         more = Estimate(float(np.mean(counts) - np.mean(base)))
@@ -231,13 +235,15 @@ def _differences(
             more = Estimate(more.value, *ends)
             effect, p = vargha_delaney(counts, base, confidence), mann_whitney(counts, base)
         shares = len(base_found - own), len(own - base_found), len(own & base_found)
-        answer.append(Difference(strategy, kind, more, effect, p, None, *shares))
-    return answer
+        differences.append(Difference(strategy, kind, more, effect, p, None, *shares))
+    return differences
 
 
-def _corrected(differences: Sequence[Difference]) -> tuple[Difference, ...]:
-    adjusted = corrected([one.p for one in differences])
-    return tuple(replace(one, q=q) for one, q in zip(differences, adjusted, strict=True))
+def _with_q(differences: Sequence[Difference]) -> tuple[Difference, ...]:
+    adjusted = corrected([difference.p for difference in differences])
+    return tuple(
+        replace(difference, q=q) for difference, q in zip(differences, adjusted, strict=True)
+    )
 
 
 def _curve(strategy: str, kind: str, runs: Sequence[Discovery], unit: str, limit: float) -> Curve:
@@ -252,10 +258,10 @@ def _curve(strategy: str, kind: str, runs: Sequence[Discovery], unit: str, limit
 
 
 def _counts_at(run: Discovery, kind: str, unit: str, limit: float) -> npt.NDArray[np.int64]:
-    """How many targets were found within each share of the limit."""
+    """Return how many targets were found within each share of the limit."""
     if unit == "tests":
         tests = np.array([math.ceil(share * limit) for share in SHARES])
     else:
         tests = np.searchsorted(run.cpu_seconds, np.array(SHARES) * limit, side="right")
-    firsts = np.array([one.first for one in run.of_kind(kind)], np.int64)
+    firsts = np.array([discovered.first for discovered in run.of_kind(kind)], np.int64)
     return np.asarray(np.searchsorted(firsts, tests, side="left"), np.int64)

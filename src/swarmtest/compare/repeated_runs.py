@@ -1,4 +1,8 @@
-"""The runs of a comparison: every strategy with every seed, one campaign each."""
+"""The runs of a comparison: every strategy with every seed, one campaign each.
+
+`plan_runs` turns the command line into a `Plan`, `run_all` runs it, and a `Speaker` reports
+progress. Runs that the store already has need not be run again (`kept_run`).
+"""
 
 from __future__ import annotations
 
@@ -25,38 +29,61 @@ from swarmtest.ui.run_options import parse_budget, parse_coverage, parse_seed, p
 from swarmtest.ui.terminal.tables import command_text, plural, wrapped
 from swarmtest.ui.terminal.text import json_text
 
-# -------------------------------------------------------------------------------------------------
-# Runs of a comparison that a store has already: need not be run again.
+DEFAULT_TESTS = 1000
+"""The tests of a run if no limit is given."""
 
 
-def kept_run(store: Store, campaign: Campaign) -> CampaignRecord | None:
-    """The campaign in the store that is this one, if any; a finished one rather than another.
+@dataclass(frozen=True)
+class Plan:
+    """All runs of a comparison."""
 
-    The same subject, features, strategy, seed, budget, options, Python, version of the machine and,
-    where code was watched, of the program.
-    """
-    wanted = campaign.record()
-    options = json.loads(json.dumps(wanted.options))
-    same = [
-        record
-        for record in store.campaigns()
-        if record.options == options
-        and all(getattr(record, name) == getattr(wanted, name) for name in _SAME)
-        and record.status in ("finished", "interrupted")
-        and all(map(is_as_it_was, store.sources(record.id)))
-    ]
-    return max(same, key=lambda record: (record.status == "finished", record.id), default=None)
+    subject: SubjectReference
+    strategies: list[str]
+    seeds: range
+    budget: Budget
+    options: dict[str, Any]
+
+    @property
+    def runs(self) -> int:
+        """Return the number of runs."""
+        return len(self.strategies) * len(self.seeds)
+
+    def campaign(self, strategy: str, seed: int, store: Store | None = None) -> Campaign:
+        """Return the campaign of one run."""
+        return Campaign(
+            self.subject,
+            strategy,
+            self.budget,
+            seed,
+            self.options["workers"],
+            store,
+            limits=Limits(self.options["timeout"]),
+            coverage=parse_coverage(self.options),
+        )
 
 
-_SAME = ("subject", "space", "strategy", "seed")
+def plan_runs(path: str, options: dict[str, Any]) -> Plan:
+    """Return the runs that the command line asks for; raise an error if one could not be run."""
+    reference = parse_subject(path, options)
+    if options["workers"] == 0:
+        raise UserError("--workers 0: runs in one process are not independent; use 1 or more")
+    budget = parse_budget(options) or Budget(tests=DEFAULT_TESTS)
+    seed = parse_seed(options["seed"])
+    seeds = range(seed, seed + options["repeat"])
+    texts = options["strategies"] or [_usual_strategies(reference)]
+    strategies = compared_strategies(texts, options["baseline"])
+    plan = Plan(reference, strategies, seeds, budget, options)
+    for strategy in plan.strategies:
+        plan.campaign(strategy, seed).rehearse()
+    return plan
 
 
-# -------------------------------------------------------------------------------------------------
-# What ``--strategies`` of a comparison says.
+def _usual_strategies(reference: SubjectReference) -> str:
+    return "default,coin,layered" if reference.load().weighted else "default,coin"
 
 
 def compared_strategies(texts: Sequence[str], baseline: str) -> list[str]:
-    """The strategies that are compared, in their usual spelling, the baseline first."""
+    """Return the strategies to compare, in their usual spelling, the baseline first."""
     pieces = [piece for text in texts for piece in split_strategies(text)]
     names = [strategy_text(parse_strategy(piece)) for piece in pieces]
     for name in names:
@@ -74,7 +101,7 @@ def compared_strategies(texts: Sequence[str], baseline: str) -> list[str]:
 
 
 def split_strategies(text: str) -> list[str]:
-    """Split at the commas that stand outside parentheses.
+    """Split at the commas outside parentheses.
 
     >>> split_strategies("default, mixture(default=0.3,coin(p=0.3)=0.7)")
     ['default', 'mixture(default=0.3,coin(p=0.3)=0.7)']
@@ -104,64 +131,9 @@ def _outside_parentheses(text: str) -> str:
     return text
 
 
-# -------------------------------------------------------------------------------------------------
-
-DEFAULT_TESTS = 1000
-"""Tests of a run where no limit is given."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """All runs of a comparison."""
-
-    subject: SubjectReference
-    strategies: list[str]
-    seeds: range
-    budget: Budget
-    options: dict[str, Any]
-
-    @property
-    def runs(self) -> int:
-        """How many there are."""
-        return len(self.strategies) * len(self.seeds)
-
-    def campaign(self, strategy: str, seed: int, store: Store | None = None) -> Campaign:
-        """One of them."""
-        return Campaign(
-            self.subject,
-            strategy,
-            self.budget,
-            seed,
-            self.options["workers"],
-            store,
-            limits=Limits(self.options["timeout"]),
-            coverage=parse_coverage(self.options),
-        )
-
-
-def _usual_strategies(reference: SubjectReference) -> str:
-    return "default,coin,layered" if reference.load().weighted else "default,coin"
-
-
-def plan_runs(path: str, options: dict[str, Any]) -> Plan:
-    """The runs that the command line asks for; what cannot be run is refused before any is."""
-    reference = parse_subject(path, options)
-    if options["workers"] == 0:
-        raise UserError("--workers 0: runs in one process are not independent; use 1 or more")
-    budget = parse_budget(options) or Budget(tests=DEFAULT_TESTS)
-    seed = parse_seed(options["seed"])
-    seeds = range(seed, seed + options["repeat"])
-    asked = options["strategies"] or [_usual_strategies(reference)]
-    strategies = compared_strategies(asked, options["baseline"])
-    plan = Plan(reference, strategies, seeds, budget, options)
-    for strategy in plan.strategies:
-        plan.campaign(strategy, seed).rehearse()
-    return plan
-
-
 @dataclass
 class Done:
-    """What has been run so far."""
+    """The runs that are done."""
 
     campaigns: list[int] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -170,7 +142,7 @@ class Done:
     """The campaign that was interrupted, if any."""
 
     def keep(self, record: CampaignRecord) -> None:
-        """One that was there already."""
+        """Add a run that was in the store already."""
         self.campaigns.append(record.id)
         if not record.options.get("coverage") and _UNWATCHED not in self.notes:
             self.notes.append(_UNWATCHED)
@@ -183,19 +155,19 @@ _UNWATCHED = (
 
 
 def run_all(plan: Plan, store: Store, say: Speaker) -> Done:
-    """Every strategy with the first seed, then with the next: what slows the machine, slows all."""
+    """Run every strategy with the first seed, then the next: a slow machine slows all alike."""
     done = Done()
     try:
         for seed in plan.seeds:
             for strategy in plan.strategies:
                 campaign = plan.campaign(strategy, seed, store)
-                kept = kept_run(store, campaign) if plan.options["go_on"] else None
-                if kept and kept.status == "finished":
-                    done.keep(kept)
-                    say.kept(len(done.campaigns), plan.runs, kept)
+                earlier = kept_run(store, campaign) if plan.options["go_on"] else None
+                if earlier and earlier.status == "finished":
+                    done.keep(earlier)
+                    say.kept(len(done.campaigns), plan.runs, earlier)
                     continue
-                if kept:
-                    campaign = Campaign.resume(store, kept.id, workers=plan.options["workers"])
+                if earlier:
+                    campaign = Campaign.resume(store, earlier.id, workers=plan.options["workers"])
                 outcome = campaign.run()
                 if outcome.interrupted:
                     done.interrupted, done.unfinished = True, outcome.campaign
@@ -217,15 +189,37 @@ def _notes(outcome: Outcome) -> list[str]:
     return [*outcome.notes, *unused]
 
 
+def kept_run(store: Store, campaign: Campaign) -> CampaignRecord | None:
+    """Return the campaign in the store that is the same as this one, preferably a finished one.
+
+    The subject, features, strategy, seed, budget, options, Python and version of the machine must
+    be the same, and if code was watched, the version of the program.
+    """
+    wanted = campaign.record()
+    options = json.loads(json.dumps(wanted.options))
+    same = [
+        record
+        for record in store.campaigns()
+        if record.options == options
+        and all(getattr(record, name) == getattr(wanted, name) for name in _SAME)
+        and record.status in ("finished", "interrupted")
+        and all(map(is_as_it_was, store.sources(record.id)))
+    ]
+    return max(same, key=lambda record: (record.status == "finished", record.id), default=None)
+
+
+_SAME = ("subject", "space", "strategy", "seed")
+
+
 class Speaker:
-    """Says how it goes: lines for people, JSON lines for programs, or nothing."""
+    """Reports progress: lines for people, JSON lines for programs, or nothing."""
 
     def __init__(self, quiet: bool, as_json: bool) -> None:
         self._quiet = quiet
         self._as_json = as_json
 
     def start(self, plan: Plan) -> None:
-        """What is going to be run."""
+        """Report what is going to be run."""
         if self._as_json:
             fields = {"strategies": plan.strategies, "seeds": [*plan.seeds], "runs": plan.runs}
             self._event("start", subject=plan.subject.text, **fields)
@@ -238,7 +232,7 @@ class Speaker:
             )
 
     def ran(self, number: int, runs: int, strategy: str, seed: int, outcome: Outcome) -> None:
-        """One run is done."""
+        """Report that one run is done."""
         progress = outcome.progress
         if self._as_json:
             self._event(
@@ -259,7 +253,7 @@ class Speaker:
                 click.echo()
 
     def kept(self, number: int, runs: int, record: CampaignRecord) -> None:
-        """One run was there already."""
+        """Report that one run was in the store already."""
         if self._as_json:
             fields = {"strategy": record.strategy, "seed": record.seed}
             self._event("kept", campaign=record.id, **fields)
@@ -272,12 +266,12 @@ class Speaker:
                 click.echo()
 
     def again(self, campaigns: Sequence[int], store: str) -> None:
-        """How to see the result without running."""
+        """Print the command that shows the result without running anything."""
         if not self._as_json:
             click.echo(f"\nshow this again: {command_again(campaigns, store)}")
 
     def interrupted(self, plan: Plan, done: Done, store: str) -> None:
-        """What is kept, and how to go on with it."""
+        """Report which runs are done, and how to run the rest."""
         rest = command_for_the_rest(sys.argv[1:], plan)
         if self._as_json:
             fields = {"campaigns": done.campaigns, "unfinished": done.unfinished or None}
@@ -300,7 +294,7 @@ def _has_limit(options: dict[str, Any]) -> bool:
 
 
 def command_for_the_rest(words: Sequence[str], plan: Plan) -> str:
-    """The command that was typed, going on where it was interrupted."""
+    """Return the command that was typed, so that it continues where it was interrupted."""
     more = [] if plan.options["go_on"] else ["--continue"]
     if plan.options["seed"] == "random":
         more += ["--seed", str(plan.seeds.start)]
@@ -308,7 +302,7 @@ def command_for_the_rest(words: Sequence[str], plan: Plan) -> str:
 
 
 def command_again(campaigns: Sequence[int], store: str) -> str:
-    """The command that shows these campaigns again.
+    """Return the command that shows these campaigns again.
 
     >>> command_again([3, 4, 5, 8], ".swarmtest/swarmtest.db")
     'swarmtest compare 3-5 8'

@@ -1,8 +1,8 @@
-"""Run one test in a process of its own, in whatever tree it was started, and tell what came of it.
+"""Run one test in its own process, in the source tree it is started in, and print the result.
 
 ``python -m swarmtest.focus.base_run TEST.json FAULT SECONDS FILE...`` prints one line of JSON: the
-verdict, in how many runs the fault showed, and from where each of the files was imported, so that
-the caller can see that it was the version that it meant.
+verdict, in how many runs the fault showed, and where each of the files was imported from, so that
+the caller can check that the intended version was tested.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from swarmtest.core.result import Result, Verdict
 from swarmtest.subjects.loading import SubjectReference
 
 RUNS = 5
-"""How often a test is run: what depends on more than the test shows in some runs only."""
+"""How often a test is run: a flaky fault shows in some runs only."""
 
 
 def ran(test: Path, fault: str, seconds: float, files: list[str]) -> dict[str, Any]:
-    """What came of a test that is to show a fault; `files` are those of the tree."""
+    """Run a test that should show a fault and return what happened; `files` are of the tree."""
     data = json.loads(test.read_text())
     try:
         subject = SubjectReference.from_json(data["reference"]).load()
@@ -31,14 +31,15 @@ def ran(test: Path, fault: str, seconds: float, files: list[str]) -> dict[str, A
         return {"error": str(error)}
     if problems:
         return {"error": problems[0]}
+    # One passing run proves little: a flaky test fails in some runs only.
     results: list[Result] = []
     while len(results) < RUNS and not _hung(results):
         results.append(run_isolated(lambda: subject.replay(data), seconds))
-    shown = [one for one in results if one.fault and one.fault.id == fault]
-    result = next((one for one in results if one.fault), results[-1])
+    showing = [run for run in results if run.fault and run.fault.id == fault]
+    result = next((run for run in results if run.fault), results[-1])
     return {
         "runs": len(results),
-        "shown": len(shown),
+        "shown": len(showing),
         "verdict": Verdict(result.verdict).label,
         "fault": result.fault.id if result.fault else "",
         "signature": result.fault.signature if result.fault else "",
@@ -49,36 +50,36 @@ def ran(test: Path, fault: str, seconds: float, files: list[str]) -> dict[str, A
 
 
 def _hung(results: list[Result]) -> bool:
-    """Whether the last run took all the time there was: the next would, too."""
+    """Return whether the last run timed out: the next one would, too."""
     last = results[-1].fault if results else None
     return last is not None and last.kind == "timeout"
 
 
 def _imported_from(file: str) -> str:
-    """Where the module that a file is was found; empty if it is not imported (yet)."""
+    """Return where the module of a file was imported from; empty if it was not imported (yet)."""
     place = Path(file).resolve()
     names = place.with_suffix("").parts
     names = names[:-1] if names[-1] == "__init__" else names
-    found = ""
+    other_place = ""
     for name, module in list(sys.modules.items()):
         origin = getattr(module, "__file__", None)
         if origin and Path(origin).resolve() == place:
             return str(place)
         parts = tuple(name.split("."))
         if origin and names[-len(parts) :] == parts:
-            found = str(Path(origin).resolve())
-    return found
+            other_place = str(Path(origin).resolve())
+    return other_place
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the test that the command line names."""
     test, fault, seconds, *files = sys.argv[1:]
     try:
-        told = ran(Path(test), fault, float(seconds), files)
-    except Exception as error:  # whatever the other version does, one line tells of it
-        told = {"error": f"{type(error).__name__}: {error}"}
-    # The program may print, too; the last line is ours.
-    print("\n" + json.dumps(told))
+        result = ran(Path(test), fault, float(seconds), files)
+    except Exception as error:  # the other version may raise anything; report it in one line
+        result = {"error": f"{type(error).__name__}: {error}"}
+    # The program under test may print, too; the caller reads the last line.
+    print("\n" + json.dumps(result))
 
 
 if __name__ == "__main__":

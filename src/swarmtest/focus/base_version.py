@@ -1,15 +1,18 @@
-"""Base against patched: does the version before the change show the fault, too?
+"""Check whether the version before a change shows a fault, too; and set the budget of a baseline.
 
-The shortest test of a fault is run again in a checkout of the base revision. The directories on
-the path that lie in the repository are replaced by those of the checkout, and what was imported is
-looked at: an installed copy of the program that would be tested instead makes the answer
-"unknown", never "new" or "old".
+`BaseCheck` runs the shortest test of each fault again in a checkout of the base revision. The
+directories of the repository on the import path are replaced by those of the checkout, and the
+files that were imported are checked: if an installed copy of the program would be tested instead,
+the answer is "unknown", never "new" or "old".
 
-A test that passes there is run a few times more, and on today's version, too: only one that fails
-here every time and never there tells that the change is to blame.
+If the test passes there, it is run a few more times, also on the current version: only a test that
+always fails here and never there shows that the change is to blame.
 
-The harness is today's: the test is written in its language. Where the harness is itself what was
-changed (a program and its machine in one file), both are the base's.
+The current harness is used, because the test is written for it. If the harness itself was changed
+(a program and its machine in one file), both are those of the base version.
+
+`baseline_of` and `rest_of` divide a time budget between the undirected campaign that comes first
+when there is no data and the directed campaign.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ NEW, OLD, UNKNOWN = "new", "old", "unknown"
 
 @dataclass(frozen=True)
 class BaseVerdict:
-    """Whether a fault is in the base version, too.
+    """Whether the base version shows a fault, too.
 
     >>> BaseVerdict("unknown", "the test could not be replayed").status
     'unknown'
@@ -44,23 +47,23 @@ class BaseVerdict:
 
     status: str
     why: str = ""
-    """For what is unknown: why."""
+    """The reason, if the status is unknown."""
 
 
 @dataclass(frozen=True)
 class BaseCheck:
-    """A base version to run failing tests on."""
+    """Runs failing tests on a base version."""
 
     revision: str
     reference: SubjectReference
     harness: str
-    """The harness's file, absolute; empty if there is none of its own."""
+    """The absolute path of the harness; empty if it has no file of its own."""
     changed: tuple[str, ...]
-    """The places of the changed files of the program."""
+    """The paths of the changed files of the program."""
     seconds: float
 
     def verdicts(self, faults: Sequence[FaultRecord]) -> dict[str, BaseVerdict]:
-        """For each fault, by its id."""
+        """Return the verdict for each fault, by its id."""
         if not faults:
             return {}
         here = Path.cwd().resolve()
@@ -70,9 +73,9 @@ class BaseCheck:
             checkout_of(self.revision, str(here)) as tree,
         ):
             self._bring_harness(root, Path(tree))
-            base = _Run(root, Path(tree), Path(scratch), here, self)
-            today = _Run(root, root, Path(scratch), here, self)
-            return {fault.id: _verdict(fault, base, today) for fault in faults}
+            base = _TreeRun(root, Path(tree), Path(scratch), here, self)
+            current = _TreeRun(root, root, Path(scratch), here, self)
+            return {fault.id: _verdict(fault, base, current) for fault in faults}
 
     def _bring_harness(self, root: Path, tree: Path) -> None:
         if not self.harness:
@@ -86,21 +89,23 @@ class BaseCheck:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _TreeRun:
+    """Runs the tests of faults in one source tree: the checkout, or the repository itself."""
+
     root: Path
     tree: Path
     scratch: Path
     here: Path
     check: BaseCheck
 
-    def told(self, fault: FaultRecord) -> dict[str, Any]:
-        """What came of a fault's shortest test."""
+    def run(self, fault: FaultRecord) -> dict[str, Any]:
+        """Run a fault's shortest test and return the JSON that `base_run` prints."""
         data = json.loads(fault.test or "{}")
         file = self.scratch / f"{fault.id}.json"
         file.write_text(json.dumps(data | {"reference": self._reference()}))
-        inside = [Path(p).relative_to(self.root) for p in self.check.changed if self._is_inside(p)]
+        files = [Path(p).relative_to(self.root) for p in self.check.changed if self._is_inside(p)]
         command = [sys.executable, "-P", "-m", "swarmtest.focus.base_run", str(file)]
-        command += [fault.id, str(self.check.seconds), *(str(self.tree / path) for path in inside)]
+        command += [fault.id, str(self.check.seconds), *(str(self.tree / path) for path in files)]
         directory = self.tree / self.here.relative_to(self.root)
         directory.mkdir(parents=True, exist_ok=True)
         try:
@@ -115,60 +120,62 @@ class _Run:
             )
         except subprocess.TimeoutExpired:
             return {"error": "it did not end"}
-        told = _last_json(done.stdout) or {"error": _last_line(done.stderr)}
-        if "error" in told:
-            told["error"] = told["error"].replace(f"{self.tree}{os.sep}", "")
-        return told
+        result = _last_json(done.stdout) or {"error": _last_line(done.stderr)}
+        if "error" in result:
+            result["error"] = result["error"].replace(f"{self.tree}{os.sep}", "")
+        return result
 
     def _reference(self) -> dict[str, Any]:
-        """The subject's reference with paths in the repository made those of the checkout."""
-        plain = self.check.reference.to_json()
-        file, mark, name = str(plain["text"]).partition("::")
-        where = os.path.realpath(file)
-        if os.path.exists(where) and self._is_inside(where):
-            plain["text"] = f"{self.tree / Path(where).relative_to(self.root)}{mark}{name}"
-        return plain
+        """Return the subject's reference with paths in the repository moved to the tree."""
+        data = self.check.reference.to_json()
+        file, separator, name = str(data["text"]).partition("::")
+        path = os.path.realpath(file)
+        if os.path.exists(path) and self._is_inside(path):
+            data["text"] = f"{self.tree / Path(path).relative_to(self.root)}{separator}{name}"
+        return data
 
     def _path(self) -> list[str]:
-        """The checkout's directories instead of the repository's, before everything else."""
-        known = [os.path.realpath(entry or ".") for entry in sys.path]
+        """Return the import path: the tree's directories, then those outside the repository."""
+        entries = [os.path.realpath(entry or ".") for entry in sys.path]
         ours = [
             str(self.tree / Path(entry).relative_to(self.root))
-            for entry in known
+            for entry in entries
             if self._is_inside(entry)
         ]
-        given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-        theirs = [entry for entry in given if entry and not self._is_inside(os.path.abspath(entry))]
+        environment = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        theirs = [
+            entry for entry in environment if entry and not self._is_inside(os.path.abspath(entry))
+        ]
         return [*dict.fromkeys(ours), *theirs]
 
     def _is_inside(self, place: str) -> bool:
-        """In the repository, and not in a virtual environment that lies in it."""
+        """Return whether a path is in the repository but not in a virtual environment within it."""
         path = Path(place)
         return path.is_relative_to(self.root) and "site-packages" not in path.parts
 
 
-def _verdict(fault: FaultRecord, base: _Run, today: _Run) -> BaseVerdict:
+def _verdict(fault: FaultRecord, base: _TreeRun, current: _TreeRun) -> BaseVerdict:
     if fault.test is None:
         return BaseVerdict(UNKNOWN, "there is no test of it that could be replayed")
-    told = base.told(fault)
-    if "error" in told:
-        return BaseVerdict(UNKNOWN, f"the base version cannot run it: {told['error']}")
-    strange = [p for p in told["places"].values() if not Path(p).is_relative_to(base.tree)]
-    if strange:
-        return BaseVerdict(UNKNOWN, f"{strange[0]} was imported instead of the base version's file")
-    if told["shown"]:
+    result = base.run(fault)
+    if "error" in result:
+        return BaseVerdict(UNKNOWN, f"the base version cannot run it: {result['error']}")
+    outside = [p for p in result["places"].values() if not Path(p).is_relative_to(base.tree)]
+    if outside:
+        return BaseVerdict(UNKNOWN, f"{outside[0]} was imported instead of the base version's file")
+    if result["shown"]:
         return BaseVerdict(OLD)
-    if told["verdict"] == "invalid":
-        return BaseVerdict(UNKNOWN, f"no valid test of the base version: {told['missing']}")
-    if told["fault"]:
-        return BaseVerdict(UNKNOWN, f"the base version fails otherwise: {told['signature']}")
-    return _new_unless_flaky(fault, today)
+    if result["verdict"] == "invalid":
+        return BaseVerdict(UNKNOWN, f"no valid test of the base version: {result['missing']}")
+    if result["fault"]:
+        return BaseVerdict(UNKNOWN, f"the base version fails otherwise: {result['signature']}")
+    return _new_unless_flaky(fault, current)
 
 
-def _new_unless_flaky(fault: FaultRecord, today: _Run) -> BaseVerdict:
-    told = today.told(fault)
-    shown, runs = told.get("shown", 0), told.get("runs", 0)
-    if "error" in told or shown == runs:
+def _new_unless_flaky(fault: FaultRecord, current: _TreeRun) -> BaseVerdict:
+    result = current.run(fault)
+    shown, runs = result.get("shown", 0), result.get("runs", 0)
+    if "error" in result or shown == runs:
         return BaseVerdict(NEW)
     return BaseVerdict(UNKNOWN, f"its test is flaky: it fails in {shown} of {runs} runs")
 
@@ -177,10 +184,10 @@ def _last_json(text: str) -> dict[str, Any] | None:
     for line in reversed(text.splitlines()):
         if line.startswith("{"):
             try:
-                found: dict[str, Any] = json.loads(line)
+                data: dict[str, Any] = json.loads(line)
             except ValueError:
                 continue
-            return found
+            return data
     return None
 
 
@@ -189,23 +196,22 @@ def _last_line(text: str) -> str:
     return next(reversed(list(lines)), "it printed nothing")
 
 
-# -------------------------------------------------------------------------------------------------
-# The undirected campaign that comes first when there is no data, and what it leaves of a budget.
+# The budget of a baseline, and what it leaves for the directed campaign.
 #
-# Invariant: a limit of time is for all of it. What the baseline took, the directed campaign lacks.
+# Invariant: a time limit covers both campaigns. The directed one gets what the baseline left.
 
 TESTS = 2000
 _SHARE = 0.25
-"""Of the time."""
+"""The baseline's share of the time."""
 _SHARE_IF_ASKED = 0.5
-"""Of the time, when the number of tests was named."""
+"""Its share of the time if the user gave the number of tests."""
 _SECONDS = 15.0
 _LEAST_SECONDS = 0.1
 _LEAST_SHARE = 0.1
 
 
 def baseline_of(budget: Budget, tests: int | None = None) -> Budget:
-    """The budget of a baseline; `tests`: how many were asked for.
+    """Return the budget of a baseline; `tests` is the number asked for, if any.
 
     >>> baseline_of(Budget(wall_seconds=300)).describe()
     '2,000 tests or 75 s'
@@ -221,7 +227,7 @@ def baseline_of(budget: Budget, tests: int | None = None) -> Budget:
 
 
 def rest_of(budget: Budget, wall_seconds: float, cpu_seconds: float) -> Budget:
-    """What is left of a budget after so much time; of a baseline that took too long, a little.
+    """Return what is left of a budget; at least a little, even if the baseline took too long.
 
     >>> rest_of(Budget(wall_seconds=300), 75.4, 0.0).describe()
     '224.6 s'

@@ -1,4 +1,8 @@
-"""``swarmtest focus``: random tests that go where you point."""
+"""``swarmtest focus``: the command, its options and exit status.
+
+Options come first, then the command itself; below it are the checks of the options, the screen
+output while campaigns run, and the reports at the end.
+"""
 
 from __future__ import annotations
 
@@ -48,12 +52,11 @@ from swarmtest.ui.run_options import (
 from swarmtest.ui.terminal.progress import ProgressView, view_for
 from swarmtest.ui.terminal.tables import command_text
 
-# -------------------------------------------------------------------------------------------------
-# The options of ``swarmtest focus``: where to point, and what is written.
+# Options.
 
 
 def target_options(command: click.decorators.FC) -> click.decorators.FC:
-    """Where to point."""
+    """Add the options that name targets."""
     options = [
         click.option("--line", multiple=True, metavar="FILE:LINE", help="A line. May be repeated."),
         click.option(
@@ -99,7 +102,7 @@ def target_options(command: click.decorators.FC) -> click.decorators.FC:
 
 
 def output_options(command: click.decorators.FC) -> click.decorators.FC:
-    """What is written besides the terminal."""
+    """Add the options that say what is written besides the terminal output."""
     options = [
         click.option("--junit", metavar="FILE", help="Write JUnit XML."),
         click.option("--sarif", metavar="FILE", help="Write SARIF 2.1.0."),
@@ -116,7 +119,7 @@ def output_options(command: click.decorators.FC) -> click.decorators.FC:
     return command
 
 
-# -------------------------------------------------------------------------------------------------
+# The command.
 
 _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
 
@@ -241,7 +244,7 @@ def focus(path: str, **options: Any) -> int:
         except NothingToAimAt as error:
             if not options["allow_nothing"]:
                 raise
-            return _tell_nothing(path, error, options)
+            return _report_nothing(path, error, options)
         finally:
             screen.end()
         if outcome.faults and not outcome.interrupted and allowed is not None:
@@ -250,7 +253,7 @@ def focus(path: str, **options: Any) -> int:
             )
         outcome = _with_commands(outcome, store.url)
         resume = command_text(f"resume {outcome.campaign}{engine.words}", store.url)
-    _tell(outcome, options)
+    _report(outcome, options)
     if outcome.interrupted and not options["as_json"]:
         click.echo(f"interrupted: everything is kept, `{resume}` goes on")
     return _status(outcome, options)
@@ -264,6 +267,20 @@ def _check_shares(options: dict[str, Any]) -> None:
         raise UserError(f"--baseline-tests is a number of tests, not {tests}")
 
 
+def _check_outputs(options: dict[str, Any]) -> None:
+    """Raise an error before the tests are run if a report could not be written."""
+    paths = [options["junit"], options["sarif"], options["markdown"]]
+    for path in filter(None, [*paths, _step_summary() if options["github"] else None]):
+        folder = Path(path).absolute().parent
+        if not folder.is_dir():
+            raise UserError(f"cannot write {path}: there is no directory {folder}")
+
+
+def _step_summary() -> str | None:
+    """Return the file that a GitHub runner shows on the job's page, if there is one."""
+    return os.environ.get("GITHUB_STEP_SUMMARY") or None
+
+
 def _request(options: dict[str, Any]) -> FocusRequest:
     return FocusRequest(**{field.name: options[field.name] for field in fields(FocusRequest)})
 
@@ -274,21 +291,24 @@ def _baseline(options: dict[str, Any], budget: Budget) -> Budget | None:
 
 
 def _coverage(options: dict[str, Any]) -> CoverageOptions | None:
-    """Lines are what is aimed at, so they are watched unless something else is asked for."""
+    """Return what to watch: lines, which are what tests are aimed at, unless asked otherwise."""
     kinds = options["kinds"] or ("line" if options["cover"] else None)
     return parse_coverage(options | {"kinds": kinds})
 
 
 class _Screen:
-    """What is seen while it runs: a view of each campaign, and lines between them."""
+    """The terminal output during a run: the progress of each campaign, and lines between them."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self._options = options
         self._view: ProgressView | None = None
-        self._known: set[str] = set()
+        self._shown_faults: set[str] = set()
 
     def shown_by(self, budget: Budget) -> Show:
-        """A view of a campaign. A fault is shown once, and whether it is new is told later."""
+        """Return a callback that shows the progress of a campaign.
+
+        Each fault is shown once, and without saying whether it is new, which is only checked later.
+        """
         options = self._options
 
         def update(progress: Progress, faults: list[FaultRecord]) -> None:
@@ -299,14 +319,14 @@ class _Screen:
                 workers=options["workers"],
                 word="fault",
             )
-            unseen = [fault for fault in faults if fault.id not in self._known]
-            self._known |= {fault.id for fault in faults}
+            unseen = [fault for fault in faults if fault.id not in self._shown_faults]
+            self._shown_faults |= {fault.id for fault in faults}
             view.update(progress, unseen)
 
         return update
 
     def still(self) -> ProgressView:
-        """A view of what follows the campaigns."""
+        """Return a view of the work that follows the campaigns."""
         options = self._options
         return view_for(
             Budget(),
@@ -316,27 +336,27 @@ class _Screen:
         )
 
     def say(self, line: str) -> None:
-        """A line of its own."""
+        """Print a line of its own."""
         self.end()
         if not self._options["quiet"] and not self._options["as_json"]:
             click.echo(line)
 
     def end(self) -> None:
-        """The campaign is over, or was never begun."""
+        """End the view of a campaign, if there is one."""
         if self._view is not None:
             self._view.end()
             self._view = None
 
 
-def _tell_nothing(path: str, why: NothingToAimAt, options: dict[str, Any]) -> int:
-    """All is well, and what reads the files finds them."""
+def _report_nothing(path: str, why: NothingToAimAt, options: dict[str, Any]) -> int:
+    """Report that there is nothing to aim at; the files are written for those who read them."""
     outcome = FocusOutcome(path, 0, options["strategy"], options["diff"], unusable=(str(why),))
     click.echo(focus_json(outcome) if options["as_json"] else f"nothing to aim at: {why}")
     _write_all(outcome, options)
     return 0
 
 
-def _tell(outcome: FocusOutcome, options: dict[str, Any]) -> None:
+def _report(outcome: FocusOutcome, options: dict[str, Any]) -> None:
     if options["as_json"]:
         click.echo(focus_json(outcome))
     else:
@@ -356,7 +376,7 @@ def _write_all(outcome: FocusOutcome, options: dict[str, Any]) -> None:
 
 
 def _with_commands(outcome: FocusOutcome, store: str) -> FocusOutcome:
-    """The outcome with commands that name the store, if it is not the usual one."""
+    """Return the outcome with replay commands that name the store, if it is not the usual one."""
     faults = [
         replace(fault, replay=command_text(f"replay {fault.record.id}", store))
         for fault in outcome.faults
@@ -364,26 +384,12 @@ def _with_commands(outcome: FocusOutcome, store: str) -> FocusOutcome:
     return replace(outcome, faults=tuple(faults))
 
 
-def _step_summary() -> str | None:
-    """The file that a GitHub runner shows on the job's page."""
-    return os.environ.get("GITHUB_STEP_SUMMARY") or None
-
-
-def _check_outputs(options: dict[str, Any]) -> None:
-    """Say before the tests are run that there is no place for what is to be told of them."""
-    given = [options["junit"], options["sarif"], options["markdown"]]
-    for path in filter(None, [*given, _step_summary() if options["github"] else None]):
-        folder = Path(path).absolute().parent
-        if not folder.is_dir():
-            raise UserError(f"cannot write {path}: there is no directory {folder}")
-
-
-def _write(path: str | None, made: Callable[[], str], mode: str = "w") -> None:
+def _write(path: str | None, content: Callable[[], str], mode: str = "w") -> None:
     if path is None:
         return
     try:
         with Path(path).open(mode, encoding="utf-8") as file:
-            file.write(made())
+            file.write(content())
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
 

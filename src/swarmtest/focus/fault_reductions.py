@@ -1,4 +1,4 @@
-"""Reduce the faults of a focused campaign when it ends."""
+"""Reduce the faults of a focused campaign when it ends, and show progress."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from swarmtest.campaign.reduced_faults import ReductionTime
+from swarmtest.reduce.progress import make_small
 from swarmtest.store.interface import Store
 from swarmtest.subjects.subject import Subject
 from swarmtest.ui.terminal.progress import ProgressView
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from swarmtest.focus.outcome import FocusOutcome
 
 
-from swarmtest.reduce.progress import make_small
-
-
 def focus_made_small(
     outcome: FocusOutcome,
     campaigns: Sequence[int],
@@ -29,29 +27,30 @@ def focus_made_small(
     allowed: ReductionTime,
     view: ProgressView,
 ) -> FocusOutcome:
-    """The outcome of a focus and its campaigns with its faults reduced; notes tell which are not.
+    """Reduce the faults of a focused campaign; notes in the outcome name those not reduced.
 
-    A fault that several of the campaigns show is reduced in the first that does.
+    `campaigns` are the campaigns of the focus; a fault that several of them show is reduced in the
+    first one. The reductions share the time that is `allowed` in total.
     """
     faults = {fault.record.id: fault for fault in outcome.faults}
-    left, notes, begun = set(faults), list(outcome.notes), time.monotonic()
+    pending, notes, started = set(faults), list(outcome.notes), time.monotonic()
     for campaign in campaigns:
-        ours = {fault.id for fault in store.faults(campaign)} & left
-        if not ours:
+        ids = {fault.id for fault in store.faults(campaign)} & pending
+        if not ids:
             continue
         rest = allowed
         if allowed.total is not None:
-            spent = time.monotonic() - begun
+            spent = time.monotonic() - started
             rest = replace(allowed, total=max(allowed.total - spent, 0.0))
-        found = make_small(subject, store, campaign, rest, view, ours)
-        left -= ours
-        for id in ours & found.reductions.keys():
-            small = found.reductions[id]
-            code = test_code(small.test, subject)
+        result = make_small(subject, store, campaign, rest, view, ids)
+        pending -= ids
+        for id in ids & result.reductions.keys():
+            reduction = result.reductions[id]
+            code = test_code(reduction.test, subject)
             faults[id] = replace(
-                faults[id], reduced=small, reduced_in=campaign, part=subject.part, code=code
+                faults[id], reduced=reduction, reduced_in=campaign, part=subject.part, code=code
             )
-        notes += reduction_notes(found, store.url)
-        if found.interrupted:
+        notes += reduction_notes(result, store.url)
+        if result.interrupted:
             break
     return replace(outcome, faults=tuple(faults.values()), notes=tuple(notes))

@@ -1,9 +1,9 @@
-"""A focused campaign, from what a user points at to what came of it.
+"""Run a focused campaign, from the targets a user names to the outcome.
 
-The order of work: find the places (`request`), read what earlier campaigns tell of them
-(`history`), or run a baseline first if they tell nothing; plan aims (`planning`); run a directed
-campaign with control tests among its tests; count (`measuring`); and for a diff, run failing tests
-on the base version, too (`base`).
+The steps: find the targets in the code (`request`); read what earlier campaigns say about them
+(`history`), or run an undirected baseline first if they say nothing; plan aims (`planning`); run a
+directed campaign with some undirected control tests; count the hits (`measurement`); and for a
+diff, run the failing tests on the base version, too (`base_version`).
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from swarmtest.subjects.machine.machine import Machine
 from swarmtest.subjects.subject import Subject
 
 SWARM = "coin"
-"""The undirected swarm: of the baseline, and of the control tests."""
+"""The undirected strategy of the baseline and of the control tests."""
 
 
 @dataclass
 class Focus:
-    """One subject, tested where you point.
+    """One subject, tested with tests aimed at the targets of a request.
 
     >>> from swarmtest import Machine, action, open_store
     >>> class Pile(Machine):
@@ -81,53 +81,54 @@ class Focus:
     seed: int = 0
     workers: int | None = None
     engine: str | EngineChoice = LOCAL
-    """Where tests run, as `Campaign` has it."""
+    """Where tests run, as for `Campaign`."""
     limits: Limits = field(default_factory=Limits)
     coverage: CoverageOptions | None = None
     """What to watch; unless given, what the data's campaigns watched, or lines of the program."""
     baseline: Budget | None = None
     """The budget of a baseline campaign; unless given, 2,000 tests or a quarter of the time."""
     fresh: bool = False
-    """Run a baseline even if there is data."""
+    """Whether to run a baseline even if there is data."""
     control: float = 0.1
     """The share of control tests."""
     hot: float = HOT
-    """The share of tests above which a target needs no help."""
+    """Targets that more than this share of the tests hit need no help."""
     confidence: float = 0.95
     check_base: bool = True
-    """For a diff: run failing tests on the base version, too."""
+    """Whether to run failing tests on the base version, too; only for a diff."""
     watching: Coverage | None = None
     """What watches this process already, if the subject is given as an object: workers are forks,
     as in `Campaign`."""
     reference: SubjectReference | None = None
     """How another process finds the subject, if it is given as an object."""
     say: Callable[[str], None] = lambda line: None
-    """Told what is being done, one line at a time."""
+    """Called with one line of text for each step of the work."""
     shown_by: Callable[[Budget], Show] | None = None
-    """Makes what shows the progress of a campaign with that budget."""
+    """Returns what shows the progress of a campaign with that budget."""
     outcome: Outcome | None = field(default=None, init=False)
-    """Of the directed campaign, once it has run."""
+    """The outcome of the directed campaign, once it has run."""
     _baseline_outcome: Outcome | None = field(default=None, init=False)
     _begun: float = field(default=0.0, init=False)
 
     def run(self) -> FocusOutcome:
-        """Find, plan, test, count."""
+        """Find the targets, plan aims, run the directed campaign, and count hits."""
         self._begun = time.monotonic()
         if self.strategy not in STRATEGIES:
-            directed_strategy(self.strategy, ())
-        found = self.request.found()
+            directed_strategy(self.strategy, ())  # raises the error for an unknown name
+        targets = self.request.found()
         named, subject = resolve(self.subject)
-        history = self._history(subject, found)
+        history = self._history(subject, targets)
         planner = Planner(history, self._sight(subject, history), self.hot)
         rare = tuple(planner.rare()) if self.request.rare else ()
-        plan = planner.plan((Found(rare) + found).wanted, found.names)
-        self._refuse_nothing(plan, found)
+        plan = planner.plan((Found(rare) + targets).wanted, targets.names)
+        self._refuse_nothing(plan, targets)
         campaign = self._campaign(subject, plan, history)
         self._announce(campaign, plan, history)
         self.outcome = outcome = campaign.run()
-        verdicts = self._checked(self.reference or named, subject, found)
+        verdicts = self._base_verdicts(self.reference or named, subject, targets)
         stopped = outcome.interrupted or verdicts is None
-        visible = [one for one in plan.targets if not one.name.startswith("mutant:")]
+        # A run cannot observe which mutants it kills.
+        visible = [t for t in plan.targets if not t.name.startswith("mutant:")]
         seen, unseen = split_by_sight(self.store, outcome.campaign, visible)
         counted = count_hits(self.store, outcome.campaign, [target.name for target in seen])
         pooled = not self.request.rare
@@ -140,7 +141,7 @@ class Focus:
             faults=focused_faults(
                 self.store, outcome.campaign, self._faults(), counted, verdicts or {}
             ),
-            unusable=(*found.unusable, *unseen),
+            unusable=(*targets.unusable, *unseen),
             notes=(
                 *outcome.notes,
                 *_about_merging(campaign.strategy),
@@ -159,15 +160,18 @@ class Focus:
 
     @property
     def campaigns(self) -> list[int]:
-        """The campaigns that it has run: the directed one, then its baseline if there was one."""
-        runs = [one for one in (self.outcome, self._baseline_outcome) if one is not None]
-        return [one.campaign for one in runs]
+        """Return the campaigns that were run: the directed one, then its baseline, if any."""
+        runs = [
+            outcome for outcome in (self.outcome, self._baseline_outcome) if outcome is not None
+        ]
+        return [outcome.campaign for outcome in runs]
 
-    # Data
+    # The data that roles come from.
 
-    def _history(self, subject: Subject, found: Found) -> History:
+    def _history(self, subject: Subject, targets: Found) -> History:
+        """Return the earlier tests; run a baseline first if they cannot be used."""
         history = None if self.fresh else self._earlier(subject)
-        why = self._why_no_data(subject, history, found)
+        why = self._why_no_data(subject, history, targets)
         if not why:
             assert history is not None
             tests = history.study.evidence.n
@@ -175,7 +179,7 @@ class Focus:
             return history
         budget = self.baseline or baseline_of(self.budget)
         self.say(f"{why}: a baseline first, {budget.describe()}")
-        self._baseline_outcome = outcome = self._made(SWARM, budget, subject, history).run()
+        self._baseline_outcome = outcome = self._new_campaign(SWARM, budget, subject, history).run()
         done = f"baseline: campaign {outcome.campaign}, {outcome.progress.tests:,} tests"
         if outcome.interrupted:
             self.say(f"{done}, interrupted: they are kept, and the next focus uses them")
@@ -190,29 +194,32 @@ class Focus:
     def _earlier(self, subject: Subject, only: int | None = None) -> History | None:
         return history_of(self.store, subject.name, subject.space, self.confidence, only)
 
-    def _why_no_data(self, subject: Subject, history: History | None, found: Found) -> str:
-        """Why earlier campaigns cannot be used; empty if they can."""
+    def _why_no_data(self, subject: Subject, history: History | None, targets: Found) -> str:
+        """Say why earlier campaigns cannot be used; empty if they can."""
         if self.fresh:
             return "fresh data is asked for"
         if history is None:
             return changed_features(self.store, subject.name, subject.space) or "no data yet"
         if not history.study.chances.vary:
             return "earlier campaigns left no feature to chance, so they tell no triggers"
-        if (found.wanted or self.request.rare) and not history.has_lines:
+        if (targets.wanted or self.request.rare) and not history.has_lines:
             return "earlier campaigns watched no lines"
-        unwatched = self._all_unwatched(subject, history, found)
+        unwatched = self._all_unwatched(subject, history, targets)
         return f"earlier campaigns did not watch {unwatched}" if unwatched else ""
 
-    def _all_unwatched(self, subject: Subject, history: History, found: Found) -> str:
-        """A file that tests will be seen in from now on, if no earlier test was in any."""
-        places = sorted({one.place for one in found.wanted})
+    def _all_unwatched(self, subject: Subject, history: History, targets: Found) -> str:
+        """Return a file that will be watched from now on, if no file was watched before.
+
+        Empty if earlier tests watched one of the files, or if tests cannot be seen to reach one.
+        """
+        places = sorted({line.place for line in targets.wanted})
         sight = self._sight(subject, history)
         if any(history.versions(p) or sight.why_unseen(p) or not is_imported(p) for p in places):
             return ""
         return shown_path(places[0]) if places else ""
 
     def _free_seed(self, subject: Subject) -> int:
-        """A seed that no earlier campaign of the subject had: its tests would be the same."""
+        """Return a seed that no earlier campaign of the subject used; it would repeat its tests."""
         taken = {record.seed for record in self.store.campaigns() if record.subject == subject.name}
         return next(
             seed for seed in range(self.seed, self.seed + len(taken) + 1) if seed not in taken
@@ -223,11 +230,11 @@ class Focus:
             return self.coverage
         text = getattr(self.subject, "text", self.subject)
         if isinstance(text, str) and text.endswith(".toml"):
-            return None  # what is native is watched by its steps
+            return None  # the subject's own build steps watch native code
         for campaign in reversed(history.campaigns if history else ()):
-            told = self.store.campaign(campaign).options.get("coverage")
-            if told:
-                return CoverageOptions.from_plain(told)
+            options = self.store.campaign(campaign).options.get("coverage")
+            if options:
+                return CoverageOptions.from_plain(options)
         return placed(CoverageOptions(("line",)), self.subject)
 
     def _sight(self, subject: Subject, history: History) -> Sight:
@@ -235,24 +242,25 @@ class Focus:
         harness = os.path.realpath(subject.harness) if subject.harness else ""
         return Sight(watched.scope() if watched else None, harness)
 
-    # The campaign
+    # The directed campaign.
 
-    def _refuse_nothing(self, plan: FocusPlan, found: Found) -> None:
+    def _refuse_nothing(self, plan: FocusPlan, targets: Found) -> None:
+        """Raise an error if there is no aim, unless a target is hit often anyway."""
         if plan.aims:
             return
         if not plan.targets:
-            raise NothingToAimAt("; ".join(found.unusable) or "no target was named")
+            raise NothingToAimAt("; ".join(targets.unusable) or "no target was named")
         if any(target.cause == "hot" for target in plan.targets):
             return
         first, *others = sorted(plan.targets, key=lambda target: target.cause != "no data")
         more = f" (and {len(others)} more)" if others else ""
-        told = f"{first.name}{more} cannot be aimed at: {first.dropped}"
+        message = f"{first.name}{more} cannot be aimed at: {first.dropped}"
         if first.cause == "no data":
-            told += (
+            message += (
                 "; run more tests with coverage first (--fresh --baseline-tests N), or name code "
                 "that leads to it"
             )
-        raise NothingToAimAt(told)
+        raise NothingToAimAt(message)
 
     def _campaign(self, subject: Subject, plan: FocusPlan, history: History) -> Campaign:
         strategy: Strategy = parse_strategy(SWARM)
@@ -261,9 +269,9 @@ class Focus:
             strategy = Controlled(directed, SWARM, self.control)
         cpu = self._baseline_outcome.progress.cpu_seconds if self._baseline_outcome else 0.0
         budget = rest_of(self.budget, time.monotonic() - self._begun, cpu)
-        return self._made(strategy, budget, subject, history)
+        return self._new_campaign(strategy, budget, subject, history)
 
-    def _made(
+    def _new_campaign(
         self, strategy: str | Strategy, budget: Budget, subject: Subject, history: History | None
     ) -> Campaign:
         return Campaign(
@@ -283,8 +291,8 @@ class Focus:
     def _announce(self, campaign: Campaign, plan: FocusPlan, history: History) -> None:
         aimed = sum(target.aimed for target in plan.targets)
         if not plan.aims:
-            every = all(target.cause == "hot" for target in plan.targets)
-            which = "every target" if every else "every target that tests reach"
+            all_hot = all(target.cause == "hot" for target in plan.targets)
+            which = "every target" if all_hot else "every target that tests reach"
             self.say(f"{which} is hit often anyway: undirected tests, nothing to aim by")
         self.say(
             f"{campaign.subject.name}: {aimed} of {len(plan.targets)} "
@@ -294,29 +302,31 @@ class Focus:
         )
 
     def _strategy_words(self, plan: FocusPlan) -> str:
-        """The strategy as a user asks for it."""
+        """Return the strategy as a user asks for it."""
         if not plan.aims:
             return SWARM
         return f"{self.strategy}, merge {self.merge}" if self.merge else self.strategy
 
-    # What came of it
+    # The results.
 
     def _faults(self) -> list[FaultRecord]:
-        """The faults of this run, those of its baseline included."""
-        runs = [one for one in (self._baseline_outcome, self.outcome) if one is not None]
-        return list({fault.id: fault for one in runs for fault in one.faults}.values())
+        """Return the faults of this run, including those of its baseline."""
+        runs = [
+            outcome for outcome in (self._baseline_outcome, self.outcome) if outcome is not None
+        ]
+        return list({fault.id: fault for outcome in runs for fault in outcome.faults}.values())
 
-    def _checked(
-        self, reference: SubjectReference | None, subject: Subject, found: Found
+    def _base_verdicts(
+        self, reference: SubjectReference | None, subject: Subject, targets: Found
     ) -> dict[str, BaseVerdict] | None:
-        """What the base version says of each fault; None if the user did not wait for it."""
+        """Return the base version's verdict on each fault; None if the user interrupted it."""
         faults = self._faults()
         assert self.outcome is not None
         asked = self.request.diff and self.check_base and not self.outcome.interrupted
         if not (asked and faults) or reference is None:
             return {}
         self.say(f"the shortest test of each fault is run on {self.request.diff}, too")
-        changed = tuple(sorted({one.place for one in found.wanted}))
+        changed = tuple(sorted({line.place for line in targets.wanted}))
         seconds = self.limits.seconds_of(subject)
         check = BaseCheck(base_of(self.request.diff), reference, subject.harness, changed, seconds)
         try:
@@ -335,7 +345,7 @@ def _merged_aims(strategy: Strategy) -> int:
 
 
 def _about_merging(strategy: Strategy) -> list[str]:
-    """Where the fewest merged aims are not known, how few there may be."""
+    """Say how few merged aims there could be, if it is not proven that there are no fewer."""
     merging = getattr(getattr(strategy, "directed", None), "merging", None)
     if merging is None or merging.proven:
         return []
@@ -346,7 +356,7 @@ def _about_merging(strategy: Strategy) -> list[str]:
 
 
 def _about_mutants(plan: FocusPlan, campaign: int) -> list[str]:
-    """A test does not know what it would kill."""
+    """Say how to find out which mutants the tests kill, which a run cannot observe."""
     if not any(target.name.startswith("mutant:") for target in plan.targets):
         return []
     return [f"which mutants these tests kill: swarmtest mutate --campaign {campaign}"]

@@ -1,11 +1,11 @@
-"""What earlier tests of a subject tell about the code as it is now.
+"""Read what earlier tests of a subject say about the current code.
 
-A store keeps the whole text of every version of a file that was watched, so a line of today's file
-is found in each of them by comparing texts (`line_mapping`), and the tests that hit
-it in any version count. Campaigns that were directed are left out: what they hit was chosen.
+A store keeps the whole text of every version of a file that was watched. A line of the current
+file is found in each version by comparing texts (`swarmtest.languages.line_mapping`), and the
+tests that hit it in any version count. Directed campaigns are left out: what they hit was chosen.
 
-Invariants: columns have one entry per test of the study, in its order; a test of a campaign that
-did not watch the file, or a version without that line, is in no `knowing` column.
+Invariants: a column has one entry per test of the study, in the study's order. A test is in no
+`knowing` column if its campaign did not watch the file, or watched a version without that line.
 """
 
 from __future__ import annotations
@@ -31,17 +31,16 @@ from swarmtest.roles.study import Study
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 
-# -------------------------------------------------------------------------------------------------
-# Which stored version of a file the data about today's file comes from.
+# Finding the stored version of a current file.
 #
 # A store may have been filled on another machine, from another directory, and before the file was
-# renamed. What is tried, in this order: the same place or name, an earlier name that git knows, a
-# name that ends alike, and at last the content of files whose names are no longer there.
+# renamed. Tried in this order: the same path or name; an earlier name that git knows; a name with
+# the same ending; and last the content of stored files whose names no longer exist.
 
-_known_names = lru_cache(maxsize=1024)(earlier_names)
-"""Asked again for the files of every campaign in a store."""
+# Cached because every campaign in a store asks for the same files.
+_git_names = lru_cache(maxsize=1024)(earlier_names)
 _ALIKE = 0.6
-"""The share of lines that make two files versions of the same one, whatever they are called."""
+"""Files with at least this share of lines in common are versions of the same file."""
 
 
 @dataclass(frozen=True)
@@ -50,24 +49,25 @@ class Earlier:
 
     source: Source
     name_then: str = ""
-    """What it was called, if that was something else; empty otherwise."""
+    """Its earlier name, if that was different; empty otherwise."""
 
 
 def matching_source(
     place: str | Path,
     sources: Sequence[Source],
-    renamed: Callable[[str], tuple[str, ...]] = _known_names,
+    renamed: Callable[[str], tuple[str, ...]] = _git_names,
 ) -> Earlier | None:
-    """The stored version that a file comes from; None when there is none, or no such file.
+    """Return the stored version of a file; None if there is none, or no such file.
 
-    Of several, the one whose text is the same, or most like it; among equals the last in `sources`.
+    Of several versions, return the one whose text is the same or most similar; among equals, the
+    last in `sources`.
     """
     real = Path(os.path.realpath(place))
-    known = [source for source in sources if source.text]
-    if not known or not real.is_file():
+    stored = [source for source in sources if source.text]
+    if not stored or not real.is_file():
         return None
     shown, text = shown_path(str(real)), text_of(real, real.name)
-    for candidates in _tried(str(real), shown, text, known, renamed):
+    for candidates in _candidates(str(real), shown, text, stored, renamed):
         if candidates:
             best = max(reversed(candidates), key=lambda source: _nearness(source, text))
             same_place = best.path == shown or place_of(best) == str(real)
@@ -75,15 +75,20 @@ def matching_source(
     return None
 
 
-def _tried(
-    real: str, shown: str, text: str, known: list[Source], renamed: Callable[[str], tuple[str, ...]]
+def _candidates(
+    real: str,
+    shown: str,
+    text: str,
+    stored: list[Source],
+    renamed: Callable[[str], tuple[str, ...]],
 ) -> Iterator[list[Source]]:
-    yield [one for one in known if one.path == shown or place_of(one) == real]
-    elsewhere = [one for one in known if not _is_another_file(one, real)]
+    """Yield the sources that may be versions of the file, the surest criterion first."""
+    yield [source for source in stored if source.path == shown or place_of(source) == real]
+    elsewhere = [source for source in stored if not _is_another_file(source, real)]
     names = renamed(real) if elsewhere else ()
-    yield [one for one in elsewhere if any(_end_alike(one.path, name) for name in names)]
-    alike = [one for one in elsewhere if share_in_common(one.text, text) >= _ALIKE]
-    yield [one for one in alike if _end_alike(one.path, shown)]
+    yield [source for source in elsewhere if any(_end_alike(source.path, name) for name in names)]
+    alike = [source for source in elsewhere if share_in_common(source.text, text) >= _ALIKE]
+    yield [source for source in alike if _end_alike(source.path, shown)]
     yield alike
 
 
@@ -92,100 +97,103 @@ def _nearness(source: Source, text: str) -> float:
 
 
 def _is_another_file(source: Source, real: str) -> bool:
-    """Whether a stored file is still there under its own name, beside the one in question.
+    """Return whether a stored file still exists under its own name, beside the one in question.
 
-    It may have been stored on another machine, where the project was somewhere else.
+    It may have been stored on another machine, where the project was in another directory.
     """
     places = {place_of(source), os.path.realpath(project_root() / source.path)}
     return any(place != real and os.path.exists(place) for place in places)
 
 
-def _end_alike(one: str, other: str) -> bool:
-    """Whether one path is the end of the other: they were named from different directories.
+def _end_alike(first: str, second: str) -> bool:
+    """Return whether one path is the end of the other, as if named from different directories.
 
     >>> _end_alike("src/shop/cart.py", "shop/cart.py"), _end_alike("a/cart.py", "b/cart.py")
     (True, False)
     """
-    return f"/{one}".endswith(f"/{other}") or f"/{other}".endswith(f"/{one}")
+    return f"/{first}".endswith(f"/{second}") or f"/{second}".endswith(f"/{first}")
 
 
-# -------------------------------------------------------------------------------------------------
+# The history of a subject.
 
 _MOST_NAMES = 4
-"""Of features that came or went, how many are named."""
+"""At most this many added or removed features are named."""
 
 
 @dataclass(frozen=True)
 class Version:
-    """A version of a file that campaigns watched, as seen from today's text."""
+    """A stored version of a file, as seen from the current text."""
 
     source: Source
     renamed: str
-    """What the file was called, if that was something else; empty otherwise."""
+    """Its earlier name, if that was different; empty otherwise."""
     lines: dict[int, OldLine]
-    """From lines of today's text to that version's."""
+    """The lines of this version, by the lines of the current text."""
     campaigns: frozenset[int]
-    """Places in the study's list of campaigns."""
+    """The positions of its campaigns in the study's list."""
 
 
 @dataclass
 class History:
-    """Earlier tests, by lines of today's files."""
+    """Earlier tests of a subject, by lines of the current files."""
 
     study: Study
     watched: dict[int, list[Source]]
-    """The sources of each campaign, by its place in the study's list."""
+    """The sources of each campaign, by its position in the study's list."""
     _versions: dict[str, list[Version]] = field(default_factory=dict)
     _texts: dict[str, str] = field(default_factory=dict)
     _packed: dict[int, Words] = field(default_factory=dict)
-    """Columns of tests that hit a target, 64 to a word, by its id."""
+    """The tests that hit a target, by its id, with 64 tests to a word."""
     _watched_targets: dict[int, dict[int, Target]] = field(default_factory=dict)
     _places: dict[str, str] = field(default_factory=dict)
 
     @property
     def campaigns(self) -> tuple[int, ...]:
-        """The campaigns behind it."""
+        """Return the campaigns that the data comes from."""
         return self.study.evidence.campaigns
 
     @property
     def has_lines(self) -> bool:
-        """Whether any line is known to have been hit."""
+        """Return whether any line is known to have been hit."""
         return bool(self._lines)
 
     def text(self, place: str) -> str:
-        """Today's text of a file; empty if it cannot be read."""
+        """Return the current text of a file; empty if it cannot be read."""
         if place not in self._texts:
             self._texts[place] = _read(place)
         return self._texts[place]
 
     def versions(self, place: str) -> list[Version]:
-        """The versions of a file that earlier tests watched."""
+        """Return the versions of a file that earlier tests watched."""
         if place not in self._versions:
             self._versions[place] = self._find_versions(place)
         return self._versions[place]
 
     def texts(self) -> dict[str, str]:
-        """Today's texts of all files that were watched and are still there, by place."""
+        """Return the current texts of all watched files that still exist, by path."""
         places = {self.place_of(source) for sources in self.watched.values() for source in sources}
         return {place: self.text(place) for place in sorted(places) if place and self.text(place)}
 
     def place_of(self, source: Source) -> str:
-        """Where a file that was watched is now: in this project, if data came from another copy."""
+        """Return the current path of a watched file.
+
+        If the data comes from another copy of the project, this is the path in this project.
+        """
         if source.id not in self._places:
             here = os.path.realpath(project_root() / source.path)
             self._places[source.id] = here if os.path.exists(here) else place_of(source)
         return self._places[source.id]
 
     def count(self, place: str, line: int) -> int:
-        """How many tests hit a line, in any version."""
+        """Return how many tests hit a line, in any version."""
         return sum(self._counts.get(id, 0) for id in self._ids(place, line))
 
     def column(self, lines: Iterable[tuple[str, int]]) -> Bools:
-        """Which tests hit one of these lines."""
+        """Return which tests hit at least one of these lines."""
         return self._column(id for place, line in lines for id in self._ids(place, line))
 
     def preload(self, places: Iterable[str]) -> None:
-        """Read what is known of whole files in one pass over the tests."""
+        """Read the hits of whole files in one pass over the tests."""
         sources = {version.source.id for place in places for version in self.versions(place)}
         self._load(id for (source, _), id in self._lines.items() if source in sources)
 
@@ -198,21 +206,24 @@ class History:
         self._packed.update(zip(missing, columns, strict=True))
 
     def knowing(self, place: str, line: int) -> Bools:
-        """The tests whose campaigns watched the line in some version, and whose hits are known."""
+        """Return the tests that could have been seen to hit a line.
+
+        Their hits are known, and their campaigns watched the line in some version.
+        """
         campaigns = {n for v in self.versions(place) if line in v.lines for n in v.campaigns}
         evidence = self.study.evidence
         known: Bools = np.isin(evidence.campaign, sorted(campaigns)) & evidence.known
         return known
 
     def unchanged(self, place: str) -> Bools:
-        """The tests whose campaigns watched a file as it is now."""
+        """Return the tests whose campaigns watched the current text of a file."""
         text, evidence = self.text(place), self.study.evidence
         campaigns = {n for v in self.versions(place) if v.source.text == text for n in v.campaigns}
         same: Bools = np.isin(evidence.campaign, sorted(campaigns))
         return same
 
     def how_mapped(self, place: str, line: int) -> str:
-        """In words, where a line was in an earlier version; empty if where it is now."""
+        """Say where a line was in an earlier version; empty if it has not moved."""
         for version in reversed(self.versions(place)):
             old = version.lines.get(line)
             if old is None:
@@ -228,11 +239,11 @@ class History:
         return ""
 
     def lines_around(self, place: str, line: int) -> list[int]:
-        """The lines of today's text that are known to lie in the same function as a line."""
-        known = self.targets_at(place, line)
-        if not known:
+        """Return the current lines that are known to be in the same function as a line."""
+        targets = self.targets_at(place, line)
+        if not targets:
             return []
-        source, function = known[-1].source, known[-1].function
+        source, function = targets[-1].source, targets[-1].function
         lines = next(v.lines for v in self.versions(place) if v.source.id == source)
         inside = {
             target.line
@@ -242,21 +253,21 @@ class History:
         return [new for new, old in lines.items() if old.line in inside and new != line]
 
     def block_of(self, place: str, line: int) -> int:
-        """The line whose target stands for a line: where its block begins (native code).
+        """Return the line whose target stands for a line: where its block begins (native code).
 
-        A compiler tells only where blocks begin; the lines after that are reached with it.
+        Native coverage records only where blocks begin; the lines after that run with it.
         """
         function_at, text = language_of(place).function_at, self.text(place)
         for version in reversed(self.versions(place)):
-            known = self._watched_lines(version)
-            lines = [new for new, old in version.lines.items() if old.line in known]
+            watched = self._watched_lines(version)
+            lines = [new for new, old in version.lines.items() if old.line in watched]
             before = [new for new in lines if new <= line]
             if before and function_at(text, max(before)) == function_at(text, line):
                 return max(before)
         return line
 
     def _watched_lines(self, version: Version) -> set[int]:
-        """The lines of a version that are targets, hit or not."""
+        """Return the lines of a version that are targets, hit or not."""
         campaign = self.campaigns[min(version.campaigns)]
         if campaign not in self._watched_targets:
             self._watched_targets[campaign] = self.study.store.watched_targets(campaign)
@@ -267,17 +278,17 @@ class History:
         }
 
     def targets_at(self, place: str, line: int) -> list[Target]:
-        """The line as a target, in each version in which it was hit."""
+        """Return the line as a target, once for each version in which it was hit."""
         return [self.study.targets[id] for id in self._ids(place, line)]
 
     def _ids(self, place: str, line: int) -> list[int]:
-        found = []
+        ids = []
         for version in self.versions(place):
             old = version.lines.get(line)
             if old is not None:
                 id = self._lines.get((version.source.id, old.line))
-                found += [] if id is None else [id]
-        return found
+                ids += [] if id is None else [id]
+        return ids
 
     def _column(self, ids: Iterable[int]) -> Bools:
         chosen = sorted(set(ids))
@@ -291,7 +302,7 @@ class History:
 
     @cached_property
     def _lines(self) -> dict[tuple[str, int], int]:
-        """The ids of lines that were hit, by their source and line."""
+        """Return the ids of lines that were hit, by source and line."""
         return {
             (target.source, target.line): id
             for id, target in self.study.targets.items()
@@ -308,13 +319,13 @@ class History:
 
     def _find_versions(self, place: str) -> list[Version]:
         matched: dict[str, tuple[Source, str, set[int]]] = {}
-        for number, sources in self.watched.items():
-            found = matching_source(place, sources)
-            if found is not None:
+        for position, sources in self.watched.items():
+            match = matching_source(place, sources)
+            if match is not None:
                 _, _, campaigns = matched.setdefault(
-                    found.source.id, (found.source, found.name_then, set())
+                    match.source.id, (match.source, match.name_then, set())
                 )
-                campaigns.add(number)
+                campaigns.add(position)
         text = self.text(place)
         return [
             Version(source, name, dict(old_lines(source.text, text)), frozenset(campaigns))
@@ -325,16 +336,16 @@ class History:
 def history_of(
     store: Store, subject: str, space: Space, confidence: float, only: int | None = None
 ) -> History | None:
-    """The earlier tests of a subject with the same features; None if there are none.
+    """Return the earlier tests of a subject with the same features; None if there are none.
 
-    `only`: of this one campaign.
+    `only` restricts the history to one campaign.
     """
     same = [
         record
         for record in store.campaigns()
-        if only in (None, record.id) and _tells(store, record, subject, space)
+        if only in (None, record.id) and _is_usable(store, record, subject, space)
     ]
-    # The same strategy, seed and constraints give the same tests: the latest ones are enough.
+    # The same strategy, seed and constraints give the same tests: the latest campaign is enough.
     campaigns = {(r.strategy, r.seed, json.dumps(r.space)): r.id for r in same}
     if not campaigns:
         return None
@@ -344,23 +355,28 @@ def history_of(
 
 
 def changed_features(store: Store, subject: str, space: Space) -> str:
-    """How the features differ from those of the last campaign of a subject; empty if they do not.
+    """Say how the features differ from those of the subject's last campaign; empty if not at all.
 
-    Tests with other features cannot be compared: what was never on or off tells nothing.
+    Tests with other features cannot be used: a feature that was never on or never off has no role.
     """
     last = next((r for r in reversed(store.campaigns()) if r.subject == subject), None)
     if last is None or not last.space["dimensions"]:
         return ""
     then, now = set(Space.from_json(last.space).feature_names), set(space.feature_names)
-    told = [
-        f"{word} {', '.join(sorted(some)[:_MOST_NAMES])}{' ...' * (len(some) > _MOST_NAMES)}"
-        for word, some in (("new:", now - then), ("gone:", then - now))
-        if some
+    changes = [
+        f"{word} {', '.join(sorted(names)[:_MOST_NAMES])}{' ...' * (len(names) > _MOST_NAMES)}"
+        for word, names in (("new:", now - then), ("gone:", then - now))
+        if names
     ]
-    return f"the features have changed since campaign {last.id} ({'; '.join(told)})" if told else ""
+    return (
+        f"the features have changed since campaign {last.id} ({'; '.join(changes)})"
+        if changes
+        else ""
+    )
 
 
-def _tells(store: Store, record: CampaignRecord, subject: str, space: Space) -> bool:
+def _is_usable(store: Store, record: CampaignRecord, subject: str, space: Space) -> bool:
+    """Return whether a campaign is undirected, not empty, and has the subject's features."""
     return (
         record.subject == subject
         and not record.options.get("plan")

@@ -1,4 +1,9 @@
-"""Whether tests can be seen to reach a file, and if not, why not and what would help."""
+"""Find earlier faults and where they showed, and say which files tests can be seen to reach.
+
+`place_of_fault` reads the place of a fault from its traceback or stack. `known_fault` finds a
+fault of an earlier campaign by the beginning of its id. `Sight` says whether tests can be seen to
+reach a file, and if not, why not and what would help.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +19,6 @@ from swarmtest.core.targets import Source
 from swarmtest.coverage.scope import Scope, shown_path
 from swarmtest.store.interface import Store
 
-# -------------------------------------------------------------------------------------------------
-# Where in the program a fault showed, from the traceback or stack that came with it.
-
 _FRAMES = (
     re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)'),
     re.compile(r"(?P<file>[\w./+-]+\.(?:c|cc|cpp|cxx|h|hpp|py)):(?P<line>\d+)"),
@@ -24,7 +26,7 @@ _FRAMES = (
 
 
 def place_of_fault(details: str, watched: Iterable[Source]) -> tuple[str, int] | None:
-    """The innermost frame in a file that was watched, as path and line; None if there is none.
+    """Return path and line of the innermost frame in a watched file; None if there is none.
 
     >>> place_of_fault('File "/w/cart.py", line 7, in add', [Source("cart.py", "", "/w/cart.py")])
     ('cart.py', 7)
@@ -48,13 +50,9 @@ def _is_same(file: str, source: Source) -> bool:
     )
 
 
-# -------------------------------------------------------------------------------------------------
-# Faults of earlier campaigns, by how their ids begin, with the place in the program.
-
-
 @dataclass(frozen=True)
 class KnownFault:
-    """A fault that a campaign of some subject found.
+    """A fault that an earlier campaign found.
 
     >>> KnownFault("4ee18053", "cart.py::CartMachine", "shop/cart.py", 25).line
     25
@@ -63,13 +61,13 @@ class KnownFault:
     id: str
     subject: str
     path: str = ""
-    """The file where it showed, as the store names it; empty if that is not known."""
+    """The file where it showed, as the store names it; empty if not known."""
     line: int = 0
 
 
 def known_fault(store: Store, start: str, subject: str) -> KnownFault:
-    """The only fault of a subject whose id begins so, directed campaigns included."""
-    found: dict[str, KnownFault] = {}
+    """Return the subject's only fault whose id begins with `start`, also of directed campaigns."""
+    matches: dict[str, KnownFault] = {}
     elsewhere: dict[str, str] = {}
     for record in store.campaigns():
         for fault in store.faults(record.id):
@@ -79,35 +77,35 @@ def known_fault(store: Store, start: str, subject: str) -> KnownFault:
                 elsewhere[fault.id] = record.subject
                 continue
             path, line = place_of_fault(fault.details, store.sources(record.id)) or ("", 0)
-            found[fault.id] = KnownFault(fault.id, subject, path, line)
-    if len(found) == 1:
-        return next(iter(found.values()))
-    if found:
-        raise UserError(f"--fault {start} may be {', '.join(sorted(found))}: say which")
+            matches[fault.id] = KnownFault(fault.id, subject, path, line)
+    if len(matches) == 1:
+        return next(iter(matches.values()))
+    if matches:
+        raise UserError(f"--fault {start} may be {', '.join(sorted(matches))}: say which")
     if elsewhere:
-        id, whose = next(iter(elsewhere.items()))
-        raise UserError(f"fault {id} is not one of {subject}: swarmtest focus {whose} --fault {id}")
+        id, owner = next(iter(elsewhere.items()))
+        raise UserError(f"fault {id} is not one of {subject}: swarmtest focus {owner} --fault {id}")
     raise UserError(f"no campaign of {subject} found a fault {start!r}: see `swarmtest faults`")
-
-
-# -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Sight:
-    """What is watched while tests run.
+    """Which code is watched while tests run.
 
     >>> Sight(Scope(names=("shop",))).why_unseen("/home/me/bank/account.py")
     'its file is not watched: --cover names what is'
     """
 
     scope: Scope | None = None
-    """The modules that are watched; None where that is not for Python to say."""
+    """The modules that are watched; None if coverage is not measured by Python."""
     harness: str = ""
-    """The file that drives the program, without links; empty if there is none of its own."""
+    """The real path of the file that drives the program; empty if it has no file of its own."""
 
     def why_unseen(self, place: str) -> str:
-        """Why no test will be seen in a file that no earlier test was seen in; empty if it may."""
+        """Say why no test will be seen to reach a file; empty if one may be.
+
+        For files that no earlier test was seen to reach.
+        """
         if self.scope is None or not place.endswith(".py"):
             return ""
         if place == self.harness and self.scope.own_code_only:
@@ -121,12 +119,12 @@ class Sight:
 
 
 def is_imported(place: str) -> bool:
-    """Whether a Python file was imported when the subject was loaded."""
+    """Return whether a Python file was imported when the subject was loaded."""
     return any(os.path.realpath(file) == place for file in _imported_files())
 
 
 def _imported_instead(place: str) -> str:
-    """Another file that goes by the same name: an installed copy of the program."""
+    """Return another file of the same name: an installed copy of the program."""
     if is_imported(place):
         return ""
     ending = os.sep + os.path.join(*Path(place).parts[-2:])
@@ -144,7 +142,7 @@ def _imported_files() -> list[str]:
 
 
 def _chooses(scope: Scope, place: str) -> bool:
-    """Whether a scope has a file in it; a module's name is known by how its path ends."""
+    """Return whether a scope includes a file; module names are matched with the file's path."""
     if scope.chooses("", place):
         return True
     parts = Path(place).with_suffix("").parts

@@ -1,7 +1,13 @@
-"""How often each target was hit: in directed tests, in control tests, and in earlier ones.
+"""Measure a focused campaign: how often each target was hit, and how much more often than before.
 
-Invariant: a test counts in exactly one way (directed, undirected, default), by its origin, and only
-if its hits are known; an invalid test counts as one that hit nothing, for it cost time.
+`count_hits` goes over a campaign's tests once; `focused_targets` and `focused_faults` turn its
+counts into the outcome that reports read; `hitting_ratio` and `rate_ratio` compare directed with
+undirected tests, by test and by CPU second; `summarise` gives the columns of the paper's tables 3
+to 6.
+
+Invariant: each test is counted as exactly one of directed, undirected and default, by its origin,
+and only if its hits are known. An invalid test counts as a test that hit nothing, because it cost
+time.
 """
 
 from __future__ import annotations
@@ -26,69 +32,66 @@ from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord, TrialRecord
 from swarmtest.strategies.directed.directed import DEFAULT, UNDIRECTED
 
-# -------------------------------------------------------------------------------------------------
-# How much more often directed tests hit: ratios of hitting fractions, with intervals.
+# Ratios of hitting fractions, with intervals.
 #
-# Invariants: `low <= value <= high` wherever `value` is a number; where the lesser count is 0 the
-# ratio is unbounded and only `low` says something, where the greater is 0 only `high` does, and
-# where
-# both are 0 nothing is known.
+# Invariants: `low <= value <= high` wherever `value` is a number. If only the first side has hits,
+# the ratio is unbounded and only `low` is informative; if only the second has, only `high` is; if
+# neither has, nothing is known.
 #
-# The interval is Koopman's score interval. Chosen by simulation over hitting fractions from 0.01
-# to
-# 0.9 and 20 to 5,000 tests on either side (900 pairs): it holds the truth in 95.3% of the cases on
-# average and never in less than 90.6% (half a hit expected). Katz's interval of the logarithm with
-# half a hit added, the usual way round zeros, has 93.4% and 80.6%. The score is the sum of both
-# sides' squared residuals and not the usual short form of it: that one is wrong where all tests of
-# one side hit, and made this interval miss in 18% of the cases there.
+# The interval is Koopman's score interval. It was chosen by simulation over hitting fractions from
+# 0.01 to 0.9 and 20 to 5,000 tests on each side (900 pairs): it covers the true ratio in 95.3% of
+# the cases on average and never in less than 90.6% (where half a hit is expected). Katz's interval
+# of the logarithm with half a hit added, the usual treatment of zeros, reaches 93.4% and 80.6%.
+# The score is the sum of both sides' squared residuals and not its usual short form: the short form
+# is wrong where all tests of one side hit, and made this interval miss in 18% of those cases.
 
 _STEPS = 200
+# The bisection looks for limits between these ratios.
 _SMALLEST, _GREATEST = 1e-12, 1e12
-"""Ratios are looked for between these."""
 
 
 class Counted(Protocol):
-    """How many of how many tests, in how much CPU time."""
+    """The hits of something: in how many tests, and at what cost."""
 
     @property
     def hits(self) -> int:
-        """Tests that hit."""
+        """Return how many tests hit."""
 
     @property
     def tests(self) -> int:
-        """All tests."""
+        """Return how many tests were run."""
 
     @property
     def cpu_seconds(self) -> float:
-        """What they cost."""
+        """Return the CPU time of these tests."""
 
 
 @dataclass(frozen=True)
 class HittingRatio:
-    """How many times as often one side hits as the other.
+    """How many times as often one side hits as the other, with its interval.
 
     >>> str(HittingRatio(14.8, 9.1, 24.3)), str(HittingRatio(math.inf, 3.14, math.inf))
     ('14.8 [9.1, 24.3]', 'at least 3.1')
     """
 
     value: float
-    """Infinite when only the first side hits; not a number when neither does."""
+    """Infinite if only the first side hit; not a number if neither did."""
     low: float
     high: float
 
     @property
     def is_known(self) -> bool:
-        """Whether at least one side hit."""
+        """Return whether at least one side hit."""
         return not math.isnan(self.value)
 
     @property
     def is_finite(self) -> bool:
-        """Whether the ratio is a number."""
+        """Return whether the ratio is a finite number."""
         return math.isfinite(self.value)
 
     @property
     def is_shown(self) -> bool:
-        """Whether the interval lies on one side of 1: more than chance."""
+        """Return whether the interval excludes 1, so that the difference is significant."""
         return self.low > 1 or self.high < 1
 
     def __str__(self) -> str:
@@ -105,7 +108,7 @@ _UNKNOWN = HittingRatio(math.nan, 0.0, math.inf)
 
 
 def hitting_ratio(first: Counted, second: Counted, confidence: float = 0.95) -> HittingRatio:
-    """The hitting fraction of the first over that of the second.
+    """Return the hitting fraction of `first` divided by that of `second`.
 
     >>> from types import SimpleNamespace as Count
     >>> directed, undirected = Count(hits=60, tests=200), Count(hits=12, tests=200)
@@ -123,10 +126,10 @@ def hitting_ratio(first: Counted, second: Counted, confidence: float = 0.95) -> 
 
 
 def rate_ratio(first: Counted, second: Counted, confidence: float = 0.95) -> HittingRatio:
-    """The hits per CPU second of the first over those of the second.
+    """Return the hits per CPU second of `first` divided by those of `second`.
 
-    The interval is as wide as it must be when the times of tests vary as much as their mean; where
-    a few tests take most of the time it is too narrow.
+    The interval is right if the times of tests vary about as much as their mean; it is too narrow
+    if a few tests take most of the time.
 
     >>> from types import SimpleNamespace as Count
     >>> dear = Count(hits=60, tests=200, cpu_seconds=4.0)
@@ -138,19 +141,19 @@ def rate_ratio(first: Counted, second: Counted, confidence: float = 0.95) -> Hit
     hitting = hitting_ratio(first, second, confidence)
     if not hitting.is_known:
         return hitting
-    dearer = (first.cpu_seconds / first.tests) / (second.cpu_seconds / second.tests)
+    cost = (first.cpu_seconds / first.tests) / (second.cpu_seconds / second.tests)
     # Only the sum of the CPU times is known, so their spread is taken to be that of exponential
     # times: the mean time of a test, and the ratio of two means, vary by this much (logarithm).
     spread = normal_quantile(confidence) * math.sqrt(1 / first.tests + 1 / second.tests)
     return HittingRatio(
-        hitting.value / dearer,
-        _widened(hitting.low, hitting.value, spread) / dearer,
-        _widened(hitting.high, hitting.value, spread) / dearer,
+        hitting.value / cost,
+        _widened(hitting.low, hitting.value, spread) / cost,
+        _widened(hitting.high, hitting.value, spread) / cost,
     )
 
 
 def _widened(limit: float, value: float, spread: float) -> float:
-    """A limit that another, independent uncertainty moves away from the value."""
+    """Move a limit away from the value, to add an independent uncertainty."""
     if limit in (0.0, math.inf):
         return limit
     if value in (0.0, math.inf):
@@ -160,7 +163,7 @@ def _widened(limit: float, value: float, spread: float) -> float:
 
 
 def ratio_text(value: float) -> str:
-    """A ratio with the digits that matter.
+    """Format a ratio with the digits that matter.
 
     >>> [ratio_text(value) for value in (0.038, 0.64, 5.04, 14.8, 212.4)]
     ['0.038', '0.64', '5.0', '14.8', '212']
@@ -171,7 +174,7 @@ def ratio_text(value: float) -> str:
 
 
 def _limit(first: Counted, second: Counted, value: float, end: float, z2: float) -> float:
-    """The ratio nearest to `end` that the counts do not contradict, by bisection."""
+    """Return the ratio nearest to `end` that the counts do not contradict, by bisection."""
     inside = min(max(value, _SMALLEST), _GREATEST)
     outside = end
     for _ in range(_STEPS):
@@ -186,7 +189,7 @@ def _limit(first: Counted, second: Counted, value: float, end: float, z2: float)
 
 
 def _score(first: Counted, second: Counted, ratio: float) -> float:
-    """How far the counts are from the likeliest ones with this ratio: chi squared."""
+    """Return how far the counts are from the likeliest ones with this ratio (chi squared)."""
     hits, tests = first.hits + second.hits, first.tests + second.tests
     b = ratio * (first.tests + second.hits) + first.hits + second.tests
     # The root of the quadratic in the form that loses no digits.
@@ -203,22 +206,21 @@ def _residual(count: Counted, share: float) -> float:
     return away * away / variance if variance > 0 else math.inf
 
 
-# -------------------------------------------------------------------------------------------------
-# Many targets' hitting ratios in one line: the columns of the paper's tables 3 to 6.
+# The ratios of many targets in one line: the columns of the paper's tables 3 to 6.
 
 
 @dataclass(frozen=True)
 class RatioSummary:
-    """How the ratios of many targets are spread; what has no value is not a number."""
+    """How the ratios of many targets are distributed; an undefined number is NaN."""
 
     improved: float
-    """Share of the targets whose ratio is above 1."""
+    """The share of the targets whose ratio is above 1."""
     count: int
-    """Targets that either side hit."""
+    """The targets that at least one side hit."""
     unbounded: int
-    """Of these, targets that only the first side hit: improved, but in no mean or quartile."""
+    """Of these, the targets that only the first side hit: improved, but in no mean or quartile."""
     neither: int
-    """Targets that no side hit; they count nowhere."""
+    """The targets that neither side hit; they are not counted elsewhere."""
     mean: float
     deviation: float
     least: float
@@ -227,22 +229,22 @@ class RatioSummary:
     upper_quartile: float
     greatest: float
     p: float
-    """Of Wilcoxon's signed-rank test over the paired numbers, two-sided."""
+    """The two-sided p-value of Wilcoxon's signed-rank test over the paired numbers."""
 
 
 def summarise(first: Sequence[float], second: Sequence[float]) -> RatioSummary:
-    """The ratios of paired numbers: hitting fractions, or hits per CPU second, by target.
+    """Summarise the ratios of paired numbers: hitting fractions or hits per CPU second, by target.
 
-    >>> found = summarise([0.4, 0.6, 0.1, 0.2], [0.1, 0.2, 0.1, 0.0])
-    >>> found.improved, found.count, found.unbounded, round(found.mean, 2), found.median
+    >>> summary = summarise([0.4, 0.6, 0.1, 0.2], [0.1, 0.2, 0.1, 0.0])
+    >>> summary.improved, summary.count, summary.unbounded, round(summary.mean, 2), summary.median
     (0.75, 4, 1, 2.67, 3.0)
     """
     pairs = [(a, b) for a, b in zip(first, second, strict=True) if a or b]
     ratios = np.array([a / b for a, b in pairs if b])
     nan = math.nan
-    at = [0, 0.25, 0.5, 0.75, 1]
+    levels = [0, 0.25, 0.5, 0.75, 1]
     least, lower, median, upper, greatest = (
-        np.quantile(ratios, at).round(12).tolist() if len(ratios) else [nan] * 5
+        np.quantile(ratios, levels).round(12).tolist() if len(ratios) else [nan] * 5
     )
     return RatioSummary(
         sum(a > b for a, b in pairs) / len(pairs) if pairs else nan,
@@ -260,14 +262,14 @@ def summarise(first: Sequence[float], second: Sequence[float]) -> RatioSummary:
     )
 
 
-# -------------------------------------------------------------------------------------------------
+# Counting the tests of a campaign.
 
 DIRECTED = "directed"
 
 
 @dataclass
-class _Seen:
-    """What was counted of one target."""
+class _TargetCounts:
+    """The counts of one target, and how varied the tests were that hit it."""
 
     hits: dict[str, int] = field(default_factory=lambda: {DIRECTED: 0, UNDIRECTED: 0, DEFAULT: 0})
     configurations: set[bytes] = field(default_factory=set)
@@ -276,7 +278,7 @@ class _Seen:
 
 @dataclass
 class CountedMeasuring:
-    """What one pass over a focused campaign's tests gives."""
+    """The counts from one pass over the tests of a focused campaign."""
 
     tests: dict[str, int] = field(default_factory=lambda: {DIRECTED: 0, UNDIRECTED: 0, DEFAULT: 0})
     cpu: dict[str, float] = field(
@@ -284,23 +286,23 @@ class CountedMeasuring:
     )
     faults: dict[str, dict[str, int]] = field(default_factory=dict)
     configurations: set[bytes] = field(default_factory=set)
-    """Of the directed tests."""
-    targets: dict[str, _Seen] = field(default_factory=dict)
+    """The distinct configurations of the directed tests."""
+    targets: dict[str, _TargetCounts] = field(default_factory=dict)
 
     def count(self, hits: dict[str, int], way: str) -> Count:
-        """Hits of something, with the tests and the time of their way."""
+        """Return the hits of one sort of tests, with the number and CPU time of these tests."""
         return Count(hits.get(way, 0), self.tests[way], self.cpu[way])
 
 
 def way_of(trial: TrialRecord) -> str:
-    """Whether a test of a focused campaign was directed, and if not, what it was."""
+    """Return the sort of a test of a focused campaign: directed, undirected or default."""
     return trial.origin if trial.origin in (UNDIRECTED, DEFAULT) else DIRECTED
 
 
 def count_hits(store: Store, campaign: int, names: Iterable[str]) -> CountedMeasuring:
-    """Count a campaign's tests; `names` are the targets to count, faults are counted anyway."""
+    """Count the hits of the targets in `names` in a campaign's tests; faults are always counted."""
     ids, functions = _ids_of(store, campaign, names)
-    counted = CountedMeasuring(targets={name: _Seen() for name in names})
+    counted = CountedMeasuring(targets={name: _TargetCounts() for name in names})
     wanted = BitMap(ids)
     for trial in store.trials(campaign):
         if not trial.hits_are_known:
@@ -328,7 +330,9 @@ def _note_fault(counted: CountedMeasuring, trial: TrialRecord, way: str) -> None
         _note(seen, trial, way, BitMap(), BitMap())
 
 
-def _note(seen: _Seen, trial: TrialRecord, way: str, hits: BitMap, function: BitMap) -> None:
+def _note(
+    seen: _TargetCounts, trial: TrialRecord, way: str, hits: BitMap, function: BitMap
+) -> None:
     seen.hits[way] += 1
     if way == DIRECTED:
         seen.configurations.add(trial.configuration)
@@ -338,20 +342,21 @@ def _note(seen: _Seen, trial: TrialRecord, way: str, hits: BitMap, function: Bit
 def _ids_of(
     store: Store, campaign: int, names: Iterable[str]
 ) -> tuple[dict[int, str], dict[int, BitMap]]:
-    """The store's ids of named targets, and for each the lines of its function."""
-    asked = set(names)
+    """Return the store's ids of the named targets, and for each the lines of its function."""
+    wanted = set(names)
     reached = BitMap()
     for trial in store.trials(campaign):
         if trial.hits:
             reached |= BitMap.deserialize(trial.hits)
     targets = store.targets(reached)
-    around: dict[tuple[str, str], list[int]] = {}
+    lines_by_function: dict[tuple[str, str], list[int]] = {}
     for id, target in targets.items():
         if target.kind == "line":
-            around.setdefault((target.source, target.function), []).append(id)
-    ids = {id: str(target) for id, target in targets.items() if str(target) in asked}
+            lines_by_function.setdefault((target.source, target.function), []).append(id)
+    ids = {id: str(target) for id, target in targets.items() if str(target) in wanted}
     functions = {
-        id: BitMap(around.get((targets[id].source, targets[id].function), ())) for id in ids
+        id: BitMap(lines_by_function.get((targets[id].source, targets[id].function), ()))
+        for id in ids
     }
     return ids, functions
 
@@ -359,18 +364,21 @@ def _ids_of(
 def split_by_sight(
     store: Store, campaign: int, planned: Sequence[PlannedTarget]
 ) -> tuple[list[PlannedTarget], list[str]]:
-    """The targets whose hits a campaign could see, and a line for each file with others."""
+    """Split targets into those the campaign could see, and one line of text per file of others."""
     watched = {source.path for source in store.sources(campaign)}
     seen, unseen = [], dict[tuple[str, str], int]()
-    for one in planned:
-        shown = shown_path(one.place) if one.place else ""
-        if one.cause == "at import" or (one.place and shown not in watched):
-            why = one.dropped if one.cause in ("at import", "unseen") else "no test imported it"
-            unseen[shown, why] = unseen.get((shown, why), 0) + 1
+    for target in planned:
+        shown = shown_path(target.place) if target.place else ""
+        if target.cause == "at import" or (target.place and shown not in watched):
+            reason = (
+                target.dropped if target.cause in ("at import", "unseen") else "no test imported it"
+            )
+            unseen[shown, reason] = unseen.get((shown, reason), 0) + 1
         else:
-            seen.append(one)
+            seen.append(target)
     return seen, [
-        f"{file}: {count} line{'s' * (count != 1)}: {why}" for (file, why), count in unseen.items()
+        f"{file}: {count} line{'s' * (count != 1)}: {reason}"
+        for (file, reason), count in unseen.items()
     ]
 
 
@@ -381,12 +389,12 @@ def focused_targets(
     undirected: str,
     pooled: bool,
 ) -> tuple[FocusedTarget, ...]:
-    """Planned targets with their counts.
+    """Return the planned targets with their counts.
 
-    `pooled`: earlier undirected tests of the same code count as well. They do not where they were
-    what targets were chosen by: the rarest of many were rare by luck, too.
+    `pooled` says whether earlier undirected tests of the same code count as well. They must not
+    count if the targets were chosen by them: the rarest of many targets are partly rare by luck.
     """
-    return tuple(_focused(one, counted, history, undirected, pooled) for one in planned)
+    return tuple(_focused(target, counted, history, undirected, pooled) for target in planned)
 
 
 def _focused(
@@ -397,10 +405,10 @@ def _focused(
     pooled: bool,
 ) -> FocusedTarget:
     seen = counted.targets[planned.name]
-    plain = counted.count(seen.hits, UNDIRECTED)
+    control = counted.count(seen.hits, UNDIRECTED)
     is_line = planned.name.startswith("line:") and bool(planned.place)
     if pooled and is_line:
-        plain = _sum(plain, earlier_count(history, planned, undirected))
+        control = _sum(control, earlier_count(history, planned, undirected))
     return FocusedTarget(
         target=planned.name,
         file=shown_path(planned.place) if planned.place else "",
@@ -412,7 +420,7 @@ def _focused(
         triggers=planned.triggers,
         suppressors=planned.suppressors,
         directed=counted.count(seen.hits, DIRECTED),
-        undirected=plain,
+        undirected=control,
         default=counted.count(seen.hits, DEFAULT),
         configurations=len(seen.configurations),
         ways=len(seen.ways),
@@ -426,13 +434,13 @@ def focused_faults(
     counted: CountedMeasuring,
     verdicts: Mapping[str, BaseVerdict],
 ) -> tuple[FocusedFault, ...]:
-    """Faults with their counts, and what the base version has to say about them."""
+    """Return the faults with their counts and the verdict of the base version."""
     watched = store.sources(campaign)
-    found = []
+    result = []
     for fault in faults:
         shown = counted.faults.get(fault.id, {})
         verdict = verdicts.get(fault.id)
-        found.append(
+        result.append(
             FocusedFault(
                 fault,
                 counted.count(shown, DIRECTED),
@@ -443,11 +451,11 @@ def focused_faults(
                 f"swarmtest replay {fault.id}",
             )
         )
-    return tuple(found)
+    return tuple(result)
 
 
 def earlier_count(history: History, planned: PlannedTarget, undirected: str) -> Count:
-    """Hits in earlier tests of the same code that were drawn like the undirected control tests."""
+    """Count the hits in earlier tests of the same code drawn like the undirected control tests."""
     study = history.study
     alike = [
         number
@@ -461,7 +469,7 @@ def earlier_count(history: History, planned: PlannedTarget, undirected: str) -> 
     return Count(int((hit & tests).sum()), int(tests.sum()), cpu)
 
 
-def _sum(one: Count, other: Count) -> Count:
+def _sum(first: Count, second: Count) -> Count:
     return Count(
-        one.hits + other.hits, one.tests + other.tests, one.cpu_seconds + other.cpu_seconds
+        first.hits + second.hits, first.tests + second.tests, first.cpu_seconds + second.cpu_seconds
     )

@@ -1,6 +1,6 @@
-"""What came of focused testing, as plain values: what reports, CI and benchmarks read.
+"""The outcome of a focused campaign, as plain values that reports, CI and benchmarks read.
 
-Invariants: `directed`, `undirected` and `default` count tests whose hits are known; a target that
+Invariants: `directed`, `undirected` and `default` count tests whose hits are known. A target that
 was dropped (`dropped` says why) has no aim, but its hits are counted all the same.
 """
 
@@ -13,7 +13,7 @@ from swarmtest.store.records import FaultRecord, ReductionRecord
 
 @dataclass(frozen=True)
 class Count:
-    """How many of how many tests, in how much CPU time.
+    """The hits of something: in how many tests, and in how much CPU time.
 
     >>> Count(hits=3, tests=12, cpu_seconds=0.5).fraction
     0.25
@@ -25,18 +25,18 @@ class Count:
 
     @property
     def fraction(self) -> float:
-        """The hitting fraction; 0 when there was no test."""
+        """Return the hitting fraction; 0 if there was no test."""
         return self.hits / self.tests if self.tests else 0.0
 
     @property
     def per_cpu_second(self) -> float:
-        """Hits per CPU second; 0 when no time was spent."""
+        """Return the hits per CPU second; 0 if no time was spent."""
         return self.hits / self.cpu_seconds if self.cpu_seconds else 0.0
 
 
 @dataclass(frozen=True)
 class FocusedTarget:
-    """One target of a focus, and how often it was hit in each way.
+    """One target of a focused campaign, and how often each sort of tests hit it.
 
     >>> target = FocusedTarget("line:cart.py:22", directed=Count(80, 100), undirected=Count(1, 10))
     >>> target.directed.fraction / target.undirected.fraction
@@ -44,34 +44,34 @@ class FocusedTarget:
     """
 
     target: str
-    """``kind:name`` in the code as it is now: ``line:shop/cart.py:12``."""
+    """``kind:name`` in the current code, as in ``line:shop/cart.py:12``."""
     file: str = ""
     line: int = 0
     function: str = ""
     stand_in: str = ""
-    """In words, what was aimed at instead because there was too little data: ``line
-    shop/cart.py:9, which comes before it``; empty when its own data was enough."""
+    """What was aimed at instead because there was too little data, in words: ``line
+    shop/cart.py:9, which comes before it``; empty if its own data was enough."""
     mapped: str = ""
-    """In words, how old data was found for it (``line 10 of an earlier version``); empty when
-    the file has not changed."""
+    """How data of an earlier version was found for it, in words (``line 10 of an earlier
+    version``); empty if the file has not changed."""
     dropped: str = ""
-    """Why it was not aimed at (``hit by 71% of tests anyway``); empty when it was."""
+    """Why it was not aimed at (``hit by 71% of tests anyway``); empty if it was."""
     triggers: tuple[str, ...] = ()
     suppressors: tuple[str, ...] = ()
     directed: Count = Count()
     undirected: Count = Count()
-    """Swarm tests without direction: the control tests of this campaign, and earlier ones."""
+    """Undirected swarm tests: the control tests of this campaign, and earlier ones."""
     default: Count = Count()
     """Tests with the default configuration."""
     configurations: int = 0
     """Distinct configurations among the directed tests that hit it."""
     ways: int = 0
-    """Distinct ways in which directed tests went through its function (sets of its lines)."""
+    """Distinct sets of its function's lines that the directed tests that hit it executed."""
 
 
 @dataclass(frozen=True)
 class FocusedFault:
-    """A fault that showed while testing was focused.
+    """A fault that a focused campaign found.
 
     >>> record = FaultRecord("4ee18053", "exception", "ValueError", "", 0, 0, 3, None)
     >>> FocusedFault(record, Count(5, 100), Count(), status="new").status
@@ -82,25 +82,25 @@ class FocusedFault:
     directed: Count
     undirected: Count
     status: str = ""
-    """``new``, ``old`` (the base version shows it too) or ``unknown``; empty: not checked."""
+    """``new``, ``old`` (the base version shows it too) or ``unknown``; empty if not checked."""
     why_unknown: str = ""
     location: tuple[str, int] | None = None
-    """File and line in the program where it failed, as far as that is known."""
+    """File and line in the program where it failed, if known."""
     replay: str = ""
     """The command that replays it."""
     reduced: ReductionRecord | None = None
-    """What is left of its test, if that was made small."""
+    """Its reduced test, if it was reduced."""
     reduced_in: int = 0
-    """The campaign whose test that was."""
+    """The campaign that the reduced test comes from."""
     part: str = "step"
-    """What its test is made of."""
+    """What its test consists of."""
     code: str = ""
-    """What is left, as code."""
+    """The reduced test as code."""
 
 
 @dataclass(frozen=True)
 class FocusOutcome:
-    """Everything about one focused campaign.
+    """The whole outcome of one focused campaign.
 
     >>> FocusOutcome("cart.py::CartMachine", campaign=2, strategy="adaptive").faults
     ()
@@ -110,22 +110,22 @@ class FocusOutcome:
     campaign: int
     strategy: str
     base: str = ""
-    """The revision that the code was compared with; empty when targets were named otherwise."""
+    """The revision that the code was compared with; empty if targets were named otherwise."""
     targets: tuple[FocusedTarget, ...] = ()
     faults: tuple[FocusedFault, ...] = ()
     unusable: tuple[str, ...] = ()
-    """What could not be aimed at, one line each: files that are not watched, comments, …"""
+    """What could not be aimed at, one line each: files that are not watched, comments, ..."""
     notes: tuple[str, ...] = ()
     tests: int = 0
     directed_tests: int = 0
     invalid: int = 0
     distinct_configurations: int = 0
-    """Among the directed tests."""
+    """Distinct configurations among the directed tests."""
     merged_aims: int = 0
-    """How many aims were left after merging; 0 when the strategy does not merge."""
+    """How many aims were left after merging; 0 if the strategy does not merge."""
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
     data_campaigns: tuple[int, ...] = ()
     """The campaigns that roles were computed from."""
     interrupted: bool = False
-    """Whether the user ended it."""
+    """Whether the user interrupted it."""

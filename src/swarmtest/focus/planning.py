@@ -1,15 +1,16 @@
-"""From places in the code to aims: what is known of each target, and what stands in for it.
+"""Plan what a focused campaign aims at, from what earlier tests say about each target.
 
-For each target, in this order:
+A `Planner` treats each target in this order:
 
-1. Hit by more than `hot` of the tests anyway: dropped, and said.
-2. Hit often enough for statistics (`ENOUGH` hits): its own triggers and suppressors.
-3. Too few hits, or none (new code): those of the nearest code that leads to it and has enough
-   (`swarmtest.focus.proxies`), which is named. If that is hot, there is nothing to aim by.
-4. Nothing leads to it: it cannot be aimed at, and that is said.
+1. More than the share `hot` of the tests hit it anyway: it is dropped, with the reason.
+2. It has enough hits for statistics (`ENOUGH`): it gets its own triggers and suppressors.
+3. It has too few hits, or none because the code is new: it gets the roles of the nearest code that
+   leads to it and has enough hits (`swarmtest.focus.proxies`); the plan names that code.
+4. Nothing with data leads to it: it cannot be aimed at, and the plan says why.
 
-Roles are the papers': Wilson's interval against the base rate, at 95% and feature by feature. A
-false role costs a little diversity; a role that a stricter test misses costs hits.
+Roles are computed as in the papers: Wilson's interval against the base rate, at 95% and feature by
+feature, without correction for many features. A false role costs a little diversity; a role that a
+stricter test misses costs hits.
 """
 
 from __future__ import annotations
@@ -33,78 +34,78 @@ from swarmtest.languages.places import Wanted
 from swarmtest.roles.counting import table_of_hits
 from swarmtest.strategies.directed.aim import Aim, Goal
 
-# -------------------------------------------------------------------------------------------------
-# What is to be aimed at, as plain values: what planning makes and running reads.
+# The plan, as plain values.
 
 Cause = Literal["", "hot", "at import", "unseen", "no data"]
-"""Why a target is not aimed at."""
+"""Why a target is not aimed at; empty if it is."""
 
 
 @dataclass(frozen=True)
 class PlannedTarget:
-    """A target, and how it is aimed at."""
+    """A target, and how to aim at it."""
 
     name: str
     place: str = ""
     line: int = 0
     function: str = ""
     through: tuple[str, ...] = ()
-    """The names of what stands in for it, in today's code."""
+    """The names of the targets to aim at instead, in the current code."""
     stand_in: str = ""
     mapped: str = ""
     dropped: str = ""
-    """In words, why it is not aimed at; empty if it is."""
+    """The reason why it is not aimed at, in words; empty if it is."""
     cause: Cause = ""
     aimed: bool = False
     triggers: tuple[str, ...] = ()
     suppressors: tuple[str, ...] = ()
     certain: tuple[str, ...] = ()
-    """The triggers that are beyond doubt."""
+    """The triggers that stay significant after correction for many features."""
 
     @property
     def goal(self) -> Goal:
-        """What a strategy is told of it."""
+        """Return the target as strategies take it."""
         return Goal(self.name, self.through)
 
 
 @dataclass(frozen=True)
 class FocusPlan:
-    """All targets of a focus."""
+    """All targets of a focused campaign."""
 
     targets: tuple[PlannedTarget, ...]
 
     @property
     def aims(self) -> tuple[Aim, ...]:
-        """What is aimed at: targets with the same triggers and suppressors are one aim."""
+        """Return the aims; targets with the same triggers and suppressors share one."""
         by_roles: dict[tuple[tuple[str, ...], tuple[str, ...]], list[PlannedTarget]] = {}
         for target in self.targets:
             if target.aimed:
                 by_roles.setdefault((target.triggers, target.suppressors), []).append(target)
         return tuple(
             Aim(
-                tuple(t.goal for t in some),
+                tuple(t.goal for t in targets),
                 frozenset(triggers),
                 frozenset(suppressors),
-                frozenset(name for t in some for name in t.certain),
+                frozenset(name for t in targets for name in t.certain),
             )
-            for (triggers, suppressors), some in by_roles.items()
+            for (triggers, suppressors), targets in by_roles.items()
         )
 
 
-# -------------------------------------------------------------------------------------------------
+# Planning.
 
 ENOUGH = 12
-"""Hits from which roles are told: four show a perfect trigger, a dozen also one that helps much."""
+"""The hits needed to compute roles: 4 show a perfect trigger, 12 also one that only helps."""
 HOT = 0.5
-"""The share of tests above which a target needs no help."""
+"""Targets that more than this share of the tests hit need no help."""
 RARE = 0.1
-"""The share of tests below which a target is rare."""
+"""Targets that less than this share of the tests hit are rare."""
+# Matches no test: the evidence has -1 for tests without a fault.
 _NO_FAULT = -2
 _AT_IMPORT = "it runs when its module is imported, before any test"
 
 
 class Planner:
-    """Plans aims from the history of a subject."""
+    """Plans aims from the earlier tests of a subject."""
 
     def __init__(self, history: History, sight: Sight, hot: float = HOT) -> None:
         self._history = history
@@ -113,29 +114,33 @@ class Planner:
         self._hot = hot
         self._wanted: frozenset[str] = frozenset()
         self._columns: dict[str, Bools] = {}
-        """The tests that show the roles of targets, by their names."""
+        """The tests that the roles of each target are computed from, by the target's name."""
 
     def plan(self, wanted: Sequence[Wanted], names: Sequence[str] = ()) -> FocusPlan:
-        """Plan for lines of today's files, and for other targets by their names."""
-        self._wanted = frozenset(one.place for one in wanted)
+        """Plan for lines of the current files, and for other targets by name."""
+        self._wanted = frozenset(line.place for line in wanted)
         self._history.preload(self._wanted)
-        heads = {(one.place, self._head(one)): one for one in reversed(wanted)}
-        planned = [self._line(one, line) for (_, line), one in reversed(heads.items())]
-        planned += [self._named(name) for name in dict.fromkeys(names)]
+        # Lines of one block share a target; reversing twice keeps the first of them, in order.
+        heads = {(line.place, self._target_line(line)): line for line in reversed(wanted)}
+        planned = [self._plan_line(line, head) for (_, head), line in reversed(heads.items())]
+        planned += [self._plan_named(name) for name in dict.fromkeys(names)]
         return FocusPlan(tuple(self._with_roles(planned)))
 
     def rare(self, most: int = 20) -> list[Wanted]:
-        """The lines that are hit rarest, but often enough; of lines hit together, the first."""
-        history, found = self._history, {}
+        """Return the `most` rarest lines with enough hits.
+
+        Of lines that the same tests hit, only the first is returned.
+        """
+        history, counts = self._history, {}
         history.preload(history.texts())
         tests = int(self._study.evidence.known.sum())
         for place, text in history.texts().items():
             for line in range(1, text.count("\n") + 2):
                 count = history.count(place, line)
                 if ENOUGH <= count <= RARE * tests:
-                    found[place, line] = count
+                    counts[place, line] = count
         chosen: dict[bytes, tuple[str, int]] = {}
-        for place, line in sorted(found, key=lambda one: (found[one], one)):
+        for place, line in sorted(counts, key=lambda key: (counts[key], key)):
             chosen.setdefault(history.column([(place, line)]).tobytes(), (place, line))
             if len(chosen) == most:
                 break
@@ -146,29 +151,29 @@ class Planner:
             )
         return [Wanted(place, line, "--rare") for place, line in chosen.values()]
 
-    def _head(self, wanted: Wanted) -> int:
-        """The line that is the target; compilers only tell where blocks begin."""
+    def _target_line(self, wanted: Wanted) -> int:
+        """Return the line that is the target; native coverage knows only where blocks begin."""
         if wanted.place.endswith(".py"):
             return wanted.line
         return self._history.block_of(wanted.place, wanted.line)
 
-    def _line(self, wanted: Wanted, line: int) -> PlannedTarget:
+    def _plan_line(self, wanted: Wanted, line: int) -> PlannedTarget:
         history, place = self._history, wanted.place
-        known = history.targets_at(place, line)
+        targets = history.targets_at(place, line)
         target = PlannedTarget(
             f"line:{self._path(place)}:{line}",
             place,
             line,
-            known[-1].function if known else wanted.function,
+            targets[-1].function if targets else wanted.function,
             mapped=self._how_mapped(wanted, line),
         )
-        hit, knowing = history.column([(place, line)]), history.knowing(place, line)
-        share = float(hit[knowing].mean()) if knowing.any() else 0.0
+        hit, informed = history.column([(place, line)]), history.knowing(place, line)
+        share = float(hit[informed].mean()) if informed.any() else 0.0
         if share > self._hot:
             return replace(target, dropped=_hot(share), cause="hot")
         if int(hit.sum()) >= ENOUGH:
-            return self._aimed(target, hit)
-        if not known and not target.function and place.endswith(".py"):
+            return self._with_column(target, hit)
+        if not targets and not target.function and place.endswith(".py"):
             return replace(target, dropped=_AT_IMPORT, cause="at import")
         unseen = "" if history.versions(place) else self._sight.why_unseen(place)
         if unseen:
@@ -176,12 +181,16 @@ class Planner:
         return self._through_stand_in(target, int(hit.sum()))
 
     def _how_mapped(self, wanted: Wanted, line: int) -> str:
+        """Say how the target line relates to the line asked for and to earlier versions."""
         block = f"where the block of line {wanted.line} begins" if line != wanted.line else ""
         return ", ".join(filter(None, (block, self._history.how_mapped(wanted.place, line))))
 
     def _through_stand_in(self, target: PlannedTarget, hits: int) -> PlannedTarget:
+        """Aim at what leads to the target; drop the target if nothing does."""
         history = self._history
-        found: StandIn | NoStandIn = (self._implied(target) if hits else None) or nearest_with_data(
+        stand_in: StandIn | NoStandIn = (
+            self._implied(target) if hits else None
+        ) or nearest_with_data(
             target.place,
             target.line,
             self._texts(target.place),
@@ -190,25 +199,28 @@ class Planner:
             self._sight.harness,
         )
         too_few = _too_few(hits)
-        if isinstance(found, NoStandIn):
-            return replace(target, **self._why_no_stand_in(target.place, too_few, found))
-        words = f"{found.how} ({too_few})"
-        if not found.places:
+        if isinstance(stand_in, NoStandIn):
+            return replace(target, **self._why_no_stand_in(target.place, too_few, stand_in))
+        words = f"{stand_in.how} ({too_few})"
+        if not stand_in.places:
             return replace(
-                target, stand_in=words, aimed=True, triggers=tuple(sorted(found.features))
+                target, stand_in=words, aimed=True, triggers=tuple(sorted(stand_in.features))
             )
-        hit = history.column(found.places)
-        through = tuple(f"line:{self._path(place)}:{line}" for place, line in found.places)
-        return self._aimed(replace(target, stand_in=words, through=through), hit)
+        hit = history.column(stand_in.places)
+        through = tuple(f"line:{self._path(place)}:{line}" for place, line in stand_in.places)
+        return self._with_column(replace(target, stand_in=words, through=through), hit)
 
-    def _why_no_stand_in(self, place: str, too_few: str, found: NoStandIn) -> dict[str, Any]:
-        known = self._history.versions(place) or not place.endswith(".py") or is_imported(place)
-        if not known:
+    def _why_no_stand_in(self, place: str, too_few: str, missing: NoStandIn) -> dict[str, Any]:
+        is_seen = self._history.versions(place) or not place.endswith(".py") or is_imported(place)
+        if not is_seen:
             return {"dropped": "no test imported its file", "cause": "unseen"}
-        return {"dropped": f"{too_few}, and {found.reason}", "cause": "no data"}
+        return {"dropped": f"{too_few}, and {missing.reason}", "cause": "no data"}
 
     def _implied(self, target: PlannedTarget) -> StandIn | None:
-        """Where the text does not tell what comes before a line (C), the tests that hit it do."""
+        """Return a line that every test that hit the target also hit.
+
+        Only for native code (C): its text does not tell which lines come before the target.
+        """
         if target.place.endswith(".py"):
             return None
         history, place = self._history, target.place
@@ -221,9 +233,9 @@ class Planner:
             return None
         return StandIn(((place, line),), (), f"line {line}, which every test that hit it hit, too")
 
-    def _named(self, name: str) -> PlannedTarget:
+    def _plan_named(self, name: str) -> PlannedTarget:
         if name.startswith("fault:"):
-            return self._fault(name.removeprefix("fault:"))
+            return self._plan_fault(name.removeprefix("fault:"))
         target = self._study.find(name)
         hit = self._study.hit(target)
         place = self._place_of(target)
@@ -233,45 +245,47 @@ class Planner:
             return replace(planned, dropped=_hot(share), cause="hot")
         hits = int(hit.sum())
         if hits >= ENOUGH:
-            return self._aimed(planned, hit)
+            return self._with_column(planned, hit)
         if place:
             return self._through_stand_in(planned, hits)
         raise UserError(_insufficient(planned.name, hits))
 
-    def _fault(self, start: str) -> PlannedTarget:
-        """A fault; one that showed too seldom is aimed at through the line where it showed."""
+    def _plan_fault(self, start: str) -> PlannedTarget:
+        """Plan for a fault; aim at a rare one through the line where it showed."""
         study, history = self._study, self._history
         subject = study.store.campaign(history.campaigns[0]).subject
-        known = known_fault(study.store, start, subject)
-        planned = PlannedTarget(f"fault:{known.id}")
+        fault = known_fault(study.store, start, subject)
+        planned = PlannedTarget(f"fault:{fault.id}")
         ids = study.evidence.fault_ids
-        hit = study.evidence.fault == (ids.index(known.id) if known.id in ids else _NO_FAULT)
+        hit = study.evidence.fault == (ids.index(fault.id) if fault.id in ids else _NO_FAULT)
         hits = int(hit.sum())
         if float(hit.mean()) > self._hot:
             return replace(planned, dropped=_hot(float(hit.mean())), cause="hot")
         if hits >= ENOUGH:
-            return self._aimed(planned, hit)
-        place = next((p for p in history.texts() if self._path(p) == known.path), "")
+            return self._with_column(planned, hit)
+        place = next((p for p in history.texts() if self._path(p) == fault.path), "")
         if not place:
             raise UserError(_insufficient(planned.name, hits))
-        at = replace(planned, place=place, line=known.line)
-        if history.count(place, known.line) >= ENOUGH:
-            words = f"{known.path}:{known.line}, where it showed ({_too_few(hits)})"
-            through = (f"line:{known.path}:{known.line}",)
-            at = self._aimed(
-                replace(at, stand_in=words, through=through), history.column([(place, known.line)])
+        target = replace(planned, place=place, line=fault.line)
+        if history.count(place, fault.line) >= ENOUGH:
+            words = f"{fault.path}:{fault.line}, where it showed ({_too_few(hits)})"
+            through = (f"line:{fault.path}:{fault.line}",)
+            target = self._with_column(
+                replace(target, stand_in=words, through=through),
+                history.column([(place, fault.line)]),
             )
         else:
-            at = self._through_stand_in(at, 0)
-        return replace(at, place="", line=0)
+            target = self._through_stand_in(target, 0)
+        # Its hits are counted by the fault's id, not by the line.
+        return replace(target, place="", line=0)
 
-    def _aimed(self, target: PlannedTarget, hit: Bools) -> PlannedTarget:
-        """A target whose roles are those of the tests that hit it, or what stands in for it."""
+    def _with_column(self, target: PlannedTarget, hit: Bools) -> PlannedTarget:
+        """Mark a target as aimed at; its roles will be computed from the tests in `hit`."""
         self._columns[target.name] = hit
         return replace(target, aimed=True)
 
     def _with_roles(self, planned: Iterable[PlannedTarget]) -> list[PlannedTarget]:
-        """All targets with their roles, counted in one go: there may be hundreds."""
+        """Return the targets with their roles, all counted in one pass: there may be hundreds."""
         if not self._columns:
             return list(planned)
         table = table_of_hits(
@@ -281,28 +295,28 @@ class Planner:
             np.stack(list(self._columns.values()), axis=1),
             self._study.confidence,
         )
-        named = np.array(table.features)
+        features = np.array(table.features)
         codes = dict(zip(self._columns, table.codes, strict=True))
         certain = dict(zip(self._columns, table.certain_triggers, strict=True))
         return [
             replace(
-                one,
-                triggers=_chosen(named, codes[one.name] == ROLES.index(TRIGGER)),
-                suppressors=_chosen(named, codes[one.name] == ROLES.index(SUPPRESSOR)),
-                certain=_chosen(named, certain[one.name]),
+                target,
+                triggers=_names_where(features, codes[target.name] == ROLES.index(TRIGGER)),
+                suppressors=_names_where(features, codes[target.name] == ROLES.index(SUPPRESSOR)),
+                certain=_names_where(features, certain[target.name]),
             )
-            if one.name in codes
-            else one
-            for one in planned
+            if target.name in codes
+            else target
+            for target in planned
         ]
 
     def _texts(self, place: str) -> dict[str, str]:
-        """What may lead to a line: all that was watched or is wanted, and the harness."""
+        """Return the texts that may lead to a line: files watched or asked for, and the harness."""
         more = filter(None, (place, self._sight.harness, *self._wanted))
-        return self._history.texts() | {one: self._history.text(one) for one in more}
+        return self._history.texts() | {path: self._history.text(path) for path in more}
 
     def _path(self, place: str) -> str:
-        """How a file is called in the names of targets."""
+        """Return the name of a file as it appears in the names of targets."""
         versions = self._history.versions(place)
         same = [v.source.path for v in versions if not v.renamed]
         return same[-1] if same else shown_path(place)
@@ -334,5 +348,5 @@ def _insufficient(name: str, hits: int) -> str:
     )
 
 
-def _chosen(names: npt.NDArray[np.str_], which: Bools) -> tuple[str, ...]:
-    return tuple(sorted(names[which].tolist()))
+def _names_where(names: npt.NDArray[np.str_], mask: Bools) -> tuple[str, ...]:
+    return tuple(sorted(names[mask].tolist()))

@@ -1,10 +1,10 @@
-"""A line without data is aimed at through what leads to it: the nearest place with data.
+"""Find code to aim at instead of a line that has too few hits: the nearest code that leads to it.
 
-In this order: a line that follows in the same block, if it is hit less often than what comes
-before; the lines of its own function that are always executed before it, the nearest first; the
-calls of its function (one of them is executed before it, so their union is meant), or the lines
-before those calls; for a nested function the line that defines it; then the calls of the callers,
-and so on. An action of the harness that calls it is a feature, and stands for itself.
+Candidates, in this order: a line that follows in the same block, if it is hit less often than what
+comes before; the lines of the same function that always run before the line, the nearest first;
+the calls of the function (one of them runs before it, so their union is meant), or the lines
+before those calls; for a nested function, the line that defines it; then the calls of the callers,
+and so on. An action of the harness that calls the function is a feature and is used as such.
 """
 
 from __future__ import annotations
@@ -20,44 +20,14 @@ from swarmtest.coverage.scope import shown_path
 from swarmtest.languages.python.callers import CallSite
 from swarmtest.languages.source import Language, language_of
 
-# -------------------------------------------------------------------------------------------------
-# For a target with too few hits: the rarest line that was hit by every test that hit it.
-
-Hit = npt.NDArray[np.bool_]
-
-
-def implied_by(
-    target: Hit, columns: Hit, lines: Sequence[int], enough: int, dominators: Sequence[int] = ()
-) -> int | None:
-    """The line to aim at instead of a target that few tests hit; None if no line will do.
-
-    `target` tells for each test whether it hit the target, `columns` for each test and each of
-    `lines` (of the target's function) whether it hit that line. Every test that hit the target has
-    to have hit the line, and at least `enough` tests. Lines that always come before the target
-    (`dominators`, nearest first) are preferred: that holds for tests still to come, where
-    implication in the data may be chance. Then the rarest, of equally rare ones the last.
-
-    >>> hits = np.array([[1, 1, 0], [1, 1, 1], [1, 0, 0], [1, 0, 0]], dtype=bool)
-    >>> implied_by(hits[:, 2], hits, lines=[3, 5, 7], enough=2)
-    5
-    """
-    if columns.shape != (len(target), len(lines)):
-        raise ValueError(f"{columns.shape} hits for {len(target)} tests and {len(lines)} lines")
-    counts = columns.sum(axis=0)
-    fit = (counts >= enough) & columns[target].all(axis=0)
-    chosen = {line: int(count) for line, count, ok in zip(lines, counts, fit, strict=True) if ok}
-    first = next((line for line in dominators if line in chosen), None)
-    return first or min(chosen, key=lambda line: (chosen[line], -line), default=None)
-
-
-# -------------------------------------------------------------------------------------------------
-
 __all__ = ["NoStandIn", "StandIn", "implied_by", "nearest_with_data"]
 
-DEPTH = 4
-"""How many callers of callers are asked."""
-
+Hit = npt.NDArray[np.bool_]
+Place = tuple[str, int]
 HitsOf = Callable[[str, int], int]
+
+DEPTH = 4
+"""How many levels of callers are searched."""
 
 
 @dataclass(frozen=True)
@@ -69,16 +39,16 @@ class StandIn:
     """
 
     places: tuple[Place, ...]
-    """File and line; of several their union is meant: a test that hits any of them."""
+    """Files and lines; several mean their union: a test that hits any of them."""
     features: tuple[str, ...]
-    """Actions of the harness that lead there, where no line on the way has data."""
+    """Actions of the harness that lead there, if no line on the way has data."""
     how: str
-    """For people."""
+    """The description shown to users."""
 
 
 @dataclass(frozen=True)
 class NoStandIn:
-    """Why there is nothing to aim at instead."""
+    """The reason why there is nothing to aim at instead."""
 
     reason: str
 
@@ -91,10 +61,10 @@ def nearest_with_data(
     enough: int,
     harness: str = "",
 ) -> StandIn | NoStandIn:
-    """What leads to a line and was hit by at least `enough` tests.
+    """Return what leads to a line and was hit by at least `enough` tests.
 
-    `texts` has the current text of each file by the name that `place`, `harness` and the first
-    argument of `hits_of` use; `hits_of` tells how many tests hit a line.
+    `texts` has the current text of each file, by the same names as `place`, `harness` and the first
+    argument of `hits_of`; `hits_of` returns how many tests hit a line.
 
     >>> text = "def f(x):\\n    y = x + 1\\n    if y > 9:\\n        return 0\\n    return y\\n"
     >>> hits = {2: 40, 3: 40, 5: 40}
@@ -107,6 +77,8 @@ def nearest_with_data(
 
 
 class _Search:
+    """The search for a proxy of a line in one file."""
+
     def __init__(
         self, place: str, texts: Mapping[str, str], hits_of: HitsOf, enough: int, harness: str
     ) -> None:
@@ -119,18 +91,18 @@ class _Search:
         self._words = Words(place)
 
     def from_line(self, line: int) -> StandIn | NoStandIn:
-        """The nearest stand-in of a line."""
+        """Return the nearest proxy of a line."""
         language, text = self._language, self._texts[self._place]
         why_not = language.why_unreachable(text, line)
         if why_not:
             return NoStandIn(why_not)
-        found = self._before(self._place, line)
+        before = self._before(self._place, line)
         after = self._after(line)
-        if after and (not found or self._hits_of(*after) < self._hits_of(*found)):
+        if after and (not before or self._hits_of(*after) < self._hits_of(*before)):
             how = f"line {after[1]}, which follows in the same block"
             return StandIn((after,), (), how)
-        if found:
-            return StandIn((found,), (), f"line {found[1]}, which comes before it")
+        if before:
+            return StandIn((before,), (), f"line {before[1]}, which comes before it")
         function = language.function_at(text, line)
         if not function:
             return NoStandIn(
@@ -139,22 +111,22 @@ class _Search:
         return self._by_calls(line, function)
 
     def _by_calls(self, line: int, function: str) -> StandIn | NoStandIn:
-        """Callers, then their callers, breadth first."""
-        asked = {(self._place, function)}
+        """Search the callers, then their callers, breadth first."""
+        visited = {(self._place, function)}
         callees = [(self._place, function)]
-        called = False
+        any_call = False
         for depth in range(DEPTH):
             calls = [Call(callee, site) for callee in callees for site in self._sites(*callee)]
-            called |= bool(calls)
-            found = self._among(calls, direct=depth == 0)
-            if not found and depth == 0:
-                found = self._definition(line, function)
-            if found:
-                return found
+            any_call |= bool(calls)
+            stand_in = self._among(calls, direct=depth == 0)
+            if not stand_in and depth == 0:
+                stand_in = self._definition(line, function)
+            if stand_in:
+                return stand_in
             callers = {(call.site.place, call.site.caller) for call in calls if call.site.caller}
-            callees = sorted(callers - asked)
-            asked |= callers
-        if not called:
+            callees = sorted(callers - visited)
+            visited |= callers
+        if not any_call:
             return NoStandIn(
                 f"{short(function)}() was not executed by {self._enough} tests, and no call of it "
                 "was found (or so many that they tell nothing)"
@@ -162,7 +134,7 @@ class _Search:
         return NoStandIn(f"nothing that leads to it was executed by {self._enough} tests or more")
 
     def _sites(self, place: str, function: str) -> list[CallSite]:
-        """The calls of a function, without those in itself: they are no way into it."""
+        """Return the calls of a function, except recursive ones, which do not lead into it."""
         sites = self._language.call_sites(function, self._texts, place, self._harness)
         inner = f"{function}.<locals>."
         return [
@@ -172,18 +144,18 @@ class _Search:
         ]
 
     def _among(self, calls: Sequence[Call], direct: bool) -> StandIn | None:
-        """The calls themselves if any has data, else what comes before each.
+        """Return the calls themselves if any has data, else what comes before each.
 
-        `direct`: they are calls of the function itself, not of a caller.
+        `direct` says that these are calls of the function itself, not of a caller.
         """
-        known = [call for call in calls if self._has_data(call.site.place, call.site.line)]
+        with_data = [call for call in calls if self._has_data(call.site.place, call.site.line)]
         features = tuple(
             dict.fromkeys(
-                call.site.feature for call in calls if call.site.feature and call not in known
+                call.site.feature for call in calls if call.site.feature and call not in with_data
             )
         )
-        if known:
-            # Those with a few hits add to the union; those without any would only be named.
+        if with_data:
+            # Calls with few hits add to the union; calls without any would only lengthen the text.
             chosen = [call for call in calls if self._hits_of(call.site.place, call.site.line)]
             places = tuple(dict.fromkeys((call.site.place, call.site.line) for call in chosen))
             return StandIn(places, features, self._words.calls(chosen, features, direct))
@@ -199,7 +171,7 @@ class _Search:
         return StandIn(tuple(before), (), self._words.before_calls(before, direct))
 
     def _definition(self, line: int, function: str) -> StandIn | None:
-        """The line that defines a nested function, or what comes before that."""
+        """Return the line that defines a nested function, or what comes before that line."""
         for outside in self._language.definitions(self._texts[self._place], line):
             if self._has_data(self._place, outside):
                 how = f"line {outside}, which leads to the definition of {short(function)}()"
@@ -207,37 +179,63 @@ class _Search:
         return None
 
     def _before(self, place: str, line: int) -> Place | None:
-        """The nearest line of the same function with data that comes before a line."""
+        """Return the nearest line with data that comes before a line in the same function."""
         for lines in self._language.dominating(self._texts[place], line):
-            best = max(lines, key=lambda one: self._hits_of(place, one))
+            best = max(lines, key=lambda number: self._hits_of(place, number))
             if self._has_data(place, best):
                 return place, best
         return None
 
     def _after(self, line: int) -> Place | None:
-        """The nearest line with data that is executed whenever a line is, after it."""
+        """Return the nearest line with data that always runs after a line."""
         lines = self._language.following(self._texts[self._place], line)
-        return next(((self._place, one) for one in lines if self._has_data(self._place, one)), None)
+        return next(
+            ((self._place, number) for number in lines if self._has_data(self._place, number)), None
+        )
 
     def _has_data(self, place: str, line: int) -> bool:
         return self._hits_of(place, line) >= self._enough
 
 
-# -------------------------------------------------------------------------------------------------
-# What stands in for a line, in words for people.
+def implied_by(
+    target: Hit, columns: Hit, lines: Sequence[int], enough: int, dominators: Sequence[int] = ()
+) -> int | None:
+    """Return the line to aim at instead of a target that few tests hit; None if no line will do.
 
-Place = tuple[str, int]
+    `target` says for each test whether it hit the target; `columns` says for each test and each of
+    `lines` (of the target's function) whether it hit that line. A line qualifies if every test that
+    hit the target also hit it, and at least `enough` tests did. Lines that always come before the
+    target (`dominators`, nearest first) are preferred, because that holds for future tests too,
+    while implication in the data may be chance. Otherwise the rarest line is chosen, and of equally
+    rare ones the last.
+
+    >>> hits = np.array([[1, 1, 0], [1, 1, 1], [1, 0, 0], [1, 0, 0]], dtype=bool)
+    >>> implied_by(hits[:, 2], hits, lines=[3, 5, 7], enough=2)
+    5
+    """
+    if columns.shape != (len(target), len(lines)):
+        raise ValueError(f"{columns.shape} hits for {len(target)} tests and {len(lines)} lines")
+    counts = columns.sum(axis=0)
+    fit = (counts >= enough) & columns[target].all(axis=0)
+    candidates = {
+        line: int(count) for line, count, ok in zip(lines, counts, fit, strict=True) if ok
+    }
+    first = next((line for line in dominators if line in candidates), None)
+    return first or min(candidates, key=lambda line: (candidates[line], -line), default=None)
+
+
+# Describing proxies in words.
 
 
 class Call(NamedTuple):
-    """Who is called, as file and function, and where."""
+    """A call: the file and function that is called, and where."""
 
     callee: tuple[str, str]
     site: CallSite
 
 
 class Words:
-    """Speaks about calls as seen from the file of the target.
+    """Describes calls as seen from the file of the target.
 
     >>> call = Call(("a.py", "Cart.total"), CallSite("a.py", 4, "Shop.pay"))
     >>> Words("a.py").calls([call], (), direct=True)
@@ -248,7 +246,7 @@ class Words:
         self._place = place
 
     def calls(self, calls: Sequence[Call], features: Sequence[str], direct: bool) -> str:
-        """Calls that were executed, and actions that call beside them."""
+        """Describe calls that were executed, and harness actions that also call."""
         places = dict.fromkeys((call.site.place, call.site.line) for call in calls)
         if len(places) == 1:
             where = self._where(*next(iter(places)))
@@ -259,14 +257,14 @@ class Words:
         return f"{how}; {self.actions(features, direct)}" if features else how
 
     def actions(self, features: Sequence[str], direct: bool) -> str:
-        """Actions of the harness."""
+        """Describe actions of the harness."""
         many = len(features)
         verb = _verb("call", many) if direct else f"{_verb('lead', many)} to"
         names = listed(f"`{name}`" for name in features)
         return f"the action{'s' * (many > 1)} {names} {verb} it"
 
     def before_calls(self, before: Mapping[Place, Call], direct: bool) -> str:
-        """Lines that come before calls."""
+        """Describe lines that come before calls."""
         calls = list(before.values())
         if len(before) == 1:
             where = self._where(*next(iter(before)))
@@ -285,7 +283,7 @@ class Words:
 
 
 def short(function: str) -> str:
-    """A function's name without what it is defined in.
+    """Return a function's name without the classes and functions around it.
 
     >>> short("outer.<locals>.Cart.total"), short("Cart::total")
     ('total', 'total')
@@ -294,7 +292,7 @@ def short(function: str) -> str:
 
 
 def listed(words: Iterable[str]) -> str:
-    """Words as a sentence lists them.
+    """Join words with commas and a final "and".
 
     >>> listed(["a", "b", "c"])
     'a, b and c'

@@ -1,4 +1,4 @@
-"""What a user wants tests to hit, as they said it."""
+"""The targets that a user asks for, and how they are found in the current code."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from swarmtest.core.errors import UserError
 from swarmtest.focus.listed_targets import from_file
 from swarmtest.languages.changes import from_diff
 from swarmtest.languages.places import Found, Wanted, from_function, from_line, from_lines
-
-# -------------------------------------------------------------------------------------------------
-# What a user wants tests to reach, said in any of the ways there are.
 
 __all__ = [
     "Found",
@@ -24,45 +21,42 @@ __all__ = [
 ]
 
 
-# -------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class FocusRequest:
-    """Where to point. Any number of wishes of any kind; all of them are targets.
+    """What to aim at: any number of targets of any kind.
 
     >>> FocusRequest(line=("shop/cart.py:120",), fault=("4ee18053",)).names
     ('fault:4ee18053',)
     """
 
     line: tuple[str, ...] = ()
-    """``FILE:120``."""
+    """Lines, as ``FILE:120``."""
     lines: tuple[str, ...] = ()
-    """``FILE:100-140``."""
+    """Ranges of lines, as ``FILE:100-140``."""
     function: tuple[str, ...] = ()
-    """``pkg.mod:Class.method`` or ``FILE:Class.method``."""
+    """Functions, as ``pkg.mod:Class.method`` or ``FILE:Class.method``."""
     diff: str = ""
-    """A git revision: what has changed since it, committed or not."""
+    """A git revision: aim at what has changed since it, committed or not."""
     fault: tuple[str, ...] = ()
-    """The ids of faults, or how they begin."""
+    """The ids of faults, or the beginnings of ids."""
     mutant: tuple[str, ...] = ()
     """The ids of mutants."""
     target: tuple[str, ...] = ()
-    """Any other target, as ``kind:name``."""
+    """Other targets, as ``kind:name``."""
     rare: bool = False
-    """Lines that are hit rarely, but often enough for statistics."""
+    """Whether to aim at lines that are hit rarely, but often enough for statistics."""
     targets_from: tuple[str, ...] = ()
-    """Files with one target per line, or with SARIF of a static analyser."""
+    """Files with one target per line, or with a static analyser's SARIF."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The targets that are named and have no place."""
+        """Return the targets that have a name but no place in the code."""
         faults = tuple(f"fault:{id.removeprefix('fault:')}" for id in self.fault)
         mutants = tuple(f"mutant:{id.removeprefix('mutant:')}" for id in self.mutant)
         return (*faults, *mutants, *self.target)
 
     def found(self) -> Found:
-        """The places and names that are meant, in the code as it is now."""
+        """Return the places and names that are meant, in the current code."""
         if self == FocusRequest():
             raise UserError(
                 "say where to point: --line FILE:LINE, --lines FILE:FIRST-LAST, --function "

@@ -1,4 +1,4 @@
-"""``swarmtest roles``: triggers and suppressors."""
+"""``swarmtest roles``: triggers and suppressors of targets."""
 
 from __future__ import annotations
 
@@ -63,22 +63,22 @@ def roles(what: tuple[str, ...], store: str | None, confidence: float, **options
     # A fault's id may be all digits; a number that is no campaign is perhaps one.
     numbers = {word: campaign_numbers(word) for word in what}
     faults = {w for w, n in numbers.items() if w.isdecimal() and len(w) > 2 and n[0] not in known}
-    campaigns = [n for word, some in numbers.items() if word not in faults for n in some]
+    campaigns = [n for word, ids in numbers.items() if word not in faults for n in ids]
     study = Study(opened, campaigns or [latest_campaign(opened, None)], confidence)
     named = [study.find(word) for word in what if word in faults or not numbers[word]]
     if options["kind"] or options["summary"] or options["output"]:
         study.require_variation()
         if named:
             raise UserError("--kind, --summary and -o are about all targets of a kind: name none")
-        _tell_kind(study, options)
+        _report_kind(study, options)
     else:
-        _tell_targets(study, named, options)
+        _report_targets(study, named, options)
     for note in study.notes:
         click.echo(f"note: {note}", err=True)
 
 
 def _check(options: dict[str, Any]) -> None:
-    """Refuse what does not go together."""
+    """Raise an error for options that cannot be combined."""
     if options["raw"] and not options["summary"]:
         raise UserError("--raw goes with --summary")
     asked = [f"--{key}" for key in ("output", "summary") if options[key]]
@@ -86,7 +86,7 @@ def _check(options: dict[str, Any]) -> None:
         raise UserError("-o writes every interval as CSV: leave --json and --summary out")
 
 
-def _tell_targets(study: Study, named: list[Target], options: dict[str, Any]) -> None:
+def _report_targets(study: Study, named: list[Target], options: dict[str, Any]) -> None:
     targets = named or list(study.faults)
     if not targets:
         kinds = ", ".join(study.kinds()) or "nothing was watched"
@@ -117,34 +117,34 @@ def _plain(study: Study, target: Target) -> dict[str, Any]:
     }
 
 
-def _tell_kind(study: Study, options: dict[str, Any]) -> None:
+def _report_kind(study: Study, options: dict[str, Any]) -> None:
     kind = options["kind"] or "fault"
     if kind not in study.kinds():
         raise UserError(f"no test hit a target of kind {kind!r}{did_you_mean(kind, study.kinds())}")
-    found = study.table(kind)
+    role_table = study.table(kind)
     if options["output"]:
-        _write_csv(found, Path(options["output"]))
-        click.echo(f"{options['output']}: {plural(len(found.targets), kind)}")
+        _write_csv(role_table, Path(options["output"]))
+        click.echo(f"{options['output']}: {plural(len(role_table.targets), kind)}")
     elif options["summary"]:
-        shares = feature_shares(found, corrected=not options["raw"])
+        shares = feature_shares(role_table, corrected=not options["raw"])
         if options["as_json"]:
             click.echo(json_text([vars(share) for share in shares]))
         else:
             click.echo(share_table(shares, kind))
     elif options["as_json"]:
-        for target, roles in found:
+        for target, roles in role_table:
             plain = [role.to_json() for role in roles]
-            told = {"target": str(target), "roles": plain}
-            click.echo(json_text(told))
+            data = {"target": str(target), "roles": plain}
+            click.echo(json_text(data))
     else:
-        rows = table_rows(found, 0 if options["everything"] else _SHOWN)
+        rows = table_rows(role_table, 0 if options["everything"] else _SHOWN)
         click.echo(table(("target", "tests", "triggers", "suppressors"), rows, right=" r"))
-        hidden = len(found.targets) - len(rows)
+        hidden = len(role_table.targets) - len(rows)
         if hidden:
             click.echo(f"... and {hidden:,} more, which more tests hit: --all lists them")
 
 
-def _write_csv(found: RoleTable, path: Path) -> None:
+def _write_csv(role_table: RoleTable, path: Path) -> None:
     try:
         file = path.open("w", newline="")
     except OSError as error:
@@ -153,7 +153,7 @@ def _write_csv(found: RoleTable, path: Path) -> None:
         writer = csv.writer(file)
         columns = ("role", "share", "low", "high", "base", "hits", "p_value", "adjusted")
         writer.writerow(("target", "tests", "feature", *columns))
-        for (target, roles), tests in zip(found, found.hits.tolist(), strict=True):
+        for (target, roles), tests in zip(role_table, role_table.hits.tolist(), strict=True):
             for role in roles:
                 values = [getattr(role, column) for column in columns]
                 writer.writerow((str(target), tests, role.feature, *values))

@@ -1,4 +1,4 @@
-"""From tests to the counts behind a table of roles, a block of tests at a time."""
+"""Count the tests behind a table of roles, a block of tests at a time."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ from swarmtest.roles.roles import RoleTable
 from swarmtest.store.interface import Store
 
 _DENSE = 0.1
-"""Where more of the tests hit a target, columns of bits are ANDed instead of rows added."""
+"""For targets that more than this share of the tests hit, columns of bits are ANDed; for others,
+rows are added."""
 GROUP_BYTES = 256 << 20
-"""Memory for hits by groups of tests that share a configuration; more groups take more passes."""
+"""Memory for the hits of groups of tests that share a configuration. If there are more groups,
+more passes over the tests are made."""
 
 _AT_A_TIME = 4096
-"""Dense targets whose columns are unpacked together."""
+"""The number of dense targets whose columns are unpacked together."""
 
 Blocks = Callable[[slice], Iterable[HitBlock]]
-"""The hits of some of the targets."""
+"""Returns the hits of some of the targets, a block of tests at a time."""
 
 
 def role_table(
@@ -43,7 +45,10 @@ def role_table(
     targets: Sequence[tuple[int, Target]],
     confidence: float,
 ) -> RoleTable:
-    """The roles of all features for targets of the store (by id), likes counted once."""
+    """Return the roles of all features for targets of the store (by id).
+
+    Targets that the same tests hit are counted once.
+    """
     ids = np.array([id for id, _ in targets], np.int64)
     _, first, row = np.unique(evidence.like[ids], return_index=True, return_inverse=True)
     chosen = ids[first]
@@ -52,11 +57,11 @@ def role_table(
         return hit_blocks(store, evidence, chosen[part].tolist())
 
     named = tuple(target for _, target in targets)
-    return _counted(evidence, chances, named, blocks, len(chosen), confidence, row.ravel())
+    return _count_table(evidence, chances, named, blocks, len(chosen), confidence, row.ravel())
 
 
 def fault_table(evidence: Evidence, chances: Chances, confidence: float) -> RoleTable:
-    """The roles of all features for all faults."""
+    """Return the roles of all features for all faults."""
     count = len(evidence.fault_ids)
     targets = tuple(evidence.fault_target(number) for number in range(count))
 
@@ -65,21 +70,21 @@ def fault_table(evidence: Evidence, chances: Chances, confidence: float) -> Role
         numbers = np.where(inside, evidence.fault - part.start, -1).astype(np.int32)
         return blocks_of_numbers(numbers, part.stop - part.start)
 
-    return _counted(evidence, chances, targets, blocks, count, confidence)
+    return _count_table(evidence, chances, targets, blocks, count, confidence)
 
 
 def table_of_hits(
     evidence: Evidence, chances: Chances, targets: list[Target], hits: Bools, confidence: float
 ) -> RoleTable:
-    """The roles of all features for targets whose hits are given: tests by targets."""
+    """Return the roles of all features for targets with known hits: tests by targets."""
 
     def blocks(part: slice) -> Iterator[HitBlock]:
         return blocks_of_bools(hits[:, part])
 
-    return _counted(evidence, chances, tuple(targets), blocks, len(targets), confidence)
+    return _count_table(evidence, chances, tuple(targets), blocks, len(targets), confidence)
 
 
-def _counted(
+def _count_table(
     evidence: Evidence,
     chances: Chances,
     targets: tuple[Target, ...],
@@ -88,18 +93,18 @@ def _counted(
     confidence: float,
     row: npt.NDArray[np.intp] | None = None,
 ) -> RoleTable:
-    """Count the hits of so many rows; `row`: the one of each target, if not its own."""
+    """Count the hits of `rows` rows; `row` is the row of each target, if it is not its own."""
     columns = counted_columns(evidence, chances)
     counts = np.zeros((rows, columns.bits.count), np.int32)
     sums = None if columns.few else np.zeros((rows, len(evidence.features)))
     hits = np.zeros(rows, np.int64)
-    weight = np.empty(rows)
+    weights = np.empty(rows)
     groups = int(evidence.clusters.max(initial=-1)) + 1
     step = max(GROUP_BYTES // (4 * groups), 1) if groups else max(rows, 1)
     for start in range(0, rows, step):
         part = slice(start, min(start + step, rows))
         together = np.zeros((part.stop - part.start, groups), np.int32)
-        telling = np.zeros(len(together), np.int64)
+        informative = np.zeros(len(together), np.int64)
         for block in blocks(part):
             hits[part] += block.hits
             add_counts(block, columns, counts[part])
@@ -108,47 +113,47 @@ def _counted(
                 values = columns.expected_chances(evidence, chances, tests)
                 add_values(block.starts, block.tests, values, sums[part])
             if groups:
-                _add_groups(block, evidence.clusters, chances.telling, together, telling)
-        weight[part] = 1 / (_design_effect(together, telling) * chances.same_seed)
-    cells = CountedCells(columns, counts, sums, weight, confidence)
+                _add_groups(block, evidence.clusters, chances.telling, together, informative)
+        weights[part] = 1 / (_design_effect(together, informative) * chances.same_seed)
+    cells = CountedCells(columns, counts, sums, weights, confidence)
     shown = hits if row is None else hits[row]
     return RoleTable(targets, evidence.features, shown, cells, confidence, row)
 
 
 def add_counts(block: HitBlock, columns: CountedColumns, counts: npt.NDArray[np.int32]) -> None:
-    """Add, for each target, in how many of its tests the bit of each column is set."""
+    """Add, for each target, the number of its tests in which the bit of each column is set."""
     tests = slice(block.start, block.stop)
     is_dense = block.hits > _DENSE * (block.stop - block.start)
     sparse, dense = np.flatnonzero(~is_dense & (block.hits > 0)), np.flatnonzero(is_dense)
     if len(sparse):
         add_rows(block.starts, block.tests, sparse, columns.bits.words[tests], counts)
     if len(dense):
-        turned = columns.bits.packed_columns(tests)
-        for at in range(0, len(dense), _AT_A_TIME):
-            some = dense[at : at + _AT_A_TIME]
-            counts[some] += cooccurrence(block.columns(some), turned).astype(np.int32)
+        packed = columns.bits.packed_columns(tests)
+        for start in range(0, len(dense), _AT_A_TIME):
+            chosen = dense[start : start + _AT_A_TIME]
+            counts[chosen] += cooccurrence(block.columns(chosen), packed).astype(np.int32)
 
 
 def _add_groups(
     block: HitBlock,
     clusters: npt.NDArray[np.int32],
-    telling: Bools,
+    informative: Bools,
     together: npt.NDArray[np.int32],
     hits: npt.NDArray[np.int64],
 ) -> None:
-    """Add the hits that say anything, and those of each group that shares a configuration."""
+    """Add the informative hits, and those of each group of tests that share a configuration."""
     tests = block.tests.astype(np.int64) + block.start
-    told = telling[tests]
-    target, cluster = block.entry_targets[told], clusters[tests[told]]
+    counts = informative[tests]
+    target, cluster = block.entry_targets[counts], clusters[tests[counts]]
     hits += np.bincount(target, minlength=len(hits))
     member = cluster >= 0
     np.add.at(together, (target[member], cluster[member]), 1)
 
 
 def _design_effect(groups: npt.NDArray[np.int32], hits: npt.NDArray[np.int64]) -> Floats:
-    """By how much hits that share configurations say less than as many independent ones.
+    """Return how many hits that share configurations weigh as much as one independent hit.
 
-    Kish's design effect: groups of m_c hits weigh as much as (sum m_c)^2 / sum m_c^2 single ones.
+    Kish's design effect: groups of m_c hits weigh as much as (sum m_c)^2 / sum m_c^2 single hits.
     """
     if not groups.shape[1]:
         return np.ones(len(groups))

@@ -1,14 +1,15 @@
-"""Features that matter only together: a trigger only when another is absent, and the like.
+"""Pairs of features that matter only together: a trigger only if another is absent, and the like.
 
-If a feature multiplies the chance of a hit by some factor, whatever else is enabled, then among the
-tests that hit, its own odds are those it was drawn with times that factor, with another feature and
-without it. So an interplay of two shows as a factor that differs: a score test in a logistic
-regression among the hits, with the odds of the draw as the offset, asks whether it does. The
-odds given the others take care of everything by which strategies and constraints make features come
-and go together. For the pairs that survive the correction for the number of pairs, the role of each
-feature is computed twice, among the hits with the other and among those without it.
+If a feature multiplies the chance of a hit by some factor, whatever else is enabled, then among
+the tests that hit, its odds are those of the draw times that factor, with another feature and
+without it. So an interaction of two features shows as a factor that differs with the other. A
+score test in a logistic regression among the hits, with the odds of the draw as the offset, tests
+that. The odds are conditional on the other features, which accounts for everything by which
+strategies and constraints make features come and go together. For the pairs that survive the
+correction for the number of pairs, the role of each feature is computed twice: among the hits with
+the other, and among those without it.
 
-A target that needs both features of a pair is no interplay in this sense: both are triggers, and
+A target that needs both features of a pair is no interaction in this sense: both are triggers, and
 no hit lacks either.
 """
 
@@ -33,12 +34,12 @@ from swarmtest.analysis.propensities import Chances, effective_tests
 from swarmtest.analysis.trial_columns import Evidence
 
 _LEAST_VARIANCE = 1.5
-"""Below this the normal approximation of the test is not worth its name, and nothing is claimed."""
+"""Below this, the normal approximation of the test is too poor, and nothing is claimed."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A feature's role among the hits that agree on another feature."""
+    """The role of a feature among the hits with another feature, or among those without it."""
 
     role: str
     share: float
@@ -59,10 +60,10 @@ class Pair:
     p_value: float
     adjusted: float
     either: bool
-    """Each triggers where the other is absent: they stand in for each other."""
+    """Whether each triggers where the other is absent: either of them is enough."""
 
     def sentence(self) -> str:
-        """In words.
+        """Describe the pair in words.
 
         >>> on, off = Part(TRIGGER, .9, .8, 1, .5, 40), Part(IRRELEVANT, .5, .4, .6, .5, 90)
         >>> Pair("chmod", "sync", on, off, 1e-5, 1e-4, False).sentence()
@@ -80,46 +81,48 @@ class Pair:
         return f"{self.feature} is a {off} without {self.other}; with it, no effect was shown"
 
     def to_json(self) -> dict[str, object]:
-        """Plain data."""
+        """Return plain data."""
         parts = {"with_other": vars(self.with_other), "without_other": vars(self.without_other)}
         return {**vars(self), **parts, "sentence": self.sentence()}
 
 
 def pairs(evidence: Evidence, chances: Chances, hit: Bools, confidence: float = 0.95) -> list[Pair]:
-    """The pairs of features with an interplay for a target, the clearest first."""
+    """Return the pairs of features that interact for a target, the clearest first."""
     rows = np.flatnonzero(hit)
     hits = _Hits(evidence, chances, rows, evidence.enabled.sizes()[rows] == 1, confidence)
     independent = effective_tests(evidence.clusters[rows], np.ones(len(rows))) / chances.same_seed
-    p_one_way = _interplay(hits, len(rows) / max(independent, 1e-9))
-    # Both ways ask the same question of the same tests; the more doubtful answer counts.
-    both_ways = np.maximum(p_one_way, p_one_way.T)
+    p_one_direction = _interaction_p_values(hits, len(rows) / max(independent, 1e-9))
+    # Both directions test the same hypothesis on the same tests; the larger p-value counts.
+    p_both = np.maximum(p_one_direction, p_one_direction.T)
     first, second = np.triu_indices(len(evidence.features), 1)
-    known = ~np.isnan(both_ways[first, second])
-    first, second = first[known], second[known]
-    p_values = both_ways[first, second]
+    is_tested = ~np.isnan(p_both[first, second])
+    first, second = first[is_tested], second[is_tested]
+    p_values = p_both[first, second]
     adjusted = benjamini_hochberg(p_values)
-    found = []
-    for at in np.argsort(adjusted, kind="stable"):
-        if adjusted[at] > 1 - confidence:
+    result = []
+    for number in np.argsort(adjusted, kind="stable"):
+        if adjusted[number] > 1 - confidence:
             break
-        pair = _described(evidence.features, hits, int(first[at]), int(second[at]))
+        pair = _describe(evidence.features, hits, int(first[number]), int(second[number]))
         if pair is not None:
-            found.append(Pair(*pair[:4], float(p_values[at]), float(adjusted[at]), pair[4]))
-    return found
+            result.append(
+                Pair(*pair[:4], float(p_values[number]), float(adjusted[number]), pair[4])
+            )
+    return result
 
 
-def _interplay(hits: _Hits, design_effect: float) -> Floats:
-    """By pairs (f, g): the p-value of f's factor being the same with g and without g."""
+def _interaction_p_values(hits: _Hits, design_effect: float) -> Floats:
+    """Return for pairs (f, g) the p-value of f's factor being the same with g and without g."""
     count = len(hits.evidence.features)
     factors = np.array([_factor(hits, feature) for feature in range(count)])
     score, share, total = np.zeros((count, count)), np.zeros((count, count)), np.zeros(count)
     for part in chunks(len(hits.rows)):
         enabled, chance = hits.part(part)
-        told = ~np.isnan(chance)
-        mean = _tilted(_offset(np.where(told, chance, 0.5)), factors)
-        weight = np.where(told, mean * (1 - mean), 0)
+        informative = ~np.isnan(chance)
+        mean = _tilted(_offset(np.where(informative, chance, 0.5)), factors)
+        weight = np.where(informative, mean * (1 - mean), 0)
         others = enabled.astype(float)
-        score += np.where(told, others - mean, 0).T @ others
+        score += np.where(informative, others - mean, 0).T @ others
         share += weight.T @ others
         total += weight.sum(axis=0)
     variance = share - share**2 / np.maximum(total, 1e-12)[:, None]
@@ -138,22 +141,22 @@ def _offset(chance: Floats) -> Floats:
 
 
 def _tilted(offset: Floats, factor: Any) -> Floats:
-    """The odds of the draw times a factor, as chances."""
+    """Return the odds of the draw times a factor, as chances; `factor` is a logarithm."""
     mean: Floats = 1 / (1 + np.exp(-(offset + factor)))
     return mean
 
 
 def _factor(hits: _Hits, feature: int) -> float:
-    """The logarithm of the factor that makes a feature's chances add up to what was found."""
+    """Return the logarithm of the factor that makes a feature's chances add up to its count."""
     inside, chance = hits.column(feature)
-    told = ~np.isnan(chance)
-    offset, times = np.unique(_offset(chance[told]), return_counts=True)
-    found = inside[told].sum()
+    informative = ~np.isnan(chance)
+    offset, times = np.unique(_offset(chance[informative]), return_counts=True)
+    count = inside[informative].sum()
     low, high = -40.0, 40.0
     middle = 0.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if _tilted(offset, middle) @ times < found else (low, middle)
+        low, high = (middle, high) if _tilted(offset, middle) @ times < count else (low, middle)
     return middle
 
 
@@ -165,25 +168,25 @@ class _Hits:
     chances: Chances
     rows: npt.NDArray[np.intp]
     single: Bools
-    """Tests with one feature: it says nothing of others, for without it there is no test at all."""
+    """Tests with one feature; they say nothing about it, as there is no test without it."""
     confidence: float
 
     def part(self, part: slice) -> tuple[Bools, Floats]:
-        """Of some of the tests, which features were enabled, and how likely each was."""
+        """Return for some of the tests which features were enabled, and how likely each was."""
         enabled = self.evidence.enabled[self.rows[part]]
         chance = self.chances.values[self.rows[part]].astype(float)
         chance[enabled & self.single[part][:, None]] = np.nan
         return enabled, chance
 
     def column(self, feature: int) -> tuple[Bools, Floats]:
-        """The same of one feature, in all of the tests."""
+        """Return the same for one feature, in all of the tests."""
         enabled = self.evidence.enabled[self.rows, feature]
         chance = self.chances.values[self.rows, feature].astype(float)
         chance[enabled & self.single] = np.nan
         return enabled, chance
 
     def role_among(self, feature: int, other: int, with_other: bool) -> Part:
-        """A feature's role among the hits that agree on another one."""
+        """Return a feature's role among the hits with another one, or among those without it."""
         (inside, chance), (has_other, other_chance) = self.column(feature), self.column(other)
         group = (has_other == with_other) & ~np.isnan(other_chance) & ~np.isnan(chance)
         hits = int(group.sum())
@@ -198,12 +201,12 @@ class _Hits:
         return Part(role, containing / hits, low, high, base, hits)
 
 
-def _described(
-    features: tuple[str, ...], hits: _Hits, one: int, two: int
+def _describe(
+    features: tuple[str, ...], hits: _Hits, first: int, second: int
 ) -> tuple[str, str, Part, Part, bool] | None:
-    """The pair as one feature whose role depends on the other; None if no role changes."""
+    """Return the pair as a feature whose role depends on the other; None if no role changes."""
     views = []
-    for feature, other in ((one, two), (two, one)):
+    for feature, other in ((first, second), (second, first)):
         on, off = (hits.role_among(feature, other, with_other) for with_other in (True, False))
         if on.role != off.role and INSUFFICIENT not in (on.role, off.role):
             views.append((features[feature], features[other], on, off))

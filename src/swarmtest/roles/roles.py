@@ -1,15 +1,16 @@
 """Roles: which features make a target more likely, and which less (directed swarm, section 2.2).
 
-Of the tests that hit target t and in which feature f was left to chance, a share contains f; chance
-alone would have put it into a share r, the base rate. If Wilson's interval (l, h) for the first
-lies above r, f is a trigger of t; if it lies below, a suppressor; otherwise f is irrelevant, or
-there is too little data to tell. In a plain coin-toss campaign r is the coin's rate and this is the
-papers' definition. In any other, r is the mean chance *over the tests that hit t*: it is that mean
-to which the share goes when f does not matter, whatever made the strategy include f more often in
-some tests than in others. A base rate taken over all tests would make a trigger of every
-feature that a directed campaign happens to prefer.
+Take the tests that hit target t and in which feature f was left to chance. A share of them
+contains f; chance alone would give the share r, the base rate. If Wilson's interval (l, h) for the
+first share lies above r, f is a trigger of t; if it lies below, f is a suppressor; otherwise f is
+irrelevant, or there is too little data. In a plain coin-toss campaign r is the coin's rate, and
+this is the papers' definition. In any other campaign r is the mean chance *over the tests that hit
+t*: the share tends to that mean if f does not matter, whatever made the strategy include f more
+often in some tests than in others. A base rate over all tests would make every feature that a
+directed campaign prefers a trigger.
 
-How a role follows from counts is in `swarmtest.analysis.cells`.
+`swarmtest.analysis.cells` computes roles from counts. A role says that a feature matters; an
+`Effect` says how much, in words that need no statistics: "1 test in 8 with it, 1 in 900 without".
 """
 
 from __future__ import annotations
@@ -40,103 +41,6 @@ from swarmtest.analysis.propensities import Chances, effective_tests
 from swarmtest.analysis.trial_columns import Evidence
 from swarmtest.core.targets import Target
 
-# -------------------------------------------------------------------------------------------------
-# How much a feature matters: how often tests hit a target with it, and without it.
-#
-# A role says that a feature matters; this says how much, in words that need no statistics: "one
-# test
-# in 8 with it, one in 900 without". Tests are weighted by the inverse of the chance of what they
-# are (with the feature, or without it), which makes the two groups comparable in everything else,
-# whatever the strategy preferred.
-
-MARKS = {
-    TRIGGER: "▲",
-    SUPPRESSOR: "▼",
-    f"{TRIGGER} before correction": "△",
-    f"{SUPPRESSOR} before correction": "▽",
-    IRRELEVANT: "○",
-    INSUFFICIENT: "◇",
-    FIXED: "×",
-}
-"""Every role has a shape of its own; colour only helps. Hollow: not sure."""
-
-
-@dataclass(frozen=True)
-class Rate:
-    """An estimated hitting fraction.
-
-    >>> Rate(0.25, 0.1, 0.5).value
-    0.25
-    """
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Effect:
-    """The hitting fraction of a target with a feature and without it; None: no such tests."""
-
-    feature: str
-    with_it: Rate | None
-    without_it: Rate | None
-
-    def to_json(self) -> dict[str, object]:
-        """Plain data."""
-        sides = {"with_it": self.with_it, "without_it": self.without_it}
-        plain = {name: vars(rate) if rate else None for name, rate in sides.items()}
-        return {"feature": self.feature, **plain}
-
-    @property
-    def ratio(self) -> float:
-        """How many times as often with it as without; infinite if never without, NaN if unknown."""
-        if self.with_it is None or self.without_it is None:
-            return float("nan")
-        if self.without_it.value:
-            return self.with_it.value / self.without_it.value
-        return float("inf") if self.with_it.value else float("nan")
-
-
-def effects(
-    evidence: Evidence,
-    chances: Chances,
-    hit: Bools,
-    known: Bools,
-    alone: Bools,
-    confidence: float = 0.95,
-) -> list[Effect]:
-    """What each feature does to the hitting fraction of a target.
-
-    `known`: tests that can tell. `alone`: features whose tests without any other count, for what
-    an empty test would have done is known (see `swarmtest.roles.counting`).
-    """
-    found = []
-    single = evidence.enabled.sizes() == 1
-    for i, feature in enumerate(evidence.features):
-        inside = evidence.enabled[:, i]
-        chance = chances.values[:, i].astype(float)
-        told = ~np.isnan(chance) & known & (alone[i] | ~(single & inside))
-        rates = []
-        for side, odds in ((told & inside, chance), (told & ~inside, 1 - chance)):
-            weight = 1 / odds[side]
-            tests = effective_tests(evidence.clusters[side], weight)
-            rates.append(_rate(hit[side], weight, tests / chances.same_seed, confidence))
-        found.append(Effect(feature, *rates))
-    return found
-
-
-def _rate(hit: Bools, weight: Floats, tests: float, confidence: float) -> Rate | None:
-    """The weighted share of hits, with the interval of as many independent tests."""
-    if not len(hit):
-        return None
-    value = float((weight * hit).sum() / weight.sum())
-    low, high = wilson_interval(value * tests, tests, confidence)
-    return Rate(value, low, high)
-
-
-# -------------------------------------------------------------------------------------------------
-
 __all__ = [
     "FIXED",
     "INSUFFICIENT",
@@ -151,10 +55,21 @@ __all__ = [
     "feature_shares",
 ]
 
+MARKS = {
+    TRIGGER: "▲",
+    SUPPRESSOR: "▼",
+    f"{TRIGGER} before correction": "△",
+    f"{SUPPRESSOR} before correction": "▽",
+    IRRELEVANT: "○",
+    INSUFFICIENT: "◇",
+    FIXED: "×",
+}
+"""The symbol of each role: shapes differ, so colour is not needed. Hollow symbols are uncertain."""
+
 
 @dataclass(frozen=True)
 class FeatureRole:
-    """What one feature is to one target.
+    """The role of one feature for one target.
 
     >>> FeatureRole("pop", "suppressor", 0.02, 0.0, 0.09, 0.5, 60, 1e-9, 1e-8, 4).estimate
     0.09
@@ -164,45 +79,45 @@ class FeatureRole:
     role: str
     """trigger, suppressor, irrelevant, insufficient data, or no variation."""
     share: float
-    """Of the hits in which the feature was left to chance, how many contain it."""
+    """The share of the hits with the feature left to chance that contain it."""
     low: float
     high: float
     """Wilson's interval for that share."""
     base: float
     """The share that chance alone would give."""
     hits: float
-    """How many hits that is; not whole when tests share configurations and count for less."""
+    """The number of these hits; not whole if tests share configurations and count for less."""
     p_value: float
     adjusted: float
     """The p-value after correction for all comparisons of the table (Benjamini-Hochberg)."""
     needed: int
-    """Hits after which either role could have been shown; 0 without variation."""
+    """The hits needed to show either role; 0 without variation."""
 
     @property
     def estimate(self) -> float:
-        """The papers' F(f, t): the bound nearest to the base rate, or the base rate itself."""
+        """Return the papers' F(f, t): the bound nearest to the base rate, or that rate."""
         return {TRIGGER: self.low, SUPPRESSOR: self.high}.get(self.role, self.base)
 
     @property
     def missing_hits(self) -> int:
-        """How many more hits are needed; 0 if there are enough."""
+        """Return how many more hits are needed; 0 if there are enough."""
         return max(self.needed - int(self.hits), 0) if self.role == INSUFFICIENT else 0
 
     def is_discovery(self, rate: float = 0.05) -> bool:
-        """Whether the role survives the correction: at most this share of such claims is false."""
+        """Return whether the role survives the correction with this false discovery rate."""
         return self.role in (TRIGGER, SUPPRESSOR) and self.adjusted <= rate
 
     def to_json(self) -> dict[str, object]:
-        """Plain data; a base rate that does not exist is None."""
+        """Return plain data; a base rate that does not exist is None."""
         return {**vars(self), "base": None if isnan(self.base) else self.base}
 
 
 @dataclass(frozen=True)
 class RoleTable:
-    """Every feature's role for every target of a table.
+    """The role of every feature for every target of a table.
 
     Targets that the same tests hit share a row of `cells`. The arrays here have a row for each
-    target: for tables of many thousands of them, ask for one target (`of`), or for `rows`.
+    target: for tables of many thousands of targets, use `of` for one target, or `rows`.
     """
 
     targets: tuple[Target, ...]
@@ -212,47 +127,47 @@ class RoleTable:
     cells: SomeCells
     confidence: float = 0.95
     row: npt.NDArray[np.intp] | None = None
-    """`row_of`; None: each target has its own."""
+    """The row of each target in `cells`; None if each target has its own."""
 
     @cached_property
     def rows(self) -> RoleRows:
-        """What there is of each row."""
+        """Return the roles of each row."""
         targets = np.bincount(self.row_of, minlength=self.cells.shape[0])
         return RoleRows(self.cells, targets, self.confidence)
 
     @cached_property
     def row_of(self) -> npt.NDArray[np.intp]:
-        """The row of each target in `cells`."""
+        """Return the row of each target in `cells`."""
         return np.arange(len(self.targets)) if self.row is None else self.row
 
     @property
     def counted(self) -> Cells:
-        """What was counted for each target."""
+        """Return the counts for each target."""
         return self.cells.of(self.row_of)
 
     @property
     def interval(self) -> tuple[Floats, Floats]:
-        """Wilson's interval for each share."""
+        """Return Wilson's interval for each share."""
         return self.counted.interval(self.confidence)
 
     @property
     def codes(self) -> Codes:
-        """Each role as an index into `ROLES`."""
+        """Return each role as an index into `ROLES`."""
         return self.rows.codes[self.row_of]
 
     @property
     def p_values(self) -> Floats:
-        """Exact two-sided p-values of the triggers and suppressors; 1 for all else."""
+        """Return exact two-sided p-values of triggers and suppressors; 1 for the rest."""
         return self.rows.spread(self.rows.claims.p_value)[self.row_of]
 
     @property
     def adjusted(self) -> Floats:
-        """The p-values after Benjamini and Hochberg's correction, over all cells with variation."""
+        """Return the p-values after Benjamini-Hochberg correction over all cells with variation."""
         return self.rows.spread(self.rows.claims.adjusted)[self.row_of]
 
     @property
     def certain_triggers(self) -> Bools:
-        """Triggers that hardly one target in a hundred has by chance (Bonferroni over features).
+        """Return the triggers at a level of 1% per target (Bonferroni over features).
 
         Unlike `discoveries`, this does not depend on which other targets are in the table.
         """
@@ -261,15 +176,15 @@ class RoleTable:
         return certain
 
     def discoveries(self, rate: float | None = None) -> Codes:
-        """`codes` with only the roles that survive the correction; everything else is irrelevant.
+        """Return `codes` with only the roles that survive the correction; the rest is irrelevant.
 
-        `rate` is the share of false ones among them; 1 - confidence unless given.
+        `rate` is the accepted share of false discoveries; by default 1 - confidence.
         """
         rate = 1 - self.confidence if rate is None else rate
         return self.rows.discoveries(rate)[self.row_of]
 
     def of(self, target: int) -> list[FeatureRole]:
-        """All features' roles for one target, by its place in `targets`."""
+        """Return the roles of all features for one target, by its position in `targets`."""
         row = int(self.row_of[target])
         cells = self.cells.of(slice(row, row + 1))
         base, hits = cells.base[0], cells.informative[0]
@@ -295,15 +210,17 @@ class RoleTable:
         ]
 
     def counts_alone(self, target: int) -> Bools:
-        """By feature: whether hits with it alone in its test count for a target."""
+        """Return by feature whether hits of tests with only that feature count for a target."""
         row = int(self.row_of[target])
         counts: Bools = self.cells.of(slice(row, row + 1)).alone[0]
         return counts
 
     def discovered(self, target: int, role: str) -> list[str]:
-        """The features that have this role for a target and survive the correction."""
-        found = self._discovered[self.row_of[target]] == ROLES.index(role)
-        return [feature for feature, is_it in zip(self.features, found, strict=True) if is_it]
+        """Return the features that have this role for a target and survive the correction."""
+        has_role = self._discovered[self.row_of[target]] == ROLES.index(role)
+        return [
+            feature for feature, is_wanted in zip(self.features, has_role, strict=True) if is_wanted
+        ]
 
     @cached_property
     def _discovered(self) -> Codes:
@@ -315,7 +232,7 @@ class RoleTable:
 
 @dataclass(frozen=True)
 class FeatureShare:
-    """For which share of targets a feature is a trigger, and for which a suppressor.
+    """The shares of targets for which a feature is a trigger and a suppressor.
 
     The papers' tables 2 and 6.
     """
@@ -324,11 +241,11 @@ class FeatureShare:
     trigger: float
     suppressor: float
     targets: int
-    """Targets with enough hits to tell."""
+    """The number of targets with enough hits."""
 
 
 def feature_shares(table: RoleTable, corrected: bool = True) -> list[FeatureShare]:
-    """Summarise a table by features; of the roles that survive the correction, or of all."""
+    """Summarise a table by feature, with only corrected roles or with all."""
     rows = table.rows
     codes = rows.discoveries(1 - table.confidence) if corrected else rows.codes
     shares = []
@@ -341,3 +258,85 @@ def feature_shares(table: RoleTable, corrected: bool = True) -> list[FeatureShar
         )
         shares.append(FeatureShare(feature, trigger, suppressor, targets))
     return shares
+
+
+# Effects: how often tests hit a target with a feature, and without it.
+#
+# Each test is weighted by the inverse of the chance of being what it is (with the feature, or
+# without it). That makes the two groups comparable in everything else, whatever the strategy
+# preferred.
+
+
+@dataclass(frozen=True)
+class Rate:
+    """An estimated hitting fraction.
+
+    >>> Rate(0.25, 0.1, 0.5).value
+    0.25
+    """
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The hitting fraction of a target with a feature and without it; None without such tests."""
+
+    feature: str
+    with_it: Rate | None
+    without_it: Rate | None
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain data."""
+        sides = {"with_it": self.with_it, "without_it": self.without_it}
+        plain = {name: vars(rate) if rate else None for name, rate in sides.items()}
+        return {"feature": self.feature, **plain}
+
+    @property
+    def ratio(self) -> float:
+        """Return with / without; infinite if there are no hits without it, NaN if unknown."""
+        if self.with_it is None or self.without_it is None:
+            return float("nan")
+        if self.without_it.value:
+            return self.with_it.value / self.without_it.value
+        return float("inf") if self.with_it.value else float("nan")
+
+
+def effects(
+    evidence: Evidence,
+    chances: Chances,
+    hit: Bools,
+    known: Bools,
+    alone: Bools,
+    confidence: float = 0.95,
+) -> list[Effect]:
+    """Return what each feature does to the hitting fraction of a target.
+
+    `known` marks the tests whose hits are known. `alone` marks the features whose tests without any
+    other feature count, because it is known what an empty test would have done (see
+    `swarmtest.roles.counting`).
+    """
+    result = []
+    single = evidence.enabled.sizes() == 1
+    for i, feature in enumerate(evidence.features):
+        inside = evidence.enabled[:, i]
+        chance = chances.values[:, i].astype(float)
+        informative = ~np.isnan(chance) & known & (alone[i] | ~(single & inside))
+        rates = []
+        for side, odds in ((informative & inside, chance), (informative & ~inside, 1 - chance)):
+            weight = 1 / odds[side]
+            tests = effective_tests(evidence.clusters[side], weight)
+            rates.append(_rate(hit[side], weight, tests / chances.same_seed, confidence))
+        result.append(Effect(feature, *rates))
+    return result
+
+
+def _rate(hit: Bools, weight: Floats, tests: float, confidence: float) -> Rate | None:
+    """Return the weighted share of hits, with the interval of as many independent tests."""
+    if not len(hit):
+        return None
+    value = float((weight * hit).sum() / weight.sum())
+    low, high = wilson_interval(value * tests, tests, confidence)
+    return Rate(value, low, high)

@@ -1,4 +1,4 @@
-"""All questions that can be asked of campaigns, in one place."""
+"""A study: every analysis of features and targets that campaigns allow, in one place."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from swarmtest.store.interface import Store
 
 
 class Study:
-    """What the tests of one or more campaigns tell about features and targets.
+    """The tests of one or more campaigns, and what they say about features and targets.
 
-    Campaigns of the same subject are analysed together, whatever their strategies: every test
-    counts with the odds it was drawn with.
+    Campaigns of the same subject are analysed together, whatever their strategies: every test is
+    weighed with the chances with which it was drawn.
 
     >>> from swarmtest import Campaign, Machine, action, open_store
     >>> class Tower(Machine):
@@ -45,7 +45,7 @@ class Study:
     """
 
     def __init__(self, store: Store, campaigns: Sequence[int], confidence: float = 0.95) -> None:
-        normal_quantile(confidence)
+        normal_quantile(confidence)  # raises the error for an impossible confidence
         self.store = store
         self.confidence = confidence
         self.evidence: Evidence = read_evidence(store, campaigns)
@@ -55,14 +55,14 @@ class Study:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the results should know about the data behind them."""
+        """Return what a reader of the results should know about the data."""
         records = [self.store.campaign(campaign) for campaign in self.evidence.campaigns]
         changed = changed_between(self.store, records)
         note = f"{changed}: a fault is taken for the same in all versions, lines are not"
         return (*self.chances.notes, note) if changed else self.chances.notes
 
     def require_variation(self) -> None:
-        """Refuse campaigns in which no feature was ever left to chance."""
+        """Raise an error if no feature was ever left to chance."""
         if not self.chances.vary:
             evidence = self.evidence
             always = bool((evidence.enabled.sizes() == len(evidence.features)).all())
@@ -76,31 +76,31 @@ class Study:
 
     @cached_property
     def targets(self) -> dict[int, Target]:
-        """Everything that was hit, by the store's id; faults are not among it."""
+        """Return all targets that were hit, except faults, by the store's id."""
         return self.store.targets(self.evidence.reached)
 
     @cached_property
     def faults(self) -> tuple[Target, ...]:
-        """The faults that were shown, as targets."""
+        """Return the faults that were found, as targets."""
         return tuple(map(self.evidence.fault_target, range(len(self.evidence.fault_ids))))
 
     def kinds(self) -> list[str]:
-        """The kinds of targets that were hit, faults first."""
+        """Return the kinds of targets that were hit, faults first."""
         kinds = sorted({target.kind for target in self.targets.values()})
         return ["fault", *kinds] if self.faults else kinds
 
     def table(self, kind: str = "fault") -> RoleTable:
-        """The roles of all features for all targets of a kind."""
+        """Return the roles of all features for all targets of a kind."""
         if kind == "fault":
             return fault_table(self.evidence, self.chances, self.confidence)
         chosen = [(id, target) for id, target in self.targets.items() if target.kind == kind]
         return role_table(self.store, self.evidence, self.chances, chosen, self.confidence)
 
     def find(self, text: str) -> Target:
-        """The target that a person means: ``line:cart.py:12``, ``event:full``, a fault's id.
+        """Return the target with this name: ``line:cart.py:12``, ``event:full``, a fault's id.
 
-        A fault's id may be shortened, and ``fault`` alone is the only one there is. What was not
-        hit has no roles; the error names the nearest names that were.
+        A fault's id may be shortened, and ``fault`` alone means the only fault. A target that was
+        not hit has no roles; the error suggests similar names of targets that were hit.
         """
         kind, _, name = text.partition(":")
         named = [target for target in self.targets.values() if text in (str(target), target.name)]
@@ -110,11 +110,11 @@ class Study:
         lines = [target for target in named if target.kind == "line"]
         short = name if kind == "fault" else text
         faults = [fault for fault in self.faults if fault.name.startswith(short)]
-        found = exact or lines or named or faults
-        if len(found) == 1:
-            return found[0]
-        if found:
-            several = ", ".join(map(str, found[:5]))
+        matches = exact or lines or named or faults
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            several = ", ".join(map(str, matches[:5]))
             raise UserError(f"{text!r} may be {several}: say which")
         names = [*map(str, self.faults), *map(str, self.targets.values())]
         near = did_you_mean(text, names) if len(names) < 20_000 else ""
@@ -122,46 +122,46 @@ class Study:
         raise UserError(f"no test of campaign {where} hit {text!r}{near[:200]}")
 
     def roles(self, target: Target) -> list[FeatureRole]:
-        """Every feature's role for one target; does *enabling* it matter?"""
+        """Return the role of every feature for one target: does *enabling* it matter?"""
         table, row = self._row(target)
         return table.of(row)
 
     def amounts(self, target: Target) -> list[Amount]:
-        """Where a feature is enabled anyway, does it matter *how much* of it there is?"""
-        mattering = {role.feature for role in self.roles(target) if role.role != IRRELEVANT}
-        mattering |= {name for pair in self.pairs(target) for name in (pair.feature, pair.other)}
-        numbers = [i for i, name in enumerate(self.evidence.features) if name in mattering]
+        """Return whether it matters *how much* of a feature there is, where it is enabled."""
+        relevant = {role.feature for role in self.roles(target) if role.role != IRRELEVANT}
+        relevant |= {name for pair in self.pairs(target) for name in (pair.feature, pair.other)}
+        numbers = [i for i, name in enumerate(self.evidence.features) if name in relevant]
         strata = alike(self.evidence, numbers)
         return amounts(
-            self.evidence, strata, self.hit(target), self._known(target), self.confidence
+            self.evidence, strata, self.hit(target), self._known_tests(target), self.confidence
         )
 
     def roles_of_either(self, one: Target, other: Target) -> list[FeatureRole]:
-        """Every feature's role for hitting one target or the other."""
+        """Return the role of every feature for hitting at least one of two targets."""
         either = (self.hit(one) | self.hit(other))[:, None]
         table = table_of_hits(self.evidence, self.chances, [one], either, self.confidence)
         return table.of(0)
 
     def effects(self, target: Target) -> list[Effect]:
-        """The hitting fraction with each feature, and without it."""
+        """Return the hitting fraction with each feature, and without it."""
         table, row = self._row(target)
-        hit, known, alone = self.hit(target), self._known(target), table.counts_alone(row)
+        hit, known, alone = self.hit(target), self._known_tests(target), table.counts_alone(row)
         return effects(self.evidence, self.chances, hit, known, alone, self.confidence)
 
     def pairs(self, target: Target) -> list[Pair]:
-        """Features that matter only together with another, or only without it."""
+        """Return features that matter only together with another, or only without it."""
         return pairs(self.evidence, self.chances, self.hit(target), self.confidence)
 
     def hit(self, target: Target) -> Bools:
-        """Which tests hit a target."""
+        """Return which tests hit a target."""
         if target not in self._hits:
             self._hits[target] = self._read_hits(target)
         return self._hits[target]
 
     def _read_hits(self, target: Target) -> Bools:
         if target.kind == "fault":
-            found: Bools = self.evidence.fault == self.evidence.fault_ids.index(target.name)
-            return found
+            shows: Bools = self.evidence.fault == self.evidence.fault_ids.index(target.name)
+            return shows
         parts = []
         for block in hit_blocks(self.store, self.evidence, [self._id(target)]):
             hit = np.zeros(block.stop - block.start, bool)
@@ -170,7 +170,7 @@ class Study:
         return np.concatenate(parts)
 
     def _row(self, target: Target) -> tuple[RoleTable, int]:
-        """A table that has the target, and its row in it."""
+        """Return a table that contains the target, and its row in it."""
         if target.kind == "fault":
             return self._fault_roles, self.faults.index(target)
         if target not in self._tables:
@@ -180,12 +180,13 @@ class Study:
             )
         return self._tables[target], 0
 
-    def _known(self, target: Target) -> Bools:
+    def _known_tests(self, target: Target) -> Bools:
+        """Return the tests that are known to have hit the target or not; for a fault, all."""
         everything = np.ones(self.evidence.n, bool)
         return everything if target.kind == "fault" else self.evidence.known
 
     def _id(self, target: Target) -> int:
-        return next(id for id, known in self.targets.items() if known == target)
+        return next(id for id, candidate in self.targets.items() if candidate == target)
 
     @cached_property
     def _fault_roles(self) -> RoleTable:
@@ -193,5 +194,5 @@ class Study:
 
 
 def _is_named(mutant: Target, id: str) -> bool:
-    """Whether a mutant has an id, or one that begins so; its name ends in it."""
+    """Return whether a mutant's id, which ends its name, begins with `id`."""
     return bool(id) and mutant.name.rpartition(" ")[2].startswith(id)

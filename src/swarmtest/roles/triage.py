@@ -1,15 +1,20 @@
-"""Which faults to look at first, which may be one bug, and which may be two.
+"""Triage: which faults to look at first, which may be one bug or two, and how to avoid them.
 
-Order: faults whose features are known go before those with too little data, and rare ones before
-frequent ones: a fault that one test in 50,000 shows is the one that nobody else will find again.
+Order: faults whose features are known come before those with too little data, and rare ones before
+frequent ones: if one test in 50,000 shows a fault, nobody else will find it again.
 
-Two signatures, one bug: if no feature is found more often in the tests of one fault than in those
-of the other, and both have triggers or suppressors, nothing in the features tells them apart. And
-if one fault needs everything that another needs, and more, it may be the other one, seen through
-the additional feature, unless that feature also changes how often either of them shows.
+Two signatures, one bug: if no feature is more frequent in the tests of one fault than in those of
+the other, and both have triggers or suppressors, the features do not distinguish them. And if one
+fault needs everything that another needs, and more, it may be the other one, seen through the
+additional feature, unless that feature also changes how often either of them shows.
 
 One signature, two bugs: if the tests of a fault have one feature *or* another, each unneeded where
-the other is, there may be two ways to it.
+the other is present, there may be two ways to it.
+
+A campaign that keeps finding a known fault finds no other: the fault ends the tests that might
+have shown one. `common_features` finds the combination of features that a fault needs; keeping it
+out of new tests (`swarmtest run --avoid`) lets other faults be found, and costs only those
+configurations.
 """
 
 from __future__ import annotations
@@ -28,123 +33,10 @@ from swarmtest.roles.pairs import Pair
 from swarmtest.roles.roles import FeatureRole
 from swarmtest.roles.study import Study
 
-# -------------------------------------------------------------------------------------------------
-# The combination of features that a fault needs, and how to keep it out of new tests.
-#
-# A campaign that keeps running into a known fault finds no other: the fault ends the tests that
-# might have shown it. Keeping its combination out (`swarmtest run --avoid`) lets the others be
-# found, and costs only those configurations.
-#
-# The combination is built from the fault's discovered triggers (in) and suppressors (out), one by
-# one, each time the one that separates failing tests from passing ones best, as long as that
-# helps.
-# "Better" is the share of the failing tests that match minus the share of the passing ones that
-# do.
-
 _MOST = 0.5
-"""A combination that fewer of the failing tests have is not what the fault needs."""
+"""A fault does not need a combination that fewer than this share of its tests have."""
 _GAIN = 0.005
-"""A feature that separates less than this better is not worth a word in the combination."""
-
-
-@dataclass(frozen=True)
-class CommonFeatures:
-    """Features that are in, and features that are out, in (nearly) all tests of a fault.
-
-    >>> print(CommonFeatures(("push",), ("pop", "add"), 1.0, 0.02))
-    push without pop, add
-    """
-
-    inside: tuple[str, ...]
-    outside: tuple[str, ...]
-    failing: float
-    """The share of the tests that show the fault in which all this holds."""
-    passing: float
-    """The share of the other tests in which all this holds: what avoiding it costs."""
-
-    def __str__(self) -> str:
-        inside, outside = ", ".join(self.inside), ", ".join(self.outside)
-        if not inside:
-            return f"test without {outside}"
-        return f"{inside} without {outside}" if outside else inside
-
-    def forbidden(self, fault: str) -> Constraint:
-        """The constraint that keeps the combination out."""
-        return Constraint(self.outside, self.inside, f"avoid fault {fault}: no {self}")
-
-    def to_json(self) -> dict[str, object]:
-        """Plain data."""
-        return {**vars(self), "text": str(self)}
-
-
-def common_features(study: Study, fault: Target) -> CommonFeatures | None:
-    """What nearly all tests of a fault have in common and others have not; None: nothing."""
-    rate = 1 - study.confidence
-    literals = {
-        (role.feature, role.role == TRIGGER): i
-        for i, role in enumerate(study.roles(fault))
-        if role.role in (TRIGGER, SUPPRESSOR) and role.is_discovery(rate)
-    }
-
-    def column(one: tuple[str, bool]) -> Bools:
-        holds: Bools = study.evidence.enabled[:, literals[one]] == one[1]
-        return holds
-
-    hit = study.hit(fault)
-    chosen: list[tuple[str, bool]] = []
-    left = list(literals)
-    match: Bools = np.ones(study.evidence.n, bool)
-    while left:
-        best = max(left, key=lambda one: _separates(match & column(one), hit))
-        better = match & column(best)
-        if _separates(better, hit) < _separates(match, hit) + _GAIN:
-            break
-        chosen.append(best)
-        match = better
-        left.remove(best)
-    if not chosen or match[hit].mean() < _MOST:
-        return None
-    # What holds in all of the matching failing tests narrows the combination at no cost.
-    for one in [one for one in left if column(one)[match & hit].all()]:
-        chosen.append(one)
-        match = match & column(one)
-    names = study.evidence.features
-    inside, outside = (
-        tuple(sorted((name for name, is_in in chosen if is_in == wanted), key=names.index))
-        for wanted in (True, False)
-    )
-    return CommonFeatures(inside, outside, *_shares(match, hit))
-
-
-def _shares(match: Bools, hit: Bools) -> tuple[float, float]:
-    failing, passing = (float(match[g].mean()) if g.any() else 0.0 for g in (hit, ~hit))
-    return failing, passing
-
-
-def _separates(match: Bools, hit: Bools) -> float:
-    failing, passing = _shares(match, hit)
-    return failing - passing
-
-
-def avoiding(study: Study, faults: list[Target]) -> list[tuple[Target, CommonFeatures]]:
-    """The combinations to keep out for known faults; an error tells which fault has none."""
-    found = []
-    for fault in faults:
-        shared = common_features(study, fault)
-        if shared is None:
-            more = max(role.missing_hits for role in study.roles(fault))
-            why = (
-                f"insufficient data, {more} more hits needed"
-                if more
-                else "no features are known that most of its tests share"
-            )
-            raise UserError(f"fault {fault.name} cannot be avoided: {why}")
-        found.append((fault, shared))
-    return found
-
-
-# -------------------------------------------------------------------------------------------------
-
+"""A feature that improves the separation by less than this is left out of a combination."""
 _PASSIVE = 0.2
 """A feature that only takes steps from the others shifts its share by less than this."""
 
@@ -163,19 +55,19 @@ class TriagedFault:
     suppressors: tuple[str, ...]
     """Those that survive the correction for many comparisons, the clearest first."""
     missing_hits: int
-    """Hits that are still needed before roles can be told; 0 if there are enough."""
+    """The hits still needed to compute roles; 0 if there are enough."""
     combination: CommonFeatures | None
-    """The features that make nearly all of its tests; None if there is no such thing."""
+    """The features that nearly all of its tests have in common; None if there are none."""
     two_causes: tuple[Pair, ...]
-    """Features of which one or the other is enough: perhaps two bugs behind one signature."""
+    """Pairs of features of which either is enough: perhaps two bugs with one signature."""
 
     @property
     def explained(self) -> bool:
-        """Whether anything is known about its features."""
+        """Return whether anything is known about its features."""
         return bool(self.triggers or self.suppressors)
 
     def to_json(self) -> dict[str, object]:
-        """Plain data."""
+        """Return plain data."""
         return {
             "fault": self.fault.name,
             "signature": self.fault.detail,
@@ -196,10 +88,10 @@ class Relation:
     one: Target
     other: Target
     beyond: tuple[str, ...] = ()
-    """What `other` needs beyond what `one` needs; empty: no feature tells them apart."""
+    """What `other` needs beyond what `one` needs; empty if no feature distinguishes them."""
 
     def sentence(self) -> str:
-        """In words.
+        """Describe the relation in words.
 
         >>> Relation(Target("fault", "a1"), Target("fault", "b2"), ("sync",)).sentence()
         'b2 needs all that a1 needs, and sync: perhaps the same bug, seen through sync'
@@ -223,16 +115,16 @@ class Triage:
 
 
 def triage(study: Study) -> Triage:
-    """Order the faults and find relations between them."""
+    """Order the faults of a study and find relations between them."""
     rate = 1 - study.confidence
     roles = {fault: study.roles(fault) for fault in study.faults}
     triaged = [_triaged(study, fault, roles[fault], rate) for fault in study.faults]
-    triaged.sort(key=lambda one: (not one.explained, one.hits, one.fault.name))
-    explained = [one.fault for one in triaged if one.explained]
+    triaged.sort(key=lambda fault: (not fault.explained, fault.hits, fault.fault.name))
+    explained = [fault.fault for fault in triaged if fault.explained]
     relations = [
         relation
-        for at, one in enumerate(explained)
-        for other in explained[at + 1 :]
+        for number, one in enumerate(explained)
+        for other in explained[number + 1 :]
         if (relation := _relation(study, one, roles[one], other, roles[other], rate)) is not None
     ]
     return Triage(tuple(triaged), tuple(relations))
@@ -269,28 +161,28 @@ def _relation(
     other_roles: list[FeatureRole],
     rate: float,
 ) -> Relation | None:
-    if not _told_apart(one_roles, other_roles, rate):
+    if not _are_distinguished(one_roles, other_roles, rate):
         return Relation(one, other)
     first, second = _needed(one_roles, rate), _needed(other_roles, rate)
     if not (first and second and (first < second or second < first)):
         return None
     beyond = first ^ second
-    # One bug that shows in two ways shows about as often with the feature that makes the difference
-    # as without it, if both ways are counted.
+    # If it is one bug with two signatures, then the two together show about as often with the
+    # additional feature as without it.
     either = study.roles_of_either(one, other)
     if any(r.feature in beyond and abs(r.share - r.base) > _PASSIVE for r in either):
         return None
-    less, more = (one, other) if first < second else (other, one)
-    return Relation(less, more, tuple(sorted(beyond)))
+    fewer, more = (one, other) if first < second else (other, one)
+    return Relation(fewer, more, tuple(sorted(beyond)))
 
 
 def _needed(roles: list[FeatureRole], rate: float) -> set[str]:
-    """Triggers that are in every test that shows the fault."""
+    """Return the triggers that are in every test that shows the fault."""
     return {r.feature for r in roles if r.role == TRIGGER and r.share == 1 and r.is_discovery(rate)}
 
 
-def _told_apart(one: list[FeatureRole], other: list[FeatureRole], rate: float) -> bool:
-    """Whether some feature is more often in the tests of one fault than in the other's."""
+def _are_distinguished(one: list[FeatureRole], other: list[FeatureRole], rate: float) -> bool:
+    """Return whether some feature is more frequent in the tests of one of two faults."""
     p_values = [
         _difference(a, b) for a, b in zip(one, other, strict=True) if a.hits >= 1 and b.hits >= 1
     ]
@@ -298,8 +190,111 @@ def _told_apart(one: list[FeatureRole], other: list[FeatureRole], rate: float) -
 
 
 def _difference(a: FeatureRole, b: FeatureRole) -> float:
-    """The p-value of two shares being the same, each measured from its own base rate."""
+    """Return the p-value of two shares being equal, each relative to its own base rate."""
     shift = (a.share - a.base) - (b.share - b.base)
     pooled = (a.share * a.hits + b.share * b.hits + 1) / (a.hits + b.hits + 2)
     spread = np.sqrt(pooled * (1 - pooled) * (1 / a.hits + 1 / b.hits))
     return float(normal_p_value(shift / spread))
+
+
+# Combinations of features.
+#
+# A combination is built from the fault's discovered triggers (in) and suppressors (out). Each step
+# adds the one that separates failing from passing tests best, as long as that helps. The separation
+# is the share of the failing tests that match minus the share of the passing ones.
+
+
+@dataclass(frozen=True)
+class CommonFeatures:
+    """Features that are in, and features that are out, in (nearly) all tests of a fault.
+
+    >>> print(CommonFeatures(("push",), ("pop", "add"), 1.0, 0.02))
+    push without pop, add
+    """
+
+    inside: tuple[str, ...]
+    outside: tuple[str, ...]
+    failing: float
+    """The share of the tests with the fault that match the combination."""
+    passing: float
+    """The share of the other tests that match: what avoiding the combination costs."""
+
+    def __str__(self) -> str:
+        inside, outside = ", ".join(self.inside), ", ".join(self.outside)
+        if not inside:
+            return f"test without {outside}"
+        return f"{inside} without {outside}" if outside else inside
+
+    def forbidden(self, fault: str) -> Constraint:
+        """Return the constraint that keeps the combination out."""
+        return Constraint(self.outside, self.inside, f"avoid fault {fault}: no {self}")
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain data."""
+        return {**vars(self), "text": str(self)}
+
+
+def common_features(study: Study, fault: Target) -> CommonFeatures | None:
+    """Return what nearly all tests of a fault, but not the others, share; None if nothing."""
+    rate = 1 - study.confidence
+    literals = {
+        (role.feature, role.role == TRIGGER): i
+        for i, role in enumerate(study.roles(fault))
+        if role.role in (TRIGGER, SUPPRESSOR) and role.is_discovery(rate)
+    }
+
+    def column(literal: tuple[str, bool]) -> Bools:
+        holds: Bools = study.evidence.enabled[:, literals[literal]] == literal[1]
+        return holds
+
+    hit = study.hit(fault)
+    chosen: list[tuple[str, bool]] = []
+    remaining = list(literals)
+    match: Bools = np.ones(study.evidence.n, bool)
+    while remaining:
+        best = max(remaining, key=lambda literal: _separation(match & column(literal), hit))
+        narrower = match & column(best)
+        if _separation(narrower, hit) < _separation(match, hit) + _GAIN:
+            break
+        chosen.append(best)
+        match = narrower
+        remaining.remove(best)
+    if not chosen or match[hit].mean() < _MOST:
+        return None
+    # A literal that holds in all matching failing tests narrows the combination at no cost.
+    for literal in [literal for literal in remaining if column(literal)[match & hit].all()]:
+        chosen.append(literal)
+        match = match & column(literal)
+    names = study.evidence.features
+    inside, outside = (
+        tuple(sorted((name for name, is_in in chosen if is_in == wanted), key=names.index))
+        for wanted in (True, False)
+    )
+    return CommonFeatures(inside, outside, *_shares(match, hit))
+
+
+def _shares(match: Bools, hit: Bools) -> tuple[float, float]:
+    failing, passing = (float(match[g].mean()) if g.any() else 0.0 for g in (hit, ~hit))
+    return failing, passing
+
+
+def _separation(match: Bools, hit: Bools) -> float:
+    failing, passing = _shares(match, hit)
+    return failing - passing
+
+
+def avoiding(study: Study, faults: list[Target]) -> list[tuple[Target, CommonFeatures]]:
+    """Return the combinations to keep out for known faults; raise an error if a fault has none."""
+    combinations = []
+    for fault in faults:
+        shared = common_features(study, fault)
+        if shared is None:
+            more = max(role.missing_hits for role in study.roles(fault))
+            why = (
+                f"insufficient data, {more} more hits needed"
+                if more
+                else "no features are known that most of its tests share"
+            )
+            raise UserError(f"fault {fault.name} cannot be avoided: {why}")
+        combinations.append((fault, shared))
+    return combinations

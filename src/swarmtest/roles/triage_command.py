@@ -1,4 +1,4 @@
-"""Faults in the order in which to look at them, as text."""
+"""``swarmtest triage``: the faults of campaigns, in the order in which to look at them."""
 
 from __future__ import annotations
 
@@ -24,41 +24,37 @@ _HEAD = ("fault", "tests", "one in", "signature")
 
 
 def triage_lines(found: Triage, screen: int = 0) -> list[str]:
-    """Each fault with what is known about its features, and what may be one bug or two."""
-    rows = [_row(one) for one in found.faults]
+    """Return lines for each fault and its features, and for what may be one bug or two."""
+    rows = [_row(fault) for fault in found.faults]
     head, rule, *body = table(_HEAD, rows, right=" rr", width=screen).split("\n")
     lines = [head, rule]
-    for row, one in zip(body, found.faults, strict=True):
-        lines += [row, *(f"          {part}" for part in lines_of(_features(one), screen - 10))]
+    for row, fault in zip(body, found.faults, strict=True):
+        lines += [row, *(f"          {part}" for part in lines_of(_features(fault), screen - 10))]
     related = [relation.sentence() for relation in found.relations]
     related += [
-        f"{one.fault.name}: {pair.sentence()}: perhaps two bugs behind one signature"
-        for one in found.faults
-        for pair in one.two_causes
+        f"{fault.fault.name}: {pair.sentence()}: perhaps two bugs behind one signature"
+        for fault in found.faults
+        for pair in fault.two_causes
     ]
-    told = [part for line in related for part in lines_of(line, screen)]
-    return lines + (["", *told] if told else [])
+    relations = [part for line in related for part in lines_of(line, screen)]
+    return lines + (["", *relations] if relations else [])
 
 
-def _row(one: TriagedFault) -> tuple[str, ...]:
-    least, most = (f"{1 / share:,.0f}" if share else "" for share in (one.high, one.low))
-    rarity = f"{1 / one.fraction:,.0f} ({least} to {most})"
-    return one.fault.name, f"{one.hits:,}", rarity, one_line(one.fault.detail)
+def _row(fault: TriagedFault) -> tuple[str, ...]:
+    least, most = (f"{1 / share:,.0f}" if share else "" for share in (fault.high, fault.low))
+    rarity = f"{1 / fault.fraction:,.0f} ({least} to {most})"
+    return fault.fault.name, f"{fault.hits:,}", rarity, one_line(fault.fault.detail)
 
 
-def _features(one: TriagedFault) -> str:
-    if one.missing_hits:
-        return f"insufficient data: {plural(one.missing_hits, 'more hit')} needed"
+def _features(fault: TriagedFault) -> str:
+    if fault.missing_hits:
+        return f"insufficient data: {plural(fault.missing_hits, 'more hit')} needed"
     named = [
         f"{word}: {', '.join(names)}"
-        for word, names in (("triggers", one.triggers), ("suppressors", one.suppressors))
+        for word, names in (("triggers", fault.triggers), ("suppressors", fault.suppressors))
         if names
     ]
     return "; ".join(named) or "no triggers or suppressors found"
-
-
-# -------------------------------------------------------------------------------------------------
-# ``swarmtest triage``: which faults to look at first.
 
 
 @click.command()
@@ -78,21 +74,21 @@ def triage(campaigns: list[int], as_json: bool, confidence: float, store: str | 
     """
     opened = existing_store(store)
     study = Study(opened, campaigns or [latest_campaign(opened, None)], confidence)
-    found = triaged(study)
+    result = triaged(study)
     if as_json:
-        faults = [one.to_json() for one in found.faults]
-        relations = [relation.sentence() for relation in found.relations]
-        told = {"faults": faults, "relations": relations, "notes": study.notes}
-        click.echo(json_text(told))
+        faults = [fault.to_json() for fault in result.faults]
+        relations = [relation.sentence() for relation in result.relations]
+        data = {"faults": faults, "relations": relations, "notes": study.notes}
+        click.echo(json_text(data))
         return
-    if not found.faults:
+    if not result.faults:
         names = ", ".join(map(str, study.evidence.campaigns))
         click.echo(f"campaign {names} found no fault")
         return
     for note in study.notes:
         click.echo(f"note: {note}", err=True)
-    click.echo("\n".join(triage_lines(found, screen_width())))
+    click.echo("\n".join(triage_lines(result, screen_width())))
     record = opened.campaign(study.evidence.campaigns[0])
-    if any(one.combination for one in found.faults) and record.options.get("subject"):
+    if any(fault.combination for fault in result.faults) and record.options.get("subject"):
         words = f"run {shlex.quote(record.subject)} --avoid known"
         click.echo(f"\ngo on without them: {command_text(words, opened.url)}")

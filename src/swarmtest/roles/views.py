@@ -1,4 +1,4 @@
-"""Triggers and suppressors as text: intervals drawn as bars, and what they say in words."""
+"""Triggers and suppressors as text: intervals drawn as bars, sentences, and tables."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from swarmtest.store.interface import Store
 from swarmtest.ui.terminal.tables import lines_of, plural, table
 from swarmtest.ui.terminal.text import can_show, one_line, short_percent
 
+# Columns of a bar: one for every 2.5%, fewer on narrow terminals.
 _BAR, _SHORTEST_BAR = 41, 11
-"""Columns of a bar, one for every 2.5%; on narrow terminals fewer."""
 _AROUND = 21
-"""Columns of a line with a bar that are neither bar, name nor figures."""
+"""Columns of a line with a bar that are not bar, name or figures."""
 _MARKS = ("·", "─", "├", "┤", "●", "│")
 _PLAIN_MARKS = (".", "-", "[", "]", "o", "|")
 _ORDER = {TRIGGER: 0, SUPPRESSOR: 1, IRRELEVANT: 2, INSUFFICIENT: 3, FIXED: 4}
 
 
 def in_order(roles: Sequence[FeatureRole]) -> list[FeatureRole]:
-    """Triggers first, the clearest at the top; then suppressors, and the rest."""
+    """Sort roles: triggers first, the clearest at the top; then suppressors, and the rest."""
     return sorted(roles, key=lambda r: (_ORDER[r.role], -abs(r.estimate - r.base), r.feature))
 
 
 def interval_bar(role: FeatureRole, marks: Sequence[str] = _MARKS, columns: int = _BAR) -> str:
-    """A share with its interval from 0 to 100%, and the base rate.
+    """Draw a share with its interval from 0 to 100%, and the base rate.
 
     >>> role = FeatureRole("pop", SUPPRESSOR, 0.1, 0.05, 0.25, 0.5, 60, 1e-9, 1e-8, 4)
     >>> interval_bar(role, _PLAIN_MARKS)
@@ -51,24 +51,24 @@ def interval_bar(role: FeatureRole, marks: Sequence[str] = _MARKS, columns: int 
     """
     empty, line, left, right, point, base = marks
     cells = [empty] * columns
-    low, high, at, middle = (
+    low, high, share, middle = (
         round(value * (columns - 1)) for value in (role.low, role.high, role.share, role.base)
     )
     cells[low : high + 1] = [line] * (high - low + 1)
     cells[low], cells[high] = left, right
     cells[middle] = base
-    cells[at] = point
+    cells[share] = point
     return "".join(cells)
 
 
 def role_lines(
     roles: Sequence[FeatureRole], rate: float, everything: bool = False, screen: int = 0
 ) -> list[str]:
-    """A bar for each feature that has a role, and one line for those that have none.
+    """Return a bar for each feature that has a role, and one line for those that have none.
 
-    `rate`: the share of false ones that is accepted among the discoveries; a role that does not
-    survive the correction for many comparisons is shown, and marked. `everything`: bars for all.
-    `screen`: columns of the terminal; 0 is no limit.
+    `rate` is the accepted share of false discoveries; a role that does not survive the correction
+    for many comparisons is shown with a question mark. With `everything`, all features get bars.
+    `screen` is the width of the terminal in columns; 0 means no limit.
     """
     shown = [r for r in in_order(roles) if everything or r.role in (TRIGGER, SUPPRESSOR)]
     shown = [r for r in shown if r.role != FIXED and r.hits]
@@ -113,8 +113,8 @@ def _without_role(roles: Sequence[FeatureRole]) -> list[str]:
         lines.append(f"no role shown: {', '.join(irrelevant)}")
     few = [r for r in roles if r.role == INSUFFICIENT]
     if few:
-        said = [f"{r.feature} ({_count(r.hits)} of {r.needed} hits)" for r in few]
-        lines.append(f"insufficient data: {', '.join(said)}")
+        entries = [f"{r.feature} ({_count(r.hits)} of {r.needed} hits)" for r in few]
+        lines.append(f"insufficient data: {', '.join(entries)}")
     fixed = [r.feature for r in roles if r.role == FIXED]
     if fixed:
         lines.append(f"never left to chance in these tests: {', '.join(fixed)}")
@@ -122,7 +122,7 @@ def _without_role(roles: Sequence[FeatureRole]) -> list[str]:
 
 
 def roles_in_short(roles: Sequence[FeatureRole], rate: float) -> str:
-    """``triggers: push; suppressors: pop``; what was discovered, or how much is missing.
+    """Return ``triggers: push; suppressors: pop``, or how many hits are missing.
 
     >>> roles_in_short([FeatureRole("pop", SUPPRESSOR, 0, 0, 0.1, 0.5, 60, 0, 0, 4)], 0.05)
     'suppressors: pop'
@@ -142,32 +142,32 @@ def roles_in_short(roles: Sequence[FeatureRole], rate: float) -> str:
     return "no triggers or suppressors found"
 
 
-def amount_lines(found: Sequence[Amount], rate: float) -> list[str]:
-    """The features of which more, or less, matters where they are enabled."""
+def amount_lines(amounts: Sequence[Amount], rate: float) -> list[str]:
+    """Return lines about the features of which more, or less, matters where they are enabled."""
     lines = []
-    width = max((len(a.feature) for a in found), default=0)
-    for one in sorted(found, key=lambda a: (_ORDER[a.role], -abs(a.effect))):
-        if one.role in (TRIGGER, SUPPRESSOR):
-            more = "more" if one.role == TRIGGER else "less"
-            mark = "" if one.is_discovery(rate) else "?"
+    width = max((len(a.feature) for a in amounts), default=0)
+    for item in sorted(amounts, key=lambda a: (_ORDER[a.role], -abs(a.effect))):
+        if item.role in (TRIGGER, SUPPRESSOR):
+            more = "more" if item.role == TRIGGER else "less"
+            mark = "" if item.is_discovery(rate) else "?"
             lines.append(
-                f"{one.feature:{width}}  {more + mark:5}  {one.share_in_hits:.0%} of the steps, "
-                f"{one.share_in_others:.0%} otherwise; a tenth more: "
-                f"{100 * one.effect:+.0f} points ({100 * one.low:+.0f} to "
-                f"{100 * one.high:+.0f})"
+                f"{item.feature:{width}}  {more + mark:5}  {item.share_in_hits:.0%} of the steps, "
+                f"{item.share_in_others:.0%} otherwise; a tenth more: "
+                f"{100 * item.effect:+.0f} points ({100 * item.low:+.0f} to "
+                f"{100 * item.high:+.0f})"
             )
-    few = [f"{a.feature} ({plural(a.hits, 'hit')})" for a in found if a.role == INSUFFICIENT]
+    few = [f"{a.feature} ({plural(a.hits, 'hit')})" for a in amounts if a.role == INSUFFICIENT]
     if few:
         lines.append(f"too few tests with the same features on: {', '.join(few)}")
     return lines or ["how often a feature appears makes no difference that could be shown"]
 
 
-def pair_lines(found: Sequence[Pair]) -> list[str]:
-    """Interplays in words, with the figures behind them."""
+def pair_lines(pairs: Sequence[Pair]) -> list[str]:
+    """Return interactions in words, with the figures behind them."""
     return [
         f"{pair.sentence()} (with {pair.other}: {_part(pair.with_other)}; "
         f"without: {_part(pair.without_other)})"
-        for pair in found
+        for pair in pairs
     ] or ["no interplay of two features that could be shown"]
 
 
@@ -175,10 +175,10 @@ def _part(part: Part) -> str:
     return f"{part.share:.0%} of {part.hits} hits ({part.low:.0%} to {part.high:.0%})"
 
 
-def effect_lines(found: Sequence[Effect], roles: Sequence[FeatureRole]) -> list[str]:
-    """How often tests hit with a feature and without it, for the features that have a role."""
+def effect_lines(effects: Sequence[Effect], roles: Sequence[FeatureRole]) -> list[str]:
+    """Return how often tests hit with and without each feature that has a role."""
     named = [r.feature for r in in_order(roles) if r.role in (TRIGGER, SUPPRESSOR)]
-    by_name = {effect.feature: effect for effect in found}
+    by_name = {effect.feature: effect for effect in effects}
     width = max(map(len, named), default=0)
     return [
         f"{name:{width}}  {_rate(by_name[name].with_it)} with it, "
@@ -197,9 +197,9 @@ def _rate(rate: Rate | None) -> str:
 
 
 def study_or_none(store: Store, campaign: int) -> Study | None:
-    """A study of one campaign, for outputs that are about something else; None if there is none.
+    """Return a study of one campaign, for reports about something else; None if impossible.
 
-    A campaign without features, or whose tests were all invalid, has nothing to study.
+    A campaign without features, or with invalid tests only, cannot be studied.
     """
     try:
         return Study(store, [campaign])
@@ -208,7 +208,7 @@ def study_or_none(store: Store, campaign: int) -> Study | None:
 
 
 def why_in_short(study: Study | None) -> dict[str, list[str]]:
-    """One line for each fault, by its id."""
+    """Return one line for each fault, by its id."""
     if study is None:
         return {}
     rate = 1 - study.confidence
@@ -218,7 +218,7 @@ def why_in_short(study: Study | None) -> dict[str, list[str]]:
 def study_lines(
     study: Study, target: Target, everything: bool = False, screen: int = 0
 ) -> list[str]:
-    """All that is known about one target."""
+    """Return all that is known about one target."""
     rate = 1 - study.confidence
     roles = study.roles(target)
     lines = [f"{target}  {one_line(target.detail)}".rstrip(), f"  {_hit_by(study, target, roles)}"]
@@ -238,34 +238,33 @@ def study_lines(
 
 
 def _fitted(line: str, screen: int) -> list[str]:
-    """A line of prose on as many lines as it needs; bars stay whole."""
+    """Wrap a line of prose, keeping its indentation."""
     indent = len(line) - len(line.lstrip())
     return [" " * indent + part for part in lines_of(line.strip(), screen - indent)]
 
 
 def _hit_by(study: Study, target: Target, roles: Sequence[FeatureRole]) -> str:
     hits = int(study.hit(target).sum())
-    told = max((role.hits for role in roles), default=0)
-    said = f"hit by {plural(hits, 'test')} of {study.evidence.n:,}"
-    if told and told < hits - 0.5:
-        said += f"; {_count(told)} of them say something about enabling"
-    return said
+    informative = max((role.hits for role in roles), default=0)
+    text = f"hit by {plural(hits, 'test')} of {study.evidence.n:,}"
+    if informative and informative < hits - 0.5:
+        text += f"; {_count(informative)} of them say something about enabling"
+    return text
 
 
-# -------------------------------------------------------------------------------------------------
-# Roles of many targets in little space: targets that the same tests hit share one entry.
+# Roles of many targets for HTML pages: targets that the same tests hit share one entry.
 
 MOST_ROLES = 12
-"""Discoveries that are told of one target, the clearest; a page with all would be too large."""
+"""The number of discoveries, the clearest, that are shown for a target; all would be too much."""
 _NAMED = 4
 
 Identity = tuple[str, str, str]
-"""Kind, name and source: what tells targets apart."""
+"""Kind, name and source, which together identify a target."""
 
 
 @dataclass
 class RoleGroups:
-    """The different entries so far, as plain data for a page's script, and as text.
+    """The distinct entries so far, as plain data for a page's script, and as text.
 
     An entry is ``[hits, discoveries, before correction, irrelevant, insufficient, fixed]``, a
     discovery ``[feature, 1 or -1, share, low, high, base, q]`` with shares in thousandths.
@@ -273,44 +272,46 @@ class RoleGroups:
 
     entries: list[list[Any]] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
-    """Of each entry, its clearest discoveries: ``▲push ▼pop``."""
+    """The clearest discoveries of each entry, as in ``▲push ▼pop``."""
     hits: dict[Identity, int] = field(default_factory=dict)
     group: dict[Identity, int] = field(default_factory=dict)
 
     def add(self, table: RoleTable) -> None:
-        """Take all targets of a table."""
+        """Add all targets of a table."""
         if not len(table.targets):
             return
         rows, row_of = table.rows, table.row_of
         hits = np.zeros(len(rows.targets), np.int64)
         hits[row_of] = table.hits
-        found = rows.discoveries(1 - table.confidence)
-        known: dict[bytes, int] = {}
+        discovered = rows.discoveries(1 - table.confidence)
+        seen: dict[bytes, int] = {}
         entry = np.zeros(len(hits), np.int64)
         for part in rows.parts():
             cells = table.cells.of(part)
             numbers = np.column_stack([hits[part], *cells[:3]])
-            for at, row in enumerate(range(part.start, part.stop)):
-                entry[row] = known.setdefault(numbers[at].tobytes(), len(self.entries))
+            for index, row in enumerate(range(part.start, part.stop)):
+                entry[row] = seen.setdefault(numbers[index].tobytes(), len(self.entries))
                 if entry[row] == len(self.entries):
-                    one = cells.of(slice(at, at + 1))
-                    self._add_entry(table, one, found[row], row, int(hits[row]))
+                    row_cells = cells.of(slice(index, index + 1))
+                    self._add_entry(table, row_cells, discovered[row], row, int(hits[row]))
         for target, number in zip(table.targets, entry[row_of].tolist(), strict=True):
             identity = target.kind, target.name, target.source
             self.group[identity] = number
             self.hits[identity] = self.entries[number][0]
 
-    def _add_entry(self, table: RoleTable, cells: Cells, found: Any, row: int, hits: int) -> None:
+    def _add_entry(
+        self, table: RoleTable, cells: Cells, discovered: Any, row: int, hits: int
+    ) -> None:
         adjusted = table.rows.adjusted_of(row)
         low, high = cells.interval(table.confidence)
         with np.errstate(invalid="ignore"):
             share = cells.containing / cells.informative
         shown = np.stack([share[0], low[0], high[0], cells.base[0]])
         order = sorted(
-            np.flatnonzero(found).tolist(),
+            np.flatnonzero(discovered).tolist(),
             key=lambda i: (adjusted[i], -abs(shown[0, i] - shown[3, i])),
         )
-        signs = [1 if code == ROLES.index(TRIGGER) else -1 for code in found[order]]
+        signs = [1 if code == ROLES.index(TRIGGER) else -1 for code in discovered[order]]
         discoveries = [
             [i, sign, *(round(1000 * v) for v in shown[:, i].tolist()), float(f"{adjusted[i]:.1e}")]
             for i, sign in zip(order[:MOST_ROLES], signs, strict=False)
@@ -327,25 +328,24 @@ class RoleGroups:
         self.texts.append(" ".join([*named, *more]))
 
 
-# -------------------------------------------------------------------------------------------------
-# Roles of many targets at once, as tables for a terminal.
+# Tables of many targets.
 
 
-def table_rows(found: RoleTable, limit: int = 0) -> list[tuple[str, ...]]:
-    """A row per target: how many tests hit it, and its discovered triggers and suppressors.
+def table_rows(roles: RoleTable, limit: int = 0) -> list[tuple[str, ...]]:
+    """Return a row per target: its hits, and its discovered triggers and suppressors.
 
-    The rarest first; targets with the same roles and hits follow each other anyway.
+    The rarest come first, so targets with the same hits and roles tend to be neighbours.
     """
-    order = sorted(range(len(found.targets)), key=lambda t: (found.hits[t], found.targets[t]))
+    order = sorted(range(len(roles.targets)), key=lambda t: (roles.hits[t], roles.targets[t]))
     rows = []
     for number in order[: limit or None]:
-        names = [", ".join(found.discovered(number, role)) for role in (TRIGGER, SUPPRESSOR)]
-        rows.append((str(found.targets[number]), f"{found.hits[number]:,}", *names))
+        names = [", ".join(roles.discovered(number, role)) for role in (TRIGGER, SUPPRESSOR)]
+        rows.append((str(roles.targets[number]), f"{roles.hits[number]:,}", *names))
     return rows
 
 
 def share_table(shares: Sequence[FeatureShare], kind: str) -> str:
-    """The papers' tables 2 and 6: for which share of targets each feature is what."""
+    """Return the papers' tables 2 and 6: each feature's shares of targets, by role."""
     by_trigger = sorted(shares, key=lambda s: (-s.trigger, s.feature))
     by_suppressor = sorted(shares, key=lambda s: (-s.suppressor, s.feature))
     rows = [

@@ -1,4 +1,8 @@
-"""``swarmtest search``: look for the best settings of a test, and study what was found."""
+"""``swarmtest search``: search a space of test settings, resume and replay, compare engines.
+
+`resume_search` and `replay_trial` serve ``swarmtest resume`` and ``swarmtest replay`` for
+campaigns that are searches.
+"""
 
 from __future__ import annotations
 
@@ -55,128 +59,6 @@ from swarmtest.ui.options import existing_store, latest_campaign, store_option
 from swarmtest.ui.run_options import parse_budget, parse_seed
 from swarmtest.ui.terminal.tables import plural
 from swarmtest.ui.terminal.text import json_text
-
-# -------------------------------------------------------------------------------------------------
-# A search that goes on, and a run of a search that is made again.
-
-_LONGEST = 600.0
-"""Seconds for a run that nothing else bounds."""
-_KEPT = ("fitness", "keep", "combine", "workers")
-_LIMITS = ("points", "seconds", "reach", "faults")
-"""What `Search` takes that is kept with its campaign."""
-
-
-def resume_search(store: Store, record: CampaignRecord, options: dict[str, Any]) -> int:
-    """``swarmtest resume``: go on with a search, perhaps to other limits."""
-    file = _space_file(record, f"Search(...).run(resume={record.id})")
-    kept = record.options["search"]
-    told = {name: kept[name] for name in _KEPT if name in kept}
-    told |= {"engine": record.strategy, "file": kept["file"]}
-    told |= {"workers": options["workers"]} if options["workers"] else {}
-    told |= {name: file.search[name] for name in ("before", "after") if name in file.search}
-    told |= _limits(parse_budget(options)) or {n: kept[n] for n in _LIMITS if n in kept}
-    shown = not options["quiet"] and not options["as_json"]
-    again = options | {"resume": record.id, "repeats": 1, "seed": str(record.seed)}
-    return run_searches(file.space, told, store, again, shown)
-
-
-def _limits(budget: Budget | None) -> dict[str, Any]:
-    """The limits of a campaign as those of a search: its tests are points."""
-    if budget is None:
-        return {}
-    if budget.cpu_seconds or budget.saturation:
-        raise UserError("a search ends after --tests (its points), --time, -x or --max-faults")
-    told = {"points": budget.tests, "seconds": budget.wall_seconds, "faults": budget.faults}
-    return {name: value for name, value in told.items() if value is not None}
-
-
-def searched_trial(name: str, store: str | None) -> tuple[CampaignRecord, int] | None:
-    """The campaign and the trial that a person names, if it is one of a search."""
-    if re.fullmatch(r"\d+#\d+", name):
-        campaign, trial = map(int, name.split("#"))
-        with existing_store(store) as opened:
-            record = opened.campaign(campaign)
-        return (record, trial) if "search" in record.options else None
-    if not re.fullmatch(r"[0-9a-f]{8}", name):
-        return None
-    with existing_store(store) as opened:
-        shown = [
-            (record, fault.first_trial)
-            for record in opened.campaigns()
-            for fault in opened.faults(record.id)
-            if fault.id == name
-        ]
-    is_search = bool(shown) and all("search" in record.options for record, _ in shown)
-    return shown[-1] if is_search else None
-
-
-def replay_trial(
-    record: CampaignRecord, number: int, store: str | None, timeout: float | None, no_run: bool
-) -> int:
-    """Run a test at a point again, with the seed that it had."""
-    file = _space_file(record, "the test itself, with its settings,")
-    if file.space.to_json() != record.space:
-        raise UserError(
-            f"{record.options['search']['file']} describes another space now than when campaign "
-            f"{record.id} searched it, so {record.id}#{number} cannot be run again"
-        )
-    with existing_store(store) as opened:
-        trial = opened.trial(record.id, number)
-    point = Configuration.from_bytes(file.space, trial.configuration)
-    click.echo(f"{record.id}#{number}, {trial.origin}: seed {trial.seed}")
-    click.echo(f"  {point_text(point.to_json())}")
-    if no_run:
-        return 0
-    result = run_isolated(
-        lambda: _plain(_result(record, file, point, trial.trial, trial.seed)), timeout or _LONGEST
-    )
-    click.echo("\n" + _told(result, trial.fault or ""))
-    return int(result.verdict == Verdict.FAILED)
-
-
-def _result(
-    record: CampaignRecord, file: SpaceFile, point: Configuration, trial: int, seed: int
-) -> Result:
-    executor, kept = file.space.executor(point), record.options["search"]
-    if kept["keep"] == "all":
-        return once(executor).run(point, itertools.chain([seed], itertools.count(seed + 1)))[0]
-    seeds = Visit(0, Proposal(point), trial).seeds(record.seed, many_of_one=True)
-    combine = combination_of(kept.get("combine", "cumulated"), Fitness(kept["fitness"]))
-    return combined(executor.run(point, seeds), combine)
-
-
-def _plain(result: Result) -> Result:
-    """Only what is told of it."""
-    hits = {*result.hits, *(str(one) for hits in result.covered for one in hits.targets())}
-    return result._replace(hits=tuple(hits), covered=(), configuration=None, test=None)
-
-
-def _told(result: Result, recorded: str) -> str:
-    numbers = [f"{name} {signed(value)}" for name, value in result.measures.items()]
-    numbers += [plural(len(result.hits), "target")] if result.hits else []
-    if result.verdict == Verdict.INVALID:
-        return f"invalid: {result.missing}"
-    lines = [f"passes: {', '.join(numbers) or 'it measures nothing'}"]
-    if result.fault is not None:
-        lines = [result.fault.details.rstrip()] if result.fault.details else []
-        lines.append(f"fails: fault {result.fault.id}: {result.fault.signature}")
-    same = (result.fault.id if result.fault else "") == recorded
-    was = f"fault {recorded}" if recorded else "a pass"
-    lines.append("the same as recorded" if same else f"not what was recorded: {was}")
-    return "\n".join(lines)
-
-
-def _space_file(record: CampaignRecord, instead: str) -> SpaceFile:
-    file = record.options["search"].get("file")
-    if not file:
-        raise UserError(
-            f"campaign {record.id} is a search that Python code made: call {instead} in the "
-            f"program that has the space of {record.subject}"
-        )
-    return load_space(file)
-
-
-# -------------------------------------------------------------------------------------------------
 
 
 @click.group(invoke_without_command=True)
@@ -244,31 +126,35 @@ def run(space: str, **options: Any) -> int:
     file = load_space(space)
     if options["resume"] is not None and options["repeats"] != 1:
         raise UserError("--resume goes on with one search: leave --repeats out")
-    told = file.search | {
+    arguments = file.search | {
         name: options[name] for name in ("engine", "fitness", "keep", "combine") if options[name]
     }
-    told |= limits_of(options)
-    told.setdefault("engine", "random")
-    told.setdefault("fitness", "hits")
+    arguments |= limits_of(options)
+    arguments.setdefault("engine", "random")
+    arguments.setdefault("fitness", "hits")
     shown = not options["quiet"] and not options["as_json"]
-    told |= {"file": space, "workers": options["workers"]}
+    arguments |= {"file": space, "workers": options["workers"]}
     with open_store(options["store"]) as store:
-        return run_searches(file.space, told, store, options, shown)
+        return run_searches(file.space, arguments, store, options, shown)
 
 
 def run_searches(
-    space: SearchSpace, told: dict[str, Any], store: Store, options: dict[str, Any], shown: bool
+    space: SearchSpace,
+    arguments: dict[str, Any],
+    store: Store,
+    options: dict[str, Any],
+    shown: bool,
 ) -> int:
-    """Search as `told` says, once or several times, and print what came of it."""
+    """Search once or several times with these `arguments`, and print the outcome."""
     seed = parse_seed(options["seed"])
 
     def make(number: int) -> Search:
         view = _Progress() if shown else None
-        return Search(space, seed=number, store=store, on_progress=view, **told)
+        return Search(space, seed=number, store=store, on_progress=view, **arguments)
 
     if shown:
         limit = make(seed).stopping.describe()
-        click.echo(f"{space.name}: {space.size:,} points, {told['engine']}, until {limit}")
+        click.echo(f"{space.name}: {space.size:,} points, {arguments['engine']}, until {limit}")
     if options["resume"] is not None:
         outcomes = [make(store.campaign(options["resume"]).seed).run(options["resume"])]
     else:
@@ -278,7 +164,7 @@ def run_searches(
             click.echo(json_text(_outcome_data(outcome)))
     else:
         for outcome in outcomes:
-            click.echo(outcome_text(outcome, told["fitness"]))
+            click.echo(outcome_text(outcome, arguments["fitness"]))
         if len(outcomes) > 1:
             click.echo("\n" + summaries_text(summaries(outcomes), len(outcomes)))
     if any(outcome.interrupted for outcome in outcomes):
@@ -287,7 +173,7 @@ def run_searches(
 
 
 class _Progress:
-    """A line that is written over on a terminal; new faults as lines of their own."""
+    """A progress line, overwritten on a terminal; new faults get lines of their own."""
 
     def __init__(self) -> None:
         self._live = sys.stderr.isatty()
@@ -305,7 +191,7 @@ def _outcome_data(outcome: SearchOutcome) -> dict[str, Any]:
         "campaign": outcome.campaign,
         "reason": outcome.reason,
         **vars(outcome.progress),
-        "faults": [{"id": one.id, "signature": one.signature} for one in outcome.faults],
+        "faults": [{"id": fault.id, "signature": fault.signature} for fault in outcome.faults],
         "notes": outcome.notes,
     }
 
@@ -327,13 +213,13 @@ def replay(campaign: int | None, store: str | None, **options: Any) -> int:
     swarmtest search replay 1 --engine climb:restarts=0
     swarmtest search replay 1 --engine optuna:sampler=tpe --points 100
     """
-    told = limits_of(options)
+    limits = limits_of(options)
     fitness = options["fitness"] or "hits"
     with existing_store(store, write=True) as opened:
         exploration = Exploration.load(opened, latest_campaign(opened, campaign))
         engine, seed = options["engine"] or "climb", parse_seed(options["seed"])
         space = replay_space(exploration)
-        outcome = Search(space, engine, fitness=fitness, seed=seed, store=opened, **told).run()
+        outcome = Search(space, engine, fitness=fitness, seed=seed, store=opened, **limits).run()
     if options["as_json"]:
         click.echo(json_text(_outcome_data(outcome)))
     else:
@@ -366,7 +252,7 @@ def compare(campaign: int | None, store: str | None, **options: Any) -> int:
     """
     exploration = loaded(campaign, store)
     shown = not options["as_json"] and sys.stderr.isatty()
-    found = compare_engines(
+    results = compare_engines(
         exploration,
         options["engines"] or ("climb", "random"),
         options["fitness"] or "hits",
@@ -378,10 +264,10 @@ def compare(campaign: int | None, store: str | None, **options: Any) -> int:
     if shown:
         click.echo("\r\x1b[K", nl=False, err=True)
     if options["as_json"]:
-        click.echo(json_text([one.to_json() for one in found]))
+        click.echo(json_text([summary.to_json() for summary in results]))
         return 0
     title = f"{title_of(exploration)}\n{options['repeats']} searches each"
-    click.echo(comparison_text(found, title))
+    click.echo(comparison_text(results, title))
     return 0
 
 
@@ -391,3 +277,125 @@ def _replays(engine: str, done: int, count: int) -> None:
 
 for command in (best_sequence_of, correlate, roles, plot, export):
     search.add_command(command)
+
+
+# Resuming a search, and replaying one of its runs.
+
+_LONGEST = 600.0
+"""The time limit in seconds of a run without another one."""
+# The arguments of `Search` that are stored with its campaign.
+_KEPT = ("fitness", "keep", "combine", "workers")
+_LIMITS = ("points", "seconds", "reach", "faults")
+
+
+def resume_search(store: Store, record: CampaignRecord, options: dict[str, Any]) -> int:
+    """Continue a search for ``swarmtest resume``, with its own or with other limits."""
+    file = _space_file(record, f"Search(...).run(resume={record.id})")
+    stored = record.options["search"]
+    arguments = {name: stored[name] for name in _KEPT if name in stored}
+    arguments |= {"engine": record.strategy, "file": stored["file"]}
+    arguments |= {"workers": options["workers"]} if options["workers"] else {}
+    arguments |= {name: file.search[name] for name in ("before", "after") if name in file.search}
+    arguments |= _limits(parse_budget(options)) or {n: stored[n] for n in _LIMITS if n in stored}
+    shown = not options["quiet"] and not options["as_json"]
+    run_options = options | {"resume": record.id, "repeats": 1, "seed": str(record.seed)}
+    return run_searches(file.space, arguments, store, run_options, shown)
+
+
+def _limits(budget: Budget | None) -> dict[str, Any]:
+    """Return the limits of a campaign as those of a search: its tests are points."""
+    if budget is None:
+        return {}
+    if budget.cpu_seconds or budget.saturation:
+        raise UserError("a search ends after --tests (its points), --time, -x or --max-faults")
+    limits = {"points": budget.tests, "seconds": budget.wall_seconds, "faults": budget.faults}
+    return {name: value for name, value in limits.items() if value is not None}
+
+
+def searched_trial(name: str, store: str | None) -> tuple[CampaignRecord, int] | None:
+    """Return the campaign and trial with this name, if it belongs to a search."""
+    if re.fullmatch(r"\d+#\d+", name):
+        campaign, trial = map(int, name.split("#"))
+        with existing_store(store) as opened:
+            record = opened.campaign(campaign)
+        return (record, trial) if "search" in record.options else None
+    if not re.fullmatch(r"[0-9a-f]{8}", name):
+        return None
+    with existing_store(store) as opened:
+        trials = [
+            (record, fault.first_trial)
+            for record in opened.campaigns()
+            for fault in opened.faults(record.id)
+            if fault.id == name
+        ]
+    is_search = bool(trials) and all("search" in record.options for record, _ in trials)
+    return trials[-1] if is_search else None
+
+
+def replay_trial(
+    record: CampaignRecord, number: int, store: str | None, timeout: float | None, no_run: bool
+) -> int:
+    """Run a test at a point again, with the same seed."""
+    file = _space_file(record, "the test itself, with its settings,")
+    if file.space.to_json() != record.space:
+        raise UserError(
+            f"{record.options['search']['file']} describes another space now than when campaign "
+            f"{record.id} searched it, so {record.id}#{number} cannot be run again"
+        )
+    with existing_store(store) as opened:
+        trial = opened.trial(record.id, number)
+    point = Configuration.from_bytes(file.space, trial.configuration)
+    click.echo(f"{record.id}#{number}, {trial.origin}: seed {trial.seed}")
+    click.echo(f"  {point_text(point.to_json())}")
+    if no_run:
+        return 0
+    result = run_isolated(
+        lambda: _printable_result(_run_point(record, file, point, trial.trial, trial.seed)),
+        timeout or _LONGEST,
+    )
+    click.echo("\n" + _result_text(result, trial.fault or ""))
+    return int(result.verdict == Verdict.FAILED)
+
+
+def _run_point(
+    record: CampaignRecord, file: SpaceFile, point: Configuration, trial: int, seed: int
+) -> Result:
+    """Run the point as the search did: only the one test, or all of them combined."""
+    executor, stored = file.space.executor(point), record.options["search"]
+    if stored["keep"] == "all":
+        return once(executor).run(point, itertools.chain([seed], itertools.count(seed + 1)))[0]
+    seeds = Visit(0, Proposal(point), trial).seeds(record.seed, many_of_one=True)
+    combine = combination_of(stored.get("combine", "cumulated"), Fitness(stored["fitness"]))
+    return combined(executor.run(point, seeds), combine)
+
+
+def _printable_result(result: Result) -> Result:
+    """Return only what is printed of a result, which can move between processes."""
+    hits = {*result.hits, *(str(target) for hits in result.covered for target in hits.targets())}
+    return result._replace(hits=tuple(hits), covered=(), configuration=None, test=None)
+
+
+def _result_text(result: Result, recorded: str) -> str:
+    """Describe a result and whether it is the recorded one."""
+    numbers = [f"{name} {signed(value)}" for name, value in result.measures.items()]
+    numbers += [plural(len(result.hits), "target")] if result.hits else []
+    if result.verdict == Verdict.INVALID:
+        return f"invalid: {result.missing}"
+    lines = [f"passes: {', '.join(numbers) or 'it measures nothing'}"]
+    if result.fault is not None:
+        lines = [result.fault.details.rstrip()] if result.fault.details else []
+        lines.append(f"fails: fault {result.fault.id}: {result.fault.signature}")
+    same = (result.fault.id if result.fault else "") == recorded
+    recorded_text = f"fault {recorded}" if recorded else "a pass"
+    lines.append("the same as recorded" if same else f"not what was recorded: {recorded_text}")
+    return "\n".join(lines)
+
+
+def _space_file(record: CampaignRecord, instead: str) -> SpaceFile:
+    file = record.options["search"].get("file")
+    if not file:
+        raise UserError(
+            f"campaign {record.id} is a search that Python code made: call {instead} in the "
+            f"program that has the space of {record.subject}"
+        )
+    return load_space(file)

@@ -1,4 +1,4 @@
-"""Options that the commands of `swarmtest search` share."""
+"""Options that the commands of ``swarmtest search`` share."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def campaign_argument(command: Command) -> Command:
-    """``[CAMPAIGN]``: the search whose exploration is read; the newest if left out."""
+    """Add ``[CAMPAIGN]``: the search whose exploration is read; by default the newest."""
     return click.argument("campaign", type=int, required=False)(command)
 
 
 def json_option(command: Command) -> Command:
-    """``--json``."""
+    """Add ``--json``."""
     return click.option("--json", "as_json", is_flag=True, help="As JSON.")(command)
 
 
 def engine_option(default: str | None) -> Callable[[Command], Command]:
-    """``--engine``."""
+    """Add ``--engine``."""
     shown = f"  [default: {default}]" if default else ""
     return click.option(
         "-e",
@@ -37,7 +37,7 @@ def engine_option(default: str | None) -> Callable[[Command], Command]:
 
 
 def fitness_option(default: str | None) -> Callable[[Command], Command]:
-    """``--fitness``."""
+    """Add ``--fitness``."""
     shown = f"  [default: {default}]" if default else ""
     return click.option(
         "--fitness",
@@ -48,7 +48,7 @@ def fitness_option(default: str | None) -> Callable[[Command], Command]:
 
 
 def search_limits(command: Command) -> Command:
-    """When a search ends."""
+    """Add the options that say when a search ends."""
     options = [
         click.option("-n", "--points", type=int, metavar="N", help="Stop after N points."),
         click.option("--time", "wall", metavar="TIME", help="Stop after this time: 30s, 5m, 2h."),
@@ -61,25 +61,25 @@ def search_limits(command: Command) -> Command:
 
 
 def limits_of(options: dict[str, Any]) -> dict[str, Any]:
-    """What `search_limits` say, as `Search` takes it; only what is said."""
-    told = {
+    """Return the limits that were given, as arguments of `Search`."""
+    limits = {
         "points": options["points"],
         "seconds": parse_seconds(options["wall"]) if options["wall"] else None,
         "reach": options["reach"],
         "faults": 1 if options["first"] else None,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in limits.items() if value is not None}
 
 
 def loaded(campaign: int | None, store: str | None, kind: str = "") -> Exploration:
-    """The exploration of a campaign; only its targets of one kind, if one is named."""
+    """Return the exploration of a campaign; only its targets of one kind, if a kind is given."""
     with existing_store(store) as opened:
         exploration = Exploration.load(opened, latest_campaign(opened, campaign))
     return exploration.of_kind(kind) if kind else exploration
 
 
 def title_of(exploration: Exploration) -> str:
-    """What is studied, in a line."""
+    """Return a line that says what is studied."""
     numbers = ", ".join(map(str, exploration.campaigns))
     runs = sum(map(len, exploration.runs.values()))
     which = "campaign" if len(exploration.campaigns) == 1 else "campaigns"

@@ -1,7 +1,8 @@
-"""Engines compared on a recorded exploration: all search the same space, at once, many times.
+"""Repeat searches with other seeds, and compare engines on a recorded exploration.
 
-That is fair where real runs are not: the results of a point are what was recorded, so engines
-differ in nothing but what they propose.
+On a recorded exploration, all engines search the same space, at once and many times. That
+comparison is fair where real runs are not: the results of a point are what was recorded, so
+engines differ only in what they propose.
 """
 
 from __future__ import annotations
@@ -29,8 +30,7 @@ from swarmtest.search.search import Search, SearchOutcome
 from swarmtest.search.space import SearchSpace, is_allowed
 from swarmtest.strategies.strategy import LearningStrategy, Strategy, strategy_text
 
-# -------------------------------------------------------------------------------------------------
-# The same search several times with other seeds, and what that amounts to.
+# Repeated searches.
 
 
 @dataclass(frozen=True)
@@ -45,20 +45,20 @@ class Summary:
     most: float
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data."""
         return dict(vars(self))
 
 
 def repeat_search(
     make: Callable[[int], Search], repeats: int, seed: int = 0
 ) -> list[SearchOutcome]:
-    """Run a search for each of `repeats` seeds; `make` makes the search of a seed.
+    """Run a search for each of `repeats` seeds; `make` returns the search of a seed.
 
     >>> from swarmtest import Integer, SearchSpace, Test
     >>> space = SearchSpace([Integer("n", 1, 99), Test("test", ["f"])], {"f": lambda n: {"x": n}})
     >>> def make(seed): return Search(space, points=9, fitness="x", seed=seed, store=":memory:")
     >>> outcomes = repeat_search(make, 3)
-    >>> [(one.name, one.mean) for one in summaries(outcomes)][:2]
+    >>> [(summary.name, summary.mean) for summary in summaries(outcomes)][:2]
     [('points', 9.0), ('runs', 9.0)]
     """
     if repeats < 1:
@@ -72,17 +72,19 @@ def repeat_search(
 
 
 def summaries(outcomes: Sequence[SearchOutcome]) -> list[Summary]:
-    """What the searches took and found, on average."""
-    found = {
-        "points": [float(one.progress.points) for one in outcomes],
-        "runs": [float(one.progress.runs) for one in outcomes],
-        "best fitness": [one.progress.best_score[0] for one in outcomes if one.best],
-        "best found at visit": [one.progress.best_visit + 1.0 for one in outcomes if one.best],
-        "targets": [float(one.progress.targets) for one in outcomes],
-        "faults": [float(one.progress.faults) for one in outcomes],
-        "seconds": [one.progress.seconds for one in outcomes],
+    """Summarise what the searches took and found."""
+    numbers = {
+        "points": [float(outcome.progress.points) for outcome in outcomes],
+        "runs": [float(outcome.progress.runs) for outcome in outcomes],
+        "best fitness": [outcome.progress.best_score[0] for outcome in outcomes if outcome.best],
+        "best found at visit": [
+            outcome.progress.best_visit + 1.0 for outcome in outcomes if outcome.best
+        ],
+        "targets": [float(outcome.progress.targets) for outcome in outcomes],
+        "faults": [float(outcome.progress.faults) for outcome in outcomes],
+        "seconds": [outcome.progress.seconds for outcome in outcomes],
     }
-    return [_summary(name, values) for name, values in found.items() if values]
+    return [_summary(name, values) for name, values in numbers.items() if values]
 
 
 def _summary(name: str, values: list[float]) -> Summary:
@@ -94,13 +96,14 @@ def _summary(name: str, values: list[float]) -> Summary:
     return Summary(name, mean, mean - reach, mean + reach, min(values), max(values))
 
 
-# -------------------------------------------------------------------------------------------------
+# Engines on a recorded exploration.
 
 _FORBIDDEN = 10_000
+"""A replayed search ends after this many forbidden proposals."""
 
 
 def replay_space(exploration: Exploration) -> SearchSpace:
-    """The space of an exploration, in which tests answer what was recorded.
+    """Return the space of an exploration, with tests that return what was recorded.
 
     Points that were not explored are forbidden.
 
@@ -116,10 +119,10 @@ def replay_space(exploration: Exploration) -> SearchSpace:
     tests = [d for d in exploration.space.dimensions if isinstance(d, Test)]
     if not tests:
         raise UserError("this campaign is no search: its space has no test dimension")
-    known = exploration.runs
+    explored = exploration.runs
     forbid: list[Callable[[Configuration], bool]] = []
     if not exploration.complete:
-        forbid = [lambda point: point not in known]
+        forbid = [lambda point: point not in explored]
     return SearchSpace(
         exploration.space.dimensions,
         {str(value): executor for value in tests[0].values},
@@ -134,15 +137,15 @@ class Replay:
     """One search of a recorded exploration."""
 
     points: int
-    """How many distinct points it explored before its end."""
+    """How many distinct points it explored."""
     best: float
     found_after: int | None
-    """Points until the best of the whole exploration was among them; None: it was not."""
+    """How many points it explored up to the best of the whole exploration; None if it missed it."""
 
 
 @dataclass(frozen=True)
 class EngineSummary:
-    """What came of many searches with one engine."""
+    """The results of many searches with one engine."""
 
     engine: str
     optimum: float
@@ -151,38 +154,38 @@ class EngineSummary:
 
     @property
     def found(self) -> int:
-        """How many of the searches found a best point."""
+        """Return how many of the searches found a best point."""
         return sum(replay.found_after is not None for replay in self.replays)
 
     @property
     def found_interval(self) -> tuple[float, float]:
-        """95% (Wilson) for the chance to find it."""
+        """Return the 95% (Wilson) interval of the chance to find it."""
         low, high = wilson_interval(self.found, len(self.replays))
         return float(low), float(high)
 
     @property
     def mean_points(self) -> float:
-        """Points explored, on average."""
+        """Return the mean number of points explored."""
         return statistics.fmean(replay.points for replay in self.replays)
 
     @property
     def mean_best(self) -> float:
-        """The best fitness of a search, on average."""
+        """Return the mean of the best fitness of each search."""
         return statistics.fmean(replay.best for replay in self.replays)
 
     @property
     def median_found_after(self) -> float | None:
-        """Points until a best point was found, the median; None if fewer than half found one."""
+        """Return the median number of points until a best one; None if most found none."""
         if 2 * self.found < len(self.replays):
             return None
-        far = float("inf")
-        found = statistics.median(
-            far if replay.found_after is None else replay.found_after for replay in self.replays
+        never = float("inf")
+        median = statistics.median(
+            never if replay.found_after is None else replay.found_after for replay in self.replays
         )
-        return None if found == far else found
+        return None if median == never else median
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data."""
         low, high = self.found_interval
         return {
             "engine": self.engine,
@@ -209,7 +212,7 @@ def compare_engines(
 ) -> list[EngineSummary]:
     """Search a recorded exploration with each engine, `repeats` times with other seeds.
 
-    A search ends after `points`, or when its engine has nothing left.
+    A search ends after `points`, or when its engine has nothing left to propose.
 
     >>> from swarmtest import Integer, Search, open_store
     >>> def hill(x): return {"height": -abs(x - 40)}
@@ -217,8 +220,9 @@ def compare_engines(
     >>> with open_store(":memory:") as store:
     ...     outcome = Search(space, "sequential", store=store).run()
     ...     exploration = Exploration.load(store, outcome.campaign)
-    >>> found = compare_engines(exploration, ["climb:restarts=0", "random"], "height", points=50)
-    >>> found[0].found > found[1].found
+    >>> engines = ["climb:restarts=0", "random"]
+    >>> climb, random = compare_engines(exploration, engines, "height", points=50)
+    >>> climb.found > random.found
     True
     """
     if repeats < 1 or (points is not None and points < 1):
@@ -227,17 +231,17 @@ def compare_engines(
     scores = exploration.scores(judge)
     space = replay_space(exploration)
     limit = len(exploration.points) if points is None else points
-    found = []
-    for told in engines:
-        engine = parse_engine(told) if isinstance(told, str) else told
+    results = []
+    for entry in engines:
+        engine = parse_engine(entry) if isinstance(entry, str) else entry
         replays = []
         for repeat in range(repeats):
             replays.append(_replay(space, copy.deepcopy(engine), scores, limit, seed + repeat))
             if on_progress is not None:
                 on_progress(strategy_text(engine), repeat + 1, repeats)
         optimum = max(scores.values())[0]
-        found.append(EngineSummary(strategy_text(engine), optimum, tuple(replays)))
-    return found
+        results.append(EngineSummary(strategy_text(engine), optimum, tuple(replays)))
+    return results
 
 
 def _replay(
@@ -247,13 +251,13 @@ def _replay(
     limit: int,
     seed: int,
 ) -> Replay:
-    """One search in which results are looked up: only their fitness matters."""
+    """Run one search in which results are looked up: only their fitness matters."""
     optimum = max(scores.values())
     seen: set[Configuration] = set()
     best: Score = ()
     found_after = None
     if hasattr(engine, "fitness"):
-        engine.fitness = _Known(scores, len(optimum))
+        engine.fitness = _RecordedFitness(scores, len(optimum))
     if hasattr(engine, "prepare"):
         engine.prepare(space)
     stream, visits, asked = Stream(seed), 0, 0
@@ -261,10 +265,10 @@ def _replay(
         stream.rekey(trial_key(seed, asked))
         asked += 1
         try:
-            answer = engine.ask(space, asked - 1, stream)
+            proposal = engine.ask(space, asked - 1, stream)
         except SpaceExhausted:
             break
-        point = answer.configuration if isinstance(answer, Proposal) else answer
+        point = proposal.configuration if isinstance(proposal, Proposal) else proposal
         if not is_allowed(space, point):
             continue
         visits += 1
@@ -277,8 +281,8 @@ def _replay(
     return Replay(len(seen), best[0] if best else float("nan"), found_after)
 
 
-class _Known:
-    """Judges a result by what is known of its point."""
+class _RecordedFitness:
+    """Returns the recorded score of the point of a result."""
 
     def __init__(self, scores: dict[Configuration, Score], objectives: int) -> None:
         self._scores = scores

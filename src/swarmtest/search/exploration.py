@@ -1,7 +1,10 @@
-"""An explored space: the results of each point, as a store keeps them, ready to be studied.
+"""Explorations: how a search records its results in a store, and how they are read back for study.
 
-Hits stay numbers here, in bitmaps: an exploration of thousands of points with thousands of targets
-each fits into memory easily.
+`Recording` writes a trial for each run. A trial's origin names its visit (``neighbour, visit
+17``), its number determines its seed, and its measures are stored as its test, because the store
+has no column for them. `Exploration` reads them; hits stay numbers in bitmaps, so thousands of
+points with thousands of targets each fit into memory. `earlier_visits` reads what a search needs
+to continue.
 """
 
 from __future__ import annotations
@@ -31,73 +34,6 @@ from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, TrialRecord
 from swarmtest.strategies.strategy import Strategy
 
-# -------------------------------------------------------------------------------------------------
-# From the results of a point to rows of the store: a trial for each run.
-#
-# A trial's origin says with which visit it came (``neighbour, visit 17``), its number is its
-# seed's,
-# and its measures are kept as its test: what the store has no column for.
-
-_FLUSH_SECONDS = 0.5
-_VISIT = re.compile(r"visit (\d+)$")
-
-
-class Recording:
-    """Writes a search's results into a campaign."""
-
-    def __init__(
-        self, store: Store, campaign: int, space: Space, engine: Strategy, seed: int
-    ) -> None:
-        self.recorder = Recorder(store, campaign, space)
-        subject: Any = _OnlyASpace(space)
-        self.worker = Worker(Job(subject, engine, seed))
-        self._seed = seed
-        self._flushed = time.monotonic()
-
-    def add(self, visit: Visit, results: Sequence[Result]) -> list[str]:
-        """Keep the results of a visit; the ids of faults that are new."""
-        proposal, words = visit.proposal, f"visit {visit.number}"
-        words = f"{proposal.origin}, {words}" if proposal.origin else words
-        origin = Proposal(proposal.configuration, proposal.propensities, words)
-        batch = Batch()
-        for trial, result in enumerate(results, visit.first_trial):
-            cpu, wall = int(result.cpu_seconds * 1e9), int(result.wall_seconds * 1e9)
-            seed = seed_of_test(self._seed, trial)
-            self.worker.note(batch, trial, origin, seed, result._replace(test=None), cpu, wall)
-            if result.measures:
-                batch.tests.append((trial, {"measures": dict(result.measures)}))
-        new = self.recorder.add(self.worker.finished(batch).message())
-        if time.monotonic() - self._flushed > _FLUSH_SECONDS:
-            self.recorder.flush()
-            self._flushed = time.monotonic()
-        return new
-
-
-def visit_of(trial: TrialRecord) -> int:
-    """The visit that a trial came with; -1 for a trial of another campaign than a search.
-
-    >>> visit_of(TrialRecord(3, b"", origin="neighbour, visit 17"))
-    17
-    """
-    found = _VISIT.search(trial.origin)
-    return int(found[1]) if found else -1
-
-
-def measures_of(store: Store, campaign: int, trial: int) -> dict[str, float]:
-    """The measures that were kept with a trial."""
-    told: Any = json.loads(store.test(campaign, trial) or "{}")
-    return dict(told.get("measures", {})) if isinstance(told, dict) else {}
-
-
-class _OnlyASpace:
-    """What stands where a campaign has its subject: a point says which test runs."""
-
-    def __init__(self, space: Space) -> None:
-        self.space = space
-
-
-# -------------------------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True)
 class Run:
@@ -114,14 +50,14 @@ class Run:
 
     @property
     def status(self) -> str:
-        """``passed``, ``failed``, ``interrupted`` or ``invalid``."""
+        """Return ``passed``, ``failed``, ``interrupted`` or ``invalid``."""
         if self.fault is not None and self.fault.kind == INTERRUPTED:
             return "interrupted"
         return self.verdict.label
 
 
 class Exploration:
-    """What a search found out about a space; several campaigns over one space are read as one.
+    """What a search found out about a space; campaigns over the same space are read as one.
 
     >>> from swarmtest import Integer, Search, SearchSpace, Test, open_store
     >>> def sell(threads): return {"sold": 150 + threads // 3, "hits": [f"t{threads}"]}
@@ -145,20 +81,20 @@ class Exploration:
     ) -> None:
         self.space = space
         self.runs = runs
-        """The runs of each point, in order of its first visit."""
+        """The runs of each point, in the order of the points' first visits."""
         self.targets = targets
         self.name = name
         self.campaigns = tuple(campaigns)
         self.engines = tuple(engines)
-        """Who proposed the points."""
+        """The engines that proposed the points."""
         self.forbid = tuple(forbid)
-        """What forbade points, in words."""
+        """The texts of the predicates that forbade points."""
         self.points: list[Configuration] = list(runs)
         self._reached: dict[Configuration, BitMap] = {}
 
     @classmethod
     def load(cls, store: Store, *campaigns: int) -> Exploration:
-        """The exploration that campaigns of a store recorded."""
+        """Return the exploration that campaigns of a store recorded."""
         if not campaigns:
             raise UserError("name a campaign to read an exploration from")
         first = store.campaign(campaigns[0])
@@ -174,7 +110,9 @@ class Exploration:
             _read(store, campaign, space, runs)
         if not runs:
             raise UserError(f"campaign {campaigns[0]} has no results yet")
-        seen = BitMap.union(BitMap(), *(run.hits for one in runs.values() for run in one))
+        seen = BitMap.union(
+            BitMap(), *(run.hits for runs_of_point in runs.values() for run in runs_of_point)
+        )
         records = [store.campaign(campaign) for campaign in campaigns]
         engines = dict.fromkeys(record.strategy for record in records)
         forbid = first.options.get("search", {}).get("forbid", [])
@@ -183,12 +121,12 @@ class Exploration:
 
     @property
     def complete(self) -> bool:
-        """Whether every point of the space was explored, the forbidden ones too."""
+        """Return whether every point of the space was explored, also the forbidden ones."""
         return len(self.points) == size_of(self.space)
 
     @property
     def measures(self) -> list[str]:
-        """What can be asked for by `values`, in order of first appearance."""
+        """Return the measures that `values` accepts, in order of first appearance."""
         own: dict[str, None] = {}
         for runs in self.runs.values():
             for run in runs:
@@ -199,39 +137,39 @@ class Exploration:
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of targets that were reached."""
+        """Return the kinds of targets that were reached."""
         return sorted({target.kind for target in self.targets.values()})
 
     def of_kind(self, kind: str) -> Exploration:
-        """The same exploration, as if only targets of one kind counted."""
+        """Return the same exploration with only the targets of one kind."""
         if kind not in self.kinds:
             raise UserError(
                 f"no target of kind {kind!r} was reached{did_you_mean(kind, self.kinds)}"
             )
-        kept = {i: target for i, target in self.targets.items() if target.kind == kind}
-        mask = BitMap(kept)
+        targets = {i: target for i, target in self.targets.items() if target.kind == kind}
+        mask = BitMap(targets)
         runs = {
             point: [Run(**{**_fields(run), "hits": run.hits & mask}) for run in self.runs[point]]
             for point in self.points
         }
-        told = (self.name, self.campaigns, self.engines, self.forbid)
-        return Exploration(self.space, runs, kept, *told)
+        description = (self.name, self.campaigns, self.engines, self.forbid)
+        return Exploration(self.space, runs, targets, *description)
 
     def hits(self, point: Configuration) -> BitMap:
-        """The ids of all targets that the runs of a point reached."""
-        found = self._reached.get(point)
-        if found is None:
-            found = BitMap.union(BitMap(), *(run.hits for run in self._at(point)))
-            self._reached[point] = found
-        return found
+        """Return the ids of all targets that the runs of a point reached."""
+        hits = self._reached.get(point)
+        if hits is None:
+            hits = BitMap.union(BitMap(), *(run.hits for run in self._at(point)))
+            self._reached[point] = hits
+        return hits
 
     def reached(self, points: Iterable[Configuration] | None = None) -> BitMap:
-        """The ids of all targets that some points reached together; by default, that all did."""
+        """Return the ids of all targets that some points, by default all, reached together."""
         which = self.points if points is None else points
         return BitMap.union(BitMap(), *(self.hits(point) for point in which))
 
     def growth(self, points: Iterable[Configuration]) -> list[int]:
-        """How many targets were reached after each run, going through the runs of some points."""
+        """Return the number of targets reached after each run, over the runs of some points."""
         reached, counts = BitMap(), []
         for point in points:
             for run in self._at(point):
@@ -240,7 +178,7 @@ class Exploration:
         return counts
 
     def results(self, point: Configuration) -> list[Result]:
-        """The results of a point, as a search gets them."""
+        """Return the results of a point as a search gets them."""
         names = {i: str(self.targets[i]) for i in self.hits(point)}
         return [
             Result(
@@ -259,27 +197,30 @@ class Exploration:
     def scores(
         self, fitness: Fitness, combine: Callable[[Result, Result], Result] = cumulated
     ) -> dict[Configuration, Score]:
-        """How good each point is."""
+        """Return how good each point is."""
         return {point: fitness(combined(self.results(point), combine)) for point in self.points}
 
     def values(self, measure: str) -> list[float]:
-        """A measure of each point: the mean over its runs; of hits, what they reached together."""
+        """Return a measure of each point: the mean over its runs.
+
+        For hits, the number that all runs reached together.
+        """
         if measure == "hits":
             return [float(len(self.hits(point))) for point in self.points]
         if measure.startswith("hits."):
             return self.of_kind(measure.removeprefix("hits.")).values("hits")
         if measure not in self.measures:
-            known = did_you_mean(measure, self.measures)
-            raise UserError(f"this exploration has no measure {measure!r}{known}")
+            hint = did_you_mean(measure, self.measures)
+            raise UserError(f"this exploration has no measure {measure!r}{hint}")
         if measure == "runs":
             return [float(len(self.runs[point])) for point in self.points]
         return [_mean([_value(run, measure) for run in self.runs[point]]) for point in self.points]
 
     def _at(self, point: Configuration) -> list[Run]:
-        found = self.runs.get(point)
-        if found is None:
+        runs = self.runs.get(point)
+        if runs is None:
             raise UserError(f"nothing is recorded at '{point}'")
-        return found
+        return runs
 
 
 def _value(run: Run, measure: str) -> float:
@@ -291,8 +232,8 @@ def _value(run: Run, measure: str) -> float:
 
 
 def _mean(values: list[float]) -> float:
-    known = [value for value in values if value == value]
-    return sum(known) / len(known) if known else float("nan")
+    finite = [value for value in values if value == value]
+    return sum(finite) / len(finite) if finite else float("nan")
 
 
 def _fields(run: Run) -> dict[str, Any]:
@@ -319,22 +260,82 @@ def _run(store: Store, campaign: int, trial: TrialRecord, faults: dict[str, Faul
     )
 
 
-# -------------------------------------------------------------------------------------------------
-# What an earlier part of a search found, visit by visit, so that it can go on.
+# Recording.
+
+_FLUSH_SECONDS = 0.5
+_VISIT = re.compile(r"visit (\d+)$")
+
+
+class Recording:
+    """Writes the results of a search into a campaign."""
+
+    def __init__(
+        self, store: Store, campaign: int, space: Space, engine: Strategy, seed: int
+    ) -> None:
+        self.recorder = Recorder(store, campaign, space)
+        subject: Any = _OnlyASpace(space)
+        self.worker = Worker(Job(subject, engine, seed))
+        self._seed = seed
+        self._flushed = time.monotonic()
+
+    def add(self, visit: Visit, results: Sequence[Result]) -> list[str]:
+        """Store the results of a visit; return the ids of faults that are new."""
+        proposal, words = visit.proposal, f"visit {visit.number}"
+        words = f"{proposal.origin}, {words}" if proposal.origin else words
+        origin = Proposal(proposal.configuration, proposal.propensities, words)
+        batch = Batch()
+        for trial, result in enumerate(results, visit.first_trial):
+            cpu, wall = int(result.cpu_seconds * 1e9), int(result.wall_seconds * 1e9)
+            seed = seed_of_test(self._seed, trial)
+            self.worker.note(batch, trial, origin, seed, result._replace(test=None), cpu, wall)
+            if result.measures:
+                batch.tests.append((trial, {"measures": dict(result.measures)}))
+        new = self.recorder.add(self.worker.finished(batch).message())
+        if time.monotonic() - self._flushed > _FLUSH_SECONDS:
+            self.recorder.flush()
+            self._flushed = time.monotonic()
+        return new
+
+
+def visit_of(trial: TrialRecord) -> int:
+    """Return the visit that a trial belongs to; -1 if its campaign is not a search.
+
+    >>> visit_of(TrialRecord(3, b"", origin="neighbour, visit 17"))
+    17
+    """
+    match = _VISIT.search(trial.origin)
+    return int(match[1]) if match else -1
+
+
+def measures_of(store: Store, campaign: int, trial: int) -> dict[str, float]:
+    """Return the measures that were stored with a trial."""
+    data: Any = json.loads(store.test(campaign, trial) or "{}")
+    return dict(data.get("measures", {})) if isinstance(data, dict) else {}
+
+
+class _OnlyASpace:
+    """Replaces the subject that a worker of a campaign has: here the point says which test runs."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+
+
+# Resuming.
 
 
 @dataclass(frozen=True)
 class EarlierVisit:
-    """A point that was proposed, and the results that it gave then."""
+    """A point that was proposed earlier, and its results."""
 
     point: Configuration
     results: list[Result]
 
 
 def earlier_visits(store: Store, campaign: int, wanted: CampaignRecord) -> dict[int, EarlierVisit]:
-    """The visits of a campaign by their numbers, if it is one of the search that is wanted.
+    """Return the visits of a campaign by number; raise an error if it is another search.
 
-    Of several workers, one may have been stopped before others that began later were done.
+    Numbers may be missing: with several workers, a visit may have been stopped while others that
+    began later were finished.
     """
     record = store.campaign(campaign)
     for what, then, now in (
@@ -349,9 +350,9 @@ def earlier_visits(store: Store, campaign: int, wanted: CampaignRecord) -> dict[
     if not store.summary(campaign)["trials"]:
         return {}
     exploration = Exploration.load(store, campaign)
-    found: dict[int, EarlierVisit] = {}
+    visits: dict[int, EarlierVisit] = {}
     for point in exploration.points:
         results = exploration.results(point)
         for run, result in zip(exploration.runs[point], results, strict=True):
-            found.setdefault(run.visit, EarlierVisit(point, [])).results.append(result)
-    return found
+            visits.setdefault(run.visit, EarlierVisit(point, [])).results.append(result)
+    return visits

@@ -1,4 +1,9 @@
-"""An exploration as a table for other tools: CSV, Parquet, and data that gnuplot draws at once."""
+"""An exploration for other tools: points along one line, and tables (CSV, Parquet, gnuplot).
+
+The line is the paper's figure 4: points are ordered by the dimension that explains most of the
+measure, then by the next, and so on, like the digits of a number. What matters shows as large
+hills, what does not as noise on them.
+"""
 
 from __future__ import annotations
 
@@ -14,36 +19,29 @@ from swarmtest.search.exploration import Exploration
 from swarmtest.search.space import digits_of
 from swarmtest.search.value_statistics import correlations
 
-# -------------------------------------------------------------------------------------------------
-# A space of many dimensions laid out along one line: the paper's figure 4.
-#
-# Points are ordered by the dimension that explains most of the measure, then by the next, and so
-# on,
-# like the digits of a number. What matters shows as large hills, what does not as noise on them.
-
 
 @dataclass(frozen=True)
 class Collapsed:
-    """The points of an exploration in a row, with a measure of each."""
+    """The points of an exploration along one line, with a measure of each."""
 
     measure: str
     dimensions: tuple[str, ...]
-    """From the one that changes slowest to the one that changes fastest."""
+    """The dimensions, from the one that changes slowest to the one that changes fastest."""
     points: tuple[Configuration, ...]
     values: tuple[float, ...]
 
     def blocks(self, depth: int = 1) -> list[tuple[int, tuple[object, ...]]]:
-        """Where the values of the first `depth` dimensions change, and what they are there."""
-        found: list[tuple[int, tuple[object, ...]]] = []
-        for at, point in enumerate(self.points):
+        """Return where the values of the first `depth` dimensions change, and those values."""
+        blocks: list[tuple[int, tuple[object, ...]]] = []
+        for number, point in enumerate(self.points):
             label = tuple(point[name] for name in self.dimensions[:depth])
-            if not found or found[-1][1] != label:
-                found.append((at, label))
-        return found
+            if not blocks or blocks[-1][1] != label:
+                blocks.append((number, label))
+        return blocks
 
 
 def collapsed(exploration: Exploration, measure: str, by: Sequence[str] = ()) -> Collapsed:
-    """An exploration along one line; `by` names the dimensions that change slowest.
+    """Return an exploration along one line; `by` names the dimensions that change slowest.
 
     >>> from swarmtest import Choice, Integer, Search, SearchSpace, Test, open_store
     >>> def sell(n, kind): return {"sold": n + 100 * (kind == "b")}
@@ -59,27 +57,26 @@ def collapsed(exploration: Exploration, measure: str, by: Sequence[str] = ()) ->
         if name not in varied:
             raise UserError(f"no dimension {name!r} varies here{did_you_mean(name, varied)}")
     names = [*by, *(name for name in varied if name not in by)]
-    places = [[d.name for d in exploration.space.dimensions].index(name) for name in names]
+    positions = [[d.name for d in exploration.space.dimensions].index(name) for name in names]
     values = exploration.values(measure)
     order = sorted(
         range(len(values)),
-        key=lambda at: [digits_of(exploration.points[at])[place] for place in places],
+        key=lambda number: [
+            digits_of(exploration.points[number])[position] for position in positions
+        ],
     )
-    points = tuple(exploration.points[at] for at in order)
-    return Collapsed(measure, tuple(names), points, tuple(values[at] for at in order))
-
-
-# -------------------------------------------------------------------------------------------------
+    points = tuple(exploration.points[number] for number in order)
+    return Collapsed(measure, tuple(names), points, tuple(values[number] for number in order))
 
 
 def export_exploration(
     exploration: Exploration, format: str, out: BinaryIO, measure: str = ""
 ) -> int:
-    """Write an exploration to a binary file, and tell how many rows there were.
+    """Write an exploration to a binary file and return the number of rows.
 
-    ``csv`` and ``parquet`` have a row per run: its trial and visit, the point, how it ended, what
-    it took, reached and measured. ``gnuplot`` has a row per point, in the order of the collapsed
-    picture, with an empty line where the most important dimension changes.
+    ``csv`` and ``parquet`` have a row per run: its trial and visit, the point, how it ended, how
+    long it took, and what it reached and measured. ``gnuplot`` has a row per point, in the order of
+    `collapsed`, with an empty line where the most important dimension changes.
 
     >>> from swarmtest import Integer, Search, SearchSpace, Test, open_store
     >>> space = SearchSpace([Integer("n", 1, 3), Test("test", ["f"])], {"f": lambda n: {"x": n}})
@@ -98,10 +95,10 @@ def export_exploration(
 
 
 def rows(exploration: Exploration) -> Iterator[dict[str, Any]]:
-    """A row per run, in the order in which they ran."""
+    """Yield a row per run, in the order in which they ran."""
     own = own_measures(exploration)
-    every = ((point, run) for point, runs in exploration.runs.items() for run in runs)
-    for point, run in sorted(every, key=lambda pair: (pair[1].visit, pair[1].trial)):
+    all_runs = ((point, run) for point, runs in exploration.runs.items() for run in runs)
+    for point, run in sorted(all_runs, key=lambda pair: (pair[1].visit, pair[1].trial)):
         yield {
             "trial": run.trial,
             "visit": run.visit,
@@ -116,7 +113,7 @@ def rows(exploration: Exploration) -> Iterator[dict[str, Any]]:
 
 
 def own_measures(exploration: Exploration) -> list[str]:
-    """The measures that the tests themselves told."""
+    """Return the measures that the tests themselves reported."""
     known = ("failed", "seconds", "hits", "runs")
     return [n for n in exploration.measures if n not in known and not n.startswith("hits.")]
 
@@ -143,20 +140,20 @@ def _write_parquet(exploration: Exploration, out: BinaryIO, measure: str) -> int
         raise UserError(
             "Parquet needs pyarrow: `pip install 'swarmtest[parquet]'`, or export csv"
         ) from None
-    found = list(rows(exploration))
+    table = list(rows(exploration))
     for name in exploration.space.setting_names:
-        kinds = {type(row[name]) for row in found}
-        if len(kinds) > 1:  # a column has one type
-            for row in found:
+        kinds = {type(row[name]) for row in table}
+        if len(kinds) > 1:  # a Parquet column must have one type
+            for row in table:
                 row[name] = str(row[name])
-    pq.write_table(pa.Table.from_pylist(found), out)
-    return len(found)
+    pq.write_table(pa.Table.from_pylist(table), out)
+    return len(table)
 
 
 def _write_gnuplot(exploration: Exploration, out: BinaryIO, measure: str) -> int:
     names = [measure] if measure else exploration.measures
     line = collapsed(exploration, names[0])
-    places = {point: at for at, point in enumerate(exploration.points)}
+    places = {point: number for number, point in enumerate(exploration.points)}
     columns = {name: exploration.values(name) for name in names}
     first = len(line.dimensions) + 2
     lines = [
@@ -164,19 +161,19 @@ def _write_gnuplot(exploration: Exploration, out: BinaryIO, measure: str) -> int
         f"# plot 'FILE' using 1:{first} with lines",
         "# place " + " ".join([*map(_word, line.dimensions), *map(_word, names)]),
     ]
-    starts = {at for at, _ in line.blocks()} - {0}
-    for at, point in enumerate(line.points):
-        if at in starts:
+    starts = {number for number, _ in line.blocks()} - {0}
+    for number, point in enumerate(line.points):
+        if number in starts:
             lines.append("")
-        told = [_word(point[name]) for name in line.dimensions]
+        values = [_word(point[name]) for name in line.dimensions]
         numbers = [f"{columns[name][places[point]]:.9g}" for name in names]
-        lines.append(" ".join([str(at), *told, *numbers]))
+        lines.append(" ".join([str(number), *values, *numbers]))
     out.write(("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
     return len(line.points)
 
 
 def _word(value: object) -> str:
-    """A value as one column: numbers as they are, texts in quotes, flags as 0 and 1."""
+    """Return a value as one column: numbers unchanged, texts in quotes, flags as 0 and 1."""
     if isinstance(value, bool):
         return str(int(value))
     return (

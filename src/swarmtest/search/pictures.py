@@ -1,4 +1,4 @@
-"""Pictures of explored spaces as SVG files that stand alone."""
+"""Pictures of explored spaces as standalone SVG files, or as parts of a page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COLOURS = ("#1f5fa8", "#c2451e", "#2c7d4f", "#7a4aa0", "#8a6d00", "#3a3a3a")
 _DASHES = ("", "7 3", "2 3", "9 3 2 3", "4 4", "1 2")
 _LEGEND_ROW = 18.0
 _ROOM = 6.5
-"""Columns that a letter takes."""
+"""The width of a letter."""
 
 STYLE = (
     "text{font-family:sans-serif;font-size:12px;fill:#222}"
@@ -28,20 +28,20 @@ STYLE = (
 
 
 def collapsed_svg(space: Collapsed, title: str, alone: bool = True) -> str:
-    """The figure 4 of the paper: all points along one line, the most important dimension first.
+    """Draw the paper's figure 4: all points along one line, by the most important dimension first.
 
-    `alone`: with colours of its own, for a file; else with those of the page around it.
+    With `alone`, the picture has its own colours, for a file; else it uses those of its page.
     """
-    up = _Up([value for value in space.values if math.isfinite(value)])
-    across = _Across(len(space.values))
-    parts = [_bands(space, across), _frame(up, space.measure)]
-    parts += _labels(space, across)
+    vertical = _VerticalScale([value for value in space.values if math.isfinite(value)])
+    horizontal = _HorizontalScale(len(space.values))
+    parts = [_bands(space, horizontal), _frame(vertical, space.measure)]
+    parts += _labels(space, horizontal)
     path = "".join(
-        f"{'M' if at == 0 else 'L'}{across.at(at + 0.5):.1f},{up.at(value):.1f}"
-        for at, value in enumerate(space.values)
+        f"{'M' if number == 0 else 'L'}{horizontal.at(number + 0.5):.1f},{vertical.at(value):.1f}"
+        for number, value in enumerate(space.values)
         if math.isfinite(value)
     )
-    parts.append(_Look(0).drawn("path", d=path, fill="none", stroke_width=1))
+    parts.append(_CurveStyle(0).drawn("path", d=path, fill="none", stroke_width=1))
     words = f"{len(space.values):,} points, ordered by {', then '.join(space.dimensions)}"
     parts.append(text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 10, words, anchor="middle"))
     return _page(title, parts, alone=alone)
@@ -54,21 +54,22 @@ def growth_svg(
     shoulders: int = 0,
     alone: bool = True,
 ) -> str:
-    """How many targets some points reached, run by run (the paper's figures 2, 3 and 5).
+    """Draw how many targets some points reached, run by run (the paper's figures 2, 3 and 5).
 
-    `shoulders`: stretches of so many runs without anything new are marked on the first curve.
-    `alone`: as for `collapsed_svg`.
+    On the first curve, stretches of `shoulders` runs without anything new are marked. `alone` is
+    as for `collapsed_svg`.
     """
     longest = max(len(counts) for _, counts in curves)
-    up = _Up([0.0, *(float(counts[-1]) for _, counts in curves)])
-    across = _Across(longest)
-    parts = [_shoulders(curves[0][1], shoulders, across)] if shoulders else []
-    parts += [_frame(up, found), _run_axis(across, longest)]
+    vertical = _VerticalScale([0.0, *(float(counts[-1]) for _, counts in curves)])
+    horizontal = _HorizontalScale(longest)
+    parts = [_shoulders(curves[0][1], shoulders, horizontal)] if shoulders else []
+    parts += [_frame(vertical, found), _run_axis(horizontal, longest)]
     for number, (name, counts) in enumerate(curves):
-        path = f"M{across.at(0):.1f},{up.at(0):.1f}" + "".join(
-            f"V{up.at(count):.1f}H{across.at(at + 1):.1f}" for at, count in enumerate(counts)
+        path = f"M{horizontal.at(0):.1f},{vertical.at(0):.1f}" + "".join(
+            f"V{vertical.at(count):.1f}H{horizontal.at(number_of_run + 1):.1f}"
+            for number_of_run, count in enumerate(counts)
         )
-        look = _Look(number % len(_COLOURS))
+        look = _CurveStyle(number % len(_COLOURS))
         parts.append(look.drawn("path", d=path, fill="none", stroke_width=1.6))
         y = _HEIGHT + 6 + _LEGEND_ROW * number
         ends = {"x1": _LEFT, "x2": _LEFT + 34, "y1": y - 4, "y2": y - 4}
@@ -78,8 +79,8 @@ def growth_svg(
 
 
 @dataclass(frozen=True)
-class _Look:
-    """How a curve is told from others: a colour and a dash; a page's own go before ours."""
+class _CurveStyle:
+    """The colour and dash that distinguish a curve; a page's own style takes precedence."""
 
     style: int
 
@@ -89,8 +90,8 @@ class _Look:
         return element(tag, title="", **look, **attributes)
 
 
-class _Up:
-    """From a value to its height, with room above and round numbers beside it."""
+class _VerticalScale:
+    """Maps values to heights, with room above, and chooses round tick marks."""
 
     def __init__(self, values: Sequence[float]) -> None:
         low, high = min(values, default=0.0), max(values, default=1.0)
@@ -108,8 +109,8 @@ class _Up:
         return [k * step for k in range(first, math.floor(self.high / step) + 1)]
 
 
-class _Across:
-    """From a place in a row to its place on the page."""
+class _HorizontalScale:
+    """Maps positions in a row to positions on the page."""
 
     def __init__(self, count: int) -> None:
         self._step = (_WIDTH - _LEFT - _RIGHT) / max(count, 1)
@@ -118,38 +119,38 @@ class _Across:
         return _LEFT + place * self._step
 
 
-def _frame(up: _Up, name: str) -> str:
+def _frame(vertical: _VerticalScale, name: str) -> str:
     bottom = _HEIGHT - _BOTTOM
     parts = []
-    for tick in up.ticks():
-        parts.append(line(_LEFT, up.at(tick), _WIDTH - _RIGHT, up.at(tick), "grid"))
-        parts.append(text(_LEFT - 6, up.at(tick) + 4, signed(tick), "tick", "end"))
+    for tick in vertical.ticks():
+        parts.append(line(_LEFT, vertical.at(tick), _WIDTH - _RIGHT, vertical.at(tick), "grid"))
+        parts.append(text(_LEFT - 6, vertical.at(tick) + 4, signed(tick), "tick", "end"))
     parts.append(line(_LEFT, bottom, _WIDTH - _RIGHT, bottom, "axis"))
     middle = (_TOP + bottom) / 2
     parts.append(text(14, middle, name, "", "middle", turn=f"rotate(-90 14 {middle:.0f})"))
     return element("g", *parts)
 
 
-def _run_axis(across: _Across, longest: int) -> str:
+def _run_axis(horizontal: _HorizontalScale, longest: int) -> str:
     bottom, parts = _HEIGHT - _BOTTOM, []
     step = 10 ** max(0, math.floor(math.log10(max(longest, 1) / 3)))
     step *= next(f for f in (1, 2, 5, 10) if longest / (step * f) <= 10)
     for tick in range(0, longest + 1, step):
-        parts.append(line(across.at(tick), bottom, across.at(tick), bottom + 4, "axis"))
-        parts.append(text(across.at(tick), bottom + 17, f"{tick:,}", "tick", "middle"))
+        parts.append(line(horizontal.at(tick), bottom, horizontal.at(tick), bottom + 4, "axis"))
+        parts.append(text(horizontal.at(tick), bottom + 17, f"{tick:,}", "tick", "middle"))
     parts.append(text((_LEFT + _WIDTH - _RIGHT) / 2, bottom + 38, "runs", anchor="middle"))
     return element("g", *parts)
 
 
-def _bands(space: Collapsed, across: _Across) -> str:
-    """Every other block of the first dimension has a darker ground."""
-    starts = [at for at, _ in space.blocks()] + [len(space.values)]
+def _bands(space: Collapsed, horizontal: _HorizontalScale) -> str:
+    """Draw a darker background for every other block of the first dimension."""
+    starts = [start_of_block for start_of_block, _ in space.blocks()] + [len(space.values)]
     bands = [
         element(
             "rect",
-            x=across.at(start),
+            x=horizontal.at(start),
             y=_TOP,
-            width=across.at(end) - across.at(start),
+            width=horizontal.at(end) - horizontal.at(start),
             height=_HEIGHT - _BOTTOM - _TOP,
             cls="band",
         )
@@ -158,42 +159,44 @@ def _bands(space: Collapsed, across: _Across) -> str:
     return element("g", *bands)
 
 
-def _labels(space: Collapsed, across: _Across) -> list[str]:
-    """What the first two dimensions are where, as far as there is room."""
-    found = []
+def _labels(space: Collapsed, horizontal: _HorizontalScale) -> list[str]:
+    """Draw the values of the first two dimensions, as far as there is room."""
+    parts = []
     for depth, y in ((1, _TOP - 6), (2, _HEIGHT - _BOTTOM + 15)):
         if depth > len(space.dimensions):
             continue
         blocks = space.blocks(depth)
-        ends = [at for at, _ in blocks[1:]] + [len(space.values)]
+        ends = [number for number, _ in blocks[1:]] + [len(space.values)]
         taken = 0.0
         for (start, label), end in zip(blocks, ends, strict=True):
             words = _word(label[-1])
             if depth == 1:
                 words = f"{space.dimensions[0]} = {words}"
-            room = across.at(end) - across.at(start)
+            room = horizontal.at(end) - horizontal.at(start)
             if depth == 2:
-                found.append(line(across.at(start), _TOP, across.at(start), y - 11, "block"))
+                parts.append(
+                    line(horizontal.at(start), _TOP, horizontal.at(start), y - 11, "block")
+                )
             if len(words) * _ROOM > room:
                 words = _word(label[-1])
-            middle, half = across.at((start + end) / 2), len(words) * _ROOM / 2
+            middle, half = horizontal.at((start + end) / 2), len(words) * _ROOM / 2
             if middle - half > taken:
-                found.append(text(middle, y, words, "tick", "middle"))
+                parts.append(text(middle, y, words, "tick", "middle"))
                 taken = middle + half + _ROOM
-    return found
+    return parts
 
 
 def _word(value: object) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
-def _shoulders(counts: Sequence[int], least: int, across: _Across) -> str:
+def _shoulders(counts: Sequence[int], least: int, horizontal: _HorizontalScale) -> str:
     marks = [
         element(
             "rect",
-            x=across.at(start),
+            x=horizontal.at(start),
             y=_TOP,
-            width=across.at(end) - across.at(start),
+            width=horizontal.at(end) - horizontal.at(start),
             height=_HEIGHT - _BOTTOM - _TOP,
             cls="shoulder",
             title=f"a shoulder of {end - start} runs",

@@ -1,4 +1,4 @@
-"""A search space from a TOML file: its dimensions, its tests, and how it is usually searched."""
+"""Read a search space from a TOML file: its dimensions, its tests, and its usual search."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ _KEYS = {
     "feature": ("requires", "excludes", "mandatory"),
     "test": ("values", "default"),
 }
-"""What can be said about each kind of dimension."""
+"""The keys that each kind of dimension may have."""
 
 
 @dataclass(frozen=True)
 class SpaceFile:
-    """What a file says: a space, and the search that it proposes."""
+    """The contents of a file: a space, and the arguments of its usual search."""
 
     space: SearchSpace
     search: dict[str, Any] = field(default_factory=dict)
-    """What `Search` takes beside it: engine, fitness, points, before and so on."""
+    """Further arguments of `Search`: engine, fitness, points, before and so on."""
     coverage: Coverage | None = None
-    """What watches the program in this process, if the file asks for it."""
+    """The coverage that watches the program in this process, if the file asks for it."""
 
 
 def load_space(reference: str) -> SpaceFile:
-    """The space that a person names: ``airlines.toml``, or ``airlines.py::space``.
+    """Return the space that a user names: ``airlines.toml``, or ``airlines.py::space``.
 
     >>> load_space("nowhere.toml")
     Traceback (most recent call last):
@@ -61,14 +61,14 @@ def load_space(reference: str) -> SpaceFile:
         return read_space(Path(where))
     if not name:
         raise UserError(f"{reference}: name a space in it, like {where}::space, or a TOML file")
-    found = load_object(reference, "space", lambda one: isinstance(one, SearchSpace))
-    if not isinstance(found, SearchSpace):
-        raise UserError(f"{reference} is no SearchSpace but a {type(found).__name__}")
-    return SpaceFile(found)
+    space = load_object(reference, "space", lambda value: isinstance(value, SearchSpace))
+    if not isinstance(space, SearchSpace):
+        raise UserError(f"{reference} is no SearchSpace but a {type(space).__name__}")
+    return SpaceFile(space)
 
 
 def read_space(path: Path) -> SpaceFile:
-    """The space that a TOML file describes."""
+    """Return the space that a TOML file describes."""
     file = TomlFile(path)
     top = file.top()
     name = top.text("name", path.stem)
@@ -94,12 +94,12 @@ def _read_dimension(listed: Section, name: str, tests: dict[str, Executor]) -> D
     kind = section.one_of("kind", list(_KEYS), "")
     if not kind:
         raise section.missing("kind", f"one of {', '.join(_KEYS)}")
-    told = {key: section.raw(key) for key in _KEYS[kind] if key in section}
+    data = {key: section.raw(key) for key in _KEYS[kind] if key in section}
     if kind == "test":
-        told["values"] = _test_values(section, told, tests)
+        data["values"] = _test_values(section, data, tests)
     section.close()
     try:
-        return dimension_from_json({"kind": kind, "name": name, **told})
+        return dimension_from_json({"kind": kind, "name": name, **data})
     except UserError as error:
         raise section.file.error(section.place, f"{section.title}: {error}") from None
     except TypeError:
@@ -109,9 +109,9 @@ def _read_dimension(listed: Section, name: str, tests: dict[str, Executor]) -> D
         ) from None
 
 
-def _test_values(section: Section, told: dict[str, Any], tests: dict[str, Executor]) -> list[Any]:
-    """The values of a test dimension: what it lists, and what pytest collects."""
-    values = list(told.get("values", ()))
+def _test_values(section: Section, data: dict[str, Any], tests: dict[str, Executor]) -> list[Any]:
+    """Return the values of a test dimension: those listed, and those that pytest collects."""
+    values = list(data.get("values", ()))
     places = section.texts("pytest")
     seconds = section.number("seconds", 60.0)
     for node in collect_pytest(*places) if places else ():
@@ -121,7 +121,7 @@ def _test_values(section: Section, told: dict[str, Any], tests: dict[str, Execut
 
 
 def _read_coverage(section: Section, beside: Path) -> Coverage | None:
-    """What is watched, from before the first test is imported on."""
+    """Install coverage before the first test is imported, if the file asks for it."""
     if not section.names():
         return None
     kinds, cover = parse_kinds(section.text("kinds", "line")), section.texts("cover")
@@ -130,24 +130,24 @@ def _read_coverage(section: Section, beside: Path) -> Coverage | None:
 
 
 def _read_tests(section: Section, beside: Path, coverage: Coverage | None) -> dict[str, Executor]:
-    found: dict[str, Executor] = {}
+    tests: dict[str, Executor] = {}
     for name in section.names():
         inner = section.section(name)
-        found[name] = _read_test(inner, name, beside, coverage)
+        tests[name] = _read_test(inner, name, beside, coverage)
         inner.close()
-    return found
+    return tests
 
 
 def _read_test(section: Section, name: str, beside: Path, coverage: Coverage | None) -> Executor:
     seconds = section.number("seconds", 0.0) or None
-    given = [key for key in ("run", "command", "pytest") if key in section]
-    if len(given) != 1:
+    kinds = [key for key in ("run", "command", "pytest") if key in section]
+    if len(kinds) != 1:
         raise section.missing("run", "a test says one of run, command and pytest")
-    text = section.text(given[0])
+    text = section.text(kinds[0])
     inner: Executor
-    if given[0] == "command":
+    if kinds[0] == "command":
         inner, seconds = CommandExecutor(text, name, seconds or 60.0), None
-    elif given[0] == "pytest":
+    elif kinds[0] == "pytest":
         inner, seconds = PytestExecutor(text, seconds or 60.0), None
     else:
         inner = executor_of(_placed(text, beside), name)
@@ -160,7 +160,7 @@ def _read_test(section: Section, name: str, beside: Path, coverage: Coverage | N
 
 
 def _placed(reference: str, beside: Path) -> str:
-    """A reference to a file that lies beside the TOML file, from where we are."""
+    """Return a reference to a file beside the TOML file, relative to the current directory."""
     where, name = split_reference(reference)
     if where.endswith((".py", ".toml")) and (beside / where).exists():
         return f"{beside / where}::{name}" if name else str(beside / where)
@@ -168,35 +168,37 @@ def _placed(reference: str, beside: Path) -> str:
 
 
 def _read_checkers(section: Section) -> list[IterationChecker]:
-    """When repetition ends: ``repeat = { runs = 20, saturation = { last = 10 } }``."""
+    """Read when repetition ends: ``repeat = { runs = 20, saturation = { last = 10 } }``."""
     repeat = section.section("repeat")
-    found: list[IterationChecker] = []
+    checkers: list[IterationChecker] = []
     if "runs" in repeat:
-        found.append(AfterRuns(repeat.integer("runs", 1, low=1, high=1_000_000)))
+        checkers.append(AfterRuns(repeat.integer("runs", 1, low=1, high=1_000_000)))
     if "seconds" in repeat:
-        found.append(AfterSeconds(repeat.number("seconds", 0.0)))
+        checkers.append(AfterSeconds(repeat.number("seconds", 0.0)))
     if repeat.flag("failed"):
-        found.append(WhenFailed())
+        checkers.append(WhenFailed())
     if "saturation" in repeat:
-        told = repeat.section("saturation")
-        last = told.integer("last", 10, low=1, high=100_000)
-        found.append(WhenSaturated(last, told.number("below", 1.0), told.flag("relative")))
-        told.close()
+        saturation = repeat.section("saturation")
+        last = saturation.integer("last", 10, low=1, high=100_000)
+        checkers.append(
+            WhenSaturated(last, saturation.number("below", 1.0), saturation.flag("relative"))
+        )
+        saturation.close()
     repeat.close()
-    return found
+    return checkers
 
 
 def _read_search(section: Section) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for key in ("engine", "fitness", "before", "after", "combine", "keep"):
         if key in section:
-            found[key] = section.text(key)
+            arguments[key] = section.text(key)
     if "points" in section:
-        found["points"] = section.integer("points", 1, low=1, high=10**12)
+        arguments["points"] = section.integer("points", 1, low=1, high=10**12)
     if "reach" in section:
-        found["reach"] = section.raw("reach")
-        if type(found["reach"]) not in (int, float):
-            raise section.error("reach", f"a number, not {found['reach']!r}")
+        arguments["reach"] = section.raw("reach")
+        if type(arguments["reach"]) not in (int, float):
+            raise section.error("reach", f"a number, not {arguments['reach']!r}")
     if "time" in section:
-        found["seconds"] = parse_seconds(section.text("time"))
-    return found
+        arguments["seconds"] = parse_seconds(section.text("time"))
+    return arguments

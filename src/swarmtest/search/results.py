@@ -1,7 +1,8 @@
-"""What results of a point have in common, and how several become one.
+"""Results of a point: what a user's test returned, how good it is, and how several become one.
 
-A result is the one of every campaign (`swarmtest.Result`). One whose time was up shows a fault of
-kind ``timeout``: the papers' "interrupted".
+A result is the `swarmtest.Result` of every campaign. A result whose time was up has a fault of
+kind ``timeout``: the papers' "interrupted". A fitness is a function of a result and kept apart
+from it, so that either can change alone.
 """
 
 from __future__ import annotations
@@ -15,29 +16,28 @@ from swarmtest.core.result import Result, Verdict
 from swarmtest.core.targets import Catalogue, MovingHits
 from swarmtest.languages.user_objects import load_object
 
-# -------------------------------------------------------------------------------------------------
-# How good a result is: a function of it, kept apart from it, so that either can change alone.
+# Fitness.
 
 Score: TypeAlias = tuple[float, ...]
 """One number per objective; larger is better."""
 
 BUILT_IN = ("hits", "seconds", "cpu", "failed")
-"""What every result has: targets reached, wall and CPU seconds, whether it failed."""
+"""The measures of every result: targets reached, wall and CPU seconds, whether it failed."""
 
 
 class Fitness:
-    """What a search looks for: the name of a measure, several, or a function of a result.
+    """What a search looks for: the name of a measure, several names, or a function of a result.
 
-    ``hits`` is how many targets were reached (``hits.pair``: of kind pair), ``failed`` is 1 for a
-    failure, ``seconds`` is how long it took; other names are the test's own measures. A minus looks
-    for the smallest. Several, separated by commas, are several objectives.
+    ``hits`` is the number of targets reached (``hits.pair``: of kind pair), ``failed`` is 1 for a
+    failure, ``seconds`` is how long it took; other names are measures of the test itself. A minus
+    looks for the smallest value. Several names, separated by commas, are several objectives.
 
     >>> Fitness("hits, -seconds")(Result(Verdict.PASSED, hits=("a:1", "a:2"), wall_seconds=3.0))
     (2.0, -3.0)
     """
 
     def __init__(self, told: str | Callable[[Result], Any] = "hits", objectives: int = 1) -> None:
-        """`objectives`: how many numbers a function answers."""
+        """Take a name or a function; `objectives` is how many numbers the function returns."""
         self.text = told if isinstance(told, str) else getattr(told, "__name__", repr(told))
         self._own: Callable[[Result], Any] | None = None if isinstance(told, str) else told
         if isinstance(told, str) and ":" in told:
@@ -46,10 +46,10 @@ class Fitness:
         if self._own is None and not all(name.lstrip("-").strip() for name in self._names):
             raise UserError(f"a fitness is a measure's name, like hits or -seconds, not {told!r}")
         self.objectives = len(self._names) or objectives
-        """How many numbers it gives."""
+        """How many numbers a score has."""
 
     def __call__(self, result: Result) -> Score:
-        """How good a result is."""
+        """Return how good a result is."""
         if self._own is not None:
             return self._numbers(self._own(result))
         return tuple(
@@ -58,22 +58,22 @@ class Fitness:
         )
 
     def _numbers(self, answer: object) -> Score:
-        found = answer if isinstance(answer, tuple) else (answer,)
-        if not all(isinstance(one, int | float) for one in found):
+        numbers = answer if isinstance(answer, tuple) else (answer,)
+        if not all(isinstance(number, int | float) for number in numbers):
             raise UserError(f"fitness {self.text} answers a number, or several, not {answer!r}")
-        if len(found) != self.objectives:
+        if len(numbers) != self.objectives:
             raise UserError(
-                f"fitness {self.text} answers {len(found)} numbers, and {self.objectives} are "
-                f"expected: write Fitness({self.text}, objectives={len(found)})"
+                f"fitness {self.text} answers {len(numbers)} numbers, and {self.objectives} are "
+                f"expected: write Fitness({self.text}, objectives={len(numbers)})"
             )
-        return tuple(float(one) for one in found)
+        return tuple(float(number) for number in numbers)
 
     def __repr__(self) -> str:
         return f"Fitness({self.text!r})"
 
 
 def measure(result: Result, name: str) -> float:
-    """A number of a result, by name.
+    """Return a number of a result, by name.
 
     >>> measure(Result(Verdict.PASSED, measures={"sold": 151}), "sold")
     151.0
@@ -92,22 +92,22 @@ def measure(result: Result, name: str) -> float:
     if name == "cpu":
         return result.cpu_seconds
     if result.verdict != Verdict.PASSED:
-        return float("-inf")  # it ended before it could measure anything
+        return float("-inf")  # the test ended before it could measure anything
     known = [*result.measures, *BUILT_IN]
     raise UserError(f"no result has a measure {name!r}{did_you_mean(name, known)}")
 
 
-# -------------------------------------------------------------------------------------------------
+# Results.
 
 Combine: TypeAlias = Callable[[Result, Result], Result]
-"""Two results of the same point as one."""
+"""Combines two results of the same point into one."""
 
 INTERRUPTED = "timeout"
 """The kind of fault of a test whose time was up."""
 
 
 def status_of(result: Result) -> str:
-    """``passed``, ``failed``, ``interrupted``, or ``invalid`` where the test could not begin.
+    """Return ``passed``, ``failed``, ``interrupted``, or ``invalid`` if the test could not begin.
 
     >>> from swarmtest import Fault
     >>> status_of(Result(Verdict.FAILED, Fault("timeout", "timeout")))
@@ -119,7 +119,7 @@ def status_of(result: Result) -> str:
 
 
 def named_hits(result: Result) -> tuple[str, ...]:
-    """All that it reached, by name, whoever told it.
+    """Return all targets that a result reached by name, both reported and covered.
 
     >>> named_hits(Result(Verdict.PASSED, hits=("event:full",)))
     ('event:full',)
@@ -137,12 +137,12 @@ class MovingResult(NamedTuple):
     covered: tuple[MovingHits, ...]
 
     def arrived(self, catalogue: Catalogue) -> Result:
-        """The result, with what it reached by the numbers of a catalogue of this process."""
-        return self.plain._replace(covered=tuple(one.arrived(catalogue) for one in self.covered))
+        """Return the result, with its hits numbered by a catalogue of this process."""
+        return self.plain._replace(covered=tuple(hits.arrived(catalogue) for hits in self.covered))
 
 
 def moving(result: Result) -> MovingResult:
-    """A result for another process.
+    """Return a result in a form that can be sent to another process.
 
     >>> moving(Result(Verdict.PASSED)).covered
     ()
@@ -152,7 +152,7 @@ def moving(result: Result) -> MovingResult:
 
 
 def result_of(answer: object) -> Result:
-    """What a user's test answered, as a result.
+    """Return what a user's test returned, as a result.
 
     >>> result_of({"sold": 151, "hits": ["full"]}).measures
     {'sold': 151.0}
@@ -188,7 +188,7 @@ def _number(name: object, value: object) -> float:
 
 
 def cumulated(first: Result, second: Result) -> Result:
-    """Both together: what either reached, all of the time, the worse verdict, the larger measures.
+    """Combine two results: all hits, all of the time, the worse verdict, the larger measures.
 
     >>> both = cumulated(Result(Verdict.PASSED, hits=("a:1",)), Result(Verdict.FAILED))
     >>> both.verdict.label, both.hits
@@ -215,7 +215,7 @@ def _badness(result: Result) -> int:
 
 
 def combined(results: Sequence[Result], how: Combine) -> Result:
-    """Several results of a point as one.
+    """Combine several results of a point into one.
 
     >>> both = [Result(Verdict.PASSED, steps=2), Result(Verdict.PASSED, steps=3)]
     >>> combined(both, cumulated).steps
@@ -224,21 +224,21 @@ def combined(results: Sequence[Result], how: Combine) -> Result:
     return reduce(how, results)
 
 
-def combination_of(told: str | Combine, fitness: Callable[[Result], Any]) -> Combine:
-    """``best``, ``worst``, ``cumulated``, or a function of two results.
+def combination_of(how: str | Combine, fitness: Callable[[Result], Any]) -> Combine:
+    """Return the combination ``best``, ``worst`` or ``cumulated``, or a function of two results.
 
     >>> combination_of("cumulated", len) is cumulated
     True
     """
-    if callable(told):
-        return told
+    if callable(how):
+        return how
     known: dict[str, Combine] = {
         "cumulated": cumulated,
         "best": lambda first, second: max(first, second, key=fitness),
         "worst": lambda first, second: min(first, second, key=fitness),
     }
-    if told not in known:
+    if how not in known:
         raise UserError(
-            f"combine is one of {', '.join(known)}, not {told!r}{did_you_mean(told, known)}"
+            f"combine is one of {', '.join(known)}, not {how!r}{did_you_mean(how, known)}"
         )
-    return known[told]
+    return known[how]

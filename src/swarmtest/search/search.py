@@ -1,4 +1,4 @@
-"""The search itself: ask for a point, run its test, keep what came of it, tell the engine."""
+"""The search itself: ask for a point, run its test, store the results, tell the engine."""
 
 from __future__ import annotations
 
@@ -26,13 +26,10 @@ from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, FaultRecord
 from swarmtest.strategies.strategy import LearningStrategy, Strategy, strategy_text
 
-# -------------------------------------------------------------------------------------------------
-# What came of a search.
-
 
 @dataclass(frozen=True)
 class SearchOutcome:
-    """What came of a search.
+    """The outcome of a search.
 
     >>> SearchOutcome(1, "store.db", SearchProgress(visits=8), [], "all points explored").best
     """
@@ -48,11 +45,9 @@ class SearchOutcome:
 
     @property
     def best(self) -> dict[str, Any] | None:
-        """The best point's values by dimension; None if nothing was run."""
+        """Return the values of the best point by dimension; None if nothing was run."""
         return self.progress.best
 
-
-# -------------------------------------------------------------------------------------------------
 
 _SHOW_SECONDS = 0.1
 
@@ -60,17 +55,18 @@ Show: TypeAlias = Callable[[SearchProgress, list[FaultRecord]], None]
 
 
 class Search:
-    """One space, one engine, one campaign of a store whose configurations are points.
+    """A search of one space with one engine, stored as a campaign whose configurations are points.
 
     `engine` is a name (``random``, ``sequential``, ``climb``, ``optuna:sampler=tpe``) or a
-    strategy. `fitness` says what is good (`Fitness`). A search ends after `points`, `seconds`, at a
-    fitness of `reach`, at a number of `faults`, when the function `when` says so, on Ctrl-C, or
-    when the engine has nothing left. `before` and `after` are tasks around the whole search.
-    `workers`: so many points are visited at a time, each in a process of its own; the points and
-    seeds are the same, unless the engine learns. `file`: where the space was read from.
+    strategy. `fitness` says what is good (`Fitness`). A search ends after `points` or `seconds`, at
+    a fitness of `reach`, after a number of `faults`, when the function `when` returns true, on
+    Ctrl-C, or when the engine has nothing left to propose. `before` and `after` are tasks around
+    the whole search. With several `workers`, as many points are visited at a time, each in a
+    process of its own; points and seeds stay the same, unless the engine learns. `file` is where
+    the space was read from.
 
-    Where a test is repeated, all results are kept, unless `keep` is ``combined``; the engine is
-    told one, combined as `combine` says: ``cumulated``, ``best``, ``worst`` or a function.
+    If a test is repeated, all results are stored, unless `keep` is ``combined``. The engine gets
+    one result, combined as `combine` says: ``cumulated``, ``best``, ``worst`` or a function.
 
     >>> from swarmtest import Integer, SearchSpace, Test
     >>> def sell(threads): return {"sold": 150 + threads // 3}
@@ -119,24 +115,24 @@ class Search:
         self._store = store
         self._file = file
         self._show = on_progress or (lambda progress, faults: None)
-        self._begin_anew()
+        self._reset()
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         self.progress = SearchProgress()
         self._seen: set[int] = set()
 
     def run(self, resume: int | None = None) -> SearchOutcome:
         """Search until a limit is reached, the engine has nothing left, or Ctrl-C.
 
-        `resume` is the number of a campaign of the same search that goes on where it stopped.
+        `resume` is the number of a campaign of the same search, which continues where it stopped.
         """
         refuse_during_import()
-        self._begin_anew()
+        self._reset()
         self._prepare()
         if self._before is not None:
             self._before.perform(None)
         try:
-            with self._opened() as store:
+            with self._open_store() as store:
                 visits = {} if resume is None else earlier_visits(store, resume, self.record())
                 campaign = store.add_campaign(self.record()) if resume is None else resume
                 return self._run(store, campaign, visits)
@@ -145,22 +141,22 @@ class Search:
                 self._after.perform(None)
 
     def record(self) -> CampaignRecord:
-        """How a store keeps it, before it has run."""
-        told = {
+        """Return the record of the campaign for a store, before it has run."""
+        options = {
             "fitness": self.fitness.text,
             "keep": self._keep,
             "forbid": [predicate.text for predicate in self.space.forbidden],
             **self.stopping.to_json(),
         }
-        told |= {"combine": self._combine_name} if self._combine_name else {}
-        told |= {"file": self._file} if self._file else {}
-        told |= {"workers": self.workers} if self.workers > 1 else {}
+        options |= {"combine": self._combine_name} if self._combine_name else {}
+        options |= {"file": self._file} if self._file else {}
+        options |= {"workers": self.workers} if self.workers > 1 else {}
         return CampaignRecord(
             subject=self.space.name,
             strategy=strategy_text(self.engine),
             seed=self.seed,
             space=self.space.to_json(),
-            options={"subject": None, "budget": {}, "coverage": None, "search": told},
+            options={"subject": None, "budget": {}, "coverage": None, "search": options},
             created=time.time(),
         )
 
@@ -171,13 +167,17 @@ class Search:
             self.engine.prepare(self.space)
 
     @contextlib.contextmanager
-    def _opened(self) -> Iterator[Store]:
-        given = self._store
-        store = open_store(given) if given is None or isinstance(given, str) else given
+    def _open_store(self) -> Iterator[Store]:
+        configured = self._store
+        store = (
+            open_store(configured)
+            if configured is None or isinstance(configured, str)
+            else configured
+        )
         try:
             yield store
         finally:
-            if store is not given:
+            if store is not configured:
                 store.close()
 
     def _run(self, store: Store, campaign: int, earlier: dict[int, EarlierVisit]) -> SearchOutcome:
@@ -189,7 +189,7 @@ class Search:
         try:
             if earlier:
                 recording.recorder.load()
-                self._relive(recording, earlier)
+                self._replay_earlier(recording, earlier)
                 self.progress.seconds = store.campaign(campaign).wall_seconds
             reason = self._loop(recording)
             status = "interrupted" if reason == "interrupted" else "finished"
@@ -207,7 +207,11 @@ class Search:
         self._shown = 0.0
         self._began = time.monotonic() - self.progress.seconds
         try:
-            reason = self._alone(recording) if self.workers == 1 else self._together(recording)
+            reason = (
+                self._loop_in_process(recording)
+                if self.workers == 1
+                else self._loop_in_parallel(recording)
+            )
         except SpaceExhausted as end:
             reason = str(end)
             if not self.progress.visits:
@@ -217,16 +221,16 @@ class Search:
         self._show(self.progress, [])
         return reason
 
-    def _alone(self, recording: Recording) -> str:
-        """One visit after the other, in this process."""
+    def _loop_in_process(self, recording: Recording) -> str:
+        """Run one visit after the other, in this process."""
         reason = self.stopping.reached(self.progress)
         while not reason:
             visit = self._visits.next()
-            reason = self._done(recording, visit, self._results(visit))
+            reason = self._finish_visit(recording, visit, self._results(visit))
         return reason
 
-    def _together(self, recording: Recording) -> str:
-        """Several visits at a time, each in a process of its own."""
+    def _loop_in_parallel(self, recording: Recording) -> str:
+        """Run several visits at a time, each in a process of its own."""
         reason = self.stopping.reached(self.progress)
         under_way = UnderWay(self.workers)
         try:
@@ -237,12 +241,12 @@ class Search:
                         return reason
                     raise SpaceExhausted(exhausted)
                 for visit, results in under_way.finished():
-                    reason = self._done(recording, visit, results) or reason
+                    reason = self._finish_visit(recording, visit, results) or reason
         finally:
             under_way.end()
 
     def _begin_some(self, recording: Recording, under_way: UnderWay) -> str:
-        """As many visits as there is room for; why no more, if the engine has nothing left now."""
+        """Begin as many visits as fit; return the reason if the engine has nothing left now."""
         while under_way.has_room and not self._visits.are_begun(self.stopping.points):
             try:
                 visit = self._visits.next()
@@ -251,37 +255,37 @@ class Search:
             under_way.begin(visit, functools.partial(self._results, visit))
         return ""
 
-    def _done(self, recording: Recording, visit: Visit, results: list[Result]) -> str:
-        """Keep what came of a visit, and learn from it; why the search ends now, if it does."""
-        result, new = self._kept(recording, visit, results)
+    def _finish_visit(self, recording: Recording, visit: Visit, results: list[Result]) -> str:
+        """Store a visit's results and learn from them; return why the search ends, if it does."""
+        result, new = self._store_results(recording, visit, results)
         self.progress.seconds = time.monotonic() - self._began
         if isinstance(self.engine, LearningStrategy):
             tell(self.engine, [result])
-        said = self.stopping.when is not None and self.stopping.when(result)
+        user_stops = self.stopping.when is not None and self.stopping.when(result)
         if new or time.monotonic() - self._shown > _SHOW_SECONDS:
             self._show(self.progress, new)
             self._shown = time.monotonic()
-        reason = "the user's function says so" if said else ""
+        reason = "the user's function says so" if user_stops else ""
         return self.stopping.reached(self.progress) or reason
 
-    def _relive(self, recording: Recording, earlier: dict[int, EarlierVisit]) -> None:
-        """Ask the engine again, and tell it what came of it then."""
+    def _replay_earlier(self, recording: Recording, earlier: dict[int, EarlierVisit]) -> None:
+        """Ask the engine again, and tell it the results of that time, to restore its state."""
         learns = isinstance(self.engine, LearningStrategy)
         for number in range(max(earlier) + 1):
             visit = self._visits.propose()
-            point, then = visit.proposal.configuration, earlier.get(number)
-            if then is None:
+            point, earlier_visit = visit.proposal.configuration, earlier.get(number)
+            if earlier_visit is None:
                 self._visits.leave(visit)
                 continue
-            self._visits.have_given(visit, len(then.results))
-            if point != then.point:
+            self._visits.have_given(visit, len(earlier_visit.results))
+            if point != earlier_visit.point:
                 why = ": it learned from several workers, as they came" if learns else ""
                 raise UserError(
                     f"the search cannot go on: at visit {number} the engine now "
-                    f"proposes '{point}', and then proposed '{then.point}'{why}"
+                    f"proposes '{point}', and then proposed '{earlier_visit.point}'{why}"
                 )
-            result = combined(then.results, self._combine)._replace(configuration=point)
-            self._count(visit, then.results, result, recording)
+            result = combined(earlier_visit.results, self._combine)._replace(configuration=point)
+            self._update_progress(visit, earlier_visit.results, result, recording)
             if learns:
                 tell(self.engine, [result])  # type: ignore[arg-type]
 
@@ -290,20 +294,20 @@ class Search:
         seeds = visit.seeds(self.seed, many_of_one=self._keep == "combined")
         return self.space.executor(point).run(point, seeds)
 
-    def _kept(
+    def _store_results(
         self, recording: Recording, visit: Visit, results: list[Result]
     ) -> tuple[Result, list[FaultRecord]]:
-        """The results of a visit as one, and the faults that are new."""
+        """Store the results of a visit; return them combined, and the faults that are new."""
         result = combined(results, self._combine)._replace(
             trial=visit.first_trial, configuration=visit.proposal.configuration
         )
-        kept = results if self._keep == "all" else [result]
-        self._visits.have_given(visit, len(kept))
-        new = recording.add(visit, kept)
-        self._count(visit, results, result, recording)
+        stored = results if self._keep == "all" else [result]
+        self._visits.have_given(visit, len(stored))
+        new = recording.add(visit, stored)
+        self._update_progress(visit, results, result, recording)
         return result, [recording.recorder.faults[fault] for fault in new]
 
-    def _count(
+    def _update_progress(
         self, visit: Visit, results: list[Result], result: Result, recording: Recording
     ) -> None:
         progress, point = self.progress, result.configuration
@@ -317,7 +321,7 @@ class Search:
         progress.visits += 1
         progress.points = len(self._seen)
         progress.runs += len(results)
-        statuses = [status_of(one) for one in results]
+        statuses = [status_of(run) for run in results]
         progress.failed += statuses.count("failed")
         progress.interrupted += statuses.count("interrupted")
         progress.targets = recording.recorder.progress.targets

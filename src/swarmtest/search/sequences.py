@@ -1,8 +1,9 @@
-"""Which few points together reach everything: the greedy sequence of the paper's table 3.
+"""Sequences of points: which few points together reach everything (the paper's table 3).
 
-Each step takes the point that adds most to what those before it reached. A point's addition never
-grows as others are taken, so points wait in a heap by what they last added, and most are never
-looked at again (Minoux's accelerated greedy algorithm).
+Each step of the greedy sequence takes the point that adds most to what those before it reached.
+The number of targets that a point adds never grows as others are taken, so points are kept in a
+heap by what they last added, and most are never looked at again (Minoux's accelerated greedy
+algorithm).
 """
 
 from __future__ import annotations
@@ -19,61 +20,62 @@ from swarmtest.search.exploration import Exploration
 
 @dataclass(frozen=True)
 class Step:
-    """A point of a sequence, and how far the sequence comes with it."""
+    """A point of a sequence, and what is reached up to it."""
 
     point: Configuration
     new: int
-    """Targets that it adds."""
+    """The targets that it adds."""
     reached: int
-    """Targets that it and those before it reach."""
+    """The targets that it and those before it reach."""
     runs: int
-    """Runs of the test, of it and those before it."""
+    """The runs of the test at it and at those before it."""
 
 
 @dataclass(frozen=True)
 class Sequence:
-    """Points in an order, up to the one with which all is reached."""
+    """Points in an order, up to the one with which everything is reached."""
 
     steps: tuple[Step, ...]
     total: int
-    """Targets that the whole exploration reached."""
+    """The targets that the whole exploration reached."""
 
     @property
     def points(self) -> list[Configuration]:
-        """The points in their order."""
+        """Return the points in their order."""
         return [step.point for step in self.steps]
 
 
 def best_sequence(exploration: Exploration, most: int | None = None) -> Sequence:
-    """The greedy sequence, until everything is reached or `most` points are taken.
+    """Return the greedy sequence, until everything is reached or `most` points are taken.
 
     >>> from swarmtest import Integer, Search, SearchSpace, Test, open_store
     >>> def sell(n): return {"hits": ["common"] + ["a"] * (n > 2) + ["b"] * (n == 1)}
     >>> space = SearchSpace([Integer("n", 1, 4), Test("test", ["sell"])], {"sell": sell})
     >>> with open_store(":memory:") as store:
     ...     outcome = Search(space, "sequential", store=store).run()
-    ...     found = best_sequence(Exploration.load(store, outcome.campaign))
-    >>> [(step.point["n"], step.reached) for step in found.steps]
+    ...     sequence = best_sequence(Exploration.load(store, outcome.campaign))
+    >>> [(step.point["n"], step.reached) for step in sequence.steps]
     [(1, 2), (3, 3)]
     """
     total = len(exploration.reached())
     points = exploration.points
-    waiting = [(-len(exploration.hits(point)), at) for at, point in enumerate(points)]
-    heapq.heapify(waiting)
+    heap = [(-len(exploration.hits(point)), number) for number, point in enumerate(points)]
+    heapq.heapify(heap)
     reached, steps = BitMap(), list[Step]()
-    while waiting and len(reached) < total and (most is None or len(steps) < most):
-        _, at = heapq.heappop(waiting)
-        new = len(exploration.hits(points[at]) - reached)
-        if waiting and (-new, at) > waiting[0]:
-            heapq.heappush(waiting, (-new, at))
+    while heap and len(reached) < total and (most is None or len(steps) < most):
+        _, number = heapq.heappop(heap)
+        new = len(exploration.hits(points[number]) - reached)
+        # Its last known addition may be outdated; put it back if another may add more now.
+        if heap and (-new, number) > heap[0]:
+            heapq.heappush(heap, (-new, number))
             continue
-        reached |= exploration.hits(points[at])
-        steps.append(_step(exploration, points[at], new, len(reached), steps))
+        reached |= exploration.hits(points[number])
+        steps.append(_step(exploration, points[number], new, len(reached), steps))
     return Sequence(tuple(steps), total)
 
 
 def random_sequence(exploration: Exploration, seed: int) -> Sequence:
-    """All points in random order, up to the one with which everything is reached."""
+    """Return all points in random order, up to the one with which everything is reached."""
     points = list(exploration.points)
     random.Random(seed).shuffle(points)
     total = len(exploration.reached())

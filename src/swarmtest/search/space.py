@@ -1,7 +1,11 @@
-"""The points of a space by number, and the points next to a point.
+"""Search spaces: dimensions, the tests that run at its points, and which points are forbidden.
 
-Nothing is stored: a point is its digits in the numbers of values that the dimensions have, with the
-first dimension as the highest digit. A feature has two values here, off and on.
+Invariants of a `SearchSpace`: exactly one dimension is a test; each of its values has an executor;
+every other dimension makes a difference to at least one of them.
+
+Points have numbers, and nothing is stored: a point is a number with one digit per dimension, in
+the base of the number of its values, with the first dimension as the highest digit. A feature has
+two values here, off and on.
 """
 
 from __future__ import annotations
@@ -23,80 +27,13 @@ from swarmtest.search.executors.function import Executor
 from swarmtest.search.executors.pytest_node import executor_of
 from swarmtest.search.executors.wrapping import check_executor
 
-# -------------------------------------------------------------------------------------------------
-# What forbids points: an expression over the dimensions' names, or a function of a point.
-
-_FUNCTIONS = {name: getattr(builtins, name) for name in ("abs", "len", "max", "min", "sum")}
-
-
-@dataclass(frozen=True)
-class Predicate:
-    """Tells whether a point is forbidden; `text` is how a person reads it."""
-
-    text: str
-    holds: Callable[[Configuration], Any]
-
-    def forbids(self, point: Configuration) -> bool:
-        """Whether it forbids this point."""
-        try:
-            return bool(self.holds(point))
-        except Exception as error:
-            raise UserError(
-                f"forbid {self.text!r} failed at '{point}': {message_of(error)}"
-            ) from None
-
-
-def predicate_of(told: object, names: Iterable[str]) -> Predicate:
-    """The predicate that a user wrote, over dimensions of these names.
-
-    >>> from swarmtest import Integer, Space
-    >>> space = Space([Integer("threads", 1, 8), Integer("seats", 1, 100)])
-    >>> predicate = predicate_of("threads > seats", ["threads", "seats"])
-    >>> predicate.forbids(space.configuration({"threads": 4, "seats": 3}))
-    True
-    """
-    if isinstance(told, Predicate):
-        return told
-    if callable(told):
-        return Predicate(getattr(told, "__name__", repr(told)), told)
-    if not isinstance(told, str):
-        raise UserError(f"forbid: an expression in quotes or a function of a point, not {told!r}")
-    return _expression(told, list(names))
-
-
-def _expression(text: str, names: list[str]) -> Predicate:
-    try:
-        tree = ast.parse(text.strip(), mode="eval")
-    except SyntaxError as error:
-        raise UserError(f"forbid {text!r} is no expression: {error.msg}") from None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id not in names and node.id not in _FUNCTIONS:
-            raise UserError(
-                f"forbid {text!r}: the space has no dimension {node.id!r}"
-                f"{did_you_mean(node.id, names)}"
-            )
-    code = compile(tree, "<forbid>", "eval")
-    known = {"__builtins__": {}, **_FUNCTIONS}
-
-    def holds(point: Configuration) -> Any:
-        return eval(code, known, point.to_json())
-
-    return Predicate(text, holds)
-
-
-# -------------------------------------------------------------------------------------------------
-# A space of test settings to search: dimensions, the tests that run at its points, what is not.
-#
-# Invariants: exactly one dimension is a test; each of its values has an executor; every other
-# dimension makes a difference to at least one of them.
-
 
 class SearchSpace(Space):
     """Dimensions of which exactly one is a `Test`, and what runs for each of its values.
 
-    `tests` maps the test dimension's values to functions, machines or executors; a value that is
-    not in it is a reference, like ``shop.py::sell``. `forbid` are expressions over the dimensions'
-    names, or functions of a point: where one is true, there is nothing to explore.
+    `tests` maps the values of the test dimension to functions, machines or executors; a value that
+    is not in it is a reference, like ``shop.py::sell``. `forbid` has expressions over the names of
+    dimensions, or functions of a point: a point where one is true is not explored.
 
     >>> from swarmtest import Choice, Integer
     >>> def sell(threads, noise): assert threads < 3 or noise != "sleep"
@@ -126,47 +63,48 @@ class SearchSpace(Space):
             raise UserError(f"forbid is a list: write [{forbid!r}]")
         self.test = _only_test(self)
         names = [dimension.name for dimension in self.dimensions]
-        self.forbidden: tuple[Predicate, ...] = tuple(predicate_of(one, names) for one in forbid)
+        self.forbidden: tuple[Predicate, ...] = tuple(predicate_of(rule, names) for rule in forbid)
         self.executors: dict[Scalar, Executor] = _executors(self.test, tests or {})
         self.name = name or ", ".join(test.name for test in self.executors.values())
         self._check()
 
     @property
     def size(self) -> int:
-        """How many points it has, the forbidden ones among them."""
+        """Return how many points there are, including forbidden ones."""
         return size_of(self)
 
     def allows(self, point: Configuration) -> bool:
-        """Whether nothing forbids a point."""
+        """Return whether nothing forbids a point."""
         return not any(predicate.forbids(point) for predicate in self.forbidden)
 
     def executor(self, point: Configuration) -> Executor:
-        """What runs at a point."""
+        """Return what runs at a point."""
         return self.executors[point[self.test.name]]
 
     def _check(self) -> None:
+        """Raise an error if a test cannot run here, or if no test takes a dimension."""
         for executor in self.executors.values():
             check_executor(executor, self)
         used = [executor.uses for executor in self.executors.values()]
         if any(names is None for names in used):
             return
-        known = frozenset[str]().union(*(names for names in used if names is not None))
+        taken = frozenset[str]().union(*(names for names in used if names is not None))
         for dimension in self.dimensions:
-            if dimension is not self.test and dimension.name not in known:
+            if dimension is not self.test and dimension.name not in taken:
                 raise UserError(
                     f"dimension {dimension.name!r} makes no difference: no test takes it"
-                    f"{did_you_mean(dimension.name, known)}"
+                    f"{did_you_mean(dimension.name, taken)}"
                 )
 
 
 def _only_test(space: Space) -> Test:
-    found = [dimension for dimension in space.dimensions if isinstance(dimension, Test)]
-    if len(found) == 1:
-        return found[0]
-    count = f"{len(found)}: {', '.join(one.name for one in found)}" if found else "none"
+    tests = [dimension for dimension in space.dimensions if isinstance(dimension, Test)]
+    if len(tests) == 1:
+        return tests[0]
+    count = f"{len(tests)}: {', '.join(test.name for test in tests)}" if tests else "none"
     raise UserError(
         f"a search space has exactly one test dimension, and this one has {count}; "
-        + ("make them one, with the values of both" if found else 'add Test("test", [...])')
+        + ("make them one, with the values of both" if tests else 'add Test("test", [...])')
     )
 
 
@@ -177,25 +115,85 @@ def _executors(test: Test, tests: Mapping[str, Any]) -> dict[Scalar, Executor]:
             raise UserError(
                 f"test dimension {test.name!r} has no value {name!r}{did_you_mean(name, values)}"
             )
-    found: dict[Scalar, Executor] = {}
+    executors: dict[Scalar, Executor] = {}
     for value in test.values:
-        told = tests.get(str(value), value)
-        if told is value and ":" not in str(value) and not str(value).endswith((".py", ".toml")):
+        source = tests.get(str(value), value)
+        if source is value and ":" not in str(value) and not str(value).endswith((".py", ".toml")):
             raise UserError(
                 f"test {value!r} of dimension {test.name!r} says not what runs: give a function "
                 "or an executor in `tests`, or name one, like shop.py::sell"
             )
-        found[value] = executor_of(told, str(value))
-    return found
+        executors[value] = executor_of(source, str(value))
+    return executors
 
 
-# -------------------------------------------------------------------------------------------------
+# Predicates that forbid points: an expression over the dimensions' names, or a function of a point.
+
+_FUNCTIONS = {name: getattr(builtins, name) for name in ("abs", "len", "max", "min", "sum")}
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """Decides whether a point is forbidden; `text` is for people."""
+
+    text: str
+    holds: Callable[[Configuration], Any]
+
+    def forbids(self, point: Configuration) -> bool:
+        """Return whether it forbids this point."""
+        try:
+            return bool(self.holds(point))
+        except Exception as error:
+            raise UserError(
+                f"forbid {self.text!r} failed at '{point}': {message_of(error)}"
+            ) from None
+
+
+def predicate_of(rule: object, names: Iterable[str]) -> Predicate:
+    """Return the predicate that a user wrote, over dimensions of these names.
+
+    >>> from swarmtest import Integer, Space
+    >>> space = Space([Integer("threads", 1, 8), Integer("seats", 1, 100)])
+    >>> predicate = predicate_of("threads > seats", ["threads", "seats"])
+    >>> predicate.forbids(space.configuration({"threads": 4, "seats": 3}))
+    True
+    """
+    if isinstance(rule, Predicate):
+        return rule
+    if callable(rule):
+        return Predicate(getattr(rule, "__name__", repr(rule)), rule)
+    if not isinstance(rule, str):
+        raise UserError(f"forbid: an expression in quotes or a function of a point, not {rule!r}")
+    return _expression(rule, list(names))
+
+
+def _expression(text: str, names: list[str]) -> Predicate:
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except SyntaxError as error:
+        raise UserError(f"forbid {text!r} is no expression: {error.msg}") from None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id not in names and node.id not in _FUNCTIONS:
+            raise UserError(
+                f"forbid {text!r}: the space has no dimension {node.id!r}"
+                f"{did_you_mean(node.id, names)}"
+            )
+    code = compile(tree, "<forbid>", "eval")
+    global_names = {"__builtins__": {}, **_FUNCTIONS}
+
+    def holds(point: Configuration) -> Any:
+        return eval(code, global_names, point.to_json())
+
+    return Predicate(text, holds)
+
+
+# Points by number, and their neighbours.
 
 _OFF_AND_ON: tuple[Scalar, ...] = (0, 1)
 
 
 def values_of(dimension: Dimension) -> Sequence[Scalar]:
-    """The values that a dimension has in a search, in order.
+    """Return the values that a dimension has in a search, in order.
 
     >>> values_of(Feature("push"))
     (0, 1)
@@ -204,7 +202,7 @@ def values_of(dimension: Dimension) -> Sequence[Scalar]:
 
 
 def is_ordered(dimension: Dimension) -> bool:
-    """Whether values that stand next to each other resemble each other.
+    """Return whether neighbouring values resemble each other.
 
     >>> is_ordered(Choice("kind", ["sleep", "yield"]))
     False
@@ -213,7 +211,7 @@ def is_ordered(dimension: Dimension) -> bool:
 
 
 def size_of(space: Space) -> int:
-    """How many points a space has, the forbidden ones among them.
+    """Return how many points a space has, including forbidden ones.
 
     >>> size_of(Space([Feature("push"), Choice("kind", ["a", "b", "c"])]))
     6
@@ -222,7 +220,7 @@ def size_of(space: Space) -> int:
 
 
 def point_at(space: Space, number: int) -> Configuration:
-    """The point of a number.
+    """Return the point with a number.
 
     >>> print(point_at(Space([Feature("push"), Choice("kind", ["a", "b", "c"])]), 4))
     push kind=b
@@ -235,7 +233,7 @@ def point_at(space: Space, number: int) -> Configuration:
 
 
 def point_of(space: Space, digits: Sequence[int]) -> Configuration:
-    """The point whose values stand at these places among those of their dimensions.
+    """Return the point with these positions of its values in their dimensions.
 
     >>> print(point_of(Space([Feature("push"), Choice("kind", ["a", "b", "c"])]), [0, 2]))
     -push kind=c
@@ -251,7 +249,7 @@ def point_of(space: Space, digits: Sequence[int]) -> Configuration:
 
 
 def digits_of(point: Configuration) -> list[int]:
-    """Where its values stand among those of their dimensions.
+    """Return the positions of a point's values in their dimensions.
 
     >>> digits_of(Space([Feature("push"), Choice("kind", ["a", "b"])]).configuration({"push": 1}))
     [1, 0]
@@ -263,7 +261,7 @@ def digits_of(point: Configuration) -> list[int]:
 
 
 def number_of(point: Configuration) -> int:
-    """The number of a point.
+    """Return the number of a point.
 
     >>> space = Space([Feature("push"), Choice("kind", ["a", "b", "c"])])
     >>> number_of(point_at(space, 4))
@@ -276,7 +274,7 @@ def number_of(point: Configuration) -> int:
 
 
 def is_allowed(space: Space, point: Configuration) -> bool:
-    """Whether a point may be explored: constraints on features hold, and nothing forbids it.
+    """Return whether a point may be explored: constraints on features hold, and nothing forbids it.
 
     >>> is_allowed(Space(["push", "pop"]), point_at(Space(["push", "pop"]), 0))
     False
@@ -288,20 +286,20 @@ def is_allowed(space: Space, point: Configuration) -> bool:
 
 
 def neighbours(point: Configuration, by: str = "") -> Iterator[Configuration]:
-    """The points that differ in one dimension (only in `by`, if given), allowed or not.
+    """Yield the points that differ in one dimension (only in `by`, if given), allowed or not.
 
-    Where values are ordered, the next lower and the next higher one; all others where they are not.
+    If values are ordered, only the next lower and the next higher value; otherwise all others.
 
     >>> space = Space([Choice("level", [1, 2, 3], ordered=True), Choice("kind", ["a", "b", "c"])])
     >>> [str(near) for near in neighbours(space.default())]
     ['level=2 kind=a', 'level=1 kind=b', 'level=1 kind=c']
     """
     digits = digits_of(point)
-    for place, dimension in enumerate(point.space.dimensions):
+    for position, dimension in enumerate(point.space.dimensions):
         if by and dimension.name != by:
             continue
-        here, count = digits[place], len(values_of(dimension))
-        near = (here - 1, here + 1) if is_ordered(dimension) else range(count)
-        for digit in near:
-            if 0 <= digit < count and digit != here:
-                yield point_of(point.space, [*digits[:place], digit, *digits[place + 1 :]])
+        current, count = digits[position], len(values_of(dimension))
+        candidates = (current - 1, current + 1) if is_ordered(dimension) else range(count)
+        for digit in candidates:
+            if 0 <= digit < count and digit != current:
+                yield point_of(point.space, [*digits[:position], digit, *digits[position + 1 :]])

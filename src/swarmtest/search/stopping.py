@@ -1,7 +1,7 @@
-"""When a test has been repeated often enough: after so many runs, so long, or nothing new.
+"""When a test has been repeated often enough, and when a search ends.
 
-A checker is asked once per point to `begin`, and answers with a function that is told each result
-and says whether that was enough.
+A checker decides about repetition: `begin` is called once per point and returns a function that
+gets each result and returns whether that was enough. `Stopping` has the limits of a whole search.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class IterationChecker(Protocol):
     """
 
     def begin(self) -> Enough:
-        """Start anew, for another point."""
+        """Start again, for another point."""
 
 
 @dataclass(frozen=True)
 class AfterRuns:
-    """Enough after so many runs.
+    """Enough after a number of runs.
 
     >>> from swarmtest import Verdict
     >>> enough = AfterRuns(2).begin()
@@ -48,7 +48,7 @@ class AfterRuns:
             raise UserError(f"a test runs at least once, not {self.runs} times")
 
     def begin(self) -> Enough:
-        """Count from 0."""
+        """Start counting from 0."""
         done = 0
 
         def enough(result: Result) -> bool:
@@ -61,7 +61,7 @@ class AfterRuns:
 
 @dataclass(frozen=True)
 class AfterSeconds:
-    """Enough when so much time has passed since the first run began.
+    """Enough when this much time has passed since the first run began.
 
     >>> from swarmtest import Verdict
     >>> AfterSeconds(3600).begin()(Result(Verdict.PASSED))
@@ -78,11 +78,11 @@ class AfterSeconds:
 
 @dataclass(frozen=True)
 class WhenSaturated:
-    """Enough when the last runs brought nearly nothing new: what all runs reached grew too little.
+    """Enough when the last runs reached almost nothing new.
 
-    `last` is over how many runs the growth is measured. Choose it longer than the shoulders of the
-    curve (stretches where nothing new comes, and then more does), or the repetition stops on one.
-    `below` is the growth that is too little: a number of targets, or with `relative` a share of
+    `last` is the number of runs over which growth is measured. Choose it longer than the shoulders
+    of the curve (stretches without anything new, after which more comes), or the repetition stops
+    on one. Growth `below` this is too little: a number of targets, or with `relative` a share of
     those reached so far.
 
     >>> from swarmtest import Verdict
@@ -103,7 +103,7 @@ class WhenSaturated:
             )
 
     def begin(self) -> Enough:
-        """Nothing is reached yet."""
+        """Start with nothing reached."""
         reached: set[str] = set()
         counts: deque[int] = deque(maxlen=self.last + 1)
 
@@ -120,7 +120,7 @@ class WhenSaturated:
 
 @dataclass(frozen=True)
 class WhenFailed:
-    """Enough when a run failed; one whose time was up did not.
+    """Enough when a run failed; a run whose time was up does not count.
 
     >>> from swarmtest import Fault, Verdict
     >>> enough = WhenFailed().begin()
@@ -129,12 +129,11 @@ class WhenFailed:
     """
 
     def begin(self) -> Enough:
-        """Nothing has failed yet."""
+        """Start without a failure."""
         return lambda result: result.fault is not None and result.fault.kind != "timeout"
 
 
-# -------------------------------------------------------------------------------------------------
-# When a search ends: after so many points, so long, at a fitness, when the user says so.
+# The limits of a search.
 
 
 @dataclass(frozen=True)
@@ -148,11 +147,11 @@ class Stopping:
     points: int | None = None
     seconds: float | None = None
     reach: float | None = None
-    """A fitness that is good enough (of several objectives, the first)."""
+    """A fitness that is good enough (the first of several objectives)."""
     faults: int | None = None
-    """Stop when this many distinct faults are known."""
+    """Stop after this many distinct faults."""
     when: Callable[[Result], bool] | None = None
-    """Told each point's result; the search ends when it says so."""
+    """Called with the result of each point; the search ends when it returns true."""
 
     def __post_init__(self) -> None:
         for name in ("points", "seconds", "faults"):
@@ -161,7 +160,7 @@ class Stopping:
                 raise UserError(f"a search's {name} are above 0, not {value:g}")
 
     def describe(self) -> str:
-        """The limits in words."""
+        """Return the limits in words."""
         words = [] if self.points is None else [f"{self.points:,} point{'s' * (self.points > 1)}"]
         words += [] if self.seconds is None else [f"{self.seconds:g} s"]
         words += [] if self.reach is None else [f"fitness {self.reach:g}"]
@@ -170,7 +169,7 @@ class Stopping:
         return " or ".join(words) or "the engine has nothing left"
 
     def reached(self, progress: SearchProgress) -> str:
-        """The limit that is reached, in words; empty if there is more to do."""
+        """Return the limit that is reached, in words; empty if the search goes on."""
         best = progress.best_score[0] if progress.best_score else None
         limits = (
             (self.points, progress.visits, "all points explored"),
@@ -184,21 +183,21 @@ class Stopping:
         return ""
 
     def to_json(self) -> dict[str, Any]:
-        """The limits that are set, but for the user's function."""
+        """Return the limits that are set, except for the user's function."""
         named = ("points", "seconds", "reach", "faults")
         return {name: getattr(self, name) for name in named if getattr(self, name) is not None}
 
 
 @dataclass
 class SearchProgress:
-    """How far a search is.
+    """The progress of a search.
 
     >>> SearchProgress(visits=3).best_score
     ()
     """
 
     visits: int = 0
-    """Points that were proposed and run, the same one again counted again."""
+    """Points that were proposed and run; a repeated point counts again."""
     points: int = 0
     """Distinct points."""
     runs: int = 0

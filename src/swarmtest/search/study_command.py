@@ -1,4 +1,7 @@
-"""Studying what a search recorded: best sequences, correlations, pictures, exports."""
+"""The subcommands of ``swarmtest search`` that study recorded explorations.
+
+Best sequences, correlations, roles of values, pictures and exports.
+"""
 
 from __future__ import annotations
 
@@ -54,18 +57,18 @@ def best_sequence_of(campaign: int | None, store: str | None, **options: Any) ->
     exploration = loaded(campaign, store, options["kind"])
     if not exploration.targets:
         raise UserError("no run reached a target: a sequence needs tests that tell their hits")
-    found = best_sequence(exploration, options["most"])
+    sequence = best_sequence(exploration, options["most"])
     others = [random_sequence(exploration, seed) for seed in range(options["orders"])]
     if options["as_json"]:
         steps = [
             {"point": s.point.to_json(), "new": s.new, "reached": s.reached, "runs": s.runs}
-            for s in found.steps
+            for s in sequence.steps
         ]
-        random = [len(one.steps) for one in others]
-        click.echo(json_text({"total": found.total, "steps": steps, "random": random}))
+        random = [len(other.steps) for other in others]
+        click.echo(json_text({"total": sequence.total, "steps": steps, "random": random}))
     else:
         whole = not options["most"]
-        click.echo(sequence_text(found, others if whole else [], title_of(exploration)))
+        click.echo(sequence_text(sequence, others if whole else [], title_of(exploration)))
     return 0
 
 
@@ -88,11 +91,11 @@ def correlate(campaign: int | None, store: str | None, **options: Any) -> int:
     swarmtest search correlate 1 --measure hits --measure failed
     """
     exploration = loaded(campaign, store)
-    found = correlations(exploration, options["measures"])
+    results = correlations(exploration, options["measures"])
     if options["as_json"]:
-        click.echo(json_text([vars(one) for one in found]))
+        click.echo(json_text([vars(correlation) for correlation in results]))
     else:
-        click.echo(correlations_text(found, title_of(exploration)))
+        click.echo(correlations_text(results, title_of(exploration)))
     return 0
 
 
@@ -117,13 +120,13 @@ def roles(campaign: int | None, store: str | None, **options: Any) -> int:
     swarmtest search roles 1 --target "event:sold out"
     """
     exploration = loaded(campaign, store)
-    found = value_roles(exploration, options["targets"])
+    results = value_roles(exploration, options["targets"])
     if options["as_json"]:
-        click.echo(json_text([vars(one) for one in found]))
-    elif not found:
+        click.echo(json_text([vars(role) for role in results]))
+    elif not results:
         click.echo(f"{title_of(exploration)}\nno fault was found; --target names another target")
     else:
-        click.echo(value_roles_text(found, title_of(exploration)))
+        click.echo(value_roles_text(results, title_of(exploration)))
         learned = [name for name in exploration.engines if name not in ("random", "sequential")]
         if learned:
             click.echo(f"{', '.join(learned)} chose points by results: take these roles as rough")
@@ -181,8 +184,8 @@ def plot(campaign: int | None, store: str | None, output: str | None, **options:
         if output is None:
             raise UserError("--growth draws a file: name it with -o FILE.svg")
         curves = _curves(exploration, options["points"])
-        found = f"targets of kind {options['kind']}" if options["kind"] else "targets reached"
-        _write(output, growth_svg(curves, title, found, options["shoulders"]))
+        label = f"targets of kind {options['kind']}" if options["kind"] else "targets reached"
+        _write(output, growth_svg(curves, title, label, options["shoulders"]))
         if options["shoulders"]:
             click.echo(shoulders_text(*curves[0], options["shoulders"]))
         return 0
@@ -196,6 +199,7 @@ def plot(campaign: int | None, store: str | None, output: str | None, **options:
 
 
 def _curves(exploration: Exploration, wanted: tuple[str, ...]) -> list[tuple[str, list[int]]]:
+    """Return the curves to draw: of the points asked for, or of the best and a random sequence."""
     if not wanted:
         best = best_sequence(exploration).points
         chance = random_sequence(exploration, 0).points
@@ -203,7 +207,7 @@ def _curves(exploration: Exploration, wanted: tuple[str, ...]) -> list[tuple[str
             (f"best sequence ({len(best)} points)", exploration.growth(best)),
             (f"random sequence ({len(chance)} points)", exploration.growth(chance)),
         ]
-    found = []
+    curves = []
     for text in wanted:
         pairs = [piece.partition("=") for piece in text.split(",")]
         points = [
@@ -213,8 +217,8 @@ def _curves(exploration: Exploration, wanted: tuple[str, ...]) -> list[tuple[str
         ]
         if not points:
             raise UserError(f"--point {text}: no explored point is like this")
-        found.append((text, exploration.growth(points)))
-    return found
+        curves.append((text, exploration.growth(points)))
+    return curves
 
 
 def _write(output: str, content: str) -> None:

@@ -1,8 +1,15 @@
-"""How much each dimension has to do with each measure.
+"""Statistics of explored values: correlations of dimensions with measures, and roles of values.
 
-For every dimension: the share of the measure's variance that it explains (eta squared, the same for
-ordered values and others), with a p-value from shuffling and its correction for many comparisons
-(Benjamini-Hochberg). For ordered ones also Spearman's rank correlation, which has a direction.
+`correlations` computes for every dimension the share of a measure's variance that it explains (eta
+squared, the same for ordered and unordered values), with a p-value from shuffling and its
+correction for many comparisons (Benjamini-Hochberg); for ordered dimensions also Spearman's rank
+correlation, which has a direction.
+
+`value_roles` says which values trigger or suppress a fault or another target, as roles do for
+features: of the points where the target showed, the share with the value, with its Wilson
+interval, against the share that chance would give, which is what is allowed given the rest of
+those points (`Odds`). The unit is a point, not a run, because the runs of a point resemble each
+other. Many values are compared, so p-values are corrected (Benjamini-Hochberg).
 """
 
 from __future__ import annotations
@@ -35,106 +42,8 @@ from swarmtest.search.space import (
     values_of,
 )
 
-# -------------------------------------------------------------------------------------------------
-# The values of a dimension as a few groups, so that each can be told something about.
-#
-# Up to 32 values that occur are a group each. Of more, where they have an order, eight groups with
-# about as many points each stand for them.
-
 _MOST_VALUES = 32
 _GROUPS = 8
-
-
-@dataclass(frozen=True)
-class Groups:
-    """Which group each point is in, and what the groups are called."""
-
-    of_points: npt.NDArray[np.int64]
-    labels: tuple[Any, ...]
-    places: npt.NDArray[np.int64]
-    """Where each point's value stands among all that occur."""
-
-
-def groups_of(dimension: Dimension, digits: Sequence[int]) -> Groups:
-    """The groups of a dimension's values, given where the value of each point stands.
-
-    >>> from swarmtest import Integer
-    >>> groups_of(Integer("n", 1, 100), [0, 4, 4]).labels
-    (1, 5)
-    >>> groups_of(Integer("n", 1, 800), range(800)).labels[:2]
-    ('1 to 100', '101 to 200')
-    """
-    values = values_of(dimension)
-    present = sorted(set(digits))
-    place = {digit: at for at, digit in enumerate(present)}
-    places = np.array([place[digit] for digit in digits], np.int64)
-    if len(present) <= _MOST_VALUES or not is_ordered(dimension):
-        return Groups(places, tuple(values[digit] for digit in present), places)
-    bins = places * _GROUPS // len(present)
-    labels = []
-    for group in range(_GROUPS):
-        inside = [digit for digit, at in place.items() if at * _GROUPS // len(present) == group]
-        labels.append(f"{values[inside[0]]} to {values[inside[-1]]}")
-    return Groups(bins, tuple(labels), places)
-
-
-# -------------------------------------------------------------------------------------------------
-# How likely each value of a dimension was, given the rest of a point.
-#
-# Where points are forbidden, the dimensions are not independent: a value may be rare overall and
-# yet
-# the only one that is allowed beside the others. So the odds are taken point by point.
-
-_MOST_VALUES_ODDS = 64
-"""A dimension with more values is taken as it was explored."""
-
-
-class Odds:
-    """What was allowed in an exploration.
-
-    An empty set of features counts as allowed, as everywhere: everybody knows what it does. What a
-    function of the user's forbade is known only where all that it allows was explored.
-    """
-
-    def __init__(self, exploration: Exploration) -> None:
-        self._space = exploration.space
-        names = [dimension.name for dimension in self._space.dimensions]
-        self._predicates: list[Predicate] = []
-        for text in exploration.forbid:
-            try:
-                self._predicates.append(predicate_of(text, names))
-            except UserError:  # the name of a function, which no store keeps
-                continue
-        self._points = len(exploration.points)
-
-    def given_the_rest(
-        self, place: int, points: Sequence[Configuration], groups: Groups
-    ) -> list[float]:
-        """For each group of a dimension's values, its chance at these points, on average."""
-        dimension = self._space.dimensions[place]
-        count = len(values_of(dimension))
-        if count > _MOST_VALUES_ODDS or len(groups.labels) != count or not points:
-            inside = [int((groups.of_points == n).sum()) for n in range(len(groups.labels))]
-            return [number / self._points for number in inside]
-        totals = [0.0] * count
-        for point in points:
-            digits = digits_of(point)
-            allowed = [n for n in range(count) if self._allows(digits, place, n)]
-            for n in allowed:
-                totals[n] += 1 / len(allowed)
-        return [total / len(points) for total in totals]
-
-    def _allows(self, digits: Sequence[int], place: int, digit: int) -> bool:
-        if digits[place] == digit:
-            return True
-        point = point_of(self._space, [*digits[:place], digit, *digits[place + 1 :]])
-        if point.bits and self._space.violated(point.bits):
-            return False
-        return not any(predicate.forbids(point) for predicate in self._predicates)
-
-
-# -------------------------------------------------------------------------------------------------
-
 _SHUFFLES = 999
 _LEAST_POINTS = 8
 
@@ -151,28 +60,28 @@ class Correlation:
     explained: float
     """The share of the measure's variance that lies between the dimension's values, 0 to 1."""
     rank: float | None
-    """Spearman's correlation, -1 to 1; None where values have no order."""
+    """Spearman's correlation, -1 to 1; None if the values are not ordered."""
     p_value: float
-    """Of `explained`, by shuffling."""
+    """The p-value of `explained`, by shuffling."""
     adjusted: float
-    """The p-value corrected for all that were asked for at once."""
+    """The p-value, corrected for all comparisons that were asked for together."""
     means: tuple[tuple[Any, float], ...]
-    """The measure's mean at each value."""
+    """The mean of the measure at each value."""
     points: int
 
 
 def correlations(
     exploration: Exploration, measures: Sequence[str] = (), seed: int = 0
 ) -> list[Correlation]:
-    """Each dimension with each measure, the strongest first within a measure.
+    """Return the correlation of each dimension with each measure, the strongest first per measure.
 
     >>> from swarmtest import Choice, Integer, Search, SearchSpace, Test, open_store
     >>> def sell(n, kind): return {"sold": n}
     >>> dimensions = [Integer("n", 1, 9), Choice("kind", ["a", "b"]), Test("test", ["sell"])]
     >>> with open_store(":memory:") as store:
     ...     outcome = Search(SearchSpace(dimensions, {"sell": sell}), store=store).run()
-    ...     found = correlations(Exploration.load(store, outcome.campaign), ["sold"])
-    >>> [(one.dimension, round(one.explained, 3), one.rank) for one in found]
+    ...     result = correlations(Exploration.load(store, outcome.campaign), ["sold"])
+    >>> [(found.dimension, round(found.explained, 3), found.rank) for found in result]
     [('n', 1.0, 1.0), ('kind', 0.0, None)]
     """
     if len(exploration.points) < _LEAST_POINTS:
@@ -182,21 +91,31 @@ def correlations(
         )
     digits = [digits_of(point) for point in exploration.points]
     columns = [
-        groups_of(dimension, [row[at] for row in digits])
-        for at, dimension in enumerate(exploration.space.dimensions)
+        groups_of(dimension, [row[number] for row in digits])
+        for number, dimension in enumerate(exploration.space.dimensions)
     ]
-    found: list[Correlation] = []
+    result: list[Correlation] = []
     for measure in measures or exploration.measures:
         values = np.array(exploration.values(measure))
-        known = np.isfinite(values)
-        if known.sum() >= _LEAST_POINTS:
-            found += _with_measure(exploration, measure, columns, values, known, seed)
-    adjusted = benjamini_hochberg([one.p_value for one in found]).tolist() if found else []
+        finite = np.isfinite(values)
+        if finite.sum() >= _LEAST_POINTS:
+            result += _with_measure(exploration, measure, columns, values, finite, seed)
+    adjusted = (
+        benjamini_hochberg([correlation.p_value for correlation in result]).tolist()
+        if result
+        else []
+    )
     corrected = [
-        Correlation(**{**vars(one), "adjusted": p}) for one, p in zip(found, adjusted, strict=True)
+        Correlation(**{**vars(correlation), "adjusted": p})
+        for correlation, p in zip(result, adjusted, strict=True)
     ]
-    order = {name: at for at, name in enumerate(dict.fromkeys(one.measure for one in found))}
-    return sorted(corrected, key=lambda one: (order[one.measure], -one.explained))
+    order = {
+        name: number
+        for number, name in enumerate(dict.fromkeys(correlation.measure for correlation in result))
+    }
+    return sorted(
+        corrected, key=lambda correlation: (order[correlation.measure], -correlation.explained)
+    )
 
 
 def _with_measure(
@@ -204,30 +123,30 @@ def _with_measure(
     measure: str,
     columns: Sequence[Groups],
     values: Floats,
-    known: npt.NDArray[np.bool_],
+    finite: npt.NDArray[np.bool_],
     seed: int,
 ) -> list[Correlation]:
-    values = values[known]
+    values = values[finite]
     rng = np.random.default_rng(seed)
     shuffled = np.stack([rng.permutation(values) for _ in range(_SHUFFLES)])
-    found = []
+    result = []
     for column, dimension in zip(columns, exploration.space.dimensions, strict=True):
-        groups = column.of_points[known]
+        groups = column.of_points[finite]
         present = np.unique(groups)
         if len(present) < 2:
             continue
         share = float(_explained(groups, values[None, :])[0])
         chance = _explained(groups, shuffled)
         p = (1 + int((chance >= share - 1e-12).sum())) / (1 + _SHUFFLES)
-        rank = _spearman(column.places[known], values) if is_ordered(dimension) else None
+        rank = _spearman(column.places[finite], values) if is_ordered(dimension) else None
         labels = column.labels
-        means = tuple((labels[at], float(values[groups == at].mean())) for at in present)
-        found.append(Correlation(dimension.name, measure, share, rank, p, p, means, len(values)))
-    return found
+        means = tuple((labels[group], float(values[groups == group].mean())) for group in present)
+        result.append(Correlation(dimension.name, measure, share, rank, p, p, means, len(values)))
+    return result
 
 
 def _explained(groups: Ints, rows: Floats) -> Floats:
-    """For each row of values, the share of its variance that lies between the groups."""
+    """Return for each row of values the share of its variance that lies between the groups."""
     total = ((rows - rows.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
     between = np.zeros(len(rows))
     for group in np.unique(groups):
@@ -244,21 +163,12 @@ def _spearman(groups: Ints, values: Floats) -> float:
     return round(float((first * second).sum()) / spread, 12) if spread else 0.0
 
 
-# -------------------------------------------------------------------------------------------------
-# Which values of which dimensions trigger or suppress a fault, or another target.
-#
-# As for features: of the points where the target showed, the share that has the value, with its
-# Wilson interval, against the share that chance would give: what is allowed, given the rest of
-# those
-# points (`Odds`). The unit is a point, not a run, because the runs of a point resemble each other.
-# Many values are looked at, so p-values are corrected (Benjamini-Hochberg).
-
 _SURE = 0.05
 
 
 @dataclass(frozen=True)
 class ValueRole:
-    """What one value of one dimension is to one target."""
+    """The role of one value of one dimension for one target."""
 
     target: str
     dimension: str
@@ -266,19 +176,19 @@ class ValueRole:
     role: str
     """``trigger``, ``suppressor``, ``irrelevant`` or ``insufficient data``."""
     hits: int
-    """Points where the target showed."""
+    """The points where the target showed."""
     share: float
-    """Of those, the share that has the value."""
+    """The share of those points with the value."""
     low: float
     high: float
     base: float
-    """The share that chance would give, if every allowed point is as likely as any other."""
+    """The share that chance would give, if all allowed points are equally likely."""
     adjusted: float
     """The p-value, corrected for all values of all targets."""
 
 
 def value_roles(exploration: Exploration, targets: Sequence[str] = ()) -> list[ValueRole]:
-    """The roles of all values for all faults, or for targets by name (``pair:read|write``).
+    """Return the roles of all values for all faults, or for targets by name (``pair:read|write``).
 
     >>> from swarmtest import Choice, Integer, Search, SearchSpace, Test, open_store
     >>> def sell(noise, n):
@@ -286,20 +196,21 @@ def value_roles(exploration: Exploration, targets: Sequence[str] = ()) -> list[V
     >>> dimensions = [Choice("noise", ["none", "sleep"]), Integer("n", 1, 20), Test("test", ["t"])]
     >>> with open_store(":memory:") as store:
     ...     outcome = Search(SearchSpace(dimensions, {"t": sell}), store=store).run()
-    ...     found = value_roles(Exploration.load(store, outcome.campaign))
-    >>> [(one.value, one.role) for one in found if one.dimension == "noise"]
+    ...     roles = value_roles(Exploration.load(store, outcome.campaign))
+    >>> [(role.value, role.role) for role in roles if role.dimension == "noise"]
     [('none', 'suppressor'), ('sleep', 'trigger')]
     """
     shown = _by_name(exploration, targets) if targets else _by_fault(exploration)
-    found = [role for name, points in shown.items() for role in _roles(exploration, name, points)]
-    adjusted = benjamini_hochberg([role.adjusted for role in found]).tolist() if found else []
+    roles = [role for name, points in shown.items() for role in _roles(exploration, name, points)]
+    adjusted = benjamini_hochberg([role.adjusted for role in roles]).tolist() if roles else []
     return [
         ValueRole(**{**vars(role), "adjusted": p, "role": _sure(role.role, p)})
-        for role, p in zip(found, adjusted, strict=True)
+        for role, p in zip(roles, adjusted, strict=True)
     ]
 
 
 def _sure(role: str, p: float) -> str:
+    """Return the role if it survives the correction."""
     return role if role == INSUFFICIENT or p < _SURE else IRRELEVANT
 
 
@@ -329,16 +240,16 @@ def _roles(
     digits = [digits_of(point) for point in exploration.points]
     showing = set(points)
     shows = np.array([point in showing for point in exploration.points])
-    found = []
-    for at, dimension in enumerate(exploration.space.dimensions):
-        groups = groups_of(dimension, [row[at] for row in digits])
-        chances = odds.given_the_rest(at, points, groups)
+    roles = []
+    for position, dimension in enumerate(exploration.space.dimensions):
+        groups = groups_of(dimension, [row[position] for row in digits])
+        chances = odds.given_the_rest(position, points, groups)
         for number, label in enumerate(groups.labels):
             inside = groups.of_points == number
             if 0 < chances[number] < 1:
                 counts = int((inside & shows).sum()), int(shows.sum())
-                found.append(_role(target, dimension.name, label, counts, chances[number]))
-    return found
+                roles.append(_role(target, dimension.name, label, counts, chances[number]))
+    return roles
 
 
 def _role(target: str, name: str, value: Any, counts: tuple[int, int], base: float) -> ValueRole:
@@ -350,3 +261,99 @@ def _role(target: str, name: str, value: Any, counts: tuple[int, int], base: flo
     else:
         role = TRIGGER if low > base else SUPPRESSOR if high < base else IRRELEVANT
     return ValueRole(target, name, value, role, hits, with_it / hits, low, high, base, p)
+
+
+# Groups of values.
+#
+# Up to 32 values that occur are a group each. If there are more and they are ordered, they are
+# divided into eight groups with about equally many values.
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The group of each point, and the labels of the groups."""
+
+    of_points: npt.NDArray[np.int64]
+    labels: tuple[Any, ...]
+    places: npt.NDArray[np.int64]
+    """The rank of each point's value among all values that occur."""
+
+
+def groups_of(dimension: Dimension, digits: Sequence[int]) -> Groups:
+    """Return the groups of a dimension's values; `digits` has the position of each point's value.
+
+    >>> from swarmtest import Integer
+    >>> groups_of(Integer("n", 1, 100), [0, 4, 4]).labels
+    (1, 5)
+    >>> groups_of(Integer("n", 1, 800), range(800)).labels[:2]
+    ('1 to 100', '101 to 200')
+    """
+    values = values_of(dimension)
+    present = sorted(set(digits))
+    place = {digit: position for position, digit in enumerate(present)}
+    places = np.array([place[digit] for digit in digits], np.int64)
+    if len(present) <= _MOST_VALUES or not is_ordered(dimension):
+        return Groups(places, tuple(values[digit] for digit in present), places)
+    bins = places * _GROUPS // len(present)
+    labels = []
+    for group in range(_GROUPS):
+        inside = [
+            digit
+            for digit, position in place.items()
+            if position * _GROUPS // len(present) == group
+        ]
+        labels.append(f"{values[inside[0]]} to {values[inside[-1]]}")
+    return Groups(bins, tuple(labels), places)
+
+
+# Chances of values, given the rest of a point.
+#
+# If points are forbidden, the dimensions are not independent: a value may be rare overall and yet
+# the only one that is allowed beside the others. So the chances are computed point by point.
+
+_MOST_EXACT_VALUES = 64
+"""For a dimension with more values, the explored shares are used as chances."""
+
+
+class Odds:
+    """What was allowed in an exploration.
+
+    An empty set of features counts as allowed, as everywhere: it is known what an empty test does.
+    What a user's function forbade cannot be recovered from a store, so it is taken as allowed.
+    """
+
+    def __init__(self, exploration: Exploration) -> None:
+        self._space = exploration.space
+        names = [dimension.name for dimension in self._space.dimensions]
+        self._predicates: list[Predicate] = []
+        for text in exploration.forbid:
+            try:
+                self._predicates.append(predicate_of(text, names))
+            except UserError:  # the name of a function: a store keeps no code
+                continue
+        self._points = len(exploration.points)
+
+    def given_the_rest(
+        self, place: int, points: Sequence[Configuration], groups: Groups
+    ) -> list[float]:
+        """Return for each group of a dimension's values its mean chance at these points."""
+        dimension = self._space.dimensions[place]
+        count = len(values_of(dimension))
+        if count > _MOST_EXACT_VALUES or len(groups.labels) != count or not points:
+            inside = [int((groups.of_points == n).sum()) for n in range(len(groups.labels))]
+            return [number / self._points for number in inside]
+        totals = [0.0] * count
+        for point in points:
+            digits = digits_of(point)
+            allowed = [n for n in range(count) if self._allows(digits, place, n)]
+            for n in allowed:
+                totals[n] += 1 / len(allowed)
+        return [total / len(points) for total in totals]
+
+    def _allows(self, digits: Sequence[int], place: int, digit: int) -> bool:
+        if digits[place] == digit:
+            return True
+        point = point_of(self._space, [*digits[:place], digit, *digits[place + 1 :]])
+        if point.bits and self._space.violated(point.bits):
+            return False
+        return not any(predicate.forbids(point) for predicate in self._predicates)

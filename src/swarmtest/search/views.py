@@ -1,4 +1,4 @@
-"""What a search found, as text for a terminal."""
+"""The results of searches and of studies of explorations, as text for a terminal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PLAIN_BLOCKS = " .:-=+*%#"
 
 
 def signed(value: float) -> str:
-    """A number, perhaps below 0.
+    """Format a number that may be negative.
 
     >>> signed(-2.5), signed(0.00025), signed(float("-inf"))
     ('-2.50', '0.00025', '-inf')
@@ -44,7 +44,7 @@ def signed(value: float) -> str:
 
 
 def point_text(values: dict[str, Any]) -> str:
-    """A point as people read it.
+    """Return a point as people read it.
 
     >>> point_text({"threads": 4, "noise": "sleep", "halt": True})
     'threads=4 noise=sleep halt=yes'
@@ -57,7 +57,7 @@ def point_text(values: dict[str, Any]) -> str:
 
 
 def progress_line(progress: SearchProgress) -> str:
-    """How far a search is, in a line.
+    """Return the progress of a search in a line.
 
     >>> progress_line(SearchProgress(points=12, runs=240, best_score=(3.0,), seconds=1.5))
     '12 points, 240 runs, 0 targets, 0 faults, best 3, 1.5 s'
@@ -71,7 +71,7 @@ def progress_line(progress: SearchProgress) -> str:
 
 
 def outcome_text(outcome: SearchOutcome, fitness: str) -> str:
-    """What `swarmtest search run` prints at the end."""
+    """Return what `swarmtest search run` prints at the end."""
     progress = outcome.progress
     lines = [f"campaign {outcome.campaign}: {progress_line(progress)}", outcome.reason]
     if progress.interrupted:
@@ -91,62 +91,62 @@ def outcome_text(outcome: SearchOutcome, fitness: str) -> str:
     return "\n".join(lines)
 
 
-def summaries_text(found: Sequence[Summary], searches: int) -> str:
-    """Several searches in a table."""
+def summaries_text(summaries: Sequence[Summary], searches: int) -> str:
+    """Return a table of several searches."""
     rows = [
         (
-            one.name,
-            signed(one.mean),
-            f"{signed(one.low)} to {signed(one.high)}" if searches > 1 else "-",
-            signed(one.least),
-            signed(one.most),
+            summary.name,
+            signed(summary.mean),
+            f"{signed(summary.low)} to {signed(summary.high)}" if searches > 1 else "-",
+            signed(summary.least),
+            signed(summary.most),
         )
-        for one in found
+        for summary in summaries
     ]
     head = ("over all searches", "mean", "95% interval", "least", "most")
     return table(head, rows, right=" rrrr")
 
 
-def comparison_text(found: Sequence[EngineSummary], title: str) -> str:
-    """Engines beside each other on one exploration."""
+def comparison_text(summaries: Sequence[EngineSummary], title: str) -> str:
+    """Return a table of engines on one exploration."""
     rows = []
-    for one in found:
-        low, high = one.found_interval
-        after = one.median_found_after
+    for summary in summaries:
+        low, high = summary.found_interval
+        after = summary.median_found_after
         rows.append(
             (
-                one.engine,
-                number(one.mean_points),
-                f"{short_percent(one.found / len(one.replays))} "
+                summary.engine,
+                number(summary.mean_points),
+                f"{short_percent(summary.found / len(summary.replays))} "
                 f"[{short_percent(low)}, {short_percent(high)}]",
                 "-" if after is None else number(after),
-                signed(one.mean_best),
-                signed(one.optimum),
+                signed(summary.mean_best),
+                signed(summary.optimum),
             )
         )
     head = ("engine", "points", "found the best", "after (median)", "best, mean", "of")
     return f"{title}\n\n{table(head, rows, right=' rrrrr')}"
 
 
-def sequence_text(found: PointSequence, others: Sequence[PointSequence], title: str) -> str:
-    """The points that together reach everything, and how many random ones it takes."""
+def sequence_text(sequence: PointSequence, others: Sequence[PointSequence], title: str) -> str:
+    """Describe the points that together reach everything, and how many random ones it takes."""
     rows = [
         (
-            str(at),
+            str(position),
             str(step.new),
-            f"{step.reached} of {found.total}",
+            f"{step.reached} of {sequence.total}",
             str(step.runs),
             _short(step.point),
         )
-        for at, step in enumerate(found.steps, 1)
+        for position, step in enumerate(sequence.steps, 1)
     ]
     lines = [title, "", table(("", "new", "reached", "runs", "point"), rows, right="rrrr")]
     if others:
-        counts = sorted(len(one.steps) for one in others)
+        counts = sorted(len(other.steps) for other in others)
         middle = counts[len(counts) // 2]
         lines += [
             "",
-            f"{plural(len(found.steps), 'point')} in this order; in random order {middle:,} "
+            f"{plural(len(sequence.steps), 'point')} in this order; in random order {middle:,} "
             f"(median of {len(counts)}, from {counts[0]:,} to {counts[-1]:,})",
         ]
     return "\n".join(lines)
@@ -156,13 +156,21 @@ def _short(point: Configuration) -> str:
     return point_text(point.to_json())
 
 
-def correlations_text(found: Sequence[Correlation], title: str) -> str:
-    """What each dimension has to do with each measure."""
+def correlations_text(correlations: Sequence[Correlation], title: str) -> str:
+    """Describe what each dimension has to do with each measure."""
     parts = [title]
-    varied = [one.measure for one in found if len({mean for _, mean in one.means}) > 1]
-    same = sorted({one.measure for one in found} - set(varied))
+    varied = [
+        correlation.measure
+        for correlation in correlations
+        if len({mean for _, mean in correlation.means}) > 1
+    ]
+    same = sorted({correlation.measure for correlation in correlations} - set(varied))
     for measure in dict.fromkeys(varied):
-        rows = [_correlation_row(one) for one in found if one.measure == measure]
+        rows = [
+            _correlation_row(correlation)
+            for correlation in correlations
+            if correlation.measure == measure
+        ]
         head = (measure, "explains", "rank", "p", "at its values")
         parts.append(table(head, rows, right=" rrr"))
     if same:
@@ -174,37 +182,41 @@ def correlations_text(found: Sequence[Correlation], title: str) -> str:
     return "\n\n".join(parts)
 
 
-def _correlation_row(one: Correlation) -> tuple[str, ...]:
-    star = "*" if one.adjusted < _SURE else " "
-    means = one.means if len(one.means) <= 6 else (*one.means[:2], ("…", math.nan), *one.means[-2:])
+def _correlation_row(correlation: Correlation) -> tuple[str, ...]:
+    star = "*" if correlation.adjusted < _SURE else " "
+    means = (
+        correlation.means
+        if len(correlation.means) <= 6
+        else (*correlation.means[:2], ("…", math.nan), *correlation.means[-2:])
+    )
     shown = [
         "…" if name == "…" else f"{point_text({'': name})[1:]}: {signed(mean)}"
         for name, mean in means
     ]
     return (
-        one.dimension,
-        short_percent(one.explained),
-        "-" if one.rank is None else f"{one.rank:+.2f}",
-        p_value(one.adjusted) + star,
+        correlation.dimension,
+        short_percent(correlation.explained),
+        "-" if correlation.rank is None else f"{correlation.rank:+.2f}",
+        p_value(correlation.adjusted) + star,
         ", ".join(shown),
     )
 
 
 def collapsed_text(line: Collapsed, title: str) -> str:
-    """The collapsed picture in blocks, with what the first dimension is where."""
+    """Draw the collapsed picture in blocks, with the values of the first dimension."""
     values = [value if value == value else 0.0 for value in line.values]
     low, high = min(values), max(values)
     low = min(low, 0.0) if low >= 0 and low < high / 2 else low
     width = min(_WIDTH, len(values))
-    levels = [_level(values, at, width, low, high) for at in range(width)]
+    levels = [_level(values, column, width, low, high) for column in range(width)]
     blocks = _BLOCKS if can_show(_BLOCKS) else _PLAIN_BLOCKS
     rows = [
         "".join(blocks[min(max(level - 8 * row, 0), 8)] for level in levels).rstrip()
         for row in reversed(range(_HEIGHT))
     ]
     marks = [" "] * width
-    for at, label in line.blocks():
-        place = at * width // len(values)
+    for column, label in line.blocks():
+        place = column * width // len(values)
         words = f"|{point_text({'': label[0]})[1:]}"
         marks[place : place + len(words)] = words[: width - place]
     head = f"{line.measure}, from {signed(low)} to {signed(high)}"
@@ -212,63 +224,64 @@ def collapsed_text(line: Collapsed, title: str) -> str:
     return "\n".join([title, "", head, *rows, "".join(marks).rstrip(), axis])
 
 
-def _level(values: Sequence[float], at: int, width: int, low: float, high: float) -> int:
-    """The height of a column, in eighths: the mean of the points that it stands for."""
-    first = at * len(values) // width
-    part = values[first : max(first + 1, (at + 1) * len(values) // width)]
+def _level(values: Sequence[float], column: int, width: int, low: float, high: float) -> int:
+    """Return the height of a column in eighths: the mean of its points."""
+    first = column * len(values) // width
+    part = values[first : max(first + 1, (column + 1) * len(values) // width)]
     share = (sum(part) / len(part) - low) / (high - low) if high > low else 1.0
     return round(share * _HEIGHT * 8)
 
 
 def shoulders_of(counts: Sequence[int], least: int) -> list[tuple[int, int]]:
-    """Stretches of at least so many runs without anything new, that something new follows.
+    """Return stretches of at least `least` runs without anything new, before something new.
 
     >>> shoulders_of([1, 2, 2, 2, 2, 3, 3], least=3)
     [(2, 5)]
     """
-    found, start = [], 0
-    for at in range(1, len(counts)):
-        if counts[at] > counts[at - 1]:
-            if at - start > least:
-                found.append((start + 1, at))
-            start = at
-    return found
+    stretches, start = [], 0
+    for run in range(1, len(counts)):
+        if counts[run] > counts[run - 1]:
+            if run - start > least:
+                stretches.append((start + 1, run))
+            start = run
+    return stretches
 
 
 def shoulders_text(name: str, counts: Sequence[int], least: int) -> str:
-    """How long the stretches are in which nothing new came, and then more did.
+    """Say how long the stretches are in which nothing new came, before more did.
 
     >>> shoulders_text("sleep", [1, 2, 2, 2, 2, 3, 3], least=3)
     'sleep: 1 shoulder of 3 runs or more, the longest of 3, from run 3'
     """
-    found = shoulders_of(counts, least)
-    if not found:
+    stretches = shoulders_of(counts, least)
+    if not stretches:
         return f"{name}: no shoulder of {least} runs or more"
-    start, end = max(found, key=lambda one: one[1] - one[0])
+    start, end = max(stretches, key=lambda stretch: stretch[1] - stretch[0])
     return (
-        f"{name}: {plural(len(found), 'shoulder')} of {least} runs or more, "
+        f"{name}: {plural(len(stretches), 'shoulder')} of {least} runs or more, "
         f"the longest of {end - start}, from run {start + 1}"
     )
 
 
-def value_roles_text(found: Sequence[ValueRole], title: str) -> str:
-    """What triggers and suppresses each target, and what cannot be told."""
+def value_roles_text(all_roles: Sequence[ValueRole], title: str) -> str:
+    """Describe what triggers and suppresses each target, and what is unknown."""
     parts = [title]
-    for target in dict.fromkeys(one.target for one in found):
-        roles = [one for one in found if one.target == target]
-        shown = [one for one in roles if one.role in (TRIGGER, SUPPRESSOR)]
+    for target in dict.fromkeys(item.target for item in all_roles):
+        roles = [item for item in all_roles if item.target == target]
+        shown = [item for item in roles if item.role in (TRIGGER, SUPPRESSOR)]
         rows = [
             (
-                f"{one.dimension}={point_text({'': one.value})[1:]}",
-                one.role,
-                f"{short_percent(one.share)} [{short_percent(one.low)}, {short_percent(one.high)}]",
-                short_percent(one.base),
-                p_value(one.adjusted),
+                f"{item.dimension}={point_text({'': item.value})[1:]}",
+                item.role,
+                f"{short_percent(item.share)} "
+                f"[{short_percent(item.low)}, {short_percent(item.high)}]",
+                short_percent(item.base),
+                p_value(item.adjusted),
             )
-            for one in sorted(shown, key=lambda one: (one.role != TRIGGER, one.adjusted))
+            for item in sorted(shown, key=lambda item: (item.role != TRIGGER, item.adjusted))
         ]
         head = ("value", "role", "of these points", "chance", "p")
-        unknown = sum(one.role == INSUFFICIENT for one in roles)
+        unknown = sum(item.role == INSUFFICIENT for item in roles)
         rest = len(roles) - len(shown) - unknown
         lines = [f"{one_line(target)}\n  shown at {plural(roles[0].hits, 'point')}"]
         lines += [table(head, rows, right="  rrr")] if rows else []

@@ -1,7 +1,8 @@
-"""Visits: the points that an engine proposes, numbered, with numbers for the runs of each.
+"""Visits: the points that an engine proposes, and the trial numbers of the runs at each.
 
-A visit's numbers are known when it begins, whatever came of those before it: a test that may be
-repeated has as many as it may need. So a run's seed does not depend on the number of workers.
+A visit's trial numbers are fixed when it begins, whatever the visits before it gave: a test that
+may be repeated reserves as many numbers as it may need. So the seed of a run does not depend on
+the number of workers.
 """
 
 from __future__ import annotations
@@ -25,32 +26,32 @@ from swarmtest.search.results import MovingResult, moving
 from swarmtest.search.space import SearchSpace, is_allowed
 
 _FORBIDDEN = 10_000
-"""Forbidden proposals in a row after which an engine is not asked any more."""
+"""After this many forbidden proposals in a row, the engine is not asked any more."""
 
 
 class Visit(NamedTuple):
-    """A point that an engine proposed, and the trials that its runs will be."""
+    """A point that an engine proposed, and the number of its first trial."""
 
     number: int
     proposal: Proposal
     first_trial: int
 
     def seeds(self, campaign_seed: int, many_of_one: bool) -> Iterator[int]:
-        """The seeds of its runs: those of the trials that they will be.
+        """Return the seeds of its runs: those of their trials.
 
-        `many_of_one`: they will be one trial, so they are drawn from its seed.
+        With `many_of_one` all runs become one trial, so their seeds are drawn from its seed.
         """
         first = self.first_trial
         if not many_of_one:
             return (seed_of_test(campaign_seed, first + run) for run in itertools.count())
-        one = seed_of_test(campaign_seed, first)
-        return (seed_of_test(one, run) for run in itertools.count())
+        trial_seed = seed_of_test(campaign_seed, first)
+        return (seed_of_test(trial_seed, run) for run in itertools.count())
 
 
 class Visits:
     """Asks an engine for points, one visit after the other.
 
-    `ask` answers the n-th proposal. `one_trial`: all runs of a visit are kept as one.
+    `ask` returns the n-th proposal. With `one_trial`, all runs of a visit become one trial.
     """
 
     def __init__(
@@ -68,19 +69,19 @@ class Visits:
         self._left: deque[Visit] = deque()
 
     def leave(self, visit: Visit) -> None:
-        """Let a visit that began in an earlier part of the search, and was not done, come first."""
+        """Queue a visit that an interrupted part of the search began but did not finish."""
         self._left.append(visit)
 
     def are_begun(self, points: int | None) -> bool:
-        """Whether as many visits as are wanted have begun."""
+        """Return whether as many visits as are wanted have begun."""
         return points is not None and not self._left and self._begun >= points
 
     def next(self) -> Visit:
-        """What is left of before, or what the engine proposes next."""
+        """Return a visit left from before, or the next one that the engine proposes."""
         return self._left.popleft() if self._left else self.propose()
 
     def propose(self) -> Visit:
-        """What the engine proposes next; what is forbidden is not run."""
+        """Return the next visit that the engine proposes; forbidden points are skipped."""
         proposal = self._allowed()
         visit = Visit(self._begun, proposal, self._next_trial)
         self._begun += 1
@@ -88,9 +89,9 @@ class Visits:
         return visit
 
     def have_given(self, visit: Visit, results: int) -> None:
-        """So many results came of a visit: of a test that had not said how many there will be."""
-        kept = 1 if self._one_trial else results
-        self._next_trial = max(self._next_trial, visit.first_trial + kept)
+        """Reserve the trials of a visit whose test had not said how many results there will be."""
+        trials = 1 if self._one_trial else results
+        self._next_trial = max(self._next_trial, visit.first_trial + trials)
 
     def _allowed(self) -> Proposal:
         for _ in range(_FORBIDDEN):
@@ -111,12 +112,11 @@ class Visits:
         return most or 0
 
 
-# -------------------------------------------------------------------------------------------------
-# Visits that are under way in processes of their own, some at a time.
+# Running visits in parallel.
 
 
 class UnderWay:
-    """Runs visits, each in a fork of this process; one that ends its process has failed."""
+    """Runs visits, each in a fork of this process; if that process dies, the test has failed."""
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
@@ -128,7 +128,7 @@ class UnderWay:
 
     @property
     def has_room(self) -> bool:
-        """Whether another visit may begin."""
+        """Return whether another visit may begin."""
         return len(self._runs) < self._workers
 
     def begin(self, visit: Visit, run: Callable[[], list[Result]]) -> None:
@@ -137,22 +137,22 @@ class UnderWay:
         self._runs[visit.number] = visit, forked
 
     def finished(self) -> list[tuple[Visit, list[Result]]]:
-        """Wait until one is over; all that are, in the order in which they began."""
+        """Wait until a visit is over; return all that are, in the order in which they began."""
         wait_for_any([run for _, run in self._runs.values()])
         over = [number for number, (_, run) in self._runs.items() if run.over]
-        found = []
+        finished = []
         for number in over:
             visit, run = self._runs.pop(number)
             answer = run.outcome()
             results = (
                 [Result(Verdict.FAILED, answer)]
                 if isinstance(answer, Fault)
-                else [one.arrived(self._catalogue) for one in answer]
+                else [moved.arrived(self._catalogue) for moved in answer]
             )
-            found.append((visit, results))
-        return found
+            finished.append((visit, results))
+        return finished
 
     def end(self) -> None:
-        """End all of them."""
+        """End all visits."""
         for _, run in self._runs.values():
             run.end()

@@ -1,1 +1,1 @@
-"""Views."""
+"""Reports of focused campaigns: terminal, Markdown, JSON and formats for CI."""

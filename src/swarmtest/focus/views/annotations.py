@@ -1,4 +1,8 @@
-"""What came of focused testing as SARIF 2.1.0, for code scanning and for editors."""
+"""The outcome of a focused campaign for CI: GitHub annotations, JUnit XML and SARIF 2.1.0.
+
+GitHub annotations are messages at the lines of a pull request. JUnit XML is read by every CI
+system. SARIF is for code scanning and for editors.
+"""
 
 from __future__ import annotations
 
@@ -27,49 +31,53 @@ from swarmtest.focus.views.terminal import shown_by
 from swarmtest.ui.terminal.tables import fault_message, plural
 from swarmtest.ui.terminal.text import one_line, printable
 
-# -------------------------------------------------------------------------------------------------
-# What came of focused testing as GitHub annotations: messages at the lines of a pull request.
-#
-# GitHub shows ten of each level and step, so that is how many are written; the last one counts
-# what
-# was left out.
+# GitHub annotations.
 
-_MOST = 10
+# GitHub shows at most ten of each level and step; the last one that is written counts the rest.
+_MOST_ANNOTATIONS = 10
 
 
 def github_annotations(outcome: FocusOutcome, top: Path, here: Path | None = None) -> str:
-    """Workflow commands, one to a line, to be printed where a GitHub runner reads them.
+    """Return workflow commands, one to a line, to print where a GitHub runner reads them.
 
-    `top`: the repository's directory, as in ``GITHUB_WORKSPACE``; `here`: what relative paths of
-    the outcome count from, if that is another.
+    `top` is the repository's directory, as in ``GITHUB_WORKSPACE``; `here` is the directory that
+    relative paths in the outcome start from, if that is another.
     """
-    errors = [_fault(fault, top, here) for fault in by_age(outcome.faults) if is_failure(fault)]
-    warnings = _never(outcome, top, here)
-    told = f"{verdict(outcome).text} ({plural(outcome.tests, 'test')})"
-    notice = [_Annotation({"title": "swarmtest focus"}, told)]
+    errors = [
+        _fault_annotation(fault, top, here) for fault in by_age(outcome.faults) if is_failure(fault)
+    ]
+    warnings = _never_hit_annotations(outcome, top, here)
+    summary = f"{verdict(outcome).text} ({plural(outcome.tests, 'test')})"
+    notice = [_Annotation({"title": "swarmtest focus"}, summary)]
     levels = (("error", errors, "fault"), ("warning", warnings, "place"), ("notice", notice, ""))
-    commands = [one for level, found, word in levels for one in _commands(level, found, word)]
+    commands = [
+        line for level, annotations, word in levels for line in _commands(level, annotations, word)
+    ]
     return "".join(f"{command}\n" for command in commands)
 
 
 class _Annotation:
+    """A message, with the file, line and title it belongs to."""
+
     def __init__(self, properties: dict[str, str], message: str) -> None:
         self.properties = properties
         self.message = message
 
     def command(self, level: str, more: str = "") -> str:
-        told = ",".join(f"{name}={_property(text)}" for name, text in self.properties.items())
-        return f"::{level} {told}::{_data(self.message + more)}"
+        properties = ",".join(f"{name}={_property(text)}" for name, text in self.properties.items())
+        return f"::{level} {properties}::{_data(self.message + more)}"
 
 
-def _commands(level: str, found: Sequence[_Annotation], word: str) -> list[str]:
-    shown = found[:_MOST]
-    left = len(found) - len(shown)
+def _commands(level: str, annotations: Sequence[_Annotation], word: str) -> list[str]:
+    shown = annotations[:_MOST_ANNOTATIONS]
+    left = len(annotations) - len(shown)
     more = f"\nand {plural(left, f'more {word}')}: see the log" if left else ""
-    return [one.command(level, more if one is shown[-1] else "") for one in shown]
+    return [
+        annotation.command(level, more if annotation is shown[-1] else "") for annotation in shown
+    ]
 
 
-def _fault(fault: FocusedFault, top: Path, here: Path | None) -> _Annotation:
+def _fault_annotation(fault: FocusedFault, top: Path, here: Path | None) -> _Annotation:
     record = fault.record
     properties = {}
     if fault.location:
@@ -86,23 +94,25 @@ def _fault(fault: FocusedFault, top: Path, here: Path | None) -> _Annotation:
     return _Annotation(properties, "\n".join(one_line(text) for text in lines if text))
 
 
-def _never(outcome: FocusOutcome, top: Path, here: Path | None) -> list[_Annotation]:
+def _never_hit_annotations(
+    outcome: FocusOutcome, top: Path, here: Path | None
+) -> list[_Annotation]:
     missed = never_hit(outcome)
     title = f"{things(outcome)} never hit"
-    found = []
+    annotations = []
     for file, first, last in line_ranges(missed):
-        place = {"file": repository_path(file, top, here), "line": str(first)}
+        location = {"file": repository_path(file, top, here), "line": str(first)}
         if last > first:
-            place["endLine"] = str(last)
+            location["endLine"] = str(last)
         tests = min(hits_of(t).tests for t in missed if t.file == file and first <= t.line <= last)
-        found.append(
-            _Annotation({**place, "title": title}, f"never hit in {plural(tests, 'test')}")
+        annotations.append(
+            _Annotation({**location, "title": title}, f"never hit in {plural(tests, 'test')}")
         )
-    return found
+    return annotations
 
 
 def _data(text: str) -> str:
-    """A message as a workflow command takes it.
+    """Escape a message for a workflow command.
 
     >>> _data("100%\\nsure")
     '100%25%0Asure'
@@ -111,19 +121,18 @@ def _data(text: str) -> str:
 
 
 def _property(text: str) -> str:
+    """Escape a property of a workflow command."""
     return _data(one_line(text)).replace(":", "%3A").replace(",", "%2C")
 
 
-# -------------------------------------------------------------------------------------------------
-# What came of focused testing as JUnit XML, which every CI system reads.
+# JUnit XML.
 #
-# A target is a test case that passed if a test hit it, and a fault is one that failed; what is
-# only
-# worth knowing is skipped, with the reason.
+# A target is a test case, passed if a test hit it; a fault is a failed test case. What is only
+# worth knowing is a skipped test case, with the reason.
 
 
 def junit_xml(outcome: FocusOutcome, strict: bool = False) -> str:
-    """The outcome as a test suite; `strict`: a target that was never hit is a failure."""
+    """Return the outcome as a test suite; if `strict`, a target that was never hit is a failure."""
     suite = Element("testsuite", name=_name(f"swarmtest focus {outcome.subject}"))
     for target in sorted(outcome.targets, key=lambda t: (t.file, t.line, t.target)):
         _add_target(suite, target, strict)
@@ -183,28 +192,28 @@ def _add_fault(suite: Element, fault: FocusedFault) -> None:
     if not is_failure(fault):
         SubElement(case, "skipped", message="in the base version too")
         return
-    told = SubElement(case, "failure", type=_name(record.kind))
-    told.set("message", f"{age(fault)}: {one_line(record.signature)}")
+    failure = SubElement(case, "failure", type=_name(record.kind))
+    failure.set("message", f"{age(fault)}: {one_line(record.signature)}")
     lines = [f"shown by {shown_by(fault)}"]
     if fault.why_unknown:
         lines.append(f"whether it is new is not known: {one_line(fault.why_unknown)}")
     if fault.replay:
         lines.append(f"replay: {one_line(fault.replay)}")
-    told.text = "\n".join([*lines, "", printable(record.details)])
+    failure.text = "\n".join([*lines, "", printable(record.details)])
 
 
-# -------------------------------------------------------------------------------------------------
+# SARIF.
 
 _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
 _HOME = "https://pypi.org/project/swarmtest/"
-_FAULT, _NEVER = "SWARM001", "SWARM002"
+_FAULT_RULE, _NEVER_RULE = "SWARM001", "SWARM002"
 _LEVELS = {"new": "error", "old": "note"}
 _STATES = {"new": "new", "old": "unchanged"}
 _RULES = (
     (
-        _FAULT,
+        _FAULT_RULE,
         "RandomTestFailed",
         "A random test failed.",
         "A random test that was focused on this code failed. Replay it with the command of the "
@@ -212,7 +221,7 @@ _RULES = (
         "error",
     ),
     (
-        _NEVER,
+        _NEVER_RULE,
         "NeverHit",
         "No random test executed this code.",
         "No test executed this code, so nothing is known about it. Run longer, give the test "
@@ -223,25 +232,25 @@ _RULES = (
 
 
 def sarif(outcome: FocusOutcome, top: Path | None = None, here: Path | None = None) -> str:
-    """A SARIF log: faults, and lines that were never hit.
+    """Return a SARIF log of the faults and of the lines that were never hit.
 
-    `top`: the repository's directory, that paths are told from; `here`: what relative paths of the
-    outcome count from, if that is another.
+    `top` is the repository's directory, which paths in the log are relative to; `here` is the
+    directory that relative paths in the outcome start from, if that is another.
     """
-    place = _Place(outcome, top or Path.cwd(), here)
-    results = [_fault_focus_sarif(fault, place) for fault in by_age(outcome.faults)]
+    locations = _Locations(outcome, top or Path.cwd(), here)
+    results = [_fault_result(fault, locations) for fault in by_age(outcome.faults)]
     run: dict[str, Any] = {
-        "tool": {"driver": _driver()},
+        "tool": {"driver": _tool()},
         "automationDetails": {"id": f"swarmtest-focus/{_text(outcome.subject)}/"},
         "invocations": [{"executionSuccessful": True}],
         "columnKind": "unicodeCodePoints",
-        "results": [*results, *_missed(outcome, place)],
+        "results": [*results, *_never_hit_results(outcome, locations)],
     }
     log = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(log, indent=2)
 
 
-def _driver() -> dict[str, Any]:
+def _tool() -> dict[str, Any]:
     return {
         "name": "swarmtest",
         "semanticVersion": version(),
@@ -260,15 +269,15 @@ def _driver() -> dict[str, Any]:
     }
 
 
-class _Place:
-    """From files and lines to locations."""
+class _Locations:
+    """Turns files and lines into SARIF locations."""
 
     def __init__(self, outcome: FocusOutcome, top: Path, here: Path | None) -> None:
         self._top, self._here = top, here
         self._anywhere = next((t for t in outcome.targets if t.file and t.line), None)
 
     def of(self, file: str, first: int, last: int = 0) -> dict[str, Any]:
-        """The location of some lines."""
+        """Return the location of some lines."""
         path = repository_path(printable(file), self._top, self._here)
         artifact = {"uri": quote(path), "uriBaseId": "%SRCROOT%"}
         if path.startswith("/"):
@@ -279,54 +288,57 @@ class _Place:
         return {"physicalLocation": {"artifactLocation": artifact, "region": region}}
 
     def around(self, fault: FocusedFault) -> list[dict[str, Any]]:
-        """Where a fault is shown; code scanning wants a place, so the first target must do."""
+        """Return where to show a fault; code scanning needs a place, so fall back on a target."""
         if fault.location:
             return [self.of(*fault.location)]
         target: FocusedTarget | None = self._anywhere
         return [self.of(target.file, target.line)] if target else []
 
 
-def _fault_focus_sarif(fault: FocusedFault, place: _Place) -> dict[str, Any]:
+def _fault_result(fault: FocusedFault, locations: _Locations) -> dict[str, Any]:
     record = fault.record
-    said = [record.signature, fault_message(record), f"shown by {shown_by(fault)}"]
+    lines = [record.signature, fault_message(record), f"shown by {shown_by(fault)}"]
     if not fault.location:
-        said.append("where it failed is not known")
+        lines.append("where it failed is not known")
     if fault.why_unknown:
-        said.append(f"whether it is new is not known: {fault.why_unknown}")
+        lines.append(f"whether it is new is not known: {fault.why_unknown}")
     if fault.replay:
-        said.append(f"replay: {fault.replay}")
+        lines.append(f"replay: {fault.replay}")
     result = {
-        "ruleId": _FAULT,
+        "ruleId": _FAULT_RULE,
         "ruleIndex": 0,
         "level": _LEVELS.get(fault.status, "error"),
-        "message": {"text": "\n".join(_text(text) for text in said if text)},
-        "locations": place.around(fault),
+        "message": {"text": "\n".join(_text(text) for text in lines if text)},
+        "locations": locations.around(fault),
         "partialFingerprints": {"swarmtestFault/v1": _text(record.id)},
     }
     state = _STATES.get(fault.status)
     return {**result, "baselineState": state} if state else result
 
 
-def _missed(outcome: FocusOutcome, place: _Place) -> list[dict[str, Any]]:
+def _never_hit_results(outcome: FocusOutcome, locations: _Locations) -> list[dict[str, Any]]:
     targets = never_hit(outcome)
     thing = things(outcome)
-    found = []
+    results = []
     for file, first, last in line_ranges(targets):
         here = [t for t in targets if t.file == file and first <= t.line <= last]
         tests = plural(min(hits_of(target).tests for target in here), "test")
-        found.append(
+        results.append(
             {
-                "ruleId": _NEVER,
+                "ruleId": _NEVER_RULE,
                 "ruleIndex": 1,
                 "level": "warning",
                 "message": {"text": f"{plural(len(here), thing)} never hit in {tests}"},
-                "locations": [place.of(file, first, last)],
+                "locations": [locations.of(file, first, last)],
                 "partialFingerprints": {"swarmtestTarget/v1": _text(here[0].target)},
             }
         )
-    return found
+    return results
 
 
 def _text(text: str) -> str:
-    """On one line, and without links: SARIF messages may have some, random text must not."""
+    """Put text on one line, and break links in it.
+
+    SARIF messages may contain links, but random text must not make any.
+    """
     return one_line(text).replace("](", "] (")

@@ -1,7 +1,8 @@
-"""What came of focused testing as Markdown: for a job's summary and for pull requests.
+"""The outcome of a focused campaign as JSON, and as Markdown for job summaries and pull requests.
 
-Everything that random tests wrote stands in code, spelt so that neither Markdown nor HTML nor a
-mention begins there. The whole stays under the 65,536 characters that a comment may have.
+In Markdown, all text that comes from random tests is set as code and escaped, so that it cannot
+start Markdown, HTML or a mention. The whole stays below the 65,536 characters that a comment may
+have.
 """
 
 from __future__ import annotations
@@ -43,17 +44,16 @@ from swarmtest.ui.terminal.reduced_tests import reduction_data
 from swarmtest.ui.terminal.tables import plural
 from swarmtest.ui.terminal.text import duration, elided, json_text, one_line, p_value, printable
 
-# -------------------------------------------------------------------------------------------------
-# What came of focused testing as plain data.
+# JSON.
 
 
 def focus_json(outcome: FocusOutcome) -> str:
-    """The outcome with ratios, summaries and the verdict, as JSON; what is no number is null."""
+    """Return the outcome with ratios, summaries and the verdict as JSON; NaN becomes null."""
     return json_text(focus_data(outcome))
 
 
 def focus_data(outcome: FocusOutcome) -> dict[str, Any]:
-    """The same as dictionaries and lists."""
+    """Return the data of `focus_json` as dictionaries and lists."""
     result = verdict(outcome)
     plain = {
         name: value
@@ -64,31 +64,31 @@ def focus_data(outcome: FocusOutcome) -> dict[str, Any]:
         **plain,
         "verdict": result.level,
         "verdict_text": result.text,
-        "targets": [_target(target) for target in outcome.targets],
+        "targets": [_target_data(target) for target in outcome.targets],
         "never_hit": [target.target for target in never_hit(outcome)],
         "summary": {
-            name.replace(" ", "_"): asdict(one)
-            for name, one in summaries(focus_rows(aimed_at(outcome))).items()
+            name.replace(" ", "_"): asdict(summary)
+            for name, summary in summaries(focus_rows(aimed_at(outcome))).items()
         },
         "warnings": cautions(outcome),
-        "faults": [_fault(fault) for fault in by_age(outcome.faults)],
+        "faults": [_fault_data(fault) for fault in by_age(outcome.faults)],
     }
 
 
-def _target(target: FocusedTarget) -> dict[str, Any]:
+def _target_data(target: FocusedTarget) -> dict[str, Any]:
     return {
         **asdict(target),
-        "ratio": _ratio(hitting_ratio(target.directed, target.undirected)),
-        "rate_ratio": _ratio(rate_ratio(target.directed, target.undirected)),
-        "ratio_to_default": _ratio(hitting_ratio(target.directed, target.default)),
+        "ratio": _ratio_data(hitting_ratio(target.directed, target.undirected)),
+        "rate_ratio": _ratio_data(rate_ratio(target.directed, target.undirected)),
+        "ratio_to_default": _ratio_data(hitting_ratio(target.directed, target.default)),
     }
 
 
-def _ratio(ratio: HittingRatio) -> dict[str, float]:
+def _ratio_data(ratio: HittingRatio) -> dict[str, float]:
     return {"value": ratio.value, "low": ratio.low, "high": ratio.high}
 
 
-def _fault(fault: FocusedFault) -> dict[str, Any]:
+def _fault_data(fault: FocusedFault) -> dict[str, Any]:
     record = fault.record
     return {
         "id": record.id,
@@ -108,11 +108,13 @@ def _fault(fault: FocusedFault) -> dict[str, Any]:
     }
 
 
-# -------------------------------------------------------------------------------------------------
+# Markdown.
 
 _SIGNS = {FAILED: "❌", WARNED: "⚠️", PASSED: "✅"}
-_ALIVE = re.compile(r"[&<>\"'|`*\[\]\\~$@#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.")
-"""Characters that mean something to Markdown, HTML or GitHub where they stand."""
+_SPECIAL = re.compile(
+    r"[&<>\"'|`*\[\]\\~$@#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\."
+)
+"""Characters with a meaning in Markdown, HTML or on GitHub, where they have one."""
 _OPEN_ROWS = 8
 _LONGEST, _LONGEST_LIST, _LONGEST_BLOCK = 200, 600, 3_000
 _LONGEST_COMMENT = 65_000
@@ -120,21 +122,21 @@ _LONGEST_COMMENT = 65_000
 
 @dataclass(frozen=True)
 class _Limits:
-    """How much is told."""
+    """How much is shown."""
 
     rows: int
     faults: int
     details: int
-    """Faults whose details are shown."""
+    """The number of faults whose details are shown."""
     lines: int
 
 
 _LIMITS = (_Limits(100, 30, 10, 10), _Limits(30, 10, 3, 5), _Limits(5, 5, 0, 2))
-"""Tried in this order; the last fits whatever tests write."""
+"""Tried in this order; the last one fits whatever tests write."""
 
 
 def markdown_summary(outcome: FocusOutcome) -> str:
-    """The verdict, faults, what was never hit, all targets, and how to see it again."""
+    """Return the verdict, faults, targets never hit, all targets, and how to replay faults."""
     texts = (_summary(outcome, limits) for limits in _LIMITS)
     return next(text for text in texts if len(text) <= _LONGEST_COMMENT)
 
@@ -143,9 +145,9 @@ def _summary(outcome: FocusOutcome, limits: _Limits) -> str:
     result = verdict(outcome)
     parts = [
         f"## {_SIGNS[result.level]} swarmtest focus: {result.text}",
-        _about(outcome),
+        _subject_line(outcome),
         _faults(outcome, limits),
-        _never(outcome, limits),
+        _never_hit(outcome, limits),
         _targets(outcome, limits),
         _remarks(outcome, limits),
     ]
@@ -153,27 +155,27 @@ def _summary(outcome: FocusOutcome, limits: _Limits) -> str:
 
 
 def code(text: str, most: int = _LONGEST) -> str:
-    """Any text as code in a line or in a cell of a table; its middle is left out if it is long.
+    """Return text as code, for a line or a table cell; the middle of a long text is left out.
 
     >>> code("a|b <i>")
     '<code>a&#124;b &#60;i&#62;</code>'
     """
-    return f"<code>{_dead(elided(one_line(text), most))}</code>"
+    return f"<code>{_escaped(elided(one_line(text), most))}</code>"
 
 
 def block(text: str, language: str = "") -> str:
-    """Any lines as a block of code."""
+    """Return lines as a fenced code block; the fence is longer than any in the text."""
     text = printable(text).rstrip()
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def _dead(text: str) -> str:
-    return _ALIVE.sub(lambda found: f"&#{ord(found[0])};", text)
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(lambda match: f"&#{ord(match[0])};", text)
 
 
-def _about(outcome: FocusOutcome) -> str:
+def _subject_line(outcome: FocusOutcome) -> str:
     about = f", changes since {code(outcome.base)}" if outcome.base else ""
     invalid = f", {outcome.invalid:,} invalid" if outcome.invalid else ""
     return (
@@ -184,7 +186,7 @@ def _about(outcome: FocusOutcome) -> str:
     )
 
 
-# Faults
+# Markdown: faults.
 
 
 def _faults(outcome: FocusOutcome, limits: _Limits) -> str:
@@ -192,7 +194,7 @@ def _faults(outcome: FocusOutcome, limits: _Limits) -> str:
     if not ordered:
         return ""
     parts = [
-        _fault_focus_markdown(fault, with_details=number < limits.details)
+        _fault(fault, with_details=number < limits.details)
         for number, fault in enumerate(ordered[: limits.faults])
     ]
     if len(ordered) > limits.faults:
@@ -204,13 +206,13 @@ def _faults(outcome: FocusOutcome, limits: _Limits) -> str:
     return "\n\n".join(["### Faults", *parts])
 
 
-def _fault_focus_markdown(fault: FocusedFault, with_details: bool) -> str:
+def _fault(fault: FocusedFault, with_details: bool) -> str:
     record = fault.record
     where = ""
     if fault.location:
         where = f" at {code(f'{fault.location[0]}:{fault.location[1]}')}"
-    told = f"**{age(fault).capitalize()}** {code(record.signature)}{where}"
-    lines = [told, f"Shown by {shown_by(fault)}."]
+    title = f"**{age(fault).capitalize()}** {code(record.signature)}{where}"
+    lines = [title, f"Shown by {shown_by(fault)}."]
     if fault.why_unknown:
         lines.append(f"Whether it is new is not known: {code(fault.why_unknown)}")
     parts = ["<br>\n".join(lines)]
@@ -229,10 +231,10 @@ def _cut(text: str) -> str:
     return f"{text[:half]}\n... {len(text) - 2 * half:,} characters ...\n{text[-half:]}"
 
 
-# Targets
+# Markdown: targets.
 
 
-def _never(outcome: FocusOutcome, limits: _Limits) -> str:
+def _never_hit(outcome: FocusOutcome, limits: _Limits) -> str:
     missed = never_hit(outcome)
     if not missed:
         return ""
@@ -277,8 +279,8 @@ def _table(rows: Sequence[FocusRow], limits: _Limits) -> str:
     ]
     if any(row.first.stand_in for row in rows):
         names = dict.fromkeys(row.first.stand_in for row in rows if row.first.stand_in)
-        told = "; ".join(code(name) for name in [*names][: limits.lines])
-        lines += ["", f"¹ Too little data of its own: aimed at through {told}."]
+        proxies = "; ".join(code(name) for name in [*names][: limits.lines])
+        lines += ["", f"¹ Too little data of its own: aimed at through {proxies}."]
     return "\n".join(lines)
 
 
@@ -287,21 +289,25 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _ratios(rows: Sequence[FocusRow]) -> list[str]:
-    """How much more often directed tests hit, in a sentence."""
-    one = summaries(rows).get("fraction")
-    if one is None:
+    """Return a sentence about how much more often directed tests hit."""
+    summary = summaries(rows).get("fraction")
+    if summary is None:
         return []
-    improved = f"{round(one.improved * one.count)} of {plural(one.count, 'target')}"
+    improved = f"{round(summary.improved * summary.count)} of {plural(summary.count, 'target')}"
     text = f"Directed tests hit {improved} more often than undirected ones"
-    if one.count > one.unbounded:
+    if summary.count > summary.unbounded:
         quartiles = " / ".join(
-            ratio_text(value) for value in (one.lower_quartile, one.median, one.upper_quartile)
+            ratio_text(value)
+            for value in (summary.lower_quartile, summary.median, summary.upper_quartile)
         )
-        text += f": mean ratio {ratio_text(one.mean)}, quartiles {quartiles}"
-    return ["", f"{text} (Wilcoxon p {p_value(one.p)}; lines hit by the same tests count once)."]
+        text += f": mean ratio {ratio_text(summary.mean)}, quartiles {quartiles}"
+    return [
+        "",
+        f"{text} (Wilcoxon p {p_value(summary.p)}; lines hit by the same tests count once).",
+    ]
 
 
-# The rest
+# Markdown: everything else.
 
 
 def _facts(outcome: FocusOutcome) -> list[str]:
@@ -314,16 +320,16 @@ def _facts(outcome: FocusOutcome) -> list[str]:
 
 
 def _remarks(outcome: FocusOutcome, limits: _Limits) -> str:
-    rest = [
+    remarks = [
         *(f"⚠️ {code(line)}" for line in cautions(outcome)),
         *(code(line, _LONGEST_LIST) for line in _facts(outcome) if line),
         *(f"not aimed at: {code(line)}" for line in outcome.unusable[: limits.lines]),
         *(f"note: {code(line)}" for line in outcome.notes[: limits.lines]),
     ]
-    left = sum(max(len(told) - limits.lines, 0) for told in (outcome.unusable, outcome.notes))
+    left = sum(max(len(lines) - limits.lines, 0) for lines in (outcome.unusable, outcome.notes))
     if left:
-        rest.append(f"… and {left:,} more")
-    shown = [f"- {line}" for line in rest if line]
+        remarks.append(f"… and {left:,} more")
+    shown = [f"- {line}" for line in remarks if line]
     if not shown:
         return ""
     body = "\n".join(shown)

@@ -1,7 +1,7 @@
-"""What all reports of focused testing say: rows of targets, what was never hit, the verdict.
+"""What all reports of a focused campaign share: rows of targets, targets never hit, the verdict.
 
-Names, messages and signatures come from random tests and are treated as hostile: `plain` is the
-only way in which they reach a terminal.
+Names, messages and signatures come from random tests and are treated as hostile: they reach a
+terminal only through `plain`.
 """
 
 from __future__ import annotations
@@ -27,75 +27,75 @@ from swarmtest.ui.terminal.text import one_line, spans
 FAILED, WARNED, PASSED = "failed", "warned", "passed"
 
 _COMMAND = re.compile(r"(?<!\S)::|##(?=\[)")
-"""With these a line of a GitHub log is a command to the runner."""
+"""A line of a GitHub log that contains one of these is a command to the runner."""
 _MOST_VARIED = "adaptive"
 _FEW_CONFIGURATIONS = 0.05
-"""Of the tests; and never more than ten are few."""
+"""Distinct configurations up to this share of the tests are few; more than ten never are."""
 _ENOUGH_TESTS = 50
 _ENOUGH_HITS = 20
 _AGES = {"new": 0, "unknown": 1, "": 1, "old": 2}
 
 
 def plain(text: str) -> str:
-    """Text of random tests on one line, without what a terminal or a CI runner would obey.
+    """Put text of random tests on one line, without what a terminal or a CI runner would obey.
 
     >>> plain("lost\\n::error::found")
     'lost : :error::found'
     """
-    return _COMMAND.sub(lambda found: " ".join(found[0]), one_line(text))
+    return _COMMAND.sub(lambda match: " ".join(match[0]), one_line(text))
 
 
 @dataclass(frozen=True)
 class FocusRow:
-    """Targets that were hit by equally many tests: neighbouring lines, mostly one block."""
+    """Targets that equally many tests hit: neighbouring lines, mostly of one block."""
 
     targets: tuple[FocusedTarget, ...]
 
     @property
     def first(self) -> FocusedTarget:
-        """The one that stands for all."""
+        """Return the target that represents all of them."""
         return self.targets[0]
 
     @property
     def name(self) -> str:
-        """``shop/cart.py:100-104``."""
+        """Return the name of the row, as in ``shop/cart.py:100-104``."""
         return places(self.targets)
 
     @cached_property
     def ratio(self) -> HittingRatio:
-        """Directed over undirected, by test."""
+        """Return the ratio of directed to undirected tests, by test."""
         return hitting_ratio(self.first.directed, self.first.undirected)
 
     @cached_property
     def rate(self) -> HittingRatio:
-        """Directed over undirected, by CPU second."""
+        """Return the ratio of directed to undirected tests, by CPU second."""
         return rate_ratio(self.first.directed, self.first.undirected)
 
     @cached_property
     def to_default(self) -> HittingRatio:
-        """Directed tests over those with the default configuration."""
+        """Return the ratio of directed tests to those with the default configuration."""
         return hitting_ratio(self.first.directed, self.first.default)
 
 
 def focus_rows(targets: Iterable[FocusedTarget]) -> list[FocusRow]:
-    """Targets by file and line; neighbours that were hit alike are one row."""
+    """Return rows of targets by file and line; neighbours with equal counts share a row."""
     ordered = sorted(targets, key=lambda t: (t.file, t.line, t.target))
-    return [FocusRow(tuple(group)) for _, group in groupby(ordered, key=_alike)]
+    return [FocusRow(tuple(group)) for _, group in groupby(ordered, key=_row_key)]
 
 
-def _alike(target: FocusedTarget) -> tuple[object, ...]:
-    alone = "" if is_line(target) else target.target
+def _row_key(target: FocusedTarget) -> tuple[object, ...]:
+    own_name = "" if is_line(target) else target.target
     counts = target.directed, target.undirected, target.default
-    return alone, target.file, target.function, target.stand_in, target.dropped, counts
+    return own_name, target.file, target.function, target.stand_in, target.dropped, counts
 
 
 def is_line(target: FocusedTarget) -> bool:
-    """Whether it is a line of a file."""
+    """Return whether the target is a line of a file."""
     return target.target.startswith("line:") and bool(target.file) and target.line > 0
 
 
 def places(targets: Iterable[FocusedTarget]) -> str:
-    """Targets in as few words as possible.
+    """Name targets in as few words as possible.
 
     >>> lines = [FocusedTarget(f"line:cart.py:{n}", "cart.py", n) for n in (31, 40, 41)]
     >>> places([*lines, FocusedTarget("event:full")])
@@ -113,7 +113,7 @@ def places(targets: Iterable[FocusedTarget]) -> str:
 
 
 def line_ranges(targets: Iterable[FocusedTarget]) -> list[tuple[str, int, int]]:
-    """Lines as (file, first, last), neighbours together; targets without a line are left out."""
+    """Return lines as (file, first, last), neighbours together; skip targets without a line."""
     ranges: list[tuple[str, int, int]] = []
     for file, line in sorted({(t.file, t.line) for t in targets if t.file and t.line > 0}):
         if ranges and ranges[-1][0] == file and line == ranges[-1][2] + 1:
@@ -124,7 +124,7 @@ def line_ranges(targets: Iterable[FocusedTarget]) -> list[tuple[str, int, int]]:
 
 
 def hits_of(target: FocusedTarget) -> Count:
-    """Tests of all sorts together."""
+    """Return the counts of all sorts of tests together."""
     counts = target.directed, target.undirected, target.default
     return Count(
         sum(c.hits for c in counts),
@@ -134,35 +134,35 @@ def hits_of(target: FocusedTarget) -> Count:
 
 
 def never_hit(outcome: FocusOutcome) -> list[FocusedTarget]:
-    """The targets that no test of any sort hit, in order."""
+    """Return the targets that no test of any sort hit, in order."""
     missed = [target for target in outcome.targets if not hits_of(target).hits]
     return sorted(missed, key=lambda t: (t.file, t.line, t.target))
 
 
 def aimed_at(outcome: FocusOutcome) -> list[FocusedTarget]:
-    """The targets that were not dropped."""
+    """Return the targets that were not dropped."""
     return [target for target in outcome.targets if not target.dropped]
 
 
 def by_age(faults: Iterable[FocusedFault]) -> list[FocusedFault]:
-    """New faults first, old ones last; frequent ones before rare ones."""
+    """Sort faults: new ones first, old ones last; frequent ones before rare ones."""
     return sorted(faults, key=lambda f: (_AGES[f.status], -f.record.count, f.record.id))
 
 
 def is_failure(fault: FocusedFault) -> bool:
-    """Whether it may be new: only what the base version shows too is not."""
+    """Return whether a fault may be new: it is not, only if the base version shows it too."""
     return fault.status != "old"
 
 
 def age(fault: FocusedFault) -> str:
-    """``new fault``; of one that was not looked for in the base version only ``fault``."""
+    """Return ``new fault`` and the like; just ``fault`` if the base version was not checked."""
     words = {"new": "new fault", "old": "old fault", "unknown": "perhaps new fault"}
     return words.get(fault.status, "fault")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The one line that matters."""
+    """The result in one line."""
 
     level: str
     """`FAILED` for faults that may be new, `WARNED` for targets never hit, else `PASSED`."""
@@ -170,7 +170,7 @@ class Verdict:
 
 
 def verdict(outcome: FocusOutcome) -> Verdict:
-    """Faults by age, and how many of the targets were hit."""
+    """Return the counts of faults by age, and how many of the targets were hit."""
     if not outcome.tests:
         return Verdict(WARNED, "no test was run")
     total, missed = len(outcome.targets), len(never_hit(outcome))
@@ -183,15 +183,15 @@ def verdict(outcome: FocusOutcome) -> Verdict:
 
 
 def things(outcome: FocusOutcome) -> str:
-    """What the targets are, one of them."""
+    """Return the word for one of the targets."""
     if not all(map(is_line, outcome.targets)):
         return "target"
     return "changed line" if outcome.base else "line"
 
 
 def _fault_counts(faults: Sequence[FocusedFault]) -> str:
-    told = []
-    for status, one, many in (
+    parts = []
+    for status, singular, plural_form in (
         ("new", "new fault", "new faults"),
         ("unknown", "fault that may be new", "faults that may be new"),
         ("", "fault", "faults"),
@@ -199,20 +199,20 @@ def _fault_counts(faults: Sequence[FocusedFault]) -> str:
     ):
         count = sum(fault.status == status for fault in faults)
         if count:
-            told.append(f"{count:,} {one if count == 1 else many}")
-    return ", ".join(told) or "no fault"
+            parts.append(f"{count:,} {singular if count == 1 else plural_form}")
+    return ", ".join(parts) or "no fault"
 
 
 def summaries(rows: Sequence[FocusRow]) -> dict[str, RatioSummary]:
-    """Directed tests against undirected ones, by test and by CPU second, and against default ones.
+    """Summarise how directed tests compare with undirected and with default ones.
 
-    One number for each row: lines that are hit by the same tests are one observation, not many.
+    Each row counts once: lines that are hit by the same tests are one observation, not many.
     """
     compared = [row.first for row in rows if row.first.directed.tests and not row.first.dropped]
     swarm = [t for t in compared if t.undirected.tests]
     timed = [t for t in swarm if t.directed.cpu_seconds and t.undirected.cpu_seconds]
-    usual = [t for t in compared if t.default.tests]
-    found = {
+    with_default = [t for t in compared if t.default.tests]
+    all_summaries = {
         "fraction": summarise(
             [t.directed.fraction for t in swarm], [t.undirected.fraction for t in swarm]
         ),
@@ -220,14 +220,14 @@ def summaries(rows: Sequence[FocusRow]) -> dict[str, RatioSummary]:
             [t.directed.per_cpu_second for t in timed], [t.undirected.per_cpu_second for t in timed]
         ),
         "to default": summarise(
-            [t.directed.fraction for t in usual], [t.default.fraction for t in usual]
+            [t.directed.fraction for t in with_default], [t.default.fraction for t in with_default]
         ),
     }
-    return {name: one for name, one in found.items() if one.count}
+    return {name: summary for name, summary in all_summaries.items() if summary.count}
 
 
 def diversity(outcome: FocusOutcome) -> str:
-    """How varied the directed tests were; empty when there was none."""
+    """Say how varied the directed tests were; empty if there were none."""
     if not outcome.directed_tests:
         return ""
     text = (
@@ -239,12 +239,12 @@ def diversity(outcome: FocusOutcome) -> str:
         if target.ways and target.function:
             ways[target.function] = max(target.ways, ways.get(target.function, 0))
     most = sorted(ways.items(), key=lambda item: (-item[1], item[0]))[:3]
-    told = [f"{plural(count, 'distinct way')} through {plain(name)}" for name, count in most]
-    return "; ".join([text, *told])
+    most_varied = [f"{plural(count, 'distinct way')} through {plain(name)}" for name, count in most]
+    return "; ".join([text, *most_varied])
 
 
 def cautions(outcome: FocusOutcome) -> list[str]:
-    """Warnings where focus became nearly one test repeated, or led away from its targets."""
+    """Return warnings if focusing nearly repeated one test, or led away from the targets."""
     return [*_misled(outcome), *_repetitions(outcome)]
 
 
@@ -267,22 +267,22 @@ def _repetitions(outcome: FocusOutcome) -> list[str]:
             f"little variety: only {plural(outcome.distinct_configurations, 'configuration')} in "
             f"{plural(outcome.directed_tests, 'directed test')}{more}"
         )
-    same = [
+    uniform = [
         target
         for target in aimed_at(outcome)
         if target.directed.hits >= _ENOUGH_HITS and target.configurations == 1 and target.ways == 1
     ]
-    if same:
+    if uniform:
         warnings.append(
-            f"always hit with the same configuration and in the same way: {places(same)}"
+            f"always hit with the same configuration and in the same way: {places(uniform)}"
         )
     return warnings
 
 
 def repository_path(file: str, top: Path, here: Path | None = None) -> str:
-    """A file's path from the repository's top, with slashes; as it is if it lies elsewhere.
+    """Return a file's path from the repository's top, with slashes; unchanged if it is elsewhere.
 
-    `here`: the directory that relative paths count from; the top if that is not said.
+    `here` is the directory that relative paths start from; by default the top.
 
     >>> repository_path("cart.py", Path("/repo"), here=Path("/repo/shop"))
     'shop/cart.py'
@@ -296,6 +296,7 @@ def repository_path(file: str, top: Path, here: Path | None = None) -> str:
 
 
 def _without_dots(path: Path) -> PurePath:
+    """Resolve ``..`` in a path without following links."""
     parts: list[str] = []
     for part in path.absolute().parts:
         if part == "..":

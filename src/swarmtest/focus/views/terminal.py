@@ -1,4 +1,4 @@
-"""What came of focused testing, as text for a terminal: what matters most stands last."""
+"""The outcome of a focused campaign as text for a terminal; what matters most comes last."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ from swarmtest.ui.terminal.reduced_tests import reduction_line
 from swarmtest.ui.terminal.tables import fault_message, fitted, plural, shortened, widest, wrapped
 from swarmtest.ui.terminal.text import duration, elided, p_value, short_percent
 
-# -------------------------------------------------------------------------------------------------
-# The targets of focused testing as a table: hitting fractions side by side, and their ratios.
+# The table of targets: hitting fractions side by side, and their ratios.
 
 _MOST_ROWS = 20
 _LONGEST_NAME = 70
@@ -41,19 +40,19 @@ _LEGEND = (
 
 
 def target_table(rows: Sequence[FocusRow], width: int = 0, everything: bool = False) -> str:
-    """A row for each block of targets, what stands in for which, and a legend."""
+    """Return a table with a row for each block of targets, their proxies, and a legend."""
     if not rows:
         return ""
     shown = rows if everything else rows[:_MOST_ROWS]
     lines = [_table(shown, width)]
     if len(shown) < len(rows):
         lines.append(f"... and {len(rows) - len(shown):,} more: --all")
-    lines += [wrapped(line, width, "   ") for line in _stand_ins(shown)]
+    lines += [wrapped(line, width, "   ") for line in _stand_in_lines(shown)]
     return "\n".join([*lines, wrapped(_LEGEND, width)])
 
 
 def _table(rows: Sequence[FocusRow], width: int) -> str:
-    """With as much beside the fractions as there is room for."""
+    """Return the table with as many columns beside the fractions as fit."""
     views = (
         _View(rows),
         _View(rows, paths=False),
@@ -69,7 +68,7 @@ def _table(rows: Sequence[FocusRow], width: int) -> str:
 
 @dataclass(frozen=True)
 class _View:
-    """What of the targets is shown on a screen of some width."""
+    """The columns of the table that are shown on a screen of some width."""
 
     rows: Sequence[FocusRow]
     paths: bool = True
@@ -77,9 +76,9 @@ class _View:
     intervals: bool = True
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]], str]:
-        """Head, rows and which columns are set to the right."""
-        usual = any(row.first.default.tests for row in self.rows)
-        marks = _known_stand_ins(self.rows)
+        """Return the head, the rows and which columns are aligned right."""
+        with_default = any(row.first.default.tests for row in self.rows)
+        marks = _stand_in_names(self.rows)
         columns: list[tuple[str, str, list[str]]] = [
             ("target", " ", [self._name(row) + _mark(row, marks) for row in self.rows]),
             ("undirected", "r", [percent(row.first.undirected) for row in self.rows]),
@@ -87,7 +86,7 @@ class _View:
             ("ratio", " ", [self._ratio(row.ratio) for row in self.rows]),
             ("per CPU s", "r", [bare_ratio(row.rate) for row in self.rows]),
         ]
-        if usual:
+        if with_default:
             columns.insert(2, ("default", "r", [percent(row.first.default) for row in self.rows]))
         if self.functions:
             columns.insert(1, ("function", " ", [plain(row.first.function) for row in self.rows]))
@@ -110,7 +109,7 @@ class _View:
 
 
 def bare_ratio(ratio: HittingRatio) -> str:
-    """A ratio without its interval, or the bound that there is.
+    """Return a ratio without its interval, or the bound that is known.
 
     >>> bare_ratio(HittingRatio(2.5, 2, 3)), bare_ratio(HittingRatio(float("inf"), 3, 9))
     ('2.5', '>=3.0')
@@ -121,26 +120,26 @@ def bare_ratio(ratio: HittingRatio) -> str:
 
 
 def percent(count: Count) -> str:
-    """The hitting fraction; a dash where there was no test."""
+    """Return the hitting fraction; a dash if there was no test."""
     return short_percent(count.fraction) if count.tests else "-"
 
 
-def _known_stand_ins(rows: Sequence[FocusRow]) -> list[str]:
+def _stand_in_names(rows: Sequence[FocusRow]) -> list[str]:
     return [*dict.fromkeys(row.first.stand_in for row in rows if row.first.stand_in)]
 
 
-def _mark(row: FocusRow, known: Sequence[str]) -> str:
-    return f" [{known.index(row.first.stand_in) + 1}]" if row.first.stand_in else ""
+def _mark(row: FocusRow, names: Sequence[str]) -> str:
+    return f" [{names.index(row.first.stand_in) + 1}]" if row.first.stand_in else ""
 
 
-def _stand_ins(rows: Sequence[FocusRow]) -> list[str]:
+def _stand_in_lines(rows: Sequence[FocusRow]) -> list[str]:
     return [
         f"[{number}] too little data of its own, aimed at through {plain(name)}"
-        for number, name in enumerate(_known_stand_ins(rows), 1)
+        for number, name in enumerate(_stand_in_names(rows), 1)
     ]
 
 
-# -------------------------------------------------------------------------------------------------
+# The whole text.
 
 _MOST_LINES = 5
 _MOST_FAULTS = 10
@@ -148,9 +147,9 @@ _LONGEST_LIST = 500
 
 
 def focus_text(outcome: FocusOutcome, width: int = 0, everything: bool = False) -> str:
-    """Everything about a focused campaign; `width`: columns of the screen, 0 is no limit.
+    """Return the report of a focused campaign; `width` is that of the screen, 0 means no limit.
 
-    `everything`: long lists are not shortened.
+    With `everything`, long lists are not shortened.
     """
     rows = focus_rows(aimed_at(outcome))
     parts = [
@@ -185,31 +184,37 @@ def _header(outcome: FocusOutcome, width: int) -> str:
 
 
 def _summary(rows: Sequence[FocusRow], width: int) -> str:
-    """The columns of the paper's table 3."""
-    found = summaries(rows)
-    if len(rows) < 2 or not found:
+    """Return the columns of the paper's table 3."""
+    all_summaries = summaries(rows)
+    if len(rows) < 2 or not all_summaries:
         return ""
     names = ("ratios", "improved", "n", "mean", "sd", "min", "25%", "50%", "75%", "max", "p")
-    body = [(name, *_summary_cells(one)) for name, one in found.items()]
+    body = [(name, *_summary_cells(summary)) for name, summary in all_summaries.items()]
     table = fitted(names, body, " rrrrrrrrrr", width)
     if width and widest(table) > width:
-        told = [names.index(name) for name in ("ratios", "improved", "n", "mean", "50%", "p")]
-        head, *short = (tuple(row[at] for at in told) for row in (names, *body))
+        columns = [names.index(name) for name in ("ratios", "improved", "n", "mean", "50%", "p")]
+        head, *short = (tuple(row[at] for at in columns) for row in (names, *body))
         table = fitted(head, short, " rrrrr", width)
     notes = ["n: lines that the same tests hit count once; p: Wilcoxon signed-rank"]
-    if any(one.unbounded for one in found.values()):
+    if any(summary.unbounded for summary in all_summaries.values()):
         notes.append("targets that only directed tests hit are improved, but in no mean")
     return "\n".join([table, wrapped("; ".join(notes), width)])
 
 
-def _summary_cells(one: RatioSummary) -> tuple[str, ...]:
-    spread = (one.least, one.lower_quartile, one.median, one.upper_quartile, one.greatest)
-    values = (one.mean, one.deviation, *spread)
+def _summary_cells(summary: RatioSummary) -> tuple[str, ...]:
+    spread = (
+        summary.least,
+        summary.lower_quartile,
+        summary.median,
+        summary.upper_quartile,
+        summary.greatest,
+    )
+    values = (summary.mean, summary.deviation, *spread)
     cells = ["-" if math.isnan(value) else ratio_text(value) for value in values]
-    return f"{one.improved:.0%}", str(one.count), *cells, p_value(one.p)
+    return f"{summary.improved:.0%}", str(summary.count), *cells, p_value(summary.p)
 
 
-# What is to be said about it
+# Remarks.
 
 
 def _said(lines: Sequence[str], width: int) -> str:
@@ -235,7 +240,7 @@ def _more(count: int, what: str) -> list[str]:
 
 
 def mapped_lines(outcome: FocusOutcome) -> list[str]:
-    """How many targets had their data found in other versions of the code, with an example."""
+    """Say how many targets had their data found in other versions of the code, with an example."""
     mapped = [target for target in outcome.targets if target.mapped]
     if not mapped:
         return []
@@ -244,13 +249,13 @@ def mapped_lines(outcome: FocusOutcome) -> list[str]:
 
 
 def dropped_line(outcome: FocusOutcome, everything: bool = False) -> str:
-    """The targets that were hit and not aimed at, with the reason of each."""
+    """Name the targets that were hit but not aimed at, with the reason for each."""
     hit = [target for target in outcome.targets if target.dropped and hits_of(target).hits]
     return _with_reasons("dropped from focus", hit, everything)
 
 
 def unreached_line(outcome: FocusOutcome, everything: bool = False) -> str:
-    """The targets that were neither hit nor aimed at, with the reason of each."""
+    """Name the targets that were neither hit nor aimed at, with the reason for each."""
     missed = [target for target in never_hit(outcome) if target.dropped]
     return _with_reasons("could not be aimed at", missed, everything)
 
@@ -261,14 +266,14 @@ def _with_reasons(what: str, targets: Sequence[FocusedTarget], everything: bool)
         by_reason.setdefault(plain(target.dropped), []).append(target)
     if not by_reason:
         return ""
-    told = [f"{_listed(some, everything)} ({reason})" for reason, some in by_reason.items()]
-    more = f"; and {len(told) - _MOST_LINES} more" if len(told) > _MOST_LINES else ""
+    parts = [f"{_listed(group, everything)} ({reason})" for reason, group in by_reason.items()]
+    more = f"; and {len(parts) - _MOST_LINES} more" if len(parts) > _MOST_LINES else ""
     count = plural(len(targets), "target")
-    return f"{what}, {count}: {'; '.join(told[:_MOST_LINES])}{more}"
+    return f"{what}, {count}: {'; '.join(parts[:_MOST_LINES])}{more}"
 
 
 def reached(outcome: FocusOutcome, everything: bool = False) -> str:
-    """How many were hit, how often, and which never."""
+    """Say how many targets were hit, how often, and which never."""
     if not outcome.targets:
         return ""
     missed = never_hit(outcome)
@@ -282,7 +287,7 @@ def reached(outcome: FocusOutcome, everything: bool = False) -> str:
 
 
 def _listed(targets: Sequence[FocusedTarget], everything: bool) -> str:
-    """Targets in few words; of very many only the first."""
+    """Name targets in few words; of very many, only the first."""
     text = places(targets)
     if everything or len(text) <= _LONGEST_LIST:
         return text
@@ -290,7 +295,7 @@ def _listed(targets: Sequence[FocusedTarget], everything: bool) -> str:
     return f"{text[: whole if whole > 0 else _LONGEST_LIST]} ... ({len(targets):,} in all: --all)"
 
 
-# Faults
+# Faults.
 
 
 def _faults(outcome: FocusOutcome, width: int, everything: bool) -> str:
@@ -303,22 +308,22 @@ def _faults(outcome: FocusOutcome, width: int, everything: bool) -> str:
 
 
 def _fault_lines(fault: FocusedFault, width: int) -> list[str]:
-    """One fault: how old, what, where, how often, and how to see it again."""
+    """Describe a fault: how old, what, where, how often, and how to replay it."""
     record = fault.record
-    told = [f"{age(fault)} {record.id}  {record.kind}: {plain(record.signature)}"]
+    description = [f"{age(fault)} {record.id}  {record.kind}: {plain(record.signature)}"]
     if fault.location:
-        told.append(f"  at {plain(fault.location[0])}:{fault.location[1]}")
+        description.append(f"  at {plain(fault.location[0])}:{fault.location[1]}")
     if fault.why_unknown:
-        told.append(f"  whether it is new is not known: {plain(fault.why_unknown)}")
+        description.append(f"  whether it is new is not known: {plain(fault.why_unknown)}")
     message = plain(fault_message(record))
     if message:
-        told.append(f"  message: {message}")
-    told.append(f"  shown by {shown_by(fault)}")
+        description.append(f"  message: {message}")
+    description.append(f"  shown by {shown_by(fault)}")
     reduced = reduction_line(record, fault.reduced, fault.reduced_in, fault.part)
     if reduced:
-        told.append(f"  {plain(reduced)}")
-    lines = [part for line in told for part in wrapped(line, width, "    ").split("\n")]
-    # Not wrapped: both are to be copied.
+        description.append(f"  {plain(reduced)}")
+    lines = [part for line in description for part in wrapped(line, width, "    ").split("\n")]
+    # The code and the command are not wrapped, so that they can be copied.
     if fault.code:
         code = shortened(fault.code.rstrip().splitlines())
         lines += ["", *(f"    {line}".rstrip() for line in code), ""]
@@ -326,10 +331,10 @@ def _fault_lines(fault: FocusedFault, width: int) -> list[str]:
 
 
 def shown_by(fault: FocusedFault) -> str:
-    """How many of which tests show it."""
-    told = [
+    """Say how many directed and undirected tests show a fault."""
+    parts = [
         f"{count.hits:,} of {count.tests:,} {sort} tests"
         for sort, count in (("directed", fault.directed), ("undirected", fault.undirected))
         if count.tests
     ]
-    return ", ".join(told) or plural(fault.record.count, "test")
+    return ", ".join(parts) or plural(fault.record.count, "test")

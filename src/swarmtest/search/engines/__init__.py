@@ -1,4 +1,4 @@
-"""Who proposes the next point: the engines of a search, one small module each."""
+"""Engines propose the points of a search; one small module each."""
 
 from swarmtest.search.engines.climbing import HillClimbing
 from swarmtest.search.engines.engine import SpaceExhausted

@@ -1,4 +1,4 @@
-"""Hill climbing: look at all neighbours, go to the best, and begin elsewhere at a top."""
+"""Hill climbing: try all neighbours, move to the best, and restart elsewhere at a local optimum."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from swarmtest.search.space import is_allowed, neighbours
 
 @dataclass
 class HillClimbing:
-    """From a random point to its best neighbour, as long as that is better; then from another one.
+    """Climbs from a random point to its best neighbour while that is better; then restarts.
 
-    Neighbours differ in one dimension; `by` names one, and then only that is climbed. After
-    `restarts` more beginnings it gives up; without a number it goes on until all is explored. No
+    Neighbours differ in one dimension; if `by` names a dimension, only that one is varied. After
+    `restarts` restarts it stops; without a number it continues until everything is explored. No
     point is proposed twice.
 
     >>> from swarmtest import Integer, Search, SearchSpace, Test
@@ -41,7 +41,7 @@ class HillClimbing:
     fitness: Judge = field(default=USUAL_FITNESS, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._known: dict[Configuration, Score | None] = {}
+        self._scores: dict[Configuration, Score | None] = {}
         self._waiting: deque[Configuration] = deque()
         self._round: list[Configuration] = []
         self._top: Configuration | None = None
@@ -50,7 +50,7 @@ class HillClimbing:
         self._random = RandomOrder()
 
     def prepare(self, space: Space) -> None:
-        """Begin anew in a space."""
+        """Start again, in a space."""
         names = [dimension.name for dimension in space.dimensions]
         if self.by and self.by not in names:
             raise UserError(f"climb: no dimension {self.by!r}{did_you_mean(self.by, names)}")
@@ -59,27 +59,27 @@ class HillClimbing:
         self.__post_init__()
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
-        """The next neighbour, or the next beginning."""
-        if not self._waiting and not self._unknown():
+        """Return the next neighbour, or the next starting point."""
+        if not self._waiting and not self._has_unscored():
             self._step(space)
         if self._waiting:
             point, origin = self._waiting.popleft(), "neighbour"
         else:
             point, origin = self._begin(space, rng), "beginning"
-        self._known[point] = None
+        self._scores[point] = None
         self._round.append(point)
         return Proposal(point, origin=origin)
 
     def tell(self, result: Result) -> None:
         """Remember how good a point is."""
         if result.configuration is not None:
-            self._known[result.configuration] = self.fitness(result)
+            self._scores[result.configuration] = self.fitness(result)
 
-    def _unknown(self) -> bool:
-        return any(self._known[point] is None for point in self._round)
+    def _has_unscored(self) -> bool:
+        return any(self._scores[point] is None for point in self._round)
 
     def _step(self, space: Space) -> None:
-        """Go to the best point of the round, if it is better, and look around there."""
+        """Move to the best point of the round, if it is better, and queue its neighbours."""
         while True:
             best = max(self._round, key=self._height, default=None)
             self._round = []
@@ -90,7 +90,7 @@ class HillClimbing:
             for near in neighbours(best, self.by):
                 if not is_allowed(space, near):
                     continue
-                if near in self._known:
+                if near in self._scores:
                     self._round.append(near)
                 else:
                     self._waiting.append(near)
@@ -98,9 +98,10 @@ class HillClimbing:
                 return
 
     def _height(self, point: Configuration) -> Score:
-        return self._known[point] or ()
+        return self._scores[point] or ()
 
     def _begin(self, space: Space, rng: Stream) -> Configuration:
+        """Return a random new point to start from; raise `SpaceExhausted` after enough restarts."""
         if self._top is None:
             if self.restarts is not None and self._beginnings > self.restarts:
                 tops = "top" if self.restarts == 0 else "tops"
@@ -109,5 +110,5 @@ class HillClimbing:
         while True:
             point = self._random.ask(space, self._starts, rng).configuration
             self._starts += 1
-            if point not in self._known:
+            if point not in self._scores:
                 return point

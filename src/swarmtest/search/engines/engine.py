@@ -1,8 +1,8 @@
-"""What the engines share: who judges, walking over what is allowed, and the end of a space.
+"""What the engines share: the fitness type, iterating over allowed points, and the end of a space.
 
-An engine is a strategy: ``ask(space, trial, rng)`` answers a point, ``tell(result)`` is how it
-learns. One that looks for the best has an attribute `fitness`, which a search sets to its own. An
-engine with nothing left to propose raises `SpaceExhausted`.
+An engine is a strategy: ``ask(space, trial, rng)`` returns a point, and ``tell(result)`` lets it
+learn. An engine that looks for the best point has an attribute `fitness`, which the search sets.
+An engine with nothing left to propose raises `SpaceExhausted`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ USUAL_FITNESS: Judge = Fitness("hits")
 
 
 class SpaceExhausted(UserError):
-    """An engine has nothing left to propose.
+    """Raised when an engine has nothing left to propose.
 
     >>> raise SpaceExhausted("all 8 points are explored")
     Traceback (most recent call last):
@@ -34,25 +34,25 @@ class SpaceExhausted(UserError):
 
 
 def chances(space: Space, point: Configuration) -> tuple[float, ...]:
-    """The odds of each feature when all allowed points are equally likely: a coin, or no choice.
+    """Return each feature's propensity if all allowed points are equally likely: 0.5, or no choice.
 
     >>> space = Space(["push", "pop"])
     >>> chances(space, space.configuration(["pop"]))
     (0.5, 0.5)
     """
-    found = []
+    result = []
     for number in range(len(space.features)):
         other = Configuration(space, point.bits ^ 1 << number, None, tuple(point.settings.values()))
         free = not other.bits or is_allowed(space, other)
-        found.append(0.5 if free else float(point.bits >> number & 1))
-    return tuple(found)
+        result.append(0.5 if free else float(point.bits >> number & 1))
+    return tuple(result)
 
 
 class Walk:
-    """The allowed points of a space, in the order in which a function names their numbers.
+    """The allowed points of a space, in the order in which a function returns their numbers.
 
-    The n-th is found from the (n-1)-th, so going forward is cheap; where nothing is forbidden, any
-    of them is found at once.
+    The n-th point is found from the (n-1)-th, so going forward is cheap. If nothing is forbidden,
+    any point is found at once.
 
     >>> walk = Walk(Space(["push", "pop"]), lambda place: place)
     >>> [str(walk.at(n)) for n in range(3)]
@@ -67,7 +67,7 @@ class Walk:
         self._next = self._place = 0
 
     def at(self, count: int) -> Configuration:
-        """The allowed point after `count` others."""
+        """Return the allowed point after `count` others."""
         if self._free:
             return self._point(count)
         if count < self._next:

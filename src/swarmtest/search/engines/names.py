@@ -1,4 +1,4 @@
-"""How an engine is named: ``climb``, ``climb:restarts=0``, ``optuna:sampler=cma``."""
+"""Engines by name: ``climb``, ``climb:restarts=0``, ``optuna:sampler=cma``."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ ENGINES: dict[str, type[Strategy]] = {
 
 
 def parse_engine(text: str) -> Strategy:
-    """The engine that a text names; any other strategy of swarmtest, or of the user, will do too.
+    """Return the engine with this name, or any other strategy of swarmtest or of the user.
 
     >>> parse_engine("climb:restarts=3")
     HillClimbing(by='', restarts=3)
     """
     head, _, rest = text.strip().replace("(", ":", 1).removesuffix(")").partition(":")
     if head not in ENGINES and ":" not in text and head not in strategy_names():
-        known = did_you_mean(head, [*ENGINES, *strategy_names()])
-        raise UserError(f"unknown engine {head!r}{known} (one of your own is MODULE:CLASS)")
+        hint = did_you_mean(head, [*ENGINES, *strategy_names()])
+        raise UserError(f"unknown engine {head!r}{hint} (one of your own is MODULE:CLASS)")
     if head not in ENGINES:
         return parse_strategy(text)
     cls = ENGINES[head]
-    made = parse_strategy(f"{cls.__module__}:{cls.__qualname__}" + (f":{rest}" if rest else ""))
-    object.__setattr__(made, "strategy_source", (head, rest))
-    return made
+    engine = parse_strategy(f"{cls.__module__}:{cls.__qualname__}" + (f":{rest}" if rest else ""))
+    object.__setattr__(engine, "strategy_source", (head, rest))
+    return engine

@@ -1,4 +1,4 @@
-"""The field's library behind `ask` and `tell`: Optuna's samplers over a search space."""
+"""Optuna's samplers over a search space, behind `ask` and `tell`."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from swarmtest.search.results import Score
 from swarmtest.search.space import digits_of, is_allowed, is_ordered, point_of, values_of
 
 SAMPLERS = {"tpe": "", "cma": "cmaes", "nsga2": "", "qmc": "scipy", "gp": "torch"}
-"""The samplers, and the package that each needs beside Optuna."""
+"""The samplers, and the package that each needs besides Optuna."""
 _ASKED_AGAIN = 20
-"""Proposals in a row that are forbidden or known before a random new point is taken."""
+"""After this many forbidden or known proposals in a row, a random new point is taken."""
 
 
 @dataclass
 class OptunaEngine:
     """A sampler of Optuna: ``tpe``, ``cma``, ``nsga2``, ``qmc`` or ``gp``.
 
-    Ordered dimensions are numbers to it, the others categories. A point that it proposes again is
-    answered from memory, unless `again` is set, as for tests whose results vary. A fitness of
-    several objectives is for ``nsga2`` and ``tpe``.
+    Ordered dimensions are numbers for it, the others categories. If it proposes a known point, it
+    gets the known score, unless `again` is set, which is for tests whose results vary. A fitness
+    with several objectives needs ``nsga2`` or ``tpe``.
 
     >>> from swarmtest import Integer, Search, SearchSpace, Test
     >>> def hill(x): return {"height": -(x - 40) ** 2}
@@ -55,12 +55,12 @@ class OptunaEngine:
             raise UserError(f"optuna has no sampler {self.sampler!r} here{known}")
         self._study: Any = None
         self._open: dict[Configuration, list[Any]] = {}
-        self._known: dict[Configuration, Score] = {}
+        self._scores: dict[Configuration, Score] = {}
         self._random = RandomOrder()
         self._drawn = 0
 
     def prepare(self, space: Space) -> None:
-        """Begin anew in a space."""
+        """Start again, in a space."""
         optuna_library()
         needed = SAMPLERS[self.sampler]
         if needed and importlib.util.find_spec(needed) is None:
@@ -68,28 +68,28 @@ class OptunaEngine:
         self.__post_init__()
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
-        """What the sampler proposes next, of what is allowed and not known."""
+        """Return the sampler's next proposal that is allowed and not known."""
         with _quietly():
             if self._study is None:
                 self._study = self._begin(space, rng)
             for _ in range(_ASKED_AGAIN):
-                asked = self._study.ask(self._distributions)
-                point = self._point(space, asked)
+                trial_of_optuna = self._study.ask(self._distributions)
+                point = self._point(space, trial_of_optuna)
                 if not is_allowed(space, point):
-                    self._study.tell(asked, state=optuna_library().trial.TrialState.FAIL)
-                elif point in self._known and not self.again:
-                    self._study.tell(asked, list(self._known[point]))
+                    self._study.tell(trial_of_optuna, state=optuna_library().trial.TrialState.FAIL)
+                elif point in self._scores and not self.again:
+                    self._study.tell(trial_of_optuna, list(self._scores[point]))
                 else:
-                    return self._proposed(point, asked, self.sampler)
+                    return self._proposed(point, trial_of_optuna, self.sampler)
             return self._something_new(space, rng)
 
     def tell(self, result: Result) -> None:
-        """Pass it on."""
+        """Pass the score of a result on to Optuna."""
         point = result.configuration
         if point is None:
             return
         score = self.fitness(result)
-        self._known[point] = score
+        self._scores[point] = score
         waiting = self._open.get(point)
         if waiting:
             with _quietly():
@@ -100,10 +100,11 @@ class OptunaEngine:
         return Proposal(point, origin=origin)
 
     def _something_new(self, space: Space, rng: Stream) -> Proposal:
+        """Return a random point that is not known, as if the sampler had proposed it."""
         while True:
             point = self._random.ask(space, self._drawn, rng).configuration
             self._drawn += 1
-            if point not in self._known:
+            if point not in self._scores:
                 break
         self._study.enqueue_trial(self._parameters(point))
         return self._proposed(point, self._study.ask(self._distributions), "random")
@@ -117,10 +118,10 @@ class OptunaEngine:
             if len(values) == 1:
                 continue
             if is_ordered(dimension):
-                made = distributions.IntDistribution(0, len(values) - 1)
+                distribution = distributions.IntDistribution(0, len(values) - 1)
             else:
-                made = distributions.CategoricalDistribution(range(len(values)))
-            self._distributions[dimension.name] = made
+                distribution = distributions.CategoricalDistribution(range(len(values)))
+            self._distributions[dimension.name] = distribution
         if self.sampler == "cma" and not any(map(is_ordered, space.dimensions)):
             raise UserError("optuna:sampler=cma needs dimensions that are ordered, and none is")
         seed = rng.of_campaign(0).getrandbits(31)
@@ -152,7 +153,7 @@ def _sampler(name: str, seed: int) -> Any:
 
 
 def optuna_library() -> Any:
-    """Optuna, or one line on how to get it."""
+    """Import and return Optuna; raise an error that says how to install it."""
     try:
         import optuna
     except ImportError:
@@ -162,7 +163,7 @@ def optuna_library() -> Any:
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    """Without Optuna's lines about each trial, and about what it calls experimental."""
+    """Suppress Optuna's messages about each trial and its warnings about experimental features."""
     optuna = optuna_library()
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -1,1 +1,1 @@
-"""Executors."""
+"""Executors run the tests of a search at its points."""

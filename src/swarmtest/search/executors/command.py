@@ -1,8 +1,9 @@
-"""A shell command as the test of a point, or as a task beside it.
+"""A shell command as the test of a point, or as a task before or after a test.
 
-``{name}`` in it is the point's value of that dimension, ``{seed}`` the run's seed; in its
-environment they are ``POINT_NAME`` and ``POINT_SEED``. Exit status 0 is a pass. Lines of its output
-tell more: ``measure sold=151``, ``hit pair:12->15``.
+In the command, ``{name}`` is the point's value of that dimension and ``{seed}`` the seed of the
+run; in its environment they are ``POINT_NAME`` and ``POINT_SEED``. Exit status 0 is a pass. Lines
+of its output report more: ``measure sold=151``, ``hit pair:12->15``. Tasks are shell commands or
+functions that give no result of their own, like building and cleaning up.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from swarmtest.core.space import Space
 from swarmtest.search.executors.function import Calling
 from swarmtest.search.results import INTERRUPTED, result_of
 
-_PLACE = re.compile(r"(?<!\$)\{([A-Za-z_][\w.-]*)\}")
-_TOLD = 4000
-"""Characters of an output that are kept with a fault."""
+_PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z_][\w.-]*)\}")
+_KEPT_OUTPUT = 4000
+"""How many characters of an output are kept with a fault."""
 
 
 class CommandExecutor:
-    """A shell command that is the test; it has `seconds` for each run.
+    """A shell command that is the test; each run may take `seconds`.
 
     >>> from swarmtest import Integer, SearchSpace, Test
     >>> check = CommandExecutor("test {n} -lt 5 && echo measure n={n}")
@@ -49,19 +50,19 @@ class CommandExecutor:
 
     @property
     def uses(self) -> frozenset[str] | None:
-        """All dimensions: its environment has them."""
+        """Return None: its environment has all dimensions."""
         return None
 
     def check(self, space: Space) -> None:
-        """Complain about a placeholder that is no dimension."""
+        """Raise an error for a placeholder that is not a dimension."""
         check_placeholders(self.command, space)
 
     def most_runs(self, point: Configuration) -> int:
-        """One."""
+        """Return 1: the command runs once."""
         return 1
 
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
-        """Run it once."""
+        """Run the command once."""
         values = point.to_json() | {"seed": next(seeds)}
         done = run_shell(filled(self.command, values), self.seconds, environment(values))
         return [done.result()]
@@ -73,18 +74,18 @@ class Done:
 
     command: str
     status: int | None
-    """None: its time was up."""
+    """The exit status; None if its time was up."""
     output: str
     errors: str
     seconds: float
     cpu_seconds: float
 
     def result(self) -> Result:
-        """What its exit status and its output tell."""
+        """Return the result that its exit status and its output show."""
         fault = self._fault()
-        told = result_of(_told(self.output))
+        reported = result_of(_reported(self.output))
         verdict = Verdict.FAILED if fault else Verdict.PASSED
-        return told._replace(
+        return reported._replace(
             verdict=verdict,
             fault=fault,
             wall_seconds=self.seconds,
@@ -92,18 +93,18 @@ class Done:
         )
 
     def _fault(self) -> Fault | None:
-        said = (self.errors or self.output)[-_TOLD:]
+        text = (self.errors or self.output)[-_KEPT_OUTPUT:]
         if self.status is None:
-            return Fault(INTERRUPTED, "timeout", f"after {self.seconds:.3g} s\n{said}")
+            return Fault(INTERRUPTED, "timeout", f"after {self.seconds:.3g} s\n{text}")
         if self.status < 0:
-            return Fault("signal", signal.Signals(-self.status).name, said)
+            return Fault("signal", signal.Signals(-self.status).name, text)
         lines = [line for line in self.errors.splitlines() if line.strip()]
         last = f": {normalised(lines[-1])}" if lines else ""
-        return Fault("exit", f"exit status {self.status}{last}", said) if self.status else None
+        return Fault("exit", f"exit status {self.status}{last}", text) if self.status else None
 
 
 def run_shell(command: str, seconds: float, env: Mapping[str, str]) -> Done:
-    """Run a command with all that it starts, for `seconds` at most.
+    """Run a command and everything that it starts, for `seconds` at most.
 
     >>> run_shell("exit 3", 5, {}).status
     3
@@ -144,16 +145,16 @@ def _kill(child: subprocess.Popen[str]) -> None:
 
 
 def filled(command: str, values: Mapping[str, object]) -> str:
-    """A command with its placeholders filled in, as a shell takes them.
+    """Return a command with its placeholders filled in, quoted for a shell.
 
     >>> filled("run --name {name} ${HOME}", {"name": "a b"})
     "run --name 'a b' ${HOME}"
     """
-    return _PLACE.sub(lambda found: shlex.quote(shown(values[found[1]])), command)
+    return _PLACEHOLDER.sub(lambda match: shlex.quote(shown(values[match[1]])), command)
 
 
 def shown(value: object) -> str:
-    """A value as a command reads it: flags are 1 and 0.
+    """Return a value as a command reads it: flags are 1 and 0.
 
     >>> shown(True), shown("sleep")
     ('1', 'sleep')
@@ -162,9 +163,9 @@ def shown(value: object) -> str:
 
 
 def check_placeholders(command: str, space: Space) -> None:
-    """Complain about a placeholder that is neither a dimension nor the seed."""
+    """Raise an error for a placeholder that is neither a dimension nor the seed."""
     known = [*(dimension.name for dimension in space.dimensions), "seed"]
-    for name in _PLACE.findall(command):
+    for name in _PLACEHOLDER.findall(command):
         if name not in known:
             raise UserError(
                 f"command {command!r}: {{{name}}} is no dimension{did_you_mean(name, known)}"
@@ -172,7 +173,7 @@ def check_placeholders(command: str, space: Space) -> None:
 
 
 def environment(values: Mapping[str, object]) -> dict[str, str]:
-    """The variables that tell a program its point.
+    """Return the variables that give a program its point.
 
     >>> environment({"noise-kind": "sleep"})
     {'POINT_NOISE_KIND': 'sleep'}
@@ -183,32 +184,32 @@ def environment(values: Mapping[str, object]) -> dict[str, str]:
     }
 
 
-def _told(output: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"hits": []}
+def _reported(output: str) -> dict[str, Any]:
+    """Return the hits and measures that lines of an output report."""
+    report: dict[str, Any] = {"hits": []}
     for line in output.splitlines():
         word, _, rest = line.strip().partition(" ")
         if word == "hit" and rest:
-            found["hits"].append(rest.strip())
+            report["hits"].append(rest.strip())
         name, sign, value = rest.partition("=")
         if word == "measure" and sign:
             try:
-                found[name.strip()] = float(value)
+                report[name.strip()] = float(value)
             except ValueError:
                 raise UserError(
                     f"{line.strip()!r} is no measure: write measure NAME=NUMBER"
                 ) from None
-    return found
+    return report
 
 
-# -------------------------------------------------------------------------------------------------
-# Tasks: work beside a test that gives no result of its own, like building and cleaning up.
+# Tasks.
 
 _SECONDS = 600.0
 
 
 @runtime_checkable
 class Task(Protocol):
-    """Some work; one that fails raises `UserError`.
+    """Work before or after a test; raises `UserError` if it fails.
 
     >>> task_of("true").perform(None)
     """
@@ -216,30 +217,30 @@ class Task(Protocol):
     name: str
 
     def perform(self, point: Configuration | None) -> None:
-        """Do it; at a point, or for the whole search."""
+        """Do the work, at a point or for the whole search."""
 
     def check(self, space: Space) -> None:
-        """Complain about a name that is no dimension."""
+        """Raise an error for a name that is not a dimension."""
 
 
 TaskLike: TypeAlias = "Task | Callable[..., Any] | str"
 
 
-def task_of(told: TaskLike) -> Task:
-    """A task: a shell command as a text, a function, or a task.
+def task_of(source: TaskLike) -> Task:
+    """Return a task from a shell command, a function or a task.
 
     >>> task_of("exit 3").perform(None)
     Traceback (most recent call last):
     ...
     swarmtest.UserError: task 'exit 3' failed: exit status 3
     """
-    if isinstance(told, str):
-        return CommandTask(told)
-    if isinstance(told, Task):
-        return told
-    if callable(told):
-        return FunctionTask(told)
-    raise UserError(f"a task is a shell command or a function, not {told!r}")
+    if isinstance(source, str):
+        return CommandTask(source)
+    if isinstance(source, Task):
+        return source
+    if callable(source):
+        return FunctionTask(source)
+    raise UserError(f"a task is a shell command or a function, not {source!r}")
 
 
 class CommandTask:
@@ -253,11 +254,11 @@ class CommandTask:
         self._seconds = seconds
 
     def check(self, space: Space) -> None:
-        """Complain about a placeholder that is no dimension."""
+        """Raise an error for a placeholder that is not a dimension."""
         check_placeholders(self.name, space)
 
     def perform(self, point: Configuration | None) -> None:
-        """Run it."""
+        """Run the command."""
         values = {} if point is None else point.to_json()
         command = self.name if point is None else filled(self.name, values)
         done = run_shell(command, self._seconds, environment(values))
@@ -267,7 +268,7 @@ class CommandTask:
 
 
 class FunctionTask:
-    """A Python function that names the dimensions it needs, or none.
+    """A Python function whose parameters are dimensions, if it has any.
 
     >>> FunctionTask(print).perform(None)
     <BLANKLINE>
@@ -278,11 +279,11 @@ class FunctionTask:
         self._function = function
 
     def check(self, space: Space) -> None:
-        """Complain about a parameter that is no dimension."""
+        """Raise an error for a parameter that is not a dimension."""
         Calling(self._function).check(space)
 
     def perform(self, point: Configuration | None) -> None:
-        """Call it."""
+        """Call the function."""
         try:
             if point is None:
                 self._function()

@@ -1,4 +1,4 @@
-"""A Python function, or any subject that campaigns test, as the test of a point."""
+"""Executors run a test at a point: the interface, and those for functions and for subjects."""
 
 from __future__ import annotations
 
@@ -17,15 +17,12 @@ from swarmtest.search.results import result_of
 from swarmtest.subjects.loading import subject_of
 from swarmtest.subjects.subject import Subject
 
-# -------------------------------------------------------------------------------------------------
-# What executes a test at a point: the values of a space's test dimension.
-
 
 @runtime_checkable
 class Executor(Protocol):
-    """Runs a test at a point; whatever has these members is one.
+    """Runs a test at a point; any object with these members is an executor.
 
-    One that also tells how many results it gives at most, by ``most_runs(point)``, can be run by
+    An executor whose ``most_runs(point)`` says how many results it returns at most can be run by
     several workers.
 
     >>> from swarmtest import Space, Test
@@ -39,30 +36,30 @@ class Executor(Protocol):
 
     @property
     def name(self) -> str:
-        """How a person names the test."""
+        """Return the name of the test, for people."""
 
     @property
     def uses(self) -> frozenset[str] | None:
-        """The dimensions that make a difference to it; None: it sees all of them."""
+        """Return the dimensions that make a difference to the test; None if it sees all of them."""
 
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
-        """Run the test: one result, or as many as it was repeated; each run takes one seed."""
+        """Run the test and return a result for each time it ran; each run takes one seed."""
 
 
 def most_runs(executor: Executor, point: Configuration) -> int | None:
-    """How many results an executor gives at most; None if it does not say so.
+    """Return how many results an executor returns at most; None if it does not say so.
 
     >>> from swarmtest import AfterRuns, FunctionExecutor, RepeatedExecutor, SearchSpace, Test
     >>> often = RepeatedExecutor(FunctionExecutor(print, "often"), AfterRuns(3))
     >>> most_runs(often, SearchSpace([Test("test", ["often"])], {"often": often}).default())
     3
     """
-    told: Callable[[Configuration], int | None] | None = getattr(executor, "most_runs", None)
-    return told(point) if told is not None else None
+    method: Callable[[Configuration], int | None] | None = getattr(executor, "most_runs", None)
+    return method(point) if method is not None else None
 
 
 def timed_result(run: Callable[[], object]) -> Result:
-    """What a user's function answered or raised, with the time it took.
+    """Return what a user's function returned or raised, as a result with the time it took.
 
     >>> timed_result(lambda: {"sold": 150}).verdict.label, timed_result(lambda: 1 / 0).verdict.label
     ('passed', 'failed')
@@ -80,15 +77,14 @@ def timed_result(run: Callable[[], object]) -> Result:
     )
 
 
-# -------------------------------------------------------------------------------------------------
-# Calling a user's function with the values that it names.
-
-_GIVEN = ("point", "seed")
-"""What a function may name beside dimensions: the whole point, and the run's seed."""
+_EXTRA_PARAMETERS = ("point", "seed")
+"""What a function may take besides dimensions: the whole point, and the seed of the run."""
 
 
 class Calling:
-    """A function whose parameters are dimensions, ``point`` or ``seed``; ``**others`` takes all.
+    """A callable for a function whose parameters are dimensions, ``point`` or ``seed``.
+
+    A parameter ``**others`` gets all dimensions.
 
     >>> from swarmtest import Integer
     >>> point = Space([Integer("threads", 1, 8)]).configuration({"threads": 4})
@@ -107,21 +103,21 @@ class Calling:
 
     @property
     def uses(self) -> frozenset[str] | None:
-        """The dimensions that it may name; None: all."""
+        """Return the dimensions that it may take; None if all."""
         return None if self._takes_all or "point" in self._names else frozenset(self._names)
 
     def check(self, space: Space) -> None:
-        """Complain about a parameter that nothing gives a value to."""
+        """Raise an error for a parameter that nothing gives a value to."""
         known = [dimension.name for dimension in space.dimensions]
         for name in self._needed:
-            if name not in known and name not in _GIVEN:
+            if name not in known and name not in _EXTRA_PARAMETERS:
                 raise UserError(
                     f"{self.name}() takes {name!r}, and the space has no such dimension"
-                    f"{did_you_mean(name, [*known, *_GIVEN])}"
+                    f"{did_you_mean(name, [*known, *_EXTRA_PARAMETERS])}"
                 )
 
     def __call__(self, point: Configuration, seed: int) -> Any:
-        """Call it."""
+        """Call the function with the values that it takes."""
         values = {"point": point, "seed": seed} | point.to_json()
         if self._takes_all:
             return self.function(
@@ -134,13 +130,10 @@ class Calling:
         return self.function(**{name: values[name] for name in self._names if name in values})
 
 
-# -------------------------------------------------------------------------------------------------
-
-
 class FunctionExecutor:
-    """A function whose parameters are dimensions: what it raises is its failure.
+    """A function whose parameters are dimensions; if it raises an exception, the test failed.
 
-    It answers nothing, or its measures, and with them the targets that it reached.
+    It returns nothing, or its measures, and with them the targets that it reached.
 
     >>> from swarmtest import Integer, SearchSpace, Test
     >>> def sell(seats): return {"left": 100 - seats, "hits": ["sold out"] * (seats == 100)}
@@ -155,19 +148,19 @@ class FunctionExecutor:
 
     @property
     def uses(self) -> frozenset[str] | None:
-        """The dimensions that it names; None: all."""
+        """Return the dimensions that it takes; None if all."""
         return self._call.uses
 
     def check(self, space: Space) -> None:
-        """Complain about a parameter that is no dimension."""
+        """Raise an error for a parameter that is not a dimension."""
         self._call.check(space)
 
     def most_runs(self, point: Configuration) -> int:
-        """One."""
+        """Return 1: the function is called once."""
         return 1
 
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
-        """Call it once."""
+        """Call the function once."""
         seed = next(seeds)
         return [timed_result(lambda: self._call(point, seed))]
 
@@ -176,7 +169,7 @@ class SubjectExecutor:
     """A machine, or another subject: a random test of it is generated and run.
 
     Its features and settings are the point's dimensions of the same names; a dimension ``steps``
-    sets how long its tests are. What the point does not name is at its default.
+    sets the length of its tests. What the point does not name has its default value.
 
     >>> from swarmtest import Integer, Machine, SearchSpace, Test, action
     >>> class Lamp(Machine):
@@ -189,36 +182,36 @@ class SubjectExecutor:
 
     def __init__(self, subject: Any, name: str = "") -> None:
         named = name or getattr(subject, "__name__", getattr(subject, "name", ""))
-        found = subject_of(subject, named)
-        if found is None:
+        resolved = subject_of(subject, named)
+        if resolved is None:
             raise UserError(f"{subject!r} is not a Machine, nor anything else that can be tested")
-        self._subject: Subject = found
-        self._given = subject
+        self._subject: Subject = resolved
+        self._original = subject
         self.name = named
         self._sized = functools.lru_cache(maxsize=256)(self._of_size)
 
     @property
     def uses(self) -> frozenset[str] | None:
-        """Its features and settings, and ``steps``."""
+        """Return its features and settings, and ``steps``."""
         return frozenset(d.name for d in self._subject.space.dimensions) | {"steps"}
 
     def most_runs(self, point: Configuration) -> int:
-        """One."""
+        """Return 1: one test is run."""
         return 1
 
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
         """Generate one test and run it."""
-        told = point.to_json()
+        point_values = point.to_json()
         own = self._subject.space
         subject = self._subject
-        if "steps" in told and "steps" not in own.setting_names:
-            subject = self._sized(int(told["steps"]))
+        if "steps" in point_values and "steps" not in own.setting_names:
+            subject = self._sized(int(point_values["steps"]))
         values = own.default().to_json()
-        values |= {name: told[name] for name in values if name in told}
+        values |= {name: point_values[name] for name in values if name in point_values}
         configuration, seed = own.configuration(values), next(seeds)
         return [timed_result(lambda: subject.execute(configuration, seed))]
 
     def _of_size(self, steps: int) -> Subject:
-        found = subject_of(self._given, self.name, (steps, steps))
-        assert found is not None
-        return found
+        resolved = subject_of(self._original, self.name, (steps, steps))
+        assert resolved is not None
+        return resolved

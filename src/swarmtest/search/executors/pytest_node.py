@@ -1,4 +1,8 @@
-"""Tests of an existing pytest suite as tests of a search."""
+"""Executors for pytest tests and recorded explorations, and the executor for what a user names.
+
+Each pytest test runs in a pytest of its own, with the plugin `swarmtest.search.pytest_point`,
+which reports what the test did.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +34,10 @@ _NOTHING_COLLECTED = 5
 
 
 class PytestExecutor:
-    """A test of a pytest suite, by its node id; it has `seconds` for each run.
+    """A test of a pytest suite, by its node id; each run may take `seconds`.
 
-    The fixture ``point`` is a dict of the point's values, which also are in the environment
-    (``POINT_THREADS``). Numbers given to ``record_property`` are measures.
+    The fixture ``point`` is a dict of the point's values, which are also in the environment
+    (``POINT_THREADS``). Numbers passed to ``record_property`` are measures.
 
     >>> PytestExecutor("tests/test_shop.py::test_sell").name
     'tests/test_shop.py::test_sell'
@@ -45,26 +49,26 @@ class PytestExecutor:
 
     @property
     def uses(self) -> frozenset[str] | None:
-        """All dimensions: the fixture and the environment have them."""
+        """Return None: the fixture and the environment have all dimensions."""
         return None
 
     def most_runs(self, point: Configuration) -> int:
-        """One."""
+        """Return 1: the test is run once."""
         return 1
 
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
-        """Run it in a pytest of its own."""
+        """Run the test in a pytest of its own."""
         values = point.to_json() | {"seed": next(seeds)}
-        done, told = _pytest([self.name], self.seconds, values)
-        if done.status is None or not told.get("outcome"):
+        done, report = _pytest([self.name], self.seconds, values)
+        if done.status is None or not report.get("outcome"):
             if done.status == _NOTHING_COLLECTED or "not found:" in done.errors:
                 raise UserError(f"pytest finds no test {self.name}")
             return [done.result()]
-        measured = result_of({"hits": told["hits"]} | told["measures"])
+        measured = result_of({"hits": report["hits"]} | report["measures"])
         verdict, fault, missing = Verdict.PASSED, None, ""
-        if told["outcome"] == "failed":
-            verdict, fault = Verdict.FAILED, Fault("exception", _signature(told), told["text"])
-        elif told["outcome"] == "skipped":
+        if report["outcome"] == "failed":
+            verdict, fault = Verdict.FAILED, Fault("exception", _signature(report), report["text"])
+        elif report["outcome"] == "skipped":
             verdict, missing = Verdict.INVALID, "skipped"
         return [
             measured._replace(
@@ -78,7 +82,7 @@ class PytestExecutor:
 
 
 def collect_pytest(*places: str, seconds: float = 120.0) -> list[str]:
-    """The node ids of all tests that pytest collects in files and directories.
+    """Return the node ids of all tests that pytest collects in files and directories.
 
     >>> collect_pytest("nowhere.py")
     Traceback (most recent call last):
@@ -88,8 +92,8 @@ def collect_pytest(*places: str, seconds: float = 120.0) -> list[str]:
     for place in places:
         if not Path(place.partition("::")[0]).exists():
             raise UserError(f"no such file or directory: {place}")
-    done, told = _pytest([*places, "--collect-only"], seconds, {})
-    nodes: list[str] = told.get("nodes", [])
+    done, report = _pytest([*places, "--collect-only"], seconds, {})
+    nodes: list[str] = report.get("nodes", [])
     if done.status not in (0, _NOTHING_COLLECTED):
         lines = [line for line in done.output.splitlines() if line.startswith(("E ", "ERROR"))]
         why = f": {lines[0].removeprefix('E').strip()}" if lines else ""
@@ -101,30 +105,26 @@ def collect_pytest(*places: str, seconds: float = 120.0) -> list[str]:
 
 def _pytest(words: list[str], seconds: float, values: Mapping[str, Any]) -> tuple[Done, Any]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", _PLUGIN, "-p", "no:cacheprovider"]
-    with tempfile.TemporaryDirectory() as place:
-        report = Path(place, "report.json")
+    with tempfile.TemporaryDirectory() as directory:
+        report_file = Path(directory, "report.json")
         env = environment(values) | {
             "SWARMTEST_POINT": json.dumps(values),
-            "SWARMTEST_POINT_REPORT": str(report),
+            "SWARMTEST_POINT_REPORT": str(report_file),
             "PYTHONDONTWRITEBYTECODE": os.environ.get("PYTHONDONTWRITEBYTECODE", "1"),
         }
         done = run_shell(shlex.join([*command, *words]), seconds, env)
-        told = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {}
-    return done, told
+        report = json.loads(report_file.read_text(encoding="utf-8")) if report_file.exists() else {}
+    return done, report
 
 
-def _signature(told: Any) -> str:
-    """The line in which pytest says what went wrong."""
-    lines = [line[1:].strip() for line in told["text"].splitlines() if line.startswith("E ")]
+def _signature(report: Any) -> str:
+    """Return the line in which pytest says what went wrong."""
+    lines = [line[1:].strip() for line in report["text"].splitlines() if line.startswith("E ")]
     return normalised(lines[0]) if lines else "failed"
 
 
-# -------------------------------------------------------------------------------------------------
-# A recorded exploration in place of a test: the results are there at once, and always the same.
-
-
 class ReplayedExecutor:
-    """Answers with what was recorded at a point.
+    """Returns what was recorded at a point: at once, and always the same.
 
     >>> from swarmtest import Exploration, Search, SearchSpace, Test, open_store
     >>> space = SearchSpace([Test("test", ["f"])], {"f": lambda: {"size": 3}})
@@ -141,44 +141,40 @@ class ReplayedExecutor:
 
     @property
     def uses(self) -> frozenset[str] | None:
-        """All that it was recorded with."""
+        """Return None: the recorded results may depend on all dimensions."""
         return None
 
     def most_runs(self, point: Configuration) -> int:
-        """As many as were recorded there."""
+        """Return how many results were recorded at a point."""
         return len(self._exploration.runs.get(point, ()))
 
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
-        """All results that were recorded there, in their order."""
+        """Return all results that were recorded at a point, in their order."""
         results = self._exploration.results(point)
         for _ in results:
             next(seeds)
         return results
 
 
-# -------------------------------------------------------------------------------------------------
-# From what a user gives or names to an executor.
-
-
-def executor_of(told: Any, name: str = "") -> Executor:
-    """The executor for a function, a machine or another subject, a reference to one, or itself.
+def executor_of(source: Any, name: str = "") -> Executor:
+    """Return the executor for a function, a subject, a reference to one, or an executor.
 
     >>> executor_of(print, "say").name
     'say'
     """
-    if isinstance(told, str):
-        return _named(told, name)
-    if is_testable(told):
-        return SubjectExecutor(told, name)
-    if not isinstance(told, type) and isinstance(told, Executor):
-        return told
-    if callable(told):
-        return FunctionExecutor(told, name)
-    raise UserError(f"test {name!r}: a function, a machine or an executor, not {told!r}")
+    if isinstance(source, str):
+        return _named(source, name)
+    if is_testable(source):
+        return SubjectExecutor(source, name)
+    if not isinstance(source, type) and isinstance(source, Executor):
+        return source
+    if callable(source):
+        return FunctionExecutor(source, name)
+    raise UserError(f"test {name!r}: a function, a machine or an executor, not {source!r}")
 
 
 def _named(text: str, name: str) -> Executor:
-    """``file.py::function``, ``module:Machine``, or ``pytest:`` and a node id."""
+    """Return the executor for ``file.py::function``, ``module:Machine`` or ``pytest:NODE``."""
     if text.startswith("pytest:"):
         return PytestExecutor(text.removeprefix("pytest:"))
     where, inside = split_reference(text)

@@ -1,4 +1,4 @@
-"""Executors around executors: bounded in time, repeated, with tasks before and after."""
+"""Executors around executors: with a time limit, repeated, with tasks, or with coverage."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from swarmtest.search.stopping import AfterRuns, IterationChecker
 _MOST_RUNS = 10_000
 
 
-class _Around:
-    """What stands for the executor inside."""
+class _WrappingExecutor:
+    """An executor around another one, with the same name and dimensions."""
 
     def __init__(self, test: Executor) -> None:
         self.test = test
@@ -30,29 +30,29 @@ class _Around:
 
     @property
     def uses(self) -> frozenset[str] | None:
-        """What the test inside uses."""
+        """Return what the test inside uses."""
         return self.test.uses
 
     def check(self, space: Space) -> None:
-        """What is wrong with the test inside."""
+        """Raise an error if something is wrong with the test inside."""
         check_executor(self.test, space)
 
     def most_runs(self, point: Configuration) -> int | None:
-        """As many as the test inside."""
+        """Return how many results the test inside returns at most."""
         return most_runs(self.test, point)
 
 
 def check_executor(test: Executor, space: Space) -> None:
-    """Let an executor complain about a space, if it can."""
+    """Let an executor raise an error about a space, if it has a check."""
     check: Any = getattr(test, "check", None)
     if check is not None:
         check(space)
 
 
-class TimedExecutor(_Around):
-    """A test in a process of its own, which is interrupted when its time is up.
+class TimedExecutor(_WrappingExecutor):
+    """A test in a process of its own, which is killed when its time is up.
 
-    A crash of that process is the test's failure; the search goes on.
+    If that process crashes, the test has failed; the search goes on.
 
     >>> import time
     >>> from swarmtest import FunctionExecutor, SearchSpace, Test
@@ -72,25 +72,25 @@ class TimedExecutor(_Around):
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
         """Run the test in a process of its own."""
         first = next(seeds)
-        inside = IsolatedRun(
+        process = IsolatedRun(
             lambda: [*map(moving, self.test.run(point, itertools.chain([first], seeds)))],
             self.seconds,
             quiet=True,
         )
         try:
-            wait_for_any([inside])
+            wait_for_any([process])
         finally:
-            inside.end()
-        answer = inside.outcome()
+            process.end()
+        answer = process.outcome()
         if isinstance(answer, Fault):
             spent = self.seconds if answer.kind == "timeout" else 0.0
             return [Result(Verdict.FAILED, answer, wall_seconds=spent)]
         for _ in answer[1:]:
-            next(seeds)  # the process took them from a copy
-        return [one.arrived(self._catalogue) for one in answer]
+            next(seeds)  # the process took them from its own copy of the iterator
+        return [moved.arrived(self._catalogue) for moved in answer]
 
 
-class RepeatedExecutor(_Around):
+class RepeatedExecutor(_WrappingExecutor):
     """A test that is repeated until one of some checkers says that it is enough.
 
     >>> from swarmtest import AfterRuns, FunctionExecutor, SearchSpace, Test
@@ -101,35 +101,36 @@ class RepeatedExecutor(_Around):
     """
 
     def __init__(self, test: Executor, *until: IterationChecker, most: int = _MOST_RUNS) -> None:
-        """`most` runs bound it, whatever the checkers say."""
+        """Repeat a test at most `most` times, whatever the checkers say."""
         super().__init__(test)
         if not until:
             raise UserError("say when repetition ends: AfterRuns(20), WhenSaturated(), ...")
         self._until = (*until, AfterRuns(most))
-        self._most = min(one.runs for one in self._until if isinstance(one, AfterRuns))
+        self._most = min(checker.runs for checker in self._until if isinstance(checker, AfterRuns))
 
     def most_runs(self, point: Configuration) -> int | None:
-        """How often it is repeated, at most."""
+        """Return how many results there are at most."""
         inside = most_runs(self.test, point)
         return None if inside is None else self._most - 1 + inside
 
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
-        """Run the test, and again."""
+        """Run the test until a checker says that it is enough."""
         checks = [checker.begin() for checker in self._until]
         results: list[Result] = []
         while True:
             latest = self.test.run(point, seeds)
             results += latest
-            told = [enough(result) for result in latest for enough in checks]
-            if any(told):
+            # All checkers see every result, so this must not stop at the first that is satisfied.
+            answers = [enough(result) for result in latest for enough in checks]
+            if any(answers):
                 return results
 
 
-class ComposedExecutor(_Around):
+class ComposedExecutor(_WrappingExecutor):
     """A test with a task before it, one after it, or both.
 
-    If the task before fails, the test does not run, and its result is invalid. The task after is
-    performed in any case.
+    If the task before it fails, the test does not run, and its result is invalid. The task after it
+    is performed whenever the test was started.
 
     >>> from swarmtest import FunctionExecutor, SearchSpace, Test
     >>> done = []
@@ -148,14 +149,14 @@ class ComposedExecutor(_Around):
         self._after = task_of(after) if after is not None else None
 
     def check(self, space: Space) -> None:
-        """What is wrong with the test or the tasks."""
+        """Raise an error if something is wrong with the test or the tasks."""
         super().check(space)
         for task in (self._before, self._after):
             if task is not None:
                 task.check(space)
 
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
-        """Before, test, after."""
+        """Perform the task before, the test, and the task after."""
         try:
             if self._before is not None:
                 self._before.perform(point)
@@ -170,7 +171,7 @@ class ComposedExecutor(_Around):
 
 
 def once(test: Executor) -> Executor:
-    """The test that is repeated.
+    """Return the test inside any repetition.
 
     >>> from swarmtest import AfterRuns, FunctionExecutor
     >>> once(RepeatedExecutor(FunctionExecutor(print), AfterRuns(3))).most_runs(None)
@@ -188,7 +189,7 @@ def wrapped(
     before: TaskLike | None = None,
     after: TaskLike | None = None,
 ) -> Executor:
-    """A test with what is said around it; its tasks and its time are those of each run.
+    """Return a test with these wrappers; tasks and time limit apply to each single run.
 
     >>> from swarmtest import FunctionExecutor
     >>> wrapped(FunctionExecutor(print)).name
@@ -202,14 +203,10 @@ def wrapped(
     return RepeatedExecutor(test, *checkers) if checkers else test
 
 
-# -------------------------------------------------------------------------------------------------
-# A test of Python code whose hits are what it reached: lines, branches and the rest.
+class CoveredExecutor(_WrappingExecutor):
+    """A test that runs in this process, and whose hits include the code that it reached.
 
-
-class CoveredExecutor:
-    """A test that runs in this process, with what it reached among its hits.
-
-    The coverage has to be installed before the program is imported.
+    The coverage has to be installed before the program under test is imported.
 
     >>> import sys
     >>> from swarmtest import Coverage, CoverageOptions, FunctionExecutor, SearchSpace, Test
@@ -225,25 +222,11 @@ class CoveredExecutor:
     """
 
     def __init__(self, test: Executor, coverage: Coverage) -> None:
-        self.test = test
-        self.name = test.name
+        super().__init__(test)
         self._coverage = coverage
 
-    @property
-    def uses(self) -> frozenset[str] | None:
-        """What the test inside uses."""
-        return self.test.uses
-
-    def check(self, space: Space) -> None:
-        """What is wrong with the test inside."""
-        check_executor(self.test, space)
-
-    def most_runs(self, point: Configuration) -> int | None:
-        """As many as the test inside."""
-        return most_runs(self.test, point)
-
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
-        """Run the test, and see what it reaches; of several runs, what they reach together."""
+        """Run the test and add what it reaches; of several runs, what they reach together."""
         self._coverage.reset()
         results = self.test.run(point, seeds)
         reached = self._coverage.take()
