@@ -105,7 +105,7 @@ ON CONFLICT (campaign, block) DO UPDATE SET
     {", ".join(f"{name} = blocks.{name} + excluded.{name}" for name in TOTALS)}
 """
 
-# A test that can be replayed is better than none, then the shorter, then the earlier.
+# Better: a test that can be replayed before none, then the shorter, then the earlier one.
 _BETTER = """(excluded.test IS NULL, excluded.size, excluded.trial)
            < (faults.test IS NULL, faults.size, faults.trial)"""
 _SHORTEST = ("details", "trial", "size", "test")
@@ -123,7 +123,7 @@ ON CONFLICT (campaign, id) DO UPDATE SET
 """
 
 _REDUCTION = ", ".join(ReductionRecord._fields)
-# A test is better than none, then the smaller, then one of which nothing more can go.
+# Better: a test before none, then the smaller test, then one that cannot be reduced further.
 _ADD_REDUCTION = f"""
 INSERT INTO reductions (campaign, {_REDUCTION})
 VALUES (%s, {", ".join("%s" for _ in ReductionRecord._fields)})
@@ -135,7 +135,7 @@ WHERE (excluded.test IS NULL, excluded.size, NOT excluded.complete)
 
 
 def insert_trials(connection: Connection, campaign: int, trials: Sequence[TrialRecord]) -> None:
-    """Insert trials; those already there stay as they are."""
+    """Insert trials; trials that are stored already stay unchanged."""
     if not trials:
         return
     connection.execute(_INCOMING)
@@ -162,7 +162,7 @@ def _rows(trials: Sequence[TrialRecord]) -> Iterable[Sequence[Any]]:
 
 
 def insert_faults(connection: Connection, campaign: int, faults: Iterable[FaultRecord]) -> None:
-    """Insert faults; one that is known keeps its lowest first trial and its shortest test."""
+    """Insert faults; a stored fault keeps its lowest first trial and its shortest test."""
     rows = [
         (campaign, *map(kept, f[:4]), f.first_trial, f.trial, f.size, kept(f.test))
         for f in sorted(faults, key=lambda fault: fault.id)
@@ -171,7 +171,7 @@ def insert_faults(connection: Connection, campaign: int, faults: Iterable[FaultR
 
 
 def insert_reduction(connection: Connection, campaign: int, reduction: ReductionRecord) -> None:
-    """Insert a reduction; where a fault has a better one, that stays."""
+    """Insert a reduction unless the fault has a better one."""
     clean = reduction._replace(
         fault=kept(reduction.fault),
         test=kept(reduction.test),
@@ -182,7 +182,7 @@ def insert_reduction(connection: Connection, campaign: int, reduction: Reduction
 
 
 def insert_tests(connection: Connection, campaign: int, tests: Iterable[TestRecord]) -> None:
-    """Insert whole tests; those already there stay as they are."""
+    """Insert whole tests; tests that are stored already stay unchanged."""
     rows = sorted((campaign, test.trial, kept(test.test)) for test in tests)
     insert = "INSERT INTO tests (campaign, trial, test) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
     _execute_all(connection, insert, rows)

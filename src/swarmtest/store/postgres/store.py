@@ -56,7 +56,7 @@ from swarmtest.store.sqlite.schema import BLOCK
 # How far a campaign is, and who works on it, in PostgreSQL.
 
 _WORKER = ", ".join(WorkerRecord._fields)
-# Whatever it says last counts, and not what it says is latest: clocks may be set back.
+# The last report that arrives counts, not the one with the latest time: clocks may be set back.
 _NOTE_WORKER = f"""
 INSERT INTO workers (campaign, {_WORKER}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (campaign, name) DO UPDATE SET
@@ -65,14 +65,14 @@ ON CONFLICT (campaign, name) DO UPDATE SET
 
 
 def totals(server: PostgresServer, campaign: int) -> dict[str, int]:
-    """The sums over all trials of a campaign, by name."""
+    """Return the sums over all trials of a campaign, by name."""
     sums = ", ".join(f"sum({name})" for name in TOTALS)
     row = server.rows(f"SELECT {sums} FROM blocks WHERE campaign = %s", campaign)[0]
     return {name: int(total or 0) for name, total in zip(TOTALS, row, strict=True)}
 
 
 def progress_of(server: PostgresServer, campaign: int, buckets: int) -> list[ProgressPoint]:
-    """What a campaign had found by its trials, at about so many of them."""
+    """Return the cumulative findings of a campaign at about `buckets` of its trials."""
     last = server.rows("SELECT max(trial) FROM trials WHERE campaign = %s", campaign)[0][0]
     if last is None:
         return []
@@ -93,7 +93,7 @@ def progress_of(server: PostgresServer, campaign: int, buckets: int) -> list[Pro
 
 
 def upsert_worker(connection: Connection, campaign: int, worker: WorkerRecord) -> None:
-    """Keep what a worker says of itself, in place of what it said before."""
+    """Store the latest report of a worker in place of its previous one."""
     clean = worker._replace(
         name=kept(worker.name), host=kept(worker.host), state=kept(worker.state)
     )
@@ -101,7 +101,7 @@ def upsert_worker(connection: Connection, campaign: int, worker: WorkerRecord) -
 
 
 def workers_of(server: PostgresServer, campaign: int) -> list[WorkerRecord]:
-    """The workers of a campaign, by name."""
+    """Return the workers of a campaign, sorted by name."""
     query = f"SELECT {_WORKER} FROM workers WHERE campaign = %s ORDER BY name"
     return [
         one._replace(name=told(one.name), host=told(one.host), state=told(one.state))
@@ -129,7 +129,7 @@ class PostgresStore(SqlReading):
             raise
 
     def add_campaign(self, campaign: CampaignRecord) -> int:
-        """Keep a new campaign and give it its number."""
+        """Store a new campaign and return its number."""
         values = [kept(v) if isinstance(v, str) else v for v in campaign_values(campaign)]
         # The number first: a second try after a lost connection must not make a second campaign.
         number = self._server.rows("SELECT nextval(pg_get_serial_sequence('campaigns', 'id'))")
@@ -155,7 +155,7 @@ class PostgresStore(SqlReading):
         self._server.write(change)
 
     def delete_campaign(self, campaign: int) -> None:
-        """Forget a campaign with all that belongs to it; the server's vacuum reuses the space."""
+        """Delete a campaign with everything in it; the server's vacuum reuses the space."""
         self._must_have(campaign)
 
         def delete(connection: Connection) -> None:
@@ -175,7 +175,7 @@ class PostgresStore(SqlReading):
         faults: Sequence[FaultRecord] = (),
         tests: Sequence[TestRecord] = (),
     ) -> None:
-        """Keep a batch, in one transaction."""
+        """Store a batch in one transaction."""
 
         def insert(connection: Connection) -> None:
             self._hold(connection, campaign)
@@ -186,7 +186,7 @@ class PostgresStore(SqlReading):
         self._server.write(insert)
 
     def add_hits(self, campaign: int, hits: Mapping[int, Iterable[int]]) -> None:
-        """Add targets (by id) to what trials hit: what was found out later, like killed mutants."""
+        """Add targets, by id, to the hits of trials: those found later, such as killed mutants."""
         added = {trial: BitMap(hits[trial]) for trial in sorted(hits)}
         place = "campaign = %s AND trial = %s"
 
@@ -204,17 +204,17 @@ class PostgresStore(SqlReading):
         self._server.write(add)
 
     def summary(self, campaign: int) -> dict[str, int]:
-        """Totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
+        """Return totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
         self._must_have(campaign)
         return totals(self._server, campaign)
 
     def progress(self, campaign: int, buckets: int = 200) -> list[ProgressPoint]:
-        """What was found by about so many of its trials, evenly spread over their numbers."""
+        """Return the cumulative findings at about `buckets` evenly spaced trials."""
         self._must_have(campaign)
         return progress_of(self._server, campaign, buckets)
 
     def note_worker(self, campaign: int, worker: WorkerRecord) -> None:
-        """Keep what a worker says of itself, in place of what it said before."""
+        """Store the latest report of a worker in place of its previous one."""
 
         def note(connection: Connection) -> None:
             self._hold(connection, campaign)
@@ -223,12 +223,12 @@ class PostgresStore(SqlReading):
         self._server.write(note)
 
     def workers(self, campaign: int) -> list[WorkerRecord]:
-        """The campaign's workers as they last spoke, by name."""
+        """Return the latest report of each of the campaign's workers, sorted by name."""
         self._must_have(campaign)
         return workers_of(self._server, campaign)
 
     def add_reduction(self, campaign: int, reduction: ReductionRecord) -> None:
-        """Keep a fault's test made smaller, unless a better one is there."""
+        """Store a reduced test of a fault unless a better one is stored."""
 
         def add(connection: Connection) -> None:
             self._hold(connection, campaign)
@@ -237,17 +237,17 @@ class PostgresStore(SqlReading):
         self._server.write(add)
 
     def target_ids(self, targets: Sequence[Target]) -> list[int]:
-        """The ids of targets, in their order; those not yet known get one."""
+        """Return the ids of targets, in the same order; new targets get new ids."""
         if not targets:
             return []
         return self._server.write(lambda connection: insert_targets(connection, targets))
 
     def targets(self, ids: Iterable[int] | None = None) -> dict[int, Target]:
-        """Targets by id; all of them when no ids are given."""
+        """Return targets by id; all targets when `ids` is None."""
         return targets_by_id(self._server, ids)
 
     def add_sources(self, campaign: int, sources: Iterable[Source]) -> None:
-        """Keep files that a campaign watches; what is kept already is only noted."""
+        """Store files that a campaign watches; a file that is stored already is only linked."""
         several = list(sources)
 
         def add(connection: Connection) -> None:
@@ -257,17 +257,17 @@ class PostgresStore(SqlReading):
         self._server.write(add)
 
     def sources(self, campaign: int) -> list[Source]:
-        """The files that a campaign watched, as they were then, in order of their paths."""
+        """Return the files that a campaign watched, as they were then, sorted by path."""
         self._must_have(campaign)
         return sources_of(self._server, campaign)
 
     def watched_targets(self, campaign: int) -> dict[int, Target]:
-        """The targets that lie in a campaign's sources, hit or not, by id."""
+        """Return the targets in a campaign's sources by id, hit or not."""
         self._must_have(campaign)
         return targets_of_campaign(self._server, campaign)
 
     def close(self) -> None:
-        """Let go of the connection; the store is not used afterwards."""
+        """Close the connection; the store cannot be used afterwards."""
         self._server.close()
 
     def _hold(self, connection: Connection, campaign: int) -> None:

@@ -32,7 +32,7 @@ _LOCK_SOURCES = "SELECT pg_advisory_xact_lock('sources'::regclass::oid::bigint)"
 
 
 def insert_targets(connection: Connection, targets: Sequence[Target]) -> list[int]:
-    """Insert targets that are not there yet; answers the ids of all, in order."""
+    """Insert the targets that are not stored yet; return the ids of all, in order."""
     asked = [_row(target) for target in targets]
     rows = list(dict.fromkeys(asked))
     known = _known(connection, rows)
@@ -61,7 +61,7 @@ def _known(connection: Connection, rows: Sequence[tuple[Any, ...]]) -> dict[tupl
 
 
 def targets_by_id(server: PostgresServer, ids: Iterable[int] | None) -> dict[int, Target]:
-    """Targets by id; all of them when no ids are given."""
+    """Return targets by id; all targets when `ids` is None."""
     query = f"SELECT id, {_COLUMNS} FROM targets"
     if ids is None:
         return _targets(server.rows(f"{query} ORDER BY id"))
@@ -70,7 +70,7 @@ def targets_by_id(server: PostgresServer, ids: Iterable[int] | None) -> dict[int
 
 
 def targets_of_campaign(server: PostgresServer, campaign: int) -> dict[int, Target]:
-    """The targets that lie in a campaign's sources."""
+    """Return the targets in a campaign's sources."""
     rows = server.rows(
         f"SELECT id, {_COLUMNS} FROM targets WHERE source <> '' AND source IN "
         "(SELECT source FROM campaign_sources WHERE campaign = %s) ORDER BY id",
@@ -84,7 +84,7 @@ def _targets(rows: Iterable[Row]) -> dict[int, Target]:
 
 
 def insert_sources(connection: Connection, campaign: int, sources: Iterable[Source]) -> None:
-    """Keep files, and that a campaign watches them."""
+    """Store files, and that a campaign watches them."""
     connection.execute(_LOCK_SOURCES)
     for source in sources:
         text = zlib.compress(source.text.encode(errors="surrogatepass"))
@@ -114,7 +114,7 @@ def forget_sources(connection: Connection) -> None:
 
 
 def sources_of(server: PostgresServer, campaign: int) -> list[Source]:
-    """The files that a campaign watched."""
+    """Return the files that a campaign watched."""
     rows = server.rows(
         "SELECT path, text, place FROM sources JOIN campaign_sources ON source = id "
         "WHERE campaign = %s ORDER BY path",

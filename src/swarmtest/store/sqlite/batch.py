@@ -31,7 +31,7 @@ INSERT INTO faults (campaign, id, kind, signature, details, first_trial, trial, 
 VALUES (:campaign, :id, :kind, :signature, :details, :first_trial, :trial, :size, :test)
 ON CONFLICT (campaign, id) DO UPDATE SET first_trial = min(first_trial, excluded.first_trial)
 """
-# A test that can be replayed is better than none, then the shorter, then the earlier.
+# Better: a test that can be replayed before none, then the shorter, then the earlier one.
 _SHORTEN_FAULT = """
 UPDATE faults SET details = :details, trial = :trial, size = :size, test = :test
 WHERE campaign = :campaign AND id = :id
@@ -39,7 +39,7 @@ WHERE campaign = :campaign AND id = :id
 """
 
 _REDUCTION = ", ".join(ReductionRecord._fields)
-# A test is better than none, then the smaller, then one of which nothing more can go.
+# Better: a test before none, then the smaller test, then one that cannot be reduced further.
 _ADD_REDUCTION = f"""
 INSERT INTO reductions (campaign, {_REDUCTION})
 VALUES (:campaign, {", ".join(f":{name}" for name in ReductionRecord._fields)})
@@ -53,7 +53,7 @@ WHERE (excluded.test IS NULL, excluded.size, NOT excluded.complete)
 def insert_trials(
     connection: sqlite3.Connection, campaign: int, trials: Sequence[TrialRecord]
 ) -> None:
-    """Insert trials; those already there stay as they are."""
+    """Insert trials; trials that are stored already stay unchanged."""
     if not trials:
         return
     values, columns = [str(int(campaign))], []
@@ -73,7 +73,7 @@ def insert_trials(
 def insert_faults(
     connection: sqlite3.Connection, campaign: int, faults: Iterable[FaultRecord]
 ) -> None:
-    """Insert faults; one that is known keeps its lowest first trial and its shortest test."""
+    """Insert faults; a stored fault keeps its lowest first trial and its shortest test."""
     for fault in faults:
         clean = fault._replace(
             signature=storable(fault.signature),
@@ -88,7 +88,7 @@ def insert_faults(
 def insert_reduction(
     connection: sqlite3.Connection, campaign: int, reduction: ReductionRecord
 ) -> None:
-    """Insert a reduction; where a fault has a better one, that stays."""
+    """Insert a reduction unless the fault has a better one."""
     clean = reduction._replace(
         test=None if reduction.test is None else storable(reduction.test),
         details=storable(reduction.details),
@@ -99,7 +99,7 @@ def insert_reduction(
 def insert_tests(
     connection: sqlite3.Connection, campaign: int, tests: Iterable[TestRecord]
 ) -> None:
-    """Insert whole tests; those already there stay as they are."""
+    """Insert whole tests; tests that are stored already stay unchanged."""
     connection.executemany(
         "INSERT OR IGNORE INTO tests (campaign, trial, test) VALUES (?, ?, ?)",
         [(campaign, test.trial, storable(test.test)) for test in tests],

@@ -52,7 +52,7 @@ from swarmtest.store.sqlite.schema import BLOCK, COUNT_BLOCKS
 # How far a campaign is, and who works on it, in SQLite.
 
 _WORKER = ", ".join(WorkerRecord._fields)
-# Whatever it says last counts, and not what it says is latest: clocks may be set back.
+# The last report that arrives counts, not the one with the latest time: clocks may be set back.
 _NOTE_WORKER = f"""
 INSERT INTO workers (campaign, {_WORKER}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (campaign, name) DO UPDATE SET
@@ -74,14 +74,14 @@ def count_blocks(
 
 
 def totals(file: SqliteFile, campaign: int) -> dict[str, int]:
-    """The sums over all trials of a campaign, by name."""
+    """Return the sums over all trials of a campaign, by name."""
     sums = ", ".join(f"sum({name})" for name in TOTALS)
     row = file.rows(f"SELECT {sums} FROM blocks WHERE campaign = ?", campaign)[0]
     return {name: int(total or 0) for name, total in zip(TOTALS, row, strict=True)}
 
 
 def progress_of(file: SqliteFile, campaign: int, buckets: int) -> list[ProgressPoint]:
-    """What a campaign had found by its trials, at about so many of them."""
+    """Return the cumulative findings of a campaign at about `buckets` of its trials."""
     query = "SELECT max(trial) FROM trials WHERE campaign = ?"
     last = file.rows(query, campaign)[0][0]
     if last is None:
@@ -100,13 +100,13 @@ def progress_of(file: SqliteFile, campaign: int, buckets: int) -> list[ProgressP
 
 
 def upsert_worker(connection: sqlite3.Connection, campaign: int, worker: WorkerRecord) -> None:
-    """Keep what a worker says of itself, in place of what it said before."""
+    """Store the latest report of a worker in place of its previous one."""
     clean = worker._replace(name=storable(worker.name), host=storable(worker.host))
     connection.execute(_NOTE_WORKER, (campaign, *clean))
 
 
 def workers_of(file: SqliteFile, campaign: int) -> list[WorkerRecord]:
-    """The workers of a campaign, by name."""
+    """Return the workers of a campaign, sorted by name."""
     query = f"SELECT {_WORKER} FROM workers WHERE campaign = ? ORDER BY name"
     return list(map(WorkerRecord._make, file.rows(query, campaign)))
 
@@ -128,7 +128,7 @@ _AT_A_TIME = 900
 
 
 def insert_targets(connection: sqlite3.Connection, targets: Sequence[Target]) -> list[int]:
-    """Insert targets that are not there yet; answers the ids of all, in order."""
+    """Insert the targets that are not stored yet; return the ids of all, in order."""
     rows = [_row(target) for target in targets]
     connection.executemany(_INSERT, rows)
     find = connection.execute
@@ -160,7 +160,7 @@ def _row(target: Target) -> tuple[str, str, str, int, str, str, str, str]:
 
 
 def targets_by_id(file: SqliteFile, ids: Iterable[int] | None) -> dict[int, Target]:
-    """Targets by id; all of them when no ids are given."""
+    """Return targets by id; all targets when `ids` is None."""
     query = f"SELECT id, {_COLUMNS} FROM targets"
     if ids is None:
         rows = file.rows(f"{query} ORDER BY id")
@@ -174,7 +174,7 @@ def targets_by_id(file: SqliteFile, ids: Iterable[int] | None) -> dict[int, Targ
 
 
 def targets_of_campaign(file: SqliteFile, campaign: int) -> dict[int, Target]:
-    """The targets that lie in a campaign's sources."""
+    """Return the targets in a campaign's sources."""
     rows = file.rows(
         f"SELECT id, {_COLUMNS} FROM targets WHERE source IN "
         "(SELECT source FROM campaign_sources WHERE campaign = ?) ORDER BY id",
@@ -186,7 +186,7 @@ def targets_of_campaign(file: SqliteFile, campaign: int) -> dict[int, Target]:
 def insert_sources(
     connection: sqlite3.Connection, campaign: int, sources: Iterable[Source]
 ) -> None:
-    """Keep files, and that a campaign watches them."""
+    """Store files, and that a campaign watches them."""
     for source in sources:
         text = zlib.compress(source.text.encode(errors="surrogatepass"))
         connection.execute(
@@ -201,7 +201,7 @@ def insert_sources(
 
 
 def sources_of(file: SqliteFile, campaign: int) -> list[Source]:
-    """The files that a campaign watched."""
+    """Return the files that a campaign watched."""
     rows = file.rows(
         "SELECT path, text, place FROM sources JOIN campaign_sources ON source = id "
         "WHERE campaign = ? ORDER BY path",
@@ -233,7 +233,7 @@ class SqliteStore(SqlReading):
         self._file = SqliteFile(self.url, read_only=read_only, timeout=timeout)
 
     def add_campaign(self, campaign: CampaignRecord) -> int:
-        """Keep a new campaign and give it its number."""
+        """Store a new campaign and return its number."""
         values = [storable(v) if isinstance(v, str) else v for v in campaign_values(campaign)]
         with self._file.transaction() as connection:
             cursor = connection.execute(
@@ -254,7 +254,7 @@ class SqliteStore(SqlReading):
                 )
 
     def delete_campaign(self, campaign: int) -> None:
-        """Forget a campaign with all that belongs to it, and give the space back."""
+        """Delete a campaign and everything that belongs to it, and free the disk space."""
         with self._file.transaction() as connection:
             self._must_have(campaign)
             for table in OF_A_CAMPAIGN:
@@ -271,7 +271,7 @@ class SqliteStore(SqlReading):
         faults: Sequence[FaultRecord] = (),
         tests: Sequence[TestRecord] = (),
     ) -> None:
-        """Keep a batch, in one transaction."""
+        """Store a batch in one transaction."""
         with self._file.transaction() as connection:
             self._must_have(campaign)
             insert_trials(connection, campaign, trials)
@@ -280,7 +280,7 @@ class SqliteStore(SqlReading):
             insert_tests(connection, campaign, tests)
 
     def add_hits(self, campaign: int, hits: Mapping[int, Iterable[int]]) -> None:
-        """Add targets (by id) to what trials hit: what was found out later, like killed mutants."""
+        """Add targets, by id, to the hits of trials: those found later, such as killed mutants."""
         with self._file.transaction() as connection:
             self._must_have(campaign)
             place = "campaign = ? AND trial = ?"
@@ -295,61 +295,61 @@ class SqliteStore(SqlReading):
                 connection.execute(update, (packed, campaign, trial))
 
     def summary(self, campaign: int) -> dict[str, int]:
-        """Totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
+        """Return totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
         self._must_have(campaign)
         return totals(self._file, campaign)
 
     def progress(self, campaign: int, buckets: int = 200) -> list[ProgressPoint]:
-        """What was found by about so many of its trials, evenly spread over their numbers."""
+        """Return the cumulative findings at about `buckets` evenly spaced trials."""
         self._must_have(campaign)
         return progress_of(self._file, campaign, buckets)
 
     def note_worker(self, campaign: int, worker: WorkerRecord) -> None:
-        """Keep what a worker says of itself, in place of what it said before."""
+        """Store the latest report of a worker in place of its previous one."""
         with self._file.transaction() as connection:
             self._must_have(campaign)
             upsert_worker(connection, campaign, worker)
 
     def workers(self, campaign: int) -> list[WorkerRecord]:
-        """The campaign's workers as they last spoke, by name."""
+        """Return the latest report of each of the campaign's workers, sorted by name."""
         self._must_have(campaign)
         return workers_of(self._file, campaign)
 
     def add_reduction(self, campaign: int, reduction: ReductionRecord) -> None:
-        """Keep a fault's test made smaller, unless a better one is there."""
+        """Store a reduced test of a fault unless a better one is stored."""
         with self._file.transaction() as connection:
             self._must_have(campaign)
             insert_reduction(connection, campaign, reduction)
 
     def target_ids(self, targets: Sequence[Target]) -> list[int]:
-        """The ids of targets, in their order; those not yet known get one."""
+        """Return the ids of targets, in the same order; new targets get new ids."""
         if not targets:
             return []
         with self._file.transaction() as connection:
             return insert_targets(connection, targets)
 
     def targets(self, ids: Iterable[int] | None = None) -> dict[int, Target]:
-        """Targets by id; all of them when no ids are given."""
+        """Return targets by id; all targets when `ids` is None."""
         return targets_by_id(self._file, ids)
 
     def add_sources(self, campaign: int, sources: Iterable[Source]) -> None:
-        """Keep files that a campaign watches; what is kept already is only noted."""
+        """Store files that a campaign watches; a file that is stored already is only linked."""
         with self._file.transaction() as connection:
             self._must_have(campaign)
             insert_sources(connection, campaign, sources)
 
     def sources(self, campaign: int) -> list[Source]:
-        """The files that a campaign watched, as they were then, in order of their paths."""
+        """Return the files that a campaign watched, as they were then, sorted by path."""
         self._must_have(campaign)
         return sources_of(self._file, campaign)
 
     def watched_targets(self, campaign: int) -> dict[int, Target]:
-        """The targets that lie in a campaign's sources, hit or not, by id."""
+        """Return the targets in a campaign's sources by id, hit or not."""
         self._must_have(campaign)
         return targets_of_campaign(self._file, campaign)
 
     def close(self) -> None:
-        """Let go of the file; the store is not used afterwards."""
+        """Close the file; the store cannot be used afterwards."""
         self._file.close()
 
     def _rows(self, query: str, *values: Any) -> list[Row]:
