@@ -1,4 +1,8 @@
-"""A store in a PostgreSQL database, for teams: many writers and readers, on many machines."""
+"""A store in a PostgreSQL database, for teams: many writers and readers, on many machines.
+
+`PostgresStore` follows its queries for progress and workers; those for targets and for batches are
+in `targets` and `batch`.
+"""
 
 from __future__ import annotations
 
@@ -52,9 +56,6 @@ from swarmtest.store.sql import (
 )
 from swarmtest.store.sqlite.schema import BLOCK
 
-# -------------------------------------------------------------------------------------------------
-# How far a campaign is, and who works on it, in PostgreSQL.
-
 _WORKER = ", ".join(WorkerRecord._fields)
 # The last report that arrives counts, not the one with the latest time: clocks may be set back.
 _NOTE_WORKER = f"""
@@ -79,17 +80,17 @@ def progress_of(server: PostgresServer, campaign: int, buckets: int) -> list[Pro
     width = bucket_width(last, buckets)
     if width < BLOCK:
         sums, table = "count(*), count(*) FILTER (WHERE verdict = 1), sum(cpu_ns)", "trials"
-        place = "trial"
+        trial = "trial"
     else:
         sums, table = "sum(trials), sum(failed), sum(cpu_ns)", "blocks"
-        place = f"block * {BLOCK}"
+        trial = f"block * {BLOCK}"
     rows = server.rows(
-        f"SELECT {place} / {width} AS bucket, {sums} FROM {table} "
+        f"SELECT {trial} / {width} AS bucket, {sums} FROM {table} "
         "WHERE campaign = %s GROUP BY bucket ORDER BY bucket",
         campaign,
     )
-    found = "SELECT first_trial FROM faults WHERE campaign = %s ORDER BY first_trial"
-    return cumulated(rows, last, width, [first for (first,) in server.rows(found, campaign)])
+    first_trials = "SELECT first_trial FROM faults WHERE campaign = %s ORDER BY first_trial"
+    return cumulated(rows, last, width, [first for (first,) in server.rows(first_trials, campaign)])
 
 
 def upsert_worker(connection: Connection, campaign: int, worker: WorkerRecord) -> None:
@@ -104,12 +105,9 @@ def workers_of(server: PostgresServer, campaign: int) -> list[WorkerRecord]:
     """Return the workers of a campaign, sorted by name."""
     query = f"SELECT {_WORKER} FROM workers WHERE campaign = %s ORDER BY name"
     return [
-        one._replace(name=told(one.name), host=told(one.host), state=told(one.state))
-        for one in map(WorkerRecord._make, server.rows(query, campaign))
+        worker._replace(name=told(worker.name), host=told(worker.host), state=told(worker.state))
+        for worker in map(WorkerRecord._make, server.rows(query, campaign))
     ]
-
-
-# -------------------------------------------------------------------------------------------------
 
 
 class PostgresStore(SqlReading):
@@ -118,7 +116,7 @@ class PostgresStore(SqlReading):
     def __init__(
         self, url: str, read_only: bool = False, *, must_exist: bool = False, timeout: float = 30.0
     ) -> None:
-        """Connect; `timeout`: seconds to wait for locks, and for a lost server to come back."""
+        """Connect; `timeout` is how many seconds to wait for locks and for a lost server."""
         address = PostgresAddress.parse(url)
         self.url = address.shown
         self._server = PostgresServer(address, read_only=read_only, timeout=timeout)
@@ -131,7 +129,7 @@ class PostgresStore(SqlReading):
     def add_campaign(self, campaign: CampaignRecord) -> int:
         """Store a new campaign and return its number."""
         values = [kept(v) if isinstance(v, str) else v for v in campaign_values(campaign)]
-        # The number first: a second try after a lost connection must not make a second campaign.
+        # The number comes first: a retry after a lost connection must not add a second campaign.
         number = self._server.rows("SELECT nextval(pg_get_serial_sequence('campaigns', 'id'))")
         insert = f"INSERT INTO campaigns ({CAMPAIGN}) VALUES ({', '.join(['%s'] * 11)})"
         self._server.write(
@@ -159,7 +157,7 @@ class PostgresStore(SqlReading):
         self._must_have(campaign)
 
         def delete(connection: Connection) -> None:
-            # Whoever records waits here, and then finds no campaign.
+            # Writers wait for this lock, and then find no campaign.
             connection.execute("SELECT FROM campaigns WHERE id = %s FOR UPDATE", [campaign])
             for table in OF_A_CAMPAIGN:
                 connection.execute(f"DELETE FROM {table} WHERE campaign = %s", [campaign])
@@ -188,18 +186,18 @@ class PostgresStore(SqlReading):
     def add_hits(self, campaign: int, hits: Mapping[int, Iterable[int]]) -> None:
         """Add targets, by id, to the hits of trials: those found later, such as killed mutants."""
         added = {trial: BitMap(hits[trial]) for trial in sorted(hits)}
-        place = "campaign = %s AND trial = %s"
+        where = "campaign = %s AND trial = %s"
 
         def add(connection: Connection) -> None:
             self._hold(connection, campaign)
             for trial, ids in added.items():
-                query = f"SELECT hits FROM trials WHERE {place} FOR UPDATE"
-                found = connection.execute(query, (campaign, trial)).fetchone()
-                if found is None:
+                query = f"SELECT hits FROM trials WHERE {where} FOR UPDATE"
+                row = connection.execute(query, (campaign, trial)).fetchone()
+                if row is None:
                     raise UserError(self._no_trial(campaign, trial))
-                known = BitMap.deserialize(found[0]) if found[0] else BitMap()
-                update = f"UPDATE trials SET hits = %s WHERE {place}"
-                connection.execute(update, ((known | ids).serialize(), campaign, trial))
+                stored = BitMap.deserialize(row[0]) if row[0] else BitMap()
+                update = f"UPDATE trials SET hits = %s WHERE {where}"
+                connection.execute(update, ((stored | ids).serialize(), campaign, trial))
 
         self._server.write(add)
 
@@ -248,11 +246,11 @@ class PostgresStore(SqlReading):
 
     def add_sources(self, campaign: int, sources: Iterable[Source]) -> None:
         """Store files that a campaign watches; a file that is stored already is only linked."""
-        several = list(sources)
+        retriable = list(sources)  # `add` may run several times
 
         def add(connection: Connection) -> None:
             self._hold(connection, campaign)
-            insert_sources(connection, campaign, several)
+            insert_sources(connection, campaign, retriable)
 
         self._server.write(add)
 
@@ -272,21 +270,21 @@ class PostgresStore(SqlReading):
 
     def _hold(self, connection: Connection, campaign: int) -> None:
         """Keep a campaign from being deleted until the end of the transaction."""
-        held = "SELECT 1 FROM campaigns WHERE id = %s FOR KEY SHARE"
-        if not connection.execute(held, [campaign]).fetchone():
+        lock = "SELECT 1 FROM campaigns WHERE id = %s FOR KEY SHARE"
+        if not connection.execute(lock, [campaign]).fetchone():
             self._refuse(campaign)
 
     def _rows(self, query: str, *values: Any) -> list[Row]:
         return self._server.rows(query.replace("?", "%s"), *values)
 
-    def _kept(self, text: str | None) -> str | None:
+    def _encoded(self, text: str | None) -> str | None:
         return kept(text)
 
-    def _told(self, row: Row) -> Row:
+    def _decoded(self, row: Row) -> Row:
         return told_row(row)
 
     def _trial(self, row: Row) -> TrialRecord:
-        found = TrialRecord._make(row)
-        if all(map(is_as_given, (found.origin, found.fault, found.missing))):
-            return found
+        trial = TrialRecord._make(row)
+        if all(map(is_as_given, (trial.origin, trial.fault, trial.missing))):
+            return trial
         return TrialRecord._make(told_row(row))

@@ -1,12 +1,13 @@
-"""Writing a batch to SQLite, with as little work per trial as `sqlite3` allows.
+"""Write a batch to SQLite, with as little work per trial as `sqlite3` allows.
 
-Measured for batches of 1,000 small trials, microseconds of CPU per trial (Python 3.11):
+Microseconds of CPU per trial, measured for batches of 1,000 small trials (Python 3.11):
 
 - `executemany` with the records as they are: 6.0
-- `bytes` handed over as `bytearray`, columns that are the same in the whole batch written into the
-  SQL text: 2.4. sqlite3 looks for an adapter for every `bytes` and `None` it binds, and that costs
-  more than storing the value; it does not for `bytearray`.
-- fifty rows per statement: 1.6. Each statement lets go of the interpreter lock and takes it back.
+- with `bytes` bound as `bytearray`, and columns that are equal in the whole batch written into the
+  SQL text: 2.4. sqlite3 looks for an adapter for every `bytes` and `None` that it binds, which
+  costs more than storing the value; it does not for `bytearray`.
+- with fifty rows per statement: 1.6. Each statement releases the interpreter lock and takes it
+  back.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from typing import Any
 
 from swarmtest.store.records import FaultRecord, ReductionRecord, TestRecord, TrialRecord
 
-_ROWS = 50
-"""Rows per statement: 14 values each stay below 999, the least limit an SQLite is built with."""
+_ROWS_PER_STATEMENT = 50
+"""Rows per statement: with 14 values each, below 999, the lowest limit of any SQLite build."""
 
-_FEW = 16
-"""Batches below this are not worth an SQL text of their own."""
+_LEAST_SHARED = 16
+"""Smaller batches are not worth an SQL text of their own."""
 
 _INSERT = f"INSERT OR IGNORE INTO trials (campaign, {', '.join(TrialRecord._fields)}) VALUES "
 
@@ -65,8 +66,11 @@ def insert_trials(
     row = f"({', '.join(values)})"
     flat = list(chain.from_iterable(zip(*columns, strict=True)))
     width = len(columns)
-    end = len(trials) // _ROWS * _ROWS * width
-    connection.executemany(_INSERT + ", ".join([row] * _ROWS), _slices(flat[:end], _ROWS * width))
+    end = len(trials) // _ROWS_PER_STATEMENT * _ROWS_PER_STATEMENT * width
+    connection.executemany(
+        _INSERT + ", ".join([row] * _ROWS_PER_STATEMENT),
+        _slices(flat[:end], _ROWS_PER_STATEMENT * width),
+    )
     connection.executemany(_INSERT + row, _slices(flat[end:], width))
 
 
@@ -107,7 +111,7 @@ def insert_tests(
 
 
 def storable(text: str) -> str:
-    r"""Text as UTF-8 can hold it: random tests like to fail with half of a surrogate pair.
+    r"""Return text that UTF-8 can encode: random tests often print half of a surrogate pair.
 
     >>> storable("\ud800!")
     '\\ud800!'
@@ -120,9 +124,9 @@ def _slices(values: list[Any], size: int) -> Iterable[list[Any]]:
 
 
 def _shared_literal(field: str, column: tuple[Any, ...]) -> str | None:
-    """The SQL text of the value that all of a batch share, if they do."""
+    """Return the SQL literal of the value that a whole batch shares, or None."""
     value = column[0]
-    if field == "trial" or len(column) < _FEW or column.count(value) != len(column):
+    if field == "trial" or len(column) < _LEAST_SHARED or column.count(value) != len(column):
         return None
     if value is None:
         return "NULL"

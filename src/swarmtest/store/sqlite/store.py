@@ -1,7 +1,11 @@
-"""A store in one SQLite file, with nothing but the standard library.
+"""A store in one SQLite file.
 
 Two processes may write at once: every write is a `BEGIN IMMEDIATE` transaction, and the file is in
-WAL mode, so readers never wait. Do not use a store in a process forked after it was opened.
+WAL mode, so readers never wait. Do not use a store in a process that was forked after it was
+opened.
+
+`SqliteStore` is at the end; before it are its queries for progress and workers, and for targets and
+their files.
 """
 
 from __future__ import annotations
@@ -48,9 +52,6 @@ from swarmtest.store.sqlite.batch import (
 from swarmtest.store.sqlite.file import SqliteFile
 from swarmtest.store.sqlite.schema import BLOCK, COUNT_BLOCKS
 
-# -------------------------------------------------------------------------------------------------
-# How far a campaign is, and who works on it, in SQLite.
-
 _WORKER = ", ".join(WorkerRecord._fields)
 # The last report that arrives counts, not the one with the latest time: clocks may be set back.
 _NOTE_WORKER = f"""
@@ -58,19 +59,24 @@ INSERT INTO workers (campaign, {_WORKER}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (campaign, name) DO UPDATE SET
     ({_WORKER}) = ({", ".join(f"excluded.{name}" for name in WorkerRecord._fields)})
 """
-_COUNT = f"{COUNT_BLOCKS} WHERE campaign = ? AND trial BETWEEN ? AND ? GROUP BY trial / {BLOCK}"
+_COUNT_SOME_BLOCKS = (
+    f"{COUNT_BLOCKS} WHERE campaign = ? AND trial BETWEEN ? AND ? GROUP BY trial / {BLOCK}"
+)
 
 
 def count_blocks(
     connection: sqlite3.Connection, campaign: int, trials: Sequence[TrialRecord]
 ) -> None:
-    """Bring the totals of the blocks that these trials lie in up to date.
+    """Update the totals of the blocks that contain these trials.
 
-    They are counted again: what was recorded twice counts once without having to be found out.
+    The blocks are counted again from the stored trials, so that a trial that was recorded twice
+    counts once.
     """
-    # A row may be a plain tuple: the recorder makes no records of what only passes by.
+    # A trial may be a plain tuple: the recorder saves the time to make records.
     starts = sorted({trial[0] // BLOCK * BLOCK for trial in trials})
-    connection.executemany(_COUNT, [(campaign, start, start + BLOCK - 1) for start in starts])
+    connection.executemany(
+        _COUNT_SOME_BLOCKS, [(campaign, start, start + BLOCK - 1) for start in starts]
+    )
 
 
 def totals(file: SqliteFile, campaign: int) -> dict[str, int]:
@@ -88,15 +94,15 @@ def progress_of(file: SqliteFile, campaign: int, buckets: int) -> list[ProgressP
         return []
     width = bucket_width(last, buckets)
     if width < BLOCK:
-        sums, place, table = "count(*), sum(verdict = 1), total(cpu_ns)", "trial", "trials"
+        sums, trial, table = "count(*), sum(verdict = 1), total(cpu_ns)", "trial", "trials"
     else:
-        sums, place, table = "sum(trials), sum(failed), sum(cpu_ns)", f"block * {BLOCK}", "blocks"
+        sums, trial, table = "sum(trials), sum(failed), sum(cpu_ns)", f"block * {BLOCK}", "blocks"
     rows = file.rows(
-        f"SELECT {place} / {width}, {sums} FROM {table} WHERE campaign = ? GROUP BY 1 ORDER BY 1",
+        f"SELECT {trial} / {width}, {sums} FROM {table} WHERE campaign = ? GROUP BY 1 ORDER BY 1",
         campaign,
     )
-    found = "SELECT first_trial FROM faults WHERE campaign = ? ORDER BY first_trial"
-    return cumulated(rows, last, width, [first for (first,) in file.rows(found, campaign)])
+    first_trials = "SELECT first_trial FROM faults WHERE campaign = ? ORDER BY first_trial"
+    return cumulated(rows, last, width, [first for (first,) in file.rows(first_trials, campaign)])
 
 
 def upsert_worker(connection: sqlite3.Connection, campaign: int, worker: WorkerRecord) -> None:
@@ -111,8 +117,7 @@ def workers_of(file: SqliteFile, campaign: int) -> list[WorkerRecord]:
     return list(map(WorkerRecord._make, file.rows(query, campaign)))
 
 
-# -------------------------------------------------------------------------------------------------
-# Targets, and the files that they lie in, in SQLite.
+# Targets and the files that they lie in.
 
 _COLUMNS = "kind, name, file, line, function, content, source, detail"
 _INSERT = f"INSERT OR IGNORE INTO targets ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
@@ -122,9 +127,9 @@ FORGET_SOURCES = (
     "DELETE FROM sources WHERE id NOT IN (SELECT source FROM campaign_sources)",
     "DELETE FROM targets WHERE source != '' AND source NOT IN (SELECT id FROM sources)",
 )
-"""After campaigns are deleted: files that none watches any more, and what lies in them."""
-_AT_A_TIME = 900
-"""Ids in a query: SQLite took no more than 999 parameters once."""
+"""Delete the files that no campaign watches any more, and the targets in them."""
+_IDS_PER_QUERY = 900
+"""Older versions of SQLite take at most 999 parameters."""
 
 
 def insert_targets(connection: sqlite3.Connection, targets: Sequence[Target]) -> list[int]:
@@ -136,7 +141,7 @@ def insert_targets(connection: sqlite3.Connection, targets: Sequence[Target]) ->
 
 
 def checked(target: Target) -> Target:
-    """The target, if it has a kind and a name."""
+    """Return the target if it has a kind and a name, otherwise raise a `UserError`."""
     if not target.kind or not target.name:
         raise UserError(
             "a target is written kind:name, like 'event:stack was full', "
@@ -166,10 +171,10 @@ def targets_by_id(file: SqliteFile, ids: Iterable[int] | None) -> dict[int, Targ
         rows = file.rows(f"{query} ORDER BY id")
     else:
         rows, wanted = [], sorted(id for id in ids if id <= FAR)
-        for start in range(0, len(wanted), _AT_A_TIME):
-            some = wanted[start : start + _AT_A_TIME]
-            marks = ", ".join("?" * len(some))
-            rows += file.rows(f"{query} WHERE id IN ({marks}) ORDER BY id", *some)
+        for start in range(0, len(wanted), _IDS_PER_QUERY):
+            chunk = wanted[start : start + _IDS_PER_QUERY]
+            marks = ", ".join("?" * len(chunk))
+            rows += file.rows(f"{query} WHERE id IN ({marks}) ORDER BY id", *chunk)
     return {row[0]: Target(*row[1:]) for row in rows}
 
 
@@ -213,9 +218,6 @@ def sources_of(file: SqliteFile, campaign: int) -> list[Source]:
     ]
 
 
-# -------------------------------------------------------------------------------------------------
-
-
 class SqliteStore(SqlReading):
     """Campaigns in an SQLite file; see `swarmtest.store.interface.Store` for the contract.
 
@@ -228,7 +230,7 @@ class SqliteStore(SqlReading):
     """
 
     def __init__(self, path: str | Path, read_only: bool = False, *, timeout: float = 30.0) -> None:
-        """Open a file; `timeout`: seconds to wait for another process that is writing."""
+        """Open a file; `timeout` is how many seconds to wait for a process that is writing."""
         self.url = fspath(path)
         self._file = SqliteFile(self.url, read_only=read_only, timeout=timeout)
 
@@ -283,15 +285,15 @@ class SqliteStore(SqlReading):
         """Add targets, by id, to the hits of trials: those found later, such as killed mutants."""
         with self._file.transaction() as connection:
             self._must_have(campaign)
-            place = "campaign = ? AND trial = ?"
+            where = "campaign = ? AND trial = ?"
             for trial, ids in hits.items():
-                query = f"SELECT hits FROM trials WHERE {place}"
-                found = connection.execute(query, (campaign, trial)).fetchone()
-                if found is None:
+                query = f"SELECT hits FROM trials WHERE {where}"
+                row = connection.execute(query, (campaign, trial)).fetchone()
+                if row is None:
                     raise UserError(self._no_trial(campaign, trial))
-                known = BitMap.deserialize(found[0]) if found[0] else BitMap()
-                packed = (known | BitMap(ids)).serialize()
-                update = f"UPDATE trials SET hits = ? WHERE {place}"
+                stored = BitMap.deserialize(row[0]) if row[0] else BitMap()
+                packed = (stored | BitMap(ids)).serialize()
+                update = f"UPDATE trials SET hits = ? WHERE {where}"
                 connection.execute(update, (packed, campaign, trial))
 
     def summary(self, campaign: int) -> dict[str, int]:
