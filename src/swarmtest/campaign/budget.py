@@ -22,81 +22,6 @@ _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 @dataclass(frozen=True)
-class Limits:
-    """The time and memory that a single test may take.
-
-    >>> Limits(seconds=2.0).memory
-    'auto'
-    """
-
-    seconds: float | None = None
-    """Wall time of one test; a test that takes longer has the fault "timeout". None: the limit of
-    the subject, or ten seconds if it has none."""
-    memory: int | str = "auto"
-    """Bytes that one worker may hold; 0: no limit; ``auto``: its share of the machine."""
-
-    def seconds_of(self, subject: Subject) -> float:
-        """Return the wall time that a test of this subject may take."""
-        if self.seconds is None and subject.seconds is not None:
-            # The subject ends its own tests in time; this limit is for when that fails.
-            return subject.seconds * 1.25 + 5.0
-        return self.seconds or _TEST_SECONDS
-
-    def memory_bytes(self, workers: int) -> int:
-        """Return the memory limit of one worker in bytes."""
-        if isinstance(self.memory, int):
-            return self.memory
-        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        return max(2 << 30, int(machine * 0.8) // max(workers, 1))
-
-
-def usual_workers() -> int:
-    """Return the default number of worker processes.
-
-    That is the value of ``SWARMTEST_WORKERS``, or the number of cores if it is not set.
-
-    >>> os.environ["SWARMTEST_WORKERS"] = "3"
-    >>> usual_workers()
-    3
-    >>> del os.environ["SWARMTEST_WORKERS"]
-    """
-    text = os.environ.get(VARIABLE, "")
-    if not text:
-        return os.cpu_count() or 1
-    if not text.isascii() or not text.isdigit():
-        raise UserError(f"{VARIABLE} is a number of worker processes, like 2, not {text!r}")
-    return int(text)
-
-
-def parse_seconds(text: str) -> float:
-    """Return the seconds of a duration as people write it.
-
-    >>> parse_seconds("30s"), parse_seconds("1.5h"), parse_seconds("2m30s")
-    (30.0, 5400.0, 150.0)
-    """
-    pieces = re.findall(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
-    rest = re.sub(r"(\d+(?:\.\d+)?)\s*([a-z]*)\s*", "", text.strip().lower())
-    if not pieces or rest or any(unit and unit not in _UNITS for _, unit in pieces):
-        raise UserError(f"{text!r} is not a duration: write 30s, 5m, 2h or 1m30s")
-    seconds = sum(float(number) * _UNITS[unit or "s"] for number, unit in pieces)
-    if seconds <= 0:
-        raise UserError(f"{text!r} is not a duration above 0")
-    return seconds
-
-
-def parse_bytes(text: str) -> int:
-    """Return the bytes of a size as people write it.
-
-    >>> parse_bytes("512MB"), parse_bytes("2g")
-    (536870912, 2147483648)
-    """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", text.strip().lower())
-    if not match:
-        raise UserError(f"{text!r} is not a size: write 512MB or 2GB")
-    return int(float(match[1]) * _SIZES[match[2]])
-
-
-@dataclass(frozen=True)
 class Budget:
     """When a campaign stops: at the limit that is reached first, or, without limits, at Ctrl-C.
 
@@ -171,3 +96,78 @@ class Progress:
             (budget.saturation, self.since_new, "saturated"),
         )
         return next((text for limit, now, text in limits if limit is not None and now >= limit), "")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The time and memory that a single test may take.
+
+    >>> Limits(seconds=2.0).memory
+    'auto'
+    """
+
+    seconds: float | None = None
+    """Wall time of one test; a test that takes longer has the fault "timeout". None: the limit of
+    the subject, or ten seconds if it has none."""
+    memory: int | str = "auto"
+    """Bytes that one worker may hold; 0: no limit; ``auto``: its share of the machine."""
+
+    def seconds_of(self, subject: Subject) -> float:
+        """Return the wall time that a test of this subject may take."""
+        if self.seconds is None and subject.seconds is not None:
+            # The subject ends its own tests in time; this limit is for when that fails.
+            return subject.seconds * 1.25 + 5.0
+        return self.seconds or _TEST_SECONDS
+
+    def memory_bytes(self, workers: int) -> int:
+        """Return the memory limit of one worker in bytes."""
+        if isinstance(self.memory, int):
+            return self.memory
+        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return max(2 << 30, int(machine * 0.8) // max(workers, 1))
+
+
+def usual_workers() -> int:
+    """Return the default number of worker processes.
+
+    That is the value of ``SWARMTEST_WORKERS``, or the number of cores if it is not set.
+
+    >>> os.environ["SWARMTEST_WORKERS"] = "3"
+    >>> usual_workers()
+    3
+    >>> del os.environ["SWARMTEST_WORKERS"]
+    """
+    text = os.environ.get(VARIABLE, "")
+    if not text:
+        return os.cpu_count() or 1
+    if not text.isascii() or not text.isdigit():
+        raise UserError(f"{VARIABLE} is a number of worker processes, like 2, not {text!r}")
+    return int(text)
+
+
+def parse_seconds(text: str) -> float:
+    """Return the seconds of a duration as people write it.
+
+    >>> parse_seconds("30s"), parse_seconds("1.5h"), parse_seconds("2m30s")
+    (30.0, 5400.0, 150.0)
+    """
+    pieces = re.findall(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
+    rest = re.sub(r"(\d+(?:\.\d+)?)\s*([a-z]*)\s*", "", text.strip().lower())
+    if not pieces or rest or any(unit and unit not in _UNITS for _, unit in pieces):
+        raise UserError(f"{text!r} is not a duration: write 30s, 5m, 2h or 1m30s")
+    seconds = sum(float(number) * _UNITS[unit or "s"] for number, unit in pieces)
+    if seconds <= 0:
+        raise UserError(f"{text!r} is not a duration above 0")
+    return seconds
+
+
+def parse_bytes(text: str) -> int:
+    """Return the bytes of a size as people write it.
+
+    >>> parse_bytes("512MB"), parse_bytes("2g")
+    (536870912, 2147483648)
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", text.strip().lower())
+    if not match:
+        raise UserError(f"{text!r} is not a size: write 512MB or 2GB")
+    return int(float(match[1]) * _SIZES[match[2]])

@@ -53,76 +53,6 @@ _CPU_NS = TrialRecord._fields.index("cpu_ns")
 _MISSING = TrialRecord._fields.index("missing")
 
 
-class Retirement:
-    """Which configurations are retired, found by watching all rows.
-
-    `has_valid_test` says whether a configuration had a valid test so far. It is called only for a
-    configuration that is about to be retired, so that valid tests need not be remembered here.
-    """
-
-    def __init__(self, space: Space, has_valid_test: Callable[[bytes], bool]) -> None:
-        self._space = space
-        self._has_valid_test = has_valid_test
-        self._invalid: Counter[bytes] = Counter()
-        self._useful: set[bytes] = set()
-        self._reasons: Counter[str] = Counter()
-        self._valid = 0
-        self.retired: dict[bytes, str] = {}
-        """Configurations that are not run any more, with the reason why their tests are invalid."""
-
-    def watch(self, rows: Sequence[Any]) -> None:
-        """Watch more rows, in any order."""
-        if not self._invalid and not any(row[_VERDICT] == Verdict.INVALID for row in rows):
-            self._valid += len(rows)
-            return
-        for row in rows:
-            configuration, verdict = row[_CONFIGURATION], row[_VERDICT]
-            reason = row[_MISSING]
-            if verdict != Verdict.INVALID:
-                self._valid += 1
-                if configuration in self._invalid:
-                    self._useful.add(configuration)
-                continue
-            self._reasons[reason] += 1
-            self._invalid[configuration] += 1
-            if self._invalid[configuration] >= PATIENCE and self._is_useless(configuration):
-                self.retired.setdefault(configuration, reason)
-
-    def _is_useless(self, configuration: bytes) -> bool:
-        if configuration in self.retired:
-            return True
-        if configuration not in self._useful and self._has_valid_test(configuration):
-            self._useful.add(configuration)
-        return configuration not in self._useful
-
-    @property
-    def hopeless(self) -> str:
-        """Why the campaign should end because no test is valid; empty if it should not."""
-        invalid = self._reasons.total()
-        if self._valid or invalid < HOPELESS:
-            return ""
-        return f"none of {invalid:,} tests was valid: {self._reasons.most_common(1)[0][0]}"
-
-    def notes(self) -> list[str]:
-        """Return messages for the user, one line each."""
-        lines = []
-        invalid = self._reasons.total()
-        if invalid:
-            reasons = [f"{reason} ({n:,})" for reason, n in self._reasons.most_common(_SHOWN)]
-            more = ["…"] if len(self._reasons) > _SHOWN else []
-            tests = invalid + self._valid
-            lines.append(
-                f"{invalid:,} of {tests:,} tests were invalid: {'; '.join(reasons + more)}"
-            )
-        for configuration, reason in list(self.retired.items())[:_SHOWN]:
-            text = str(Configuration.from_bytes(self._space, configuration))
-            lines.append(f"retired, for it gives only invalid tests: '{text}' ({reason})")
-        not_shown = len(self.retired) - _SHOWN
-        if not_shown > 0:
-            lines.append(f"and {not_shown:,} more retired")
-        return lines
-
-
 class Recorder:
     """The running totals of a campaign and the rows that are not in the store yet.
 
@@ -320,3 +250,73 @@ class Recorder:
 def _preference(fault: FaultRecord) -> tuple[bool, int, int]:
     """Return a sort key: a test that can be replayed before none, then the shorter test."""
     return fault.test is None, fault.size, fault.trial
+
+
+class Retirement:
+    """Which configurations are retired, found by watching all rows.
+
+    `has_valid_test` says whether a configuration had a valid test so far. It is called only for a
+    configuration that is about to be retired, so that valid tests need not be remembered here.
+    """
+
+    def __init__(self, space: Space, has_valid_test: Callable[[bytes], bool]) -> None:
+        self._space = space
+        self._has_valid_test = has_valid_test
+        self._invalid: Counter[bytes] = Counter()
+        self._useful: set[bytes] = set()
+        self._reasons: Counter[str] = Counter()
+        self._valid = 0
+        self.retired: dict[bytes, str] = {}
+        """Configurations that are not run any more, with the reason why their tests are invalid."""
+
+    def watch(self, rows: Sequence[Any]) -> None:
+        """Watch more rows, in any order."""
+        if not self._invalid and not any(row[_VERDICT] == Verdict.INVALID for row in rows):
+            self._valid += len(rows)
+            return
+        for row in rows:
+            configuration, verdict = row[_CONFIGURATION], row[_VERDICT]
+            reason = row[_MISSING]
+            if verdict != Verdict.INVALID:
+                self._valid += 1
+                if configuration in self._invalid:
+                    self._useful.add(configuration)
+                continue
+            self._reasons[reason] += 1
+            self._invalid[configuration] += 1
+            if self._invalid[configuration] >= PATIENCE and self._is_useless(configuration):
+                self.retired.setdefault(configuration, reason)
+
+    def _is_useless(self, configuration: bytes) -> bool:
+        if configuration in self.retired:
+            return True
+        if configuration not in self._useful and self._has_valid_test(configuration):
+            self._useful.add(configuration)
+        return configuration not in self._useful
+
+    @property
+    def hopeless(self) -> str:
+        """Why the campaign should end because no test is valid; empty if it should not."""
+        invalid = self._reasons.total()
+        if self._valid or invalid < HOPELESS:
+            return ""
+        return f"none of {invalid:,} tests was valid: {self._reasons.most_common(1)[0][0]}"
+
+    def notes(self) -> list[str]:
+        """Return messages for the user, one line each."""
+        lines = []
+        invalid = self._reasons.total()
+        if invalid:
+            reasons = [f"{reason} ({n:,})" for reason, n in self._reasons.most_common(_SHOWN)]
+            more = ["…"] if len(self._reasons) > _SHOWN else []
+            tests = invalid + self._valid
+            lines.append(
+                f"{invalid:,} of {tests:,} tests were invalid: {'; '.join(reasons + more)}"
+            )
+        for configuration, reason in list(self.retired.items())[:_SHOWN]:
+            text = str(Configuration.from_bytes(self._space, configuration))
+            lines.append(f"retired, for it gives only invalid tests: '{text}' ({reason})")
+        not_shown = len(self.retired) - _SHOWN
+        if not_shown > 0:
+            lines.append(f"and {not_shown:,} more retired")
+        return lines

@@ -38,71 +38,6 @@ from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import register
 
-
-@register("sized")
-@dataclass(frozen=True)
-class Sized:
-    """Draw the number of features uniformly, then that many features.
-
-    >>> rng = Stream(campaign_seed=1)
-    >>> len(Sized(low=2, high=2).ask(Space(["a", "b", "c"]), 0, rng).configuration.included)
-    2
-    """
-
-    low: int = 1
-    """The smallest number of features."""
-    high: int = 0
-    """The largest number of features; 0: all of them."""
-
-    def __post_init__(self) -> None:
-        if self.low < 1 or (self.high and self.high < self.low):
-            raise UserError(
-                f"strategy 'sized': needs 1 <= low <= high, not low={self.low}, high={self.high}"
-            )
-
-    def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
-        """Propose the features with the smallest draws; constraints may add or remove some."""
-        count = len(space.features)
-        if not count:
-            return toss(space, (), rng)
-        if self.low > count:
-            raise UserError(f"strategy 'sized': low={self.low}, but there are {count} features")
-        low, high = self.low, min(self.high or count, count)
-        size = low + int(rng.named("*size") * (high - low + 1))
-        draws = [rng.named(name) for name in space.feature_names]
-        chosen = sorted(range(count), key=draws.__getitem__)[:size]
-        weights = [0.0] * count
-        for number in chosen:
-            weights[number] = 1.0
-        if space.clauses:
-            return weigh(space, weights, rng, (), f"size {size}")
-        # A lower limit of one feature counts as none: a test without features is never run.
-        sizes = [float((low if low > 1 else 0) <= s <= high) for s in range(count + 1)]
-        chances = alike_given_the_others(sizes, sum(1 << number for number in chosen))
-        return weigh(space, weights, rng, chances, f"size {size}")
-
-
-@register("activation")
-@dataclass(frozen=True)
-class Activation:
-    """Every feature's weight is drawn uniformly from 0 to 1.
-
-    >>> weights = Activation().ask(Space(["push", "pop"]), 0, Stream(1)).configuration.weights
-    >>> all(0 < weight < 1 for weight in weights)
-    True
-    """
-
-    renormalise: bool = False
-    """Choose in proportion to the weights instead of spending steps."""
-
-    def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
-        """Propose weights, each drawn from the stream of the feature's name."""
-        weights = [rng.named(name) for name in space.feature_names]
-        # Constraints may keep a feature out; how often has no known formula.
-        propensities = () if space.clauses else (1.0,)
-        return weigh(space, weights, rng, propensities, renormalised=self.renormalise)
-
-
 RANDOM = "random"
 """The value of `Coin.p` that draws a new probability for each configuration."""
 
@@ -211,3 +146,67 @@ def coin(p: float | str = 0.5, n: int = 0, by: str = "tests") -> Coin:
     if by not in ("tests", "time"):
         raise UserError(f"strategy 'coin': by is 'tests' or 'time', not {by!r}")
     return CoinByTime(p, n) if by == "time" else Coin(p, n)
+
+
+@register("sized")
+@dataclass(frozen=True)
+class Sized:
+    """Draw the number of features uniformly, then that many features.
+
+    >>> rng = Stream(campaign_seed=1)
+    >>> len(Sized(low=2, high=2).ask(Space(["a", "b", "c"]), 0, rng).configuration.included)
+    2
+    """
+
+    low: int = 1
+    """The smallest number of features."""
+    high: int = 0
+    """The largest number of features; 0: all of them."""
+
+    def __post_init__(self) -> None:
+        if self.low < 1 or (self.high and self.high < self.low):
+            raise UserError(
+                f"strategy 'sized': needs 1 <= low <= high, not low={self.low}, high={self.high}"
+            )
+
+    def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
+        """Propose the features with the smallest draws; constraints may add or remove some."""
+        count = len(space.features)
+        if not count:
+            return toss(space, (), rng)
+        if self.low > count:
+            raise UserError(f"strategy 'sized': low={self.low}, but there are {count} features")
+        low, high = self.low, min(self.high or count, count)
+        size = low + int(rng.named("*size") * (high - low + 1))
+        draws = [rng.named(name) for name in space.feature_names]
+        chosen = sorted(range(count), key=draws.__getitem__)[:size]
+        weights = [0.0] * count
+        for number in chosen:
+            weights[number] = 1.0
+        if space.clauses:
+            return weigh(space, weights, rng, (), f"size {size}")
+        # A lower limit of one feature counts as none: a test without features is never run.
+        sizes = [float((low if low > 1 else 0) <= s <= high) for s in range(count + 1)]
+        chances = alike_given_the_others(sizes, sum(1 << number for number in chosen))
+        return weigh(space, weights, rng, chances, f"size {size}")
+
+
+@register("activation")
+@dataclass(frozen=True)
+class Activation:
+    """Every feature's weight is drawn uniformly from 0 to 1.
+
+    >>> weights = Activation().ask(Space(["push", "pop"]), 0, Stream(1)).configuration.weights
+    >>> all(0 < weight < 1 for weight in weights)
+    True
+    """
+
+    renormalise: bool = False
+    """Choose in proportion to the weights instead of spending steps."""
+
+    def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
+        """Propose weights, each drawn from the stream of the feature's name."""
+        weights = [rng.named(name) for name in space.feature_names]
+        # Constraints may keep a feature out; how often has no known formula.
+        propensities = () if space.clauses else (1.0,)
+        return weigh(space, weights, rng, propensities, renormalised=self.renormalise)

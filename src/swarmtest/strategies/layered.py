@@ -38,63 +38,6 @@ from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import register
 
-Sizes = tuple[float, ...]
-"""The probability of including 0, 1, 2, ... features.
-
-If a family includes one feature in place of none, the probability of "none" counts for both sizes,
-and the sum is above 1. Only ratios matter; "none" is the empty test that is not run (see
-`Proposal`).
-"""
-
-
-@functools.lru_cache(maxsize=4096)
-def chances_of(family: str, count: int, bits: int) -> tuple[float, ...]:
-    """Return each feature's propensity given the others; empty if there is no formula.
-
-    >>> chances_of("biased-coin", 3, 0b111), chances_of("equal", 3, 0b111)
-    ((0.75,), (1.0,))
-    """
-    sizes = sizes_of(family, count)
-    return alike_given_the_others(sizes, bits) if sizes else ()
-
-
-@functools.lru_cache(maxsize=256)
-def sizes_of(family: str, count: int) -> Sizes:
-    """Return the distribution of how many of `count` features a family includes.
-
-    It is empty if there is no formula.
-
-    >>> sizes_of("coin", 2), sizes_of("equal", 2)
-    ((0.25, 0.75, 0.25), (0.0, 0.0, 1.0))
-    """
-    everything = (0.0,) * count + (1.0,)
-    random_share = _random_share(count)
-    formulas = {
-        "coin": _fair_coin(count),
-        "biased-coin": random_share,
-        "equal": everything,
-        "groups": _mixed(0.75, everything, random_share),
-        "dominant": _mixed(0.75, everything, random_share),
-    }
-    return formulas.get(family, ())
-
-
-def _mixed(share: float, first: Sequence[float], second: Sequence[float]) -> Sizes:
-    return tuple(share * a + (1 - share) * b for a, b in zip(first, second, strict=True))
-
-
-def _fair_coin(count: int) -> Sizes:
-    """Return the sizes of fair coin tosses, with one feature in place of none."""
-    sizes = [math.comb(count, size) / 2**count for size in range(count + 1)]
-    return (sizes[0], sizes[1] + sizes[0], *sizes[2:])
-
-
-def _random_share(count: int) -> Sizes:
-    """Return the sizes of a random share: all equally likely, with one feature in place of none."""
-    each = 1 / (count + 1)
-    return (each, 2 * each, *[each] * (count - 1))
-
-
 # Families of distributions.
 
 FLOOR = 1 / 32
@@ -231,3 +174,62 @@ def _some(names: Sequence[str], p: float, rng: Stream) -> list[str]:
 def _members(names: Sequence[str], rng: Stream) -> Sequence[str]:
     """Return the features that a family includes: usually all, sometimes a random share."""
     return names if rng.named("*members") < 0.75 else _some(names, rng.named("*share"), rng)
+
+
+# Propensities of the families.
+
+Sizes = tuple[float, ...]
+"""The probability of including 0, 1, 2, ... features.
+
+If a family includes one feature in place of none, the probability of "none" counts for both sizes,
+and the sum is above 1. Only ratios matter; "none" is the empty test that is not run (see
+`Proposal`).
+"""
+
+
+@functools.lru_cache(maxsize=4096)
+def chances_of(family: str, count: int, bits: int) -> tuple[float, ...]:
+    """Return each feature's propensity given the others; empty if there is no formula.
+
+    >>> chances_of("biased-coin", 3, 0b111), chances_of("equal", 3, 0b111)
+    ((0.75,), (1.0,))
+    """
+    sizes = sizes_of(family, count)
+    return alike_given_the_others(sizes, bits) if sizes else ()
+
+
+@functools.lru_cache(maxsize=256)
+def sizes_of(family: str, count: int) -> Sizes:
+    """Return the distribution of how many of `count` features a family includes.
+
+    It is empty if there is no formula.
+
+    >>> sizes_of("coin", 2), sizes_of("equal", 2)
+    ((0.25, 0.75, 0.25), (0.0, 0.0, 1.0))
+    """
+    everything = (0.0,) * count + (1.0,)
+    random_share = _random_share(count)
+    formulas = {
+        "coin": _fair_coin(count),
+        "biased-coin": random_share,
+        "equal": everything,
+        "groups": _mixed(0.75, everything, random_share),
+        "dominant": _mixed(0.75, everything, random_share),
+    }
+    return formulas.get(family, ())
+
+
+def _mixed(share: float, first: Sequence[float], second: Sequence[float]) -> Sizes:
+    return tuple(share * a + (1 - share) * b for a, b in zip(first, second, strict=True))
+
+
+def _fair_coin(count: int) -> Sizes:
+    """Return the sizes of fair coin tosses, with one feature in place of none."""
+    sizes = [math.comb(count, size) / 2**count for size in range(count + 1)]
+    return (sizes[0], sizes[1] + sizes[0], *sizes[2:])
+
+
+def _random_share(count: int) -> Sizes:
+    """Return the sizes of a random share: all equally likely, with one feature in place of none."""
+    each = 1 / (count + 1)
+    return (each, 2 * each, *[each] * (count - 1))

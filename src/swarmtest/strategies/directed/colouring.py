@@ -37,6 +37,59 @@ from swarmtest.strategies.directed.greedy_colouring import (
     put_back,
 )
 
+
+@dataclass(frozen=True)
+class Colouring:
+    """A colour for each vertex, different from those of its neighbours."""
+
+    colours: tuple[int, ...]
+    lower_bound: int
+    """No colouring has fewer colours."""
+    how: str
+    """What proved the lower bound, or why it is not proven."""
+
+
+def minimum_colouring(conflicts: Conflicts, seconds: float = 5.0) -> Colouring:
+    """Return a colouring with the fewest colours that can be colours_of_part in the time.
+
+    >>> minimum_colouring(Conflicts(3, ((0b001, 0b110),)))
+    Colouring(colours=(0, 1, 1), lower_bound=2, how='proven by a clique')
+    """
+    deadline = time.monotonic() + seconds
+    neighbours = conflicts.neighbours
+    colours: dict[int, int] = {}
+    parts = sorted(components(neighbours), key=int.bit_count, reverse=True)
+    clique = lower = max((large_clique(neighbours, p).bit_count() for p in parts), default=0)
+    for part in parts:
+        core, removed = kernel(neighbours, part, lower)
+        colours_of_part = improved(neighbours, dsatur(neighbours, core), lower)
+        if len(set(colours_of_part.values())) > lower:
+            colours_of_part, least = _with_fewer(conflicts, core, colours_of_part, lower, deadline)
+            lower = max(lower, least)
+        put_back(neighbours, removed, colours_of_part)
+        colours |= colours_of_part
+    ordered = tuple(colours[vertex] for vertex in range(conflicts.size))
+    return Colouring(ordered, lower, _how(len(set(ordered)), lower, clique, seconds))
+
+
+def _with_fewer(
+    conflicts: Conflicts, core: int, colours: dict[int, int], lower: int, deadline: float
+) -> tuple[dict[int, int], int]:
+    if sat_is_installed():
+        return coloured_by_sat(conflicts, core, colours, lower, deadline)
+    return coloured_by_trying(conflicts.neighbours, core, colours, lower, deadline)
+
+
+def _how(count: int, lower: int, clique: int, seconds: float) -> str:
+    if count == clique:
+        return "proven by a clique"
+    solver = "SAT" if sat_is_installed() else "trying all"
+    if count == lower:
+        return f"proven by {solver}"
+    advice = "" if sat_is_installed() else "; quicker with pip install 'swarmtest[exact]'"
+    return f"between {lower} and {count}: not settled by {solver} in {seconds:g} s{advice}"
+
+
 # Our own search.
 
 _STEPS_AT_ONCE = 1_000
@@ -233,58 +286,3 @@ class _Model:
         for number, vertex in enumerate(others):
             for colour in range(fixed + number + 1, self._count):
                 self.clauses.append([-self._has(vertex, colour)])
-
-
-# The whole algorithm.
-
-
-@dataclass(frozen=True)
-class Colouring:
-    """A colour for each vertex, different from those of its neighbours."""
-
-    colours: tuple[int, ...]
-    lower_bound: int
-    """No colouring has fewer colours."""
-    how: str
-    """What proved the lower bound, or why it is not proven."""
-
-
-def minimum_colouring(conflicts: Conflicts, seconds: float = 5.0) -> Colouring:
-    """Return a colouring with the fewest colours that can be colours_of_part in the time.
-
-    >>> minimum_colouring(Conflicts(3, ((0b001, 0b110),)))
-    Colouring(colours=(0, 1, 1), lower_bound=2, how='proven by a clique')
-    """
-    deadline = time.monotonic() + seconds
-    neighbours = conflicts.neighbours
-    colours: dict[int, int] = {}
-    parts = sorted(components(neighbours), key=int.bit_count, reverse=True)
-    clique = lower = max((large_clique(neighbours, p).bit_count() for p in parts), default=0)
-    for part in parts:
-        core, removed = kernel(neighbours, part, lower)
-        colours_of_part = improved(neighbours, dsatur(neighbours, core), lower)
-        if len(set(colours_of_part.values())) > lower:
-            colours_of_part, least = _with_fewer(conflicts, core, colours_of_part, lower, deadline)
-            lower = max(lower, least)
-        put_back(neighbours, removed, colours_of_part)
-        colours |= colours_of_part
-    ordered = tuple(colours[vertex] for vertex in range(conflicts.size))
-    return Colouring(ordered, lower, _how(len(set(ordered)), lower, clique, seconds))
-
-
-def _with_fewer(
-    conflicts: Conflicts, core: int, colours: dict[int, int], lower: int, deadline: float
-) -> tuple[dict[int, int], int]:
-    if sat_is_installed():
-        return coloured_by_sat(conflicts, core, colours, lower, deadline)
-    return coloured_by_trying(conflicts.neighbours, core, colours, lower, deadline)
-
-
-def _how(count: int, lower: int, clique: int, seconds: float) -> str:
-    if count == clique:
-        return "proven by a clique"
-    solver = "SAT" if sat_is_installed() else "trying all"
-    if count == lower:
-        return f"proven by {solver}"
-    advice = "" if sat_is_installed() else "; quicker with pip install 'swarmtest[exact]'"
-    return f"between {lower} and {count}: not settled by {solver} in {seconds:g} s{advice}"
