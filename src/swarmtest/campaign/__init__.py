@@ -1,4 +1,8 @@
-"""The loop, its budgets, and the engines that run it."""
+"""Campaigns: the loop that runs tests, its budgets, and the executors that run the trials.
+
+The exported names are imported when they are first used: worker processes import modules of this
+package and need none of these names.
+"""
 
 import importlib
 from typing import TYPE_CHECKING
@@ -9,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Budget", "Campaign", "Limits", "Outcome", "Progress"]
 
-_HOME = {
+_MODULE_OF = {
     "Budget": "budget",
     "Campaign": "campaign",
     "Limits": "budget",
@@ -19,8 +23,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> object:
-    """Imported when it is used: a worker process lives in this room and needs none of these."""
-    if name not in _HOME:
+    """Import an exported name when it is first used."""
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    return found
+    value: object = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    return value

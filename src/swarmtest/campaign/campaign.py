@@ -1,4 +1,8 @@
-"""A campaign: what is tested, how, for how long, and where the results are kept."""
+"""A campaign: what is tested, how, for how long, and where the results are stored.
+
+`Campaign` puts the parts together: it resolves the subject and the strategy, chooses the executor,
+runs the `Loop`, and returns an `Outcome`.
+"""
 
 from __future__ import annotations
 
@@ -43,16 +47,16 @@ if TYPE_CHECKING:
     from swarmtest.coverage.watch import Coverage
 
 _FORKED_UP_TO = 16
-"""Tests of a campaign whose workers are forked: no time to start interpreters."""
+"""A campaign of at most this many tests forks its workers: starting interpreters takes longer."""
 _REHEARSED = 64
-"""Proposals that are looked at for weights that the subject cannot honour."""
+"""How many proposals are checked for weights that the subject cannot honour."""
 _UNUSED_AFTER = 100
-"""Tests that allowed a feature before its never appearing is called a mistake."""
+"""A feature is reported as unused if at least this many tests allowed it and none contained it."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a campaign.
+    """The result of a campaign.
 
     >>> from swarmtest import Progress
     >>> Outcome(1, "store.db", Progress(tests=100), [], "all tests done").progress.tests
@@ -67,9 +71,11 @@ class Outcome:
     """Why it stopped."""
     interrupted: bool = False
     unused: dict[str, int] = field(default_factory=dict)
-    """Features that many tests allowed and none contained, with how many: a guard never true?"""
+    """Features that many tests allowed and none contained, with the number of those tests.
+
+    The usual cause is a guard that is never true."""
     notes: list[str] = field(default_factory=list)
-    """What a user should know: what could not be watched, and what to do about it."""
+    """Messages for the user: what could not be watched, and what to do about it."""
 
 
 class Campaign:
@@ -104,9 +110,11 @@ class Campaign:
         on_progress: Show | None = None,
         engine: str | EngineChoice = LOCAL,
     ) -> None:
-        """`watching` is installed in this process already, and saw the program being imported.
+        """Create a campaign.
 
-        `engine`: where tests run, as ``--engine`` has it; `workers` are those of the local one.
+        `watching` is a `Coverage` that is already installed in this process and has seen the
+        program being imported. `engine` says where tests run, written as for ``--engine``;
+        `workers` is for the local engine only.
         """
         self.engine = parse_engine(engine) if isinstance(engine, str) else engine
         if workers is not None and not self.engine.is_local:
@@ -123,7 +131,7 @@ class Campaign:
         if watching is not None:
             self.coverage = watching.options
         elif self.coverage is not None and workers == 0:
-            self._watching = self._installed = _installed(self.coverage)
+            self._watching = self._installed = _install_coverage(self.coverage)
         self._reference, self.subject = avoiding(resolve(subject), tuple(avoid))
         strategy = strategy or usual_strategy(self.subject)
         self.strategy = parse_strategy(strategy) if isinstance(strategy, str) else strategy
@@ -148,7 +156,10 @@ class Campaign:
         on_progress: Show | None = None,
         engine: str | EngineChoice = LOCAL,
     ) -> Campaign:
-        """A stored campaign that goes on where it stopped, with the same or another budget."""
+        """Return a stored campaign that continues where it stopped.
+
+        It keeps its budget unless another is passed.
+        """
         record = store.campaign(campaign)
         options = record.options
         if not options.get("subject"):
@@ -169,8 +180,7 @@ class Campaign:
             on_progress=on_progress,
             engine=engine,
         )
-        stored = record.space
-        if resumed.subject.space.to_json() != stored:
+        if resumed.subject.space.to_json() != record.space:
             raise UserError(
                 f"campaign {campaign} cannot go on: {record.subject} has other features now; "
                 "start a new campaign"
@@ -179,7 +189,7 @@ class Campaign:
         return resumed
 
     def run(self) -> Outcome:
-        """Run until the budget is reached, or Ctrl-C."""
+        """Run until the budget is reached or the user presses Ctrl-C."""
         refuse_during_import()
         self.rehearse()
         store = self._store
@@ -191,7 +201,7 @@ class Campaign:
                 opened.close()
 
     def rehearse(self) -> None:
-        """Say what the strategy cannot do, or what is wrong with the subject, before any test."""
+        """Raise a `UserError` if the subject or the strategy cannot work; no test is run."""
         problems = self.subject.check()
         if problems:
             raise UserError(problems[0])
@@ -199,7 +209,7 @@ class Campaign:
             self.strategy.prepare(self.subject.space)
         strategy = self.strategy
         if isinstance(strategy, LearningStrategy):
-            strategy = copy.deepcopy(strategy)  # what is rehearsed is not learnt
+            strategy = copy.deepcopy(strategy)  # it must not learn from the rehearsal
         worker = Worker(Job(self.subject, strategy, self.seed))
         worker.propose(0)
         if not self.subject.weighted:
@@ -255,7 +265,7 @@ class Campaign:
         return Job(self.subject, self.strategy, self.seed, self.keep_tests, self._watching)
 
     def record(self) -> CampaignRecord:
-        """How a store keeps it, before it has run."""
+        """Return the record with which a store keeps this campaign before it has run."""
         return CampaignRecord(
             subject=self.subject.name,
             strategy=strategy_text(self.strategy),
@@ -282,8 +292,8 @@ class Campaign:
         if self.workers == 0:
             return InlineEngine(self._job())
         make_job: Callable[[], Job] = self._job
-        alone = self._watching is None and travels(self.strategy)
-        reference = self._reference if alone and not self._is_tiny() else None
+        importable = self._watching is None and travels(self.strategy)
+        reference = self._reference if importable and not self._is_tiny() else None
         if reference is not None:
             make_job = self._job_elsewhere(reference)
         memory = self.limits.memory_bytes(self.workers)
@@ -294,11 +304,11 @@ class Campaign:
         return LocalEngine(setup, self.workers, reference is not None, coverage)
 
     def _is_tiny(self) -> bool:
-        """Return whether starting interpreters would take longer than the tests most likely do.
+        """Return whether starting interpreters would probably take longer than the tests.
 
-        Then workers are forked from this process, which has the subject already. Coverage needs a
-        process that has not imported it yet, a limit of memory one that holds little, and a fork
-        one without other threads.
+        Workers are then forked from this process, which has already loaded the subject. That is
+        not possible with coverage (it needs a process that has not imported the subject yet), with
+        a memory limit (the process must hold little), or if this process has other threads.
         """
         tests = self.budget.tests
         few = tests is not None and tests <= _FORKED_UP_TO
@@ -306,7 +316,7 @@ class Campaign:
         return few and plain and threading.active_count() == 1
 
     def _job_elsewhere(self, reference: SubjectReference) -> Callable[[], Job]:
-        """The job for a process that has to find the subject itself."""
+        """Return a function that makes the job in a process that must import the subject."""
         name, strategy = self.subject.name, self.strategy
         return job_maker(reference, name, strategy, self.seed, self.keep_tests)
 
@@ -329,8 +339,8 @@ class Campaign:
         )
 
 
-def _installed(options: CoverageOptions) -> Coverage:
-    """Watch what is imported from now on."""
+def _install_coverage(options: CoverageOptions) -> Coverage:
+    """Install coverage for everything that is imported from now on."""
     from swarmtest.coverage.watch import Coverage
 
     return Coverage(options).install()
@@ -346,5 +356,5 @@ def _stored_strategy(record: CampaignRecord) -> str | Strategy:
 
 
 def _stored_coverage(options: dict[str, Any]) -> CoverageOptions | None:
-    told = options.get("coverage")
-    return CoverageOptions.from_plain(told) if told else None
+    plain = options.get("coverage")
+    return CoverageOptions.from_plain(plain) if plain else None

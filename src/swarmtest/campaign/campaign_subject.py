@@ -1,4 +1,4 @@
-"""From what a user names as the subject of a campaign to the subject itself."""
+"""From what a user passes as the subject of a campaign to the subject itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from swarmtest.subjects.subject import Subject
 def resolve(
     subject: str | type[Machine] | SubjectReference | Subject,
 ) -> tuple[SubjectReference | None, Subject]:
-    """A reference by which another process can find the subject (None if there is none), and it."""
+    """Return the subject, and before it a reference by which another process can import it.
+
+    The reference is None if the subject cannot be imported by name.
+    """
     if isinstance(subject, str):
         subject = SubjectReference(subject)
     if isinstance(subject, SubjectReference):
@@ -31,15 +34,15 @@ def resolve(
         return replace(subject, text=loaded.name), loaded
     if isinstance(subject, type):
         reference = SubjectReference(f"{subject.__module__}:{subject.__qualname__}")
-        findable = _findable(subject)
-        return (reference if findable else None), MachineSubject(subject, reference.text)
+        importable = _is_importable(subject)
+        return (reference if importable else None), MachineSubject(subject, reference.text)
     return None, subject
 
 
 def avoiding(
     resolved: tuple[SubjectReference | None, Subject], avoid: tuple[Constraint, ...]
 ) -> tuple[SubjectReference | None, Subject]:
-    """The same subject, with more constraints on its configurations."""
+    """Return the same subject with more constraints on its configurations."""
     reference, subject = resolved
     if avoid:
         subject = copy.copy(subject)
@@ -49,7 +52,7 @@ def avoiding(
 
 
 def version_of(subject: Subject) -> str:
-    """A hash of the file that the subject's machine is written in; empty where there is none."""
+    """Return a hash of the file that defines the subject's machine; empty if there is none."""
     file = getattr(subject, "harness", "")
     try:
         return Source("", Path(file).read_text()).id if file else ""
@@ -58,7 +61,7 @@ def version_of(subject: Subject) -> str:
 
 
 def placed(coverage: CoverageOptions, subject: Any) -> CoverageOptions:
-    """Options that say where the subject is: what is not named otherwise is looked for there."""
+    """Return the options with the place of the subject, where files are looked for by default."""
     if coverage.beside or coverage.package:
         return coverage
     if isinstance(subject, SubjectReference):
@@ -78,8 +81,8 @@ def placed(coverage: CoverageOptions, subject: Any) -> CoverageOptions:
     return replace(coverage, beside=str(Path(file).resolve().parent)) if file else coverage
 
 
-def _findable(cls: type) -> bool:
-    found: Any = sys.modules.get(cls.__module__) if cls.__module__ != "__main__" else None
+def _is_importable(cls: type) -> bool:
+    value: Any = sys.modules.get(cls.__module__) if cls.__module__ != "__main__" else None
     for part in cls.__qualname__.split("."):
-        found = getattr(found, part, None)
-    return found is cls
+        value = getattr(value, part, None)
+    return value is cls

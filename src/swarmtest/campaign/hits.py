@@ -1,10 +1,11 @@
-"""Hits on their way from a worker to the store.
+"""Sending hits from a worker to the store.
 
 A process numbers its targets as it meets them, so another process cannot read its numbers. On the
-wire, a target is its 64-bit key, and a set of hits the keys in it; what a key means is told once
-per process, before the first set that contains it. Sets repeat, so each is translated once.
+wire, a target is its 64-bit key, and a set of hits is the keys in it. Each process describes a key
+once, before the first set that contains it. Sets repeat, so each is translated once.
 
-A worker needs no numpy for that: a process that is forked for one test would import it again.
+A worker does this without numpy: a process that is forked for one test would have to import it
+again.
 """
 
 from __future__ import annotations
@@ -27,88 +28,91 @@ if TYPE_CHECKING:
     from swarmtest.store.interface import Store
 
 _REMEMBERED = 20_000
-"""Distinct sets that either side remembers before it starts anew."""
+"""Distinct sets that either side caches before it empties its cache."""
 
 News = tuple[list[tuple[Any, ...]], list[tuple[str, str, str]], bytes, list[str]]
-"""Targets not told before (key and fields), files not told before, keys reached by imports, and
-what a user should know that was not told before."""
+"""What a process has not sent before: targets (key and fields), files (path, text and place), the
+keys that imports reached, and messages for the user."""
 NO_NEWS: News = ([], [], b"", [])
 
 
 class Sender:
-    """A worker's side."""
+    """The worker's side: translates sets of hits to keys and describes new targets."""
 
     def __init__(self) -> None:
         self._events = Catalogue()
         self._catalogues: list[Catalogue] = []
         self._keys: dict[int, array.array[int]] = {}
         self._named: dict[tuple[str, ...], bytes] = {}
-        self._told_sources: set[str] = set()
-        self._told_notes = 0
-        self._told: dict[int, int] = {}
+        self._sent_sources: set[str] = set()
+        self._sent_notes = 0
+        self._sent_targets: dict[int, int] = {}  # how many of each catalogue, by its id
         self._sets: dict[tuple[int, bytes], bytes] = {}
 
     def keys(self, hits: Hits) -> bytes:
-        """The set as it travels."""
-        known = self._sets.get((id(hits.catalogue), hits.numbers))
-        if known is None:
-            known = self._translate(hits)
-        return known
+        """Return the keys of a set of hits, as they are sent."""
+        keys = self._sets.get((id(hits.catalogue), hits.numbers))
+        if keys is None:
+            keys = self._translate(hits)
+        return keys
 
     def keys_of_names(self, names: tuple[str, ...]) -> bytes:
-        """The set of targets that a subject names ("kind:name")."""
-        known = self._named.get(names)
-        if known is None:
+        """Return the keys of targets that a subject names ("kind:name")."""
+        keys = self._named.get(names)
+        if keys is None:
             numbers = [self._events.number(Target.parse(name)) for name in names]
-            known = self._named[names] = self.keys(Hits.of(self._events, numbers))
-        return known
+            keys = self._named[names] = self.keys(Hits.of(self._events, numbers))
+        return keys
 
     def _translate(self, hits: Hits) -> bytes:
         keys = self._key_array(hits.catalogue)
         if len(self._sets) >= _REMEMBERED:
             self._sets.clear()
-        told = array.array("Q", map(keys.__getitem__, array.array("I", hits.numbers))).tobytes()
-        self._sets[id(hits.catalogue), hits.numbers] = told
-        return told
+        sent = array.array("Q", map(keys.__getitem__, array.array("I", hits.numbers))).tobytes()
+        self._sets[id(hits.catalogue), hits.numbers] = sent
+        return sent
 
     def _key_array(self, catalogue: Catalogue) -> array.array[int]:
-        """The keys of all its targets, by number."""
-        known = self._keys.get(id(catalogue))
-        if known is None:
-            known = self._keys[id(catalogue)] = array.array("Q")
-            self._catalogues.append(catalogue)  # also keeps it alive, and so its id its own
-        if len(known) < len(catalogue.targets):
-            known.extend([target.key for target in catalogue.targets[len(known) :]])
-        return known
+        """Return the keys of all targets of a catalogue, by number."""
+        keys = self._keys.get(id(catalogue))
+        if keys is None:
+            keys = self._keys[id(catalogue)] = array.array("Q")
+            self._catalogues.append(catalogue)  # also keeps it alive: its id must stay unique
+        if len(keys) < len(catalogue.targets):
+            keys.extend([target.key for target in catalogue.targets[len(keys) :]])
+        return keys
 
     def know(self, catalogue: Catalogue) -> None:
-        """Let the next news tell all of a catalogue, hit or not."""
+        """Let the next `news` describe all targets of a catalogue, hit or not."""
         self._key_array(catalogue)
 
     def news(self, coverage: Coverage | None) -> News:
-        """What this process has not told yet."""
+        """Return what this process has not sent yet."""
         targets: list[tuple[Any, ...]] = []
         sources: list[tuple[str, str, str]] = []
         for catalogue in self._catalogues:
             keys = self._key_array(catalogue)
-            start = self._told.get(id(catalogue), 0)
-            self._told[id(catalogue)] = len(keys)
+            start = self._sent_targets.get(id(catalogue), 0)
+            self._sent_targets[id(catalogue)] = len(keys)
             for key, target in zip(keys[start:].tolist(), catalogue.targets[start:], strict=True):
                 targets.append((key, *target))
             for source in catalogue.sources.values():
-                if source.id not in self._told_sources:
-                    self._told_sources.add(source.id)
+                if source.id not in self._sent_sources:
+                    self._sent_sources.add(source.id)
                     sources.append((source.path, source.text, source.place))
         if coverage is None:
             return targets, sources, b"", []
         outside = self.keys(Hits.of(coverage.catalogue, coverage.outside))
-        notes = coverage.problems[self._told_notes :]
-        self._told_notes += len(notes)
+        notes = coverage.problems[self._sent_notes :]
+        self._sent_notes += len(notes)
         return targets, sources, outside, notes
 
 
 class Receiver:
-    """The store's side. `wanted` are names of targets that a strategy learns from; None: all."""
+    """The store's side: translates keys to the store's ids of targets.
+
+    `wanted` are the names of the targets that a strategy learns from; None: all.
+    """
 
     def __init__(self, store: Store, campaign: int, wanted: Collection[str] | None = None) -> None:
         self._store = store
@@ -119,20 +123,20 @@ class Receiver:
         self._sorted_ids: NDArray[np.uint32]
         self._sets: dict[bytes, BitMap] = {}
         self.targets: dict[int, Target] = {}
-        """What is known of targets, by the store's ids."""
+        """Targets by the store's ids, as far as they were needed."""
         self.hit = BitMap()
         """The ids that any test has hit."""
         self.outside = BitMap()
         """The ids that imports reached."""
         self.notes: list[str] = []
-        """What a user should know, one line each."""
+        """Messages for the user, one line each."""
         self._watched_before: list[Source] = []
         self._refusal = ""
-        self._named = BitMap()
-        self._named_of = -1
+        self._wanted_ids = BitMap()
+        self._wanted_among = -1  # the number of targets for which `_wanted_ids` was computed
 
     def load(self, hit: Iterable[int], outside: bytes | None) -> None:
-        """Take up what an earlier run of the campaign has found."""
+        """Load what an earlier run of the campaign has found."""
         self._watched_before = self._store.sources(self._campaign)
         self.hit |= BitMap(hit)
         if self._wanted is not None:
@@ -141,22 +145,22 @@ class Receiver:
             self.outside |= BitMap.deserialize(outside)
 
     def learn(self, news: News) -> None:
-        """Keep targets and files that a worker tells of."""
+        """Store the targets and files that a worker describes."""
         targets, sources, outside, notes = news
         self.notes += [note for note in notes if note not in self.notes]
         watched = [Source(*source) for source in sources]
         for source in watched:
-            self._refusal = self._refusal or self._if_edited(source)
-        if self._refusal:  # also what other workers tell while the campaign winds up
+            self._refusal = self._refusal or self._why_edited(source)
+        if self._refusal:  # raised again for other workers while the campaign winds up
             raise UserError(self._refusal)
         if watched:
             self._store.add_sources(self._campaign, watched)
-        new = [told for told in targets if told[0] not in self._ids]
+        new = [target for target in targets if target[0] not in self._ids]
         if new:
-            described = [Target(*told[1:]) for told in new]
+            described = [Target(*fields) for _, *fields in new]
             ids = self._store.target_ids(described)
             self.targets.update(zip(ids, described, strict=True))
-            self._ids.update(zip([told[0] for told in new], ids, strict=True))
+            self._ids.update(zip([key for key, *_ in new], ids, strict=True))
             self._sort()
         if outside:
             before = len(self.outside)
@@ -164,11 +168,14 @@ class Receiver:
             if len(self.outside) > before:
                 self._store.update_campaign(self._campaign, outside=self.outside.serialize())
 
-    def _if_edited(self, source: Source) -> str:
-        """Why the campaign cannot go on: tests of two versions of a file cannot be added up."""
-        before = [one for one in self._watched_before if one.path == source.path]
-        same = [one for one in before if not _lies_elsewhere(one, source)]
-        if same and all(one.id != source.id for one in same):
+    def _why_edited(self, source: Source) -> str:
+        """Return why the campaign cannot go on if a file was edited; empty if it was not.
+
+        Tests of two versions of a file cannot be added up.
+        """
+        before = [earlier for earlier in self._watched_before if earlier.path == source.path]
+        same = [earlier for earlier in before if not _lies_elsewhere(earlier, source)]
+        if same and all(earlier.id != source.id for earlier in same):
             return (
                 f"{source.path} has changed since the campaign began: start a new one, or put the "
                 f"file back as it was (`swarmtest coverage {self._campaign} --show {source.path}`)"
@@ -184,24 +191,24 @@ class Receiver:
         self._sorted_keys, self._sorted_ids = keys[order], ids[order]
 
     def ids(self, keys: bytes) -> BitMap:
-        """The store's ids of a set."""
-        known = self._sets.get(keys)
-        if known is None:
+        """Return the store's ids of a set of keys."""
+        ids = self._sets.get(keys)
+        if ids is None:
             import numpy as np
 
-            places = np.searchsorted(self._sorted_keys, np.frombuffer(keys, "<u8"))
-            numbers = array.array("I", self._sorted_ids[places].tobytes())
+            indices = np.searchsorted(self._sorted_keys, np.frombuffer(keys, "<u8"))
+            numbers = array.array("I", self._sorted_ids[indices].tobytes())
             if len(self._sets) >= _REMEMBERED:
                 self._sets.clear()
-            known = self._sets[keys] = BitMap(numbers)
-        return known
+            ids = self._sets[keys] = BitMap(numbers)
+        return ids
 
     def pack(self, sets: Sequence[bytes]) -> list[bytes]:
-        """Sets as the store keeps them; what they hit is noted."""
+        """Return the sets as the store keeps them, and add them to `hit`."""
         return [self._packed(self.ids(keys)) for keys in sets]
 
     def packed_union(self, sets: Iterable[bytes]) -> bytes:
-        """Several sets of one test as one."""
+        """Return the union of several sets of one test, as the store keeps it."""
         return self._packed(BitMap.union(*[self.ids(keys) for keys in sets]))
 
     def _packed(self, ids: BitMap) -> bytes:
@@ -210,7 +217,7 @@ class Receiver:
         return packed
 
     def names(self, hits: bytes) -> tuple[str, ...]:
-        """The names of what a test hit, for strategies that learn; only what they want to know."""
+        """Return the names of the wanted targets that a test hit, for strategies that learn."""
         ids = BitMap.deserialize(hits)
         if self._wanted is not None:
             ids &= self._with_names(self._wanted)
@@ -220,14 +227,16 @@ class Receiver:
         return tuple(str(self.targets[id]) for id in ids)
 
     def _with_names(self, wanted: Collection[str]) -> BitMap:
-        """The ids of the targets that have these names, worked out again when there are more."""
-        if self._named_of != len(self.targets):
-            self._named_of = len(self.targets)
-            self._named = BitMap(id for id, one in self.targets.items() if str(one) in wanted)
-        return self._named
+        """Return the ids of the targets with these names, cached until more targets are known."""
+        if self._wanted_among != len(self.targets):
+            self._wanted_among = len(self.targets)
+            self._wanted_ids = BitMap(
+                id for id, target in self.targets.items() if str(target) in wanted
+            )
+        return self._wanted_ids
 
 
-def _lies_elsewhere(one: Source, other: Source) -> bool:
-    """Whether two files only share the name that reports have for them."""
-    placed = bool(one.place and other.place)
-    return placed and one.place != other.place and os.path.exists(one.place)
+def _lies_elsewhere(earlier: Source, source: Source) -> bool:
+    """Return whether these are two files that only have the same name in reports."""
+    both_placed = bool(earlier.place and source.place)
+    return both_placed and earlier.place != source.place and os.path.exists(earlier.place)

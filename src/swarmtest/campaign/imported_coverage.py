@@ -1,10 +1,10 @@
-"""Coverage that other tools measured, as a campaign in the store.
+"""Import coverage that other tools measured, as a campaign in the store.
 
-Such a campaign has no features: it says what tests reach, not why. Contexts of a coverage.py file
-and test names of an LCOV file are tests; the name of each is kept as the test's origin.
+Such a campaign has no features: it says what tests reach, not why. Each context of a coverage.py
+file and each test name of an LCOV file is a test; its name is kept as the trial's origin.
 
-Of Python source, the lines and branches are those that weaving finds, hit or not: the same targets
-as in campaigns of our own. Of anything else they are what the file lists.
+For Python source, the lines and branches are those that weaving finds, hit or not: the same targets
+as in campaigns of our own. For any other source they are those that the file lists.
 """
 
 from __future__ import annotations
@@ -36,32 +36,32 @@ from swarmtest.coverage.weaving.weaver import weave
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, TrialRecord
 
-# -------------------------------------------------------------------------------------------------
-# What a file of coverage says, whichever format it is in.
-
 
 @dataclass
 class Measured:
-    """Files and tests as other tools tell of them; in our own format, targets and their hits."""
+    """The contents of a coverage file in any format.
+
+    Other tools' formats have `files` and `tests`; our own JSON has `targets` and their `hits`.
+    """
 
     files: list[FileCoverage] = field(default_factory=list)
-    """What there is to hit; empty when the format has only what was hit."""
+    """What can be hit; empty when the format lists only what was hit."""
     tests: list[TestCoverage] = field(default_factory=list)
     targets: list[Target] = field(default_factory=list)
     hits: dict[str, list[Target]] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
-    """Where files are, as far as that is told."""
+    """Where the files are, as far as the format says."""
 
     def paths(self) -> list[str]:
-        """The files that are told of."""
-        told = {file.path for file in self.files} | {path for t in self.tests for path in t.files}
-        return sorted(told | {target.file for target in self.targets if target.file})
+        """Return the files that occur."""
+        paths = {file.path for file in self.files} | {path for t in self.tests for path in t.files}
+        return sorted(paths | {target.file for target in self.targets if target.file})
 
     def kinds(self) -> list[str]:
-        """The kinds that were watched."""
+        """Return the kinds of coverage that were measured."""
         if self.targets:
-            found = {target.kind for target in self.targets}
-            return [kind for kind in KINDS if kind in found]
+            present = {target.kind for target in self.targets}
+            return [kind for kind in KINDS if kind in present]
         branches = any(file.branches for file in self.files) or any(
             arcs for test in self.tests for _, arcs in test.files.values()
         )
@@ -69,14 +69,14 @@ class Measured:
 
 
 def read_measured(file: Path) -> Measured:
-    """Read a file in the format that its ending names; coverage.py's own have any."""
-    ending = file.suffix.lower()
-    if ending == ".json":
-        return _own(_bytes(file), file)
-    if ending == ".xml":
+    """Read a file in the format of its suffix; other suffixes are coverage.py data files."""
+    suffix = file.suffix.lower()
+    if suffix == ".json":
+        return _read_own_format(_bytes(file), file)
+    if suffix == ".xml":
         files = read_cobertura(_bytes(file), str(file))
         return Measured(files, [_as_test(files)])
-    if ending in (".lcov", ".info"):
+    if suffix in (".lcov", ".info"):
         text = _bytes(file).decode(errors="replace")
         return Measured(read_lcov(text, str(file)), read_lcov_tests(text, str(file)))
     return Measured(tests=read_coverage_data(file))
@@ -102,15 +102,16 @@ def _as_test(files: Iterable[FileCoverage]) -> TestCoverage:
     )
 
 
-def _own(data: bytes, file: Path) -> Measured:
-    """What `Tally.to_json` told. Without tests, everything that was hit is one."""
+def _read_own_format(data: bytes, file: Path) -> Measured:
+    """Read what `Tally.to_json` wrote. Without tests, everything that was hit is one test."""
     try:
-        told = json.loads(data)
-        targets = [_target(one) for one in told["targets"]]
-        hits = {name: [targets[n] for n in numbers] for name, numbers in told["tests"].items()}
-        counts = [one["tests"] for one in told["targets"]]
-        outside = [t for t, one in zip(targets, told["targets"], strict=True) if one["at_import"]]
-        places = {one["file"]: one["path"] for one in told["files"]}
+        document = json.loads(data)
+        entries = document["targets"]
+        targets = [_target(entry) for entry in entries]
+        hits = {name: [targets[n] for n in numbers] for name, numbers in document["tests"].items()}
+        counts = [entry["tests"] for entry in entries]
+        outside = [t for t, entry in zip(targets, entries, strict=True) if entry["at_import"]]
+        places = {entry["file"]: entry["path"] for entry in document["files"]}
     except (ValueError, KeyError, TypeError, IndexError, AttributeError):
         raise UserError(f"{file}: not what `swarmtest coverage -o` writes as JSON") from None
     if not hits:
@@ -120,24 +121,21 @@ def _own(data: bytes, file: Path) -> Measured:
     return Measured(targets=targets, hits=hits, places=places)
 
 
-def _target(told: dict[str, Any]) -> Target:
+def _target(entry: dict[str, Any]) -> Target:
     return Target(
-        str(told["kind"]),
-        str(told["name"]),
-        str(told["file"]),
-        int(told["line"]),
-        str(told["function"]),
-        str(told["content"]),
-        str(told["source"]),
-        str(told.get("detail", "")),
+        str(entry["kind"]),
+        str(entry["name"]),
+        str(entry["file"]),
+        int(entry["line"]),
+        str(entry["function"]),
+        str(entry["content"]),
+        str(entry["source"]),
+        str(entry.get("detail", "")),
     )
 
 
-# -------------------------------------------------------------------------------------------------
-
-
 def import_coverage(store: Store, file: Path, name: str) -> tuple[int, int]:
-    """Keep a file's tests as a campaign; answers its number, and how many tests it has."""
+    """Store a file's tests as a campaign; return its number and how many tests it has."""
     measured = read_measured(file)
     if not measured.paths() and not measured.hits:
         raise UserError(f"{file} holds no coverage")
@@ -168,51 +166,56 @@ def import_coverage(store: Store, file: Path, name: str) -> tuple[int, int]:
 
 
 def _keep_targets(store: Store, campaign: int, measured: Measured) -> dict[str, bytes]:
-    """Keep files and their targets; answers the hits of each test."""
-    known = {path: _known(path, measured) for path in measured.paths()}
-    store.add_sources(campaign, [one.source for one in known.values()])
-    store.target_ids([target for one in known.values() for target in one.targets()])
-    found = {
+    """Store files and their targets; return the packed hits of each test, by its name."""
+    files = {path: _file_targets(path, measured) for path in measured.paths()}
+    store.add_sources(campaign, [file.source for file in files.values()])
+    store.target_ids([target for file in files.values() for target in file.targets()])
+    hit_by = {
         test.name: [
             target
             for path, (lines, arcs) in test.files.items()
-            for target in known[path].hit(lines, arcs)
+            for target in files[path].hit(lines, arcs)
         ]
         for test in measured.tests
     }
-    for name, told in measured.hits.items():
-        found[name] = [known[t.file].own(t) if t.file else t for t in told]
-    return {name: pack_hits(store.target_ids(targets)) for name, targets in found.items()}
+    for name, targets in measured.hits.items():
+        hit_by[name] = [files[t.file].own(t) if t.file else t for t in targets]
+    return {name: pack_hits(store.target_ids(targets)) for name, targets in hit_by.items()}
 
 
 @dataclass
-class _Known:
-    """What there is to hit in a file."""
+class _FileTargets:
+    """The targets of a file."""
 
     source: Source
     lines: dict[int, Target] = field(default_factory=dict)
     branches: dict[Arc, Target] = field(default_factory=dict)
     others: list[Target] = field(default_factory=list)
     starts: Mapping[int, int] = field(default_factory=dict)
-    """Lines within a statement -> the line where it begins."""
+    """The first line of the statement that a line belongs to, by line."""
     unnamed: Mapping[frozenset[Arc], list[Arc]] = field(default_factory=dict)
-    """Branches of a line that the file only numbers -> as many that it does not name."""
+    """For branches of a line that the file only numbers: the same number of arcs that it does not
+    name, which must be those branches."""
 
     def targets(self) -> list[Target]:
-        """All of them."""
+        """Return all targets."""
         return [*self.lines.values(), *self.branches.values(), *self.others]
 
     def hit(self, lines: Iterable[int], arcs: frozenset[Arc]) -> list[Target]:
-        """The targets among what a test hit: other tools tell of every step as an arc.
+        """Return the targets among what a test hit; other tools report every step as an arc.
 
-        Of branches that are only counted, those are taken that lead to lines that were hit, if
-        there are as many.
+        If a file only counts the branches that were taken, they are those that lead to lines that
+        were hit, provided that there are equally many.
         """
         reached = {self.starts.get(line, line) for line in lines}
         taken = {(self._start(line), self._start(to)) for line, to in arcs}
-        for numbered, ways in self.unnamed.items():
+        for numbered, arcs_of_line in self.unnamed.items():
             count = len(numbered & arcs)
-            possible = ways if count == len(ways) else [way for way in ways if way[1] in reached]
+            possible = (
+                arcs_of_line
+                if count == len(arcs_of_line)
+                else [arc for arc in arcs_of_line if arc[1] in reached]
+            )
             if count == len(possible):
                 taken.update(possible)
         return [
@@ -224,79 +227,85 @@ class _Known:
         return self.starts.get(line, line) if line > 0 else -self.starts.get(-line, -line)
 
     def own(self, target: Target) -> Target:
-        """A target that was told of, as one of this version of the file."""
+        """Return a target from the file as a target of this version of the source."""
         return target._replace(source=self.source.id)
 
 
-def _known(path: str, measured: Measured) -> _Known:
+def _file_targets(path: str, measured: Measured) -> _FileTargets:
     source = _source(path, measured.places.get(path, ""))
     if measured.targets:
-        return _told(path, source, measured.targets)
-    known = _Known(source)
-    if not (is_python(path) and known.source.text and _weave(known, measured.kinds())):
-        _list(known, path, measured)
-    listed = [arc for file in measured.files if file.path == path for arc in file.branches]
-    known.unnamed = _unnamed(known, listed)
-    return known
+        return _targets_in_own_format(path, source, measured.targets)
+    file = _FileTargets(source)
+    if not (is_python(path) and source.text and _weave(file, measured.kinds())):
+        _take_listed(file, path, measured)
+    listed = [arc for entry in measured.files if entry.path == path for arc in entry.branches]
+    file.unnamed = _unnamed(file, listed)
+    return file
 
 
-def _told(path: str, source: Source, targets: Iterable[Target]) -> _Known:
-    """A file with the targets that are told of; without its text if that is another by now."""
-    told = [target for target in targets if target.file == path]
+def _targets_in_own_format(path: str, source: Source, targets: Iterable[Target]) -> _FileTargets:
+    """Return the targets that are listed for a file, without its text if that has changed."""
+    listed = [target for target in targets if target.file == path]
     version = Source(path, source.text, source.place)
-    if version.id not in {target.source for target in told}:
+    if version.id not in {target.source for target in listed}:
         version = Source(path, "", source.place)
-    known = _Known(version)
-    known.others = [known.own(target) for target in told]
-    return known
+    file = _FileTargets(version)
+    file.others = [file.own(target) for target in listed]
+    return file
 
 
-def _source(path: str, told: str) -> Source:
-    place = Path(told or path)
+def _source(path: str, recorded_place: str) -> Source:
+    place = Path(recorded_place or path)
     if not place.exists():
         place = project_root() / path
     try:
         text = text_of(place, path)
     except OSError:
-        return Source(path, "", told)
+        return Source(path, "", recorded_place)
     return Source(shown_path(str(place)), text, str(place.resolve()))
 
 
-def _weave(known: _Known, kinds: Iterable[str]) -> bool:
-    """Find the lines and branches of Python source; False if it is none."""
-    source = known.source
+def _weave(file: _FileTargets, kinds: Iterable[str]) -> bool:
+    """Find the lines and branches of Python source; return False if it is not valid Python."""
+    source = file.source
     try:
         plan = weave(source.text, source.path, "", tuple(kinds))[1]
-        known.starts = logical_lines(source.text)
+        file.starts = logical_lines(source.text)
     except (SyntaxError, ValueError, RecursionError):
         return False
     for target in plan.targets_in(source):
         if target.kind == "line":
-            known.lines[target.line] = target
+            file.lines[target.line] = target
         else:
-            known.branches[arc_of(target)] = target
+            file.branches[arc_of(target)] = target
     return True
 
 
-def _list(known: _Known, path: str, measured: Measured) -> None:
-    """Take lines and branches from what the file lists. Bare arcs may be any steps: left out."""
-    source, text = known.source, known.source.text.split("\n")
-    files = [file for file in measured.files if file.path == path]
-    lines = {line for file in files for line in file.lines}
+def _take_listed(file: _FileTargets, path: str, measured: Measured) -> None:
+    """Take the lines and branches that the coverage file lists.
+
+    The arcs of tests are left out: they may be any steps, not only branches.
+    """
+    source, text = file.source, file.source.text.split("\n")
+    entries = [entry for entry in measured.files if entry.path == path]
+    lines = {line for entry in entries for line in entry.lines}
     lines |= {line for t in measured.tests if path in t.files for line in t.files[path][0]}
 
     for line in sorted(lines):
         content = content_hash(text[line - 1] if line <= len(text) else "")
-        known.lines[line] = source.target("line", f"{line}", line, content=content)
-    for line, to in sorted({arc for file in files for arc in file.branches}):
+        file.lines[line] = source.target("line", f"{line}", line, content=content)
+    for line, to in sorted({arc for entry in entries for arc in entry.branches}):
         if number_of(to) is None:
             content = arc_content(text, line, to)
             name = arc_name(line, to)
-            known.branches[line, to] = source.target("branch", name, line, content=content)
+            file.branches[line, to] = source.target("branch", name, line, content=content)
 
 
-def _unnamed(known: _Known, listed: Iterable[Arc]) -> dict[frozenset[Arc], list[Arc]]:
-    """Which branches can only be those that a file numbers without saying where they go."""
+def _unnamed(file: _FileTargets, listed: Iterable[Arc]) -> dict[frozenset[Arc], list[Arc]]:
+    """Match branches that a file only numbers, without saying where they go, with named arcs.
+
+    The branches of a line match if it has exactly as many arcs that the file does not name.
+    """
     numbered: dict[int, set[Arc]] = {}
     named = set()
     for arc in listed:
@@ -304,9 +313,9 @@ def _unnamed(known: _Known, listed: Iterable[Arc]) -> dict[frozenset[Arc], list[
             named.add(arc)
         else:
             numbered.setdefault(arc[0], set()).add(arc)
-    found = {}
+    matched = {}
     for line, arcs in numbered.items():
-        left = [arc for arc in known.branches if arc[0] == line and arc not in named]
+        left = [arc for arc in file.branches if arc[0] == line and arc not in named]
         if len(left) == len(arcs):
-            found[frozenset(arcs)] = left
-    return found
+            matched[frozenset(arcs)] = left
+    return matched

@@ -1,4 +1,8 @@
-"""Handing out trial numbers and taking in rows, until the budget is reached."""
+"""The campaign loop: hand out trial numbers and record the results until the budget is reached.
+
+The engine runs batches of trials; the loop decides how large a batch is, feeds the results to the
+recorder and to strategies that learn, and shows progress.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +24,17 @@ from swarmtest.store.records import FaultRecord
 from swarmtest.strategies.strategy import LearningStrategy
 
 _PASSED_OVER = 10_000
-"""Trials in a row with retired configurations after which nothing else is expected to come."""
+"""The loop gives up after this many trials in a row whose configurations are retired."""
 _FLUSH_SECONDS = 0.5
 _SHOW_SECONDS = 0.1
 _NOTE_SECONDS = 2.0
 
 Show: TypeAlias = Callable[[Progress, list[FaultRecord]], None]
-"""Told a few times per second how a campaign goes, and at once of new faults."""
+"""Called with the progress and the new faults: a few times per second, at once for a new fault."""
 
 
 class Loop:
-    """Hands out trial numbers and takes in rows until the budget is reached."""
+    """The loop of one campaign."""
 
     def __init__(
         self, job: Job, budget: Budget, engine: Engine, recorder: Recorder, show: Show
@@ -50,9 +54,9 @@ class Loop:
 
     def skip(self, done: Iterator[int]) -> None:
         """Leave out the trials that an earlier run has recorded."""
-        known = set(done)
-        self._handed_out = len(known)
-        self._trials = (trial for trial in itertools.count() if trial not in known)
+        recorded = set(done)
+        self._handed_out = len(recorded)
+        self._trials = (trial for trial in itertools.count() if trial not in recorded)
 
     def relearn(self, store: Store, campaign: int) -> None:
         """Tell a learning strategy what an earlier run found."""
@@ -61,7 +65,7 @@ class Loop:
                 self._tell(self._recorder.results([trial]))
 
     def until_done(self, wall_before: float) -> tuple[str, bool]:
-        """Run; why it ended, and whether the user ended it."""
+        """Run until the end; return why it ended, and whether the user interrupted it."""
         start = time.monotonic() - wall_before
         flushed = shown = noted = time.monotonic()
         progress, budget = self._recorder.progress, self._budget
@@ -103,7 +107,7 @@ class Loop:
         return reason, interrupted
 
     def _wind_up(self) -> None:
-        """Take in what is still on its way, and keep everything."""
+        """Stop the engine, collect the results that are still on their way, and store them."""
         try:
             if self._engine.busy:
                 self._engine.stop()
@@ -112,8 +116,8 @@ class Loop:
                     self._collect(0.05)
         finally:
             self._recorder.flush()
-        at_work = [one for one in self._engine.workers() if one.state != "lost"]
-        self._recorder.note_workers(one._replace(state="done") for one in at_work)
+        alive = [worker for worker in self._engine.workers() if worker.state != "lost"]
+        self._recorder.note_workers(worker._replace(state="done") for worker in alive)
 
     def _feed(self) -> None:
         while self._engine.hungry > 0:
@@ -121,31 +125,35 @@ class Loop:
             if not batch:
                 return
             self._handed_out += len(batch)
-            told = [plain(p) for p in batch.values() if p is not None]
-            self._engine.feed(list(batch), told if self._learns else None)
+            proposals = [plain(p) for p in batch.values() if p is not None]
+            self._engine.feed(list(batch), proposals if self._learns else None)
 
     def _next_trials(self, count: int) -> dict[int, Proposal | None]:
-        """The next trials whose configuration is not retired; proposals as far as they are needed.
+        """Return the next trials whose configuration is not retired, with their proposals.
 
-        Workers ask the strategy themselves unless it learns, so nothing is asked here before the
+        Workers ask the strategy themselves unless it learns, so the proposals are None until the
         first configuration is retired.
         """
         retired = self._recorder.retirement.retired
         if not retired and not self._learns:
             return dict.fromkeys(itertools.islice(self._trials, count))
-        found: dict[int, Proposal | None] = {}
-        while len(found) < count and self._passed_over < _PASSED_OVER:
+        batch: dict[int, Proposal | None] = {}
+        while len(batch) < count and self._passed_over < _PASSED_OVER:
             trial = next(self._trials)
             proposal = self._worker.propose(trial)
             if proposal.configuration.to_bytes() in retired:
                 self._passed_over += 1
             else:
                 self._passed_over = 0
-                found[trial] = proposal
-        return found
+                batch[trial] = proposal
+        return batch
 
     def _batch_size(self) -> int:
-        """As many trials as the engine likes, growing slowly, shared fairly at the end."""
+        """Return how many trials to hand out at once.
+
+        Batches grow slowly to the size that suits the engine; near the end of the budget they
+        shrink, so that all workers stay busy.
+        """
         shape = self._engine.shape
         if self._engine.rate:
             seconds = shape.learning_seconds if self._learns else shape.seconds
@@ -172,14 +180,17 @@ class Loop:
 
 
 class _Interrupt:
-    """Ctrl-C, kept until the loop looks: between a row's arrival and its way to the store, an
-    exception would lose it. A second Ctrl-C does not wait."""
+    """A SIGINT handler that defers Ctrl-C until the loop checks for it.
+
+    An exception raised between the arrival of a row and its recording would lose the row. A second
+    Ctrl-C is not deferred.
+    """
 
     def __init__(self, defer: bool) -> None:
         self.pressed = False
-        self._before: Any = None
+        self._previous: Any = None
         if defer and threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._press)
+            self._previous = signal.signal(signal.SIGINT, self._press)
 
     def _press(self, number: int, frame: object) -> None:
         if self.pressed:
@@ -187,7 +198,7 @@ class _Interrupt:
         self.pressed = True
 
     def restore(self) -> None:
-        """Ctrl-C is again what it was."""
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-            self._before = None
+        """Put the previous SIGINT handler back."""
+        if self._previous is not None:
+            signal.signal(signal.SIGINT, self._previous)
+            self._previous = None

@@ -1,4 +1,15 @@
-"""From rows as workers send them to what the store keeps, and the running totals on the way."""
+"""Recording: from the rows that workers send to what the store keeps.
+
+A row is a plain tuple with the fields of `TrialRecord`: millions of them pass by, and making
+records of them would cost time. `Recorder` collects rows, keeps the running totals and writes
+batches.
+
+`Retirement` finds configurations that give only invalid tests, so that they are not run any more
+and are reported. A trial keeps its number, its configuration and its seed whatever happens to
+others: retiring a configuration only means that later trials with it are skipped, and the budget
+goes to the next numbers. The skipped trials would have given no valid test, and invalid tests hit
+nothing, so no count of hits changes; see docs/commands.md.
+"""
 
 from __future__ import annotations
 
@@ -22,100 +33,28 @@ from swarmtest.store.records import (
     unpack_counts,
 )
 
-# -------------------------------------------------------------------------------------------------
-# Configurations that give only invalid tests: found early, retired, reported.
-#
-# A trial keeps its number, its configuration and its seed whatever happens to others: retiring
-# only
-# means that later trials with that configuration are passed over, and the budget goes to the next
-# numbers. What is dropped would have given no valid test, and invalid tests hit nothing, so no
-# count
-# of hits changes; see docs/commands.md.
-
 PATIENCE = 8
-"""Invalid tests, and no valid one, after which a configuration is retired. One that is valid half
-of the time is retired by mistake once in 256 times."""
+"""A configuration is retired after this many invalid tests and no valid one. One whose tests are
+valid half of the time is retired by mistake once in 256 times."""
 HOPELESS = 100
-"""Invalid tests, and no valid one at all, after which a campaign ends."""
+"""A campaign ends after this many invalid tests and no valid one."""
 _SHOWN = 3
+_BATCH_ROWS = 1000
 
-
-class Retirement:
-    """Watches rows; knows which configurations are retired.
-
-    `has_valid_test` looks a configuration up among all tests so far: it is asked once for each that
-    is about to be retired, so that valid tests need not be remembered here.
-    """
-
-    def __init__(self, space: Space, has_valid_test: Callable[[bytes], bool]) -> None:
-        self._space = space
-        self._has_valid_test = has_valid_test
-        self._invalid: Counter[bytes] = Counter()
-        self._useful: set[bytes] = set()
-        self._reasons: Counter[str] = Counter()
-        self._valid = 0
-        self.retired: dict[bytes, str] = {}
-        """Configurations that are not run any more, with why their tests were invalid."""
-
-    def watch(self, rows: Sequence[Any]) -> None:
-        """Take rows in, in any order."""
-        if not self._invalid and not any(row[5] == Verdict.INVALID for row in rows):
-            self._valid += len(rows)
-            return
-        for row in rows:
-            configuration, verdict, reason = row[1], row[5], row[13]
-            if verdict != Verdict.INVALID:
-                self._valid += 1
-                if configuration in self._invalid:
-                    self._useful.add(configuration)
-                continue
-            self._reasons[reason] += 1
-            self._invalid[configuration] += 1
-            if self._invalid[configuration] >= PATIENCE and self._is_useless(configuration):
-                self.retired.setdefault(configuration, reason)
-
-    def _is_useless(self, configuration: bytes) -> bool:
-        if configuration in self.retired:
-            return True
-        if configuration not in self._useful and self._has_valid_test(configuration):
-            self._useful.add(configuration)
-        return configuration not in self._useful
-
-    @property
-    def hopeless(self) -> str:
-        """Why no test can be expected to be valid; empty if there is hope."""
-        invalid = self._reasons.total()
-        if self._valid or invalid < HOPELESS:
-            return ""
-        return f"none of {invalid:,} tests was valid: {self._reasons.most_common(1)[0][0]}"
-
-    def notes(self) -> list[str]:
-        """What a user should know, one line each."""
-        found = []
-        invalid = self._reasons.total()
-        if invalid:
-            reasons = [f"{reason} ({n:,})" for reason, n in self._reasons.most_common(_SHOWN)]
-            more = ["…"] if len(self._reasons) > _SHOWN else []
-            tests = invalid + self._valid
-            found.append(
-                f"{invalid:,} of {tests:,} tests were invalid: {'; '.join(reasons + more)}"
-            )
-        for configuration, reason in list(self.retired.items())[:_SHOWN]:
-            text = str(Configuration.from_bytes(self._space, configuration))
-            found.append(f"retired, for it gives only invalid tests: '{text}' ({reason})")
-        unsaid = len(self.retired) - _SHOWN
-        if unsaid > 0:
-            found.append(f"and {unsaid:,} more retired")
-        return found
-
-
-# -------------------------------------------------------------------------------------------------
-
-_ROWS = 1000
+# Where the fields of a trial are in a row.
+_TRIAL = TrialRecord._fields.index("trial")
+_CONFIGURATION = TrialRecord._fields.index("configuration")
+_VERDICT = TrialRecord._fields.index("verdict")
+_FAULT = TrialRecord._fields.index("fault")
+_STEPS = TrialRecord._fields.index("steps")
+_USED = TrialRecord._fields.index("used")
+_HITS = TrialRecord._fields.index("hits")
+_CPU_NS = TrialRecord._fields.index("cpu_ns")
+_MISSING = TrialRecord._fields.index("missing")
 
 
 class Recorder:
-    """Collects rows, keeps totals, and writes batches to the store.
+    """The running totals of a campaign and the rows that are not in the store yet.
 
     A fault's first trial and shortest test are minima, so they do not depend on the order in which
     rows arrive.
@@ -128,7 +67,7 @@ class Recorder:
         space: Space,
         wanted: Collection[str] | None = None,
     ) -> None:
-        """`wanted`: the hits that `results` tell of, by name; all of them unless given."""
+        """Create a recorder; `wanted`: names of the hits that `results` contain (None: all)."""
         self._store = store
         self._campaign = campaign
         self._space = space
@@ -140,13 +79,13 @@ class Recorder:
         self.faults: dict[str, FaultRecord] = {}
         self.progress = Progress()
         self.open = True
-        """Whether somebody still has to write the rest and close."""
+        """Whether rows may still have to be written; users of the recorder set it to False."""
         self.retirement = Retirement(space, self._has_valid_test)
         self._never_used = set(range(len(space.features)))
         self._offered = [0] * len(space.features)
 
     def load(self) -> None:
-        """Take up the totals of a campaign that goes on."""
+        """Load the totals of a campaign that is resumed."""
         summary = self._store.summary(self._campaign)
         self.progress.tests = summary["trials"]
         self.progress.failed = summary["failed"]
@@ -166,9 +105,9 @@ class Recorder:
         self.progress.targets = len(hits)
 
     def add(self, batch: tuple[Any, ...]) -> list[str]:
-        """Take a worker's batch; the ids of faults that are new."""
+        """Add a worker's batch and return the ids of the faults that are new."""
         rows, sets, news, faults, tests = batch
-        known, hit = len(self.faults), len(self._receiver.hit)
+        faults_before, hit_before = len(self.faults), len(self._receiver.hit)
         self._add_faults(rows, faults)
         self._tests += [TestRecord(trial, json.dumps(test)) for trial, test in tests]
         self._receiver.learn(news)
@@ -177,26 +116,26 @@ class Recorder:
             rows = [self._with_hits(row, sets, packed) for row in rows]
         self._rows += rows
         self._latest = rows
-        new_targets = len(self._receiver.hit) > hit
-        self._count(rows, anything_new=new_targets or len(self.faults) > known)
-        if len(self._rows) >= _ROWS:
+        new_targets = len(self._receiver.hit) > hit_before
+        self._count(rows, anything_new=new_targets or len(self.faults) > faults_before)
+        if len(self._rows) >= _BATCH_ROWS:
             self.flush()
-        return list(self.faults)[known:]
+        return list(self.faults)[faults_before:]
 
     @property
     def notes(self) -> list[str]:
-        """What a user should know, one line each."""
+        """Messages for the user, one line each."""
         return [*self._receiver.notes, *self.retirement.notes()]
 
     def flush(self) -> None:
-        """Write what is waiting, in one transaction."""
+        """Write everything that is waiting to the store, in one transaction."""
         if self._rows:
             changed = [self.faults[fault] for fault in self._changed]
             self._store.record(self._campaign, self._rows, changed, self._tests)
             self._rows, self._tests, self._changed = [], [], set()
 
     def keep_times(self, **changes: Any) -> None:
-        """Write how long the campaign has taken, so that `resume` goes on counting from there."""
+        """Store how long the campaign has taken, so that `resume` continues from there."""
         self._store.update_campaign(
             self._campaign,
             wall_seconds=self.progress.wall_seconds,
@@ -205,16 +144,16 @@ class Recorder:
         )
 
     def note_workers(self, workers: Iterable[WorkerRecord]) -> None:
-        """Keep how the workers do."""
+        """Store the state of the workers."""
         for worker in workers:
             self._store.note_worker(self._campaign, worker)
 
     def latest_results(self) -> Iterator[Result]:
-        """The batch that was added last as results, for a strategy that learns."""
+        """Return the results of the batch that was added last, for a strategy that learns."""
         return self.results(self._latest)
 
     def results(self, rows: Iterable[Any]) -> Iterator[Result]:
-        """Rows as results."""
+        """Yield the result of each row."""
         for row in rows:
             trial = TrialRecord(*row)
             fault = self.faults.get(trial.fault) if trial.fault else None
@@ -234,7 +173,10 @@ class Recorder:
             )
 
     def unused(self, least: int) -> dict[str, int]:
-        """Features that never appeared though `least` tests or more allowed them, and how many."""
+        """Return the features that never appeared although `least` tests or more allowed them.
+
+        The value of each is the number of tests that allowed it.
+        """
         return {
             self._space.feature_names[i]: self._offered[i]
             for i in sorted(self._never_used)
@@ -247,25 +189,29 @@ class Recorder:
             old = self.faults.get(new.id)
             if old is not None:
                 first = min(old.first_trial, new.first_trial)
-                shortest = min(old, new, key=_rank)
+                shortest = min(old, new, key=_preference)
                 new = shortest._replace(first_trial=first)
             self.faults[new.id] = new
             self._changed.add(new.id)
         for row in rows:
-            if row[6] is not None and row[0] < self.faults[row[6]].first_trial:
-                self.faults[row[6]] = self.faults[row[6]]._replace(first_trial=row[0])
-                self._changed.add(row[6])
+            trial, fault = row[_TRIAL], row[_FAULT]
+            if fault is not None and trial < self.faults[fault].first_trial:
+                self.faults[fault] = self.faults[fault]._replace(first_trial=trial)
+                self._changed.add(fault)
 
     def _with_hits(self, row: Any, sets: Sequence[bytes], packed: Sequence[bytes]) -> Any:
-        """A row with its hits as the store keeps them, instead of places in the list of sets."""
-        places = row[10]
-        if places is None:
+        """Return the row with its hits packed for the store.
+
+        A worker sends indices into the list of sets of the batch instead.
+        """
+        indices = row[_HITS]
+        if indices is None:
             return row
-        if len(places) == 1:
-            hits = packed[places[0]]
+        if len(indices) == 1:
+            hits = packed[indices[0]]
         else:
-            hits = self._receiver.packed_union(sets[place] for place in places)
-        return (*row[:10], hits, *row[11:])
+            hits = self._receiver.packed_union(sets[index] for index in indices)
+        return (*row[:_HITS], hits, *row[_HITS + 1 :])
 
     def _count(self, rows: Sequence[Any], anything_new: bool) -> None:
         progress = self.progress
@@ -273,11 +219,11 @@ class Recorder:
         progress.since_new = 0 if anything_new else progress.since_new + len(rows)
         progress.faults = len(self.faults)
         progress.targets = len(self._receiver.hit)
-        progress.cpu_seconds += sum([row[11] for row in rows]) / 1e9
-        progress.steps += sum([row[7] for row in rows])
-        failed = [row for row in rows if row[5]]
-        progress.failed += sum(row[5] == Verdict.FAILED for row in failed)
-        progress.invalid += sum(row[5] == Verdict.INVALID for row in failed)
+        progress.cpu_seconds += sum([row[_CPU_NS] for row in rows]) / 1e9
+        progress.steps += sum([row[_STEPS] for row in rows])
+        not_passed = [row[_VERDICT] for row in rows if row[_VERDICT]]
+        progress.failed += sum(verdict == Verdict.FAILED for verdict in not_passed)
+        progress.invalid += sum(verdict == Verdict.INVALID for verdict in not_passed)
         self.retirement.watch(rows)
         if self._never_used:
             for row in rows:
@@ -291,16 +237,86 @@ class Recorder:
         )
 
     def _watch_use(self, row: Any) -> None:
-        counts = unpack_counts(row[9])
+        counts = unpack_counts(row[_USED])
         if not counts:
             return  # an invalid test, or a subject that cannot tell what its tests contain
-        included = Configuration.from_bytes(self._space, row[1]).bits
+        included = Configuration.from_bytes(self._space, row[_CONFIGURATION]).bits
         for i in list(self._never_used):
             self._offered[i] += included >> i & 1
             if i < len(counts) and counts[i]:
                 self._never_used.discard(i)
 
 
-def _rank(fault: FaultRecord) -> tuple[bool, int, int]:
-    """Shorter is better, and a test that can be replayed is better than none."""
+def _preference(fault: FaultRecord) -> tuple[bool, int, int]:
+    """Return a sort key: a test that can be replayed before none, then the shorter test."""
     return fault.test is None, fault.size, fault.trial
+
+
+class Retirement:
+    """Which configurations are retired, found by watching all rows.
+
+    `has_valid_test` says whether a configuration had a valid test so far. It is called only for a
+    configuration that is about to be retired, so that valid tests need not be remembered here.
+    """
+
+    def __init__(self, space: Space, has_valid_test: Callable[[bytes], bool]) -> None:
+        self._space = space
+        self._has_valid_test = has_valid_test
+        self._invalid: Counter[bytes] = Counter()
+        self._useful: set[bytes] = set()
+        self._reasons: Counter[str] = Counter()
+        self._valid = 0
+        self.retired: dict[bytes, str] = {}
+        """Configurations that are not run any more, with the reason why their tests are invalid."""
+
+    def watch(self, rows: Sequence[Any]) -> None:
+        """Watch more rows, in any order."""
+        if not self._invalid and not any(row[_VERDICT] == Verdict.INVALID for row in rows):
+            self._valid += len(rows)
+            return
+        for row in rows:
+            configuration, verdict = row[_CONFIGURATION], row[_VERDICT]
+            reason = row[_MISSING]
+            if verdict != Verdict.INVALID:
+                self._valid += 1
+                if configuration in self._invalid:
+                    self._useful.add(configuration)
+                continue
+            self._reasons[reason] += 1
+            self._invalid[configuration] += 1
+            if self._invalid[configuration] >= PATIENCE and self._is_useless(configuration):
+                self.retired.setdefault(configuration, reason)
+
+    def _is_useless(self, configuration: bytes) -> bool:
+        if configuration in self.retired:
+            return True
+        if configuration not in self._useful and self._has_valid_test(configuration):
+            self._useful.add(configuration)
+        return configuration not in self._useful
+
+    @property
+    def hopeless(self) -> str:
+        """Why the campaign should end because no test is valid; empty if it should not."""
+        invalid = self._reasons.total()
+        if self._valid or invalid < HOPELESS:
+            return ""
+        return f"none of {invalid:,} tests was valid: {self._reasons.most_common(1)[0][0]}"
+
+    def notes(self) -> list[str]:
+        """Return messages for the user, one line each."""
+        lines = []
+        invalid = self._reasons.total()
+        if invalid:
+            reasons = [f"{reason} ({n:,})" for reason, n in self._reasons.most_common(_SHOWN)]
+            more = ["…"] if len(self._reasons) > _SHOWN else []
+            tests = invalid + self._valid
+            lines.append(
+                f"{invalid:,} of {tests:,} tests were invalid: {'; '.join(reasons + more)}"
+            )
+        for configuration, reason in list(self.retired.items())[:_SHOWN]:
+            text = str(Configuration.from_bytes(self._space, configuration))
+            lines.append(f"retired, for it gives only invalid tests: '{text}' ({reason})")
+        not_shown = len(self.retired) - _SHOWN
+        if not_shown > 0:
+            lines.append(f"and {not_shown:,} more retired")
+        return lines

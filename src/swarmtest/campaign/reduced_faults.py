@@ -1,6 +1,7 @@
-"""The reduced tests of a campaign's faults: how long reducing may take, and what came of it.
+"""The reduced tests of a campaign's faults: how long reduction may take, and its results.
 
-`fault_reductions` reduces. What only shows results reads them here, without loading a reducer.
+The reduction itself is in `swarmtest.reduce`. Code that only shows results reads them here, without
+loading a reducer.
 """
 
 from __future__ import annotations
@@ -17,20 +18,19 @@ _LEAST_TIME, _MOST_TIME = 20.0, 60.0
 
 @dataclass(frozen=True)
 class ReductionTime:
-    """How long reducing the faults of a campaign may take, in seconds of wall time.
+    """How long the reduction of a campaign's faults may take, in seconds of wall time.
 
     >>> ReductionTime().within(campaign_seconds=2.0)
     20.0
     """
 
     total: float | None = None
-    """For all faults; None: as long as the campaign took, but 20 seconds at least and 60 at
-    most."""
+    """For all faults; None: as long as the campaign took, but between 20 and 60 seconds."""
     each: float | None = None
-    """For one fault; None: 20 seconds, or all that is left for it if `total` is given."""
+    """For one fault; None: 20 seconds, or all the time that is left if `total` is given."""
 
     def within(self, campaign_seconds: float) -> float:
-        """The time for all faults of a campaign that took so long."""
+        """Return the time for all faults of a campaign that took `campaign_seconds`."""
         return (
             min(max(campaign_seconds, _LEAST_TIME), _MOST_TIME)
             if self.total is None
@@ -38,7 +38,10 @@ class ReductionTime:
         )
 
     def share(self, left: float, faults: int) -> float:
-        """The time for one fault, when so much is left for so many: what one saves, others get."""
+        """Return the time for one fault when `left` seconds remain for `faults` faults.
+
+        Time that one fault does not need goes to the others.
+        """
         fair = left / max(faults, 1)
         most = self.each if self.each is not None else (_LEAST_TIME if self.total is None else left)
         return min(max(fair, 1.0), most, left)
@@ -46,32 +49,33 @@ class ReductionTime:
 
 @dataclass(frozen=True)
 class FaultReductions:
-    """What came of reducing the faults of a campaign."""
+    """The results of reducing the faults of a campaign."""
 
     campaign: int
     reductions: dict[str, ReductionRecord]
-    """By fault, those of earlier times included."""
+    """By fault, including those of earlier reductions."""
     untried: tuple[str, ...] = ()
-    """Faults that keep the test they had, for want of time."""
+    """Faults that were not reduced because the time was up."""
     why: dict[str, str] = field(default_factory=dict)
-    """Why faults could not be reduced: a line each."""
+    """Why faults could not be reduced, one line each."""
     interrupted: bool = False
-    """Whether the user ended it."""
+    """Whether the user interrupted the reduction."""
 
 
 @dataclass(frozen=True)
 class Reducing:
-    """How it goes."""
+    """The progress of a reduction: which fault it is at, and how far."""
 
     fault: str
     number: int
-    """Which of the faults it is, from 1."""
+    """Which of the faults it is, counted from 1."""
     faults: int
     runs: int
     size: int
-    """The parts that are left of its test."""
+    """How many parts of its test are left."""
 
 
 def reductions_of(store: Store, campaign: int) -> dict[str, ReductionRecord]:
-    """What is left of the tests of a campaign's faults, by fault."""
-    return {one.fault: one for one in store.reductions(campaign) if one.criterion == SAME_FAULT}
+    """Return the reduced tests of a campaign's faults, by fault."""
+    reductions = store.reductions(campaign)
+    return {record.fault: record for record in reductions if record.criterion == SAME_FAULT}

@@ -1,11 +1,11 @@
-"""Bring your own loop: configurations, storage and statistics for a hand-written random tester.
+"""`swarm()`: configurations, storage and statistics for a hand-written random testing loop.
 
     for trial in swarm(["push", "pop", "add"], seed=1):
         ...
         if "pop" in trial: ...
         trial.record(failed=...)
 
-Everything happens in the process of the loop: a crash of the program under test ends the loop, and
+Everything happens in the process of the loop: if the program under test crashes, the loop ends, and
 what was recorded before is kept.
 """
 
@@ -15,7 +15,7 @@ import atexit
 import random
 import time
 from collections.abc import Iterable, Iterator
-from types import TracebackType
+from types import SimpleNamespace, TracebackType
 from typing import Any, Self
 
 from swarmtest.campaign.budget import Budget, Progress
@@ -41,9 +41,9 @@ _FLUSH_SECONDS = 0.5
 
 
 class Trial:
-    """One turn of the loop: which features this test may use, and where its result goes.
+    """One iteration of the loop: which features its test may use, and the test's result.
 
-    Used with ``with``, an exception becomes a recorded fault and the loop goes on:
+    As a context manager, it records an exception as a fault, and the loop goes on:
 
     >>> for trial in swarm(["push", "pop"], tests=3, store=":memory:"):
     ...     with trial:
@@ -59,7 +59,7 @@ class Trial:
         self.seed = seed
         self.configuration: Configuration = proposal.configuration
         self.rng = random.Random(seed)
-        """The test's own random source: draw from it, and the test can be repeated."""
+        """The test's own random generator: a test that uses only this one can be repeated."""
         self.result: Result | None = None
         self.proposal = proposal
         self._names = self.configuration.included
@@ -73,11 +73,14 @@ class Trial:
         return name in self.configuration
 
     def __getitem__(self, name: str) -> Any:
-        """A feature's weight, or a setting's value."""
+        """Return a feature's weight or a setting's value."""
         return self.configuration[name]
 
     def choose(self) -> str | None:
-        """One of the included features at random; None when its weight says to skip this step."""
+        """Return one of the included features at random.
+
+        Return None if a coin toss with the feature's weight says to skip this step.
+        """
         name: str
         if self.configuration.renormalised:
             weights = [self.configuration[name] for name in self._names]
@@ -92,26 +95,26 @@ class Trial:
         return name
 
     def use(self, name: str, times: int = 1) -> None:
-        """Count a feature as used, where `choose` did not pick it."""
-        known = self.configuration.space.feature_names
-        if name not in known:
-            raise UserError(f"there is no feature {name!r}{did_you_mean(name, known)}")
+        """Count a feature as used that was not picked by `choose`."""
+        names = self.configuration.space.feature_names
+        if name not in names:
+            raise UserError(f"there is no feature {name!r}{did_you_mean(name, names)}")
         if times < 0:
             raise UserError(f"a feature is used {times} times? a count is 0 or more")
         self._used[name] = self._used.get(name, 0) + times
 
     def event(self, name: str) -> None:
-        """Note that something happened in this test: a target."""
+        """Record that something happened in this test: a target."""
         self._events.add(name)
 
     def cover(self, run: Covered) -> None:
-        """Note what a native program reached in this test (`swarmtest.Program.run`)."""
+        """Record what a native program reached in this test (`swarmtest.Program.run`)."""
         if run.hits is not None:
             self._covered.append(run.hits)
         self._missing = run.missing or self._missing
 
     def record(self, failed: bool | str | BaseException = False, steps: int | None = None) -> None:
-        """Say what came of this test: an exception or a text names the fault."""
+        """Record the result of this test; an exception or a text names the fault."""
         if self.result is not None:
             raise UserError(f"trial {self.number} is recorded already")
         fault = None
@@ -148,7 +151,7 @@ class Trial:
 
 
 class swarm:
-    """Iterate over trials; after the loop, `progress` and `faults` tell what was found.
+    """An iterable of trials; after the loop, `progress` and `faults` say what was found.
 
     >>> trials = swarm(["push", "pop"], seed=1, tests=20, store=":memory:")
     >>> for trial in trials:
@@ -173,7 +176,7 @@ class swarm:
         self.seed = seed
         self._budget = Budget(tests=tests, wall_seconds=seconds)
         self._name = name
-        self._given = store
+        self._store = store
         self._coverage = coverage
         self.campaign = 0
         """The campaign's number in the store, once the loop runs."""
@@ -184,8 +187,8 @@ class swarm:
         refuse_during_import()
         if hasattr(self.strategy, "prepare"):
             self.strategy.prepare(self.space)
-        given = self._given
-        store = open_store(given) if given is None or isinstance(given, str) else given
+        passed = self._store
+        store = open_store(passed) if passed is None or isinstance(passed, str) else passed
         self.campaign = store.add_campaign(self._record())
         recorder = Recorder(store, self.campaign, self.space)
         self.progress = recorder.progress
@@ -202,11 +205,11 @@ class swarm:
                 cpu_seconds=self.progress.cpu_seconds,
             )
             recorder.open = False
-            if store is not given:
+            if store is not passed:
                 store.close()
 
-        # An exception that leaves the loop keeps this generator alive in its traceback: what was
-        # recorded has to reach the store all the same.
+        # An exception that leaves the loop keeps this generator alive in its traceback, so the
+        # `finally` below may never run; what was recorded must still reach the store.
         atexit.register(finish)
         try:
             yield from self._trials(recorder)
@@ -215,7 +218,8 @@ class swarm:
                 finish()
 
     def _trials(self, recorder: Recorder) -> Iterator[Trial]:
-        worker = Worker(_loop_job(self.space, self.strategy, self.seed, self._coverage))
+        subject: Any = SimpleNamespace(space=self.space)  # the user's loop has no subject object
+        worker = Worker(Job(subject, self.strategy, self.seed, coverage=self._coverage))
         if self._coverage is not None:
             recorder.add(worker.introduction().message())
         begun = flushed = time.monotonic()
@@ -229,7 +233,7 @@ class swarm:
             try:
                 yield trial
             except GeneratorExit:
-                # The loop was left by `break` or an exception: a trial that is recorded counts.
+                # The loop was left by `break` or an exception; a recorded trial still counts.
                 if trial.result is not None:
                     self._note(worker, recorder, trial, cpu, wall)
                 raise
@@ -274,15 +278,3 @@ class swarm:
             },
             created=time.time(),
         )
-
-
-class _NoSubject:
-    """What stands where a loop of the user's own has no subject object."""
-
-    def __init__(self, space: Space) -> None:
-        self.space = space
-
-
-def _loop_job(space: Space, strategy: Strategy, seed: int, coverage: Coverage | None) -> Job:
-    subject: Any = _NoSubject(space)
-    return Job(subject, strategy, seed, coverage=coverage)

@@ -1,12 +1,12 @@
-"""pytest plugin: machines and other subjects as tests; what each test of a suite reaches.
+"""The pytest plugin: runs machines and other subjects as tests, and measures coverage per test.
 
     pytest --swarm-tests 5000 --swarm-seed 7
     pytest --swarm-focus=main
     pytest --race
     pytest --swarm-coverage line,branch --swarm-cover shop --swarm-coverage-file coverage.json
 
-A suite without machines must not notice that this is installed: nothing of swarmtest but these
-small modules is imported before there is something to run.
+A suite without machines must not notice that the plugin is installed: only these small modules of
+swarmtest are imported before there is something to run.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from swarmtest.pytest_plugin.options import MARKER, add_options, settings_of
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The plugin's options."""
+    """Add the plugin's options."""
     add_options(parser)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Install the import hook of coverage before anything of the program is imported."""
+    """Install the import hooks before anything of the program is imported."""
     watch(early_config)
     if getattr(early_config.known_args_namespace, "race", False):
         from swarmtest.pytest_plugin.race import race
@@ -38,20 +38,20 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse options that make no sense before anything runs."""
+    """Reject invalid options before anything runs."""
     config.addinivalue_line("markers", MARKER)
     settings_of(config)
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """The seed, without which a run cannot be repeated."""
+    """Show the seed, without which a run cannot be repeated."""
     settings = settings_of(config)
     return f"swarmtest: {settings.seed_in_words}" if settings.collects else None
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Under pytest-xdist: all workers use the controller's seed, also a random one."""
+    """Give workers of pytest-xdist the controller's seed, which may be random."""
     node.workerinput["swarm_seed"] = settings_of(node.config).seed
 
 
@@ -59,23 +59,23 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_pycollect_makeitem(
     collector: pytest.Module | pytest.Class, name: str, obj: object
 ) -> pytest.Item | list[pytest.Item] | None:
-    """A machine, or another subject, that a test module defines."""
+    """Collect a machine or another subject that a test module defines."""
     return item_of(collector, name, obj) if isinstance(collector, pytest.Module) else None
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """A subject that is described in a TOML file."""
+    """Collect a subject that is described in a TOML file."""
     if file_path.suffix == ".toml" and settings_of(parent.config).collects:
-        named = parent.session.isinitpath(file_path)
-        if describes_a_subject(file_path, named):
+        named_by_user = parent.session.isinitpath(file_path)
+        if describes_a_subject(file_path, named_by_user):
             return SwarmFile.from_parent(parent, path=file_path)
     return None
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """How many tests were behind the few that pytest counts."""
+    """Show how many tests the campaigns ran; pytest counts each campaign as one test."""
     line = tests_and_faults(terminalreporter)
     if line and terminalreporter.verbosity >= 0:
         terminalreporter.write_line(f"swarmtest: {line}")
-        for told in focus_lines(terminalreporter):
-            terminalreporter.write_line(f"swarmtest: {told}")
+        for focus_line in focus_lines(terminalreporter):
+            terminalreporter.write_line(f"swarmtest: {focus_line}")

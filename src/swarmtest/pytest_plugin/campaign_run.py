@@ -1,7 +1,7 @@
-"""A campaign for one test of pytest.
+"""The campaign of one test of pytest.
 
-Its workers are copies of this process (a subject that is given as an object, not by its name, is
-forked), so it is told afterwards to the store how `swarmtest` can find the subject again.
+The campaign gets the subject as an object, not by its name, so its workers are forked from this
+process. Afterwards, the name by which `swarmtest` can find the subject is added to the store.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MADE_BY = "pytest"
 
 
 class Run:
-    """One campaign and what came of it."""
+    """One campaign and its results."""
 
     def __init__(self, config: pytest.Config, reference: str, nodeid: str, plan: Plan) -> None:
         self._config = config
@@ -36,10 +36,10 @@ class Run:
         self._nodeid = nodeid
         self._plan = plan
         self.remarks: list[str] = []
-        """What came of aiming at changes, if that was asked for."""
+        """The results of aiming at changes, with --swarm-focus."""
 
     def campaign(self, found: object, file: Path) -> Outcome:
-        """Run it; `found` is a machine or a subject, or None for what a file describes."""
+        """Run the campaign; `found` is a machine or a subject, or None if `file` describes it."""
         self._subject = self._load(found, file)
         with open_store(settings_of(self._config).store) as store:
             outcome = self._run(store)
@@ -58,7 +58,7 @@ class Run:
             outcome, self.remarks = focused.run(store)
         else:
             outcome = self._undirected(store)
-        self._keep(store, outcome.campaign)
+        self._update_store(store, outcome.campaign)
         if outcome.interrupted:
             raise KeyboardInterrupt
         return outcome
@@ -82,20 +82,20 @@ class Run:
         loaded.name = name
         return loaded
 
-    def _keep(self, store: Store, number: int) -> None:
-        """Say in the store how to find the subject again, and drop what this run repeats."""
-        told = {"subject": self._reference.to_json(), _MADE_BY: self._nodeid}
-        store.update_campaign(number, options=store.campaign(number).options | told)
-        with contextlib.suppress(UserError):  # another process may be writing: next time, then
+    def _update_store(self, store: Store, number: int) -> None:
+        """Store how to find the subject; delete earlier campaigns of this test without faults."""
+        added = {"subject": self._reference.to_json(), _MADE_BY: self._nodeid}
+        store.update_campaign(number, options=store.campaign(number).options | added)
+        with contextlib.suppress(UserError):  # another process may be writing; try next time
             for record in store.campaigns():
                 mine = record.options.get(_MADE_BY) == self._nodeid and record.id < number
                 if mine and record.status == "finished" and not store.faults(record.id):
                     store.delete_campaign(record.id)
 
     def raise_fault(self) -> None:
-        """Run the first small test as code in this process, for a debugger to stop in it.
+        """Run reduced tests as code in this process, so that a debugger stops at the exception.
 
-        Not one that would end the process, and the debugger with it.
+        Tests that would end the process, and the debugger with it, are not run.
         """
         for test in self.failure.raising:
             if self._subject.suffix == ".py":

@@ -1,7 +1,7 @@
-"""Which objects of a test module, and which files, are tests of swarmtest's.
+"""Collection: which objects of a test module, and which files, swarmtest runs as tests.
 
-A class or an object is collected where it is defined, not where it is imported. Nothing of
-swarmtest is imported to find out: a module with a machine in it has done so already.
+A class or an object is collected where it is defined, not where it is imported. Collection imports
+nothing of swarmtest: a module that defines a machine has already imported it.
 """
 
 from __future__ import annotations
@@ -20,18 +20,21 @@ import pytest
 from swarmtest.pytest_plugin.item import SwarmItem
 from swarmtest.pytest_plugin.options import settings_of
 
-_ENDING = ".swarm.toml"
+_SUFFIX = ".swarm.toml"
 
 
 def item_of(
     collector: pytest.Module, name: str, found: object
 ) -> pytest.Item | list[pytest.Item] | None:
-    """The test that an object of a module is; an empty list: none, and pytest's own neither."""
+    """Return the test for an object of a module.
+
+    None leaves the object to pytest; an empty list says that it is no test for pytest either.
+    """
     settings = settings_of(collector.config)
     if isinstance(found, type) and _is_machine(found):
-        here = found.__module__ == collector.obj.__name__
-        wanted = settings.collects and here and _is_runnable(found)
-        return SwarmItem.of_object(collector, name, found) if wanted else []
+        defined_here = found.__module__ == collector.obj.__name__
+        is_test = settings.collects and defined_here and _is_runnable(found)
+        return SwarmItem.of_object(collector, name, found) if is_test else []
     if not settings.collects:
         return None
     if isinstance(found, type):
@@ -43,22 +46,25 @@ def item_of(
 
 
 def describes_a_subject(file: Path, named: bool) -> bool:
-    """Whether a TOML file is a test: by its name, or by what it says if the user named it."""
-    if file.name.endswith(_ENDING):
+    """Return whether a TOML file is a test.
+
+    It is one by its name, or by its contents if the user named it on the command line.
+    """
+    if file.name.endswith(_SUFFIX):
         return True
     if not named:
         return False
     try:
         return "generate" in tomllib.loads(file.read_text())
     except (OSError, ValueError):
-        return True  # what is wrong with it is said when it is run
+        return True  # running it reports what is wrong
 
 
 class SwarmFile(pytest.File):
     """A TOML file that describes one subject."""
 
     def collect(self) -> Iterable[pytest.Item]:
-        """The one test in it."""
+        """Yield the one test in the file."""
         name = self.path.name.removesuffix(".toml").removesuffix(".swarm")
         yield SwarmItem.of_file(self, name)
 
@@ -69,7 +75,7 @@ def _is_machine(cls: type) -> bool:
 
 
 def _is_runnable(cls: Any) -> bool:
-    """Whether a machine has actions, and nobody says that it is only a base of others."""
+    """Return whether a machine has actions and is not marked as a base class of others."""
     from swarmtest.subjects.machine.machine import ACTION
 
     if cls.__name__.startswith("_") or not getattr(cls, "__test__", True):
@@ -79,14 +85,14 @@ def _is_runnable(cls: Any) -> bool:
 
 
 def _is_hypothesis_test(cls: type) -> bool:
-    """Whether a class is the ``TestCase`` of a state machine, which pytest would collect."""
+    """Return whether a class is the ``TestCase`` of a state machine, which pytest would collect."""
     return hasattr(getattr(cls, "runTest", None), "_hypothesis_state_machine_class")
 
 
 def _is_subject(found: object) -> bool:
-    """By what its class has: an instance of a mock claims to have everything."""
-    kind = type(found)
-    if "swarmtest.core.space" not in sys.modules or not hasattr(kind, "result_of_journal"):
+    """Return whether an object is a subject, by its class: a mock claims to have any attribute."""
+    cls = type(found)
+    if "swarmtest.core.space" not in sys.modules or not hasattr(cls, "result_of_journal"):
         return False
     from swarmtest.subjects.subject import Subject
 
@@ -94,7 +100,7 @@ def _is_subject(found: object) -> bool:
 
 
 def _imported_names(module: ModuleType) -> set[str]:
-    """The names that a module's text imports: an object does not tell where it was made."""
+    """Return the names that a module imports; an object does not know where it was created."""
     try:
         tree = ast.parse(inspect.getsource(module))
     except (OSError, TypeError, SyntaxError):

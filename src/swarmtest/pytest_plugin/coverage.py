@@ -1,7 +1,7 @@
-"""What each test of a suite reaches, written to a file at the end.
+"""``--swarm-coverage``: measure what each test of a suite reaches, and write it to a file.
 
-The file's ending chooses its format: ``.json`` (targets, and for each test the targets it hit),
-``.lcov``, ``.xml`` (Cobertura), ``.coverage``: a coverage.py data file with a context per test.
+The file's suffix chooses its format: ``.json`` (targets, and for each test the targets it hit),
+``.lcov``, ``.xml`` (Cobertura), or ``.coverage`` (a coverage.py data file with a context per test).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from swarmtest.coverage.watch import Coverage
 
 WATCHING: pytest.StashKey[Coverage] = pytest.StashKey()
-"""What watches the program, for machines whose tests are aimed at changes."""
+"""The coverage of the program, for machines whose tests are aimed at changes."""
 
 
 def watch(early_config: pytest.Config) -> None:
-    """Begin to watch, if the command line asks for it."""
+    """Start to measure coverage if the command line asks for it."""
     options = early_config.known_args_namespace
     focused = getattr(options, "swarm_focus", None) is not None
     if getattr(options, "swarm_coverage", None) is None:
@@ -47,7 +47,7 @@ def watch(early_config: pytest.Config) -> None:
 
 
 def _watch_for_focus(early_config: pytest.Config, cover: list[str]) -> None:
-    """Watch the program's lines in this process, and so in the forks that run machines."""
+    """Measure line coverage in this process, and so in the forks that run machines."""
     from swarmtest.core.errors import UserError
     from swarmtest.coverage.watch import Coverage
 
@@ -58,9 +58,9 @@ def _watch_for_focus(early_config: pytest.Config, cover: list[str]) -> None:
 
 
 class _Watcher:
-    """Takes the hits of each test, and writes them at the end.
+    """The plugin that collects the hits of each test and writes them at the end.
 
-    Under pytest-xdist a worker's hits travel with the last report of each test.
+    Under pytest-xdist, a worker's hits are sent with the last report of each test.
     """
 
     def __init__(self, suite: SuiteCoverage, file: str) -> None:
@@ -68,11 +68,11 @@ class _Watcher:
         self._file = file
         self._ended = False
         self._elsewhere: list[str] = []
-        """Tests that ran in processes of their own, where nobody watched."""
+        """Tests that ran in processes of their own, where coverage is not measured."""
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
-        """Around one test, its fixtures included."""
+        """Collect the hits of one test, including its fixtures."""
         self._suite.begin()
         self._ended = _runs_elsewhere(item)
         try:
@@ -83,7 +83,7 @@ class _Watcher:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
-        """The report of the teardown is the last that is made before others are told."""
+        """End a test at the report of its teardown, the last one before reports are sent."""
         report = yield
         if call.when == "teardown":
             if _runs_elsewhere(item):
@@ -96,25 +96,25 @@ class _Watcher:
         return report
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Under pytest-xdist: what a worker's test reached, or that a worker died in it."""
+        """Under pytest-xdist, merge what a worker's test reached, or note that the worker died."""
         if vars(report).get("swarm_elsewhere"):
             self._elsewhere.append(report.nodeid)
-        told = vars(report).get("swarm_coverage")
-        if told is not None and hasattr(report, "node"):
-            self._suite.merge(told)
+        hits = vars(report).get("swarm_coverage")
+        if hits is not None and hasattr(report, "node"):
+            self._suite.merge(hits)
             del report.swarm_coverage
         elif report.when == "???":
             self._suite.lose(report.nodeid)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Under pytest-xdist: a worker that ends tells the rest."""
-        told = getattr(node, "workeroutput", {}).get("swarm_coverage")
-        if told is not None:
-            self._suite.merge(told)
+        """Under pytest-xdist, merge what a worker sends when it ends."""
+        hits = getattr(node, "workeroutput", {}).get("swarm_coverage")
+        if hits is not None:
+            self._suite.merge(hits)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the file; a worker of pytest-xdist tells its controller instead."""
+        """Write the file; a worker of pytest-xdist sends its hits to its controller instead."""
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
             output["swarm_coverage"] = self._suite.told()
@@ -122,7 +122,7 @@ class _Watcher:
             self._suite.write(self._file)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """One line on what was seen, and one for each thing that could not be."""
+        """Show a summary line, and a line for each thing that could not be measured."""
         terminalreporter.write_line(f"swarmtest: {self._suite.summary()} -> {self._file}")
         for problem in self._suite.problems():
             terminalreporter.write_line(f"swarmtest: {with_our_options(problem)}")

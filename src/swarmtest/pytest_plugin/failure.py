@@ -1,4 +1,4 @@
-"""What a person wants to know when a machine fails: its faults, each by a test made small."""
+"""The report of a machine that fails: its faults, each with a reduced test."""
 
 from __future__ import annotations
 
@@ -28,20 +28,19 @@ from swarmtest.ui.terminal.tables import command_text, fault_configurations, fau
 from swarmtest.ui.terminal.text import kind_and_signature, one_line
 
 _IN_FULL = 3
-"""Faults that are reduced and shown with their tests; the others get a line each."""
+"""How many faults are reduced and shown with their tests; the others get a line each."""
 _REDUCING = ReductionTime(total=_IN_FULL * 20.0, each=20.0)
-"""For making their tests small."""
 _HANGING = 2.0
-"""Seconds after which a test that takes ten times as long as others is worth a word."""
+"""Seconds after which a test that takes ten times as long as others is mentioned."""
 _EXCEPTIONS = ("exception", "invariant")
-"""Faults that leave their process alive."""
+"""The kinds of faults that leave their process alive."""
 _LINES = 24
-"""Lines of a traceback that are shown."""
-_OWN = tuple(f'  File "{place}' for place in (Path(swarmtest.__file__).parent, "<swarmtest"))
+"""How many lines of a traceback are shown."""
+_OWN_FRAMES = tuple(f'  File "{path}' for path in (Path(swarmtest.__file__).parent, "<swarmtest"))
 
 
 class Failure:
-    """The words for an outcome; `text` is empty if there is nothing to complain about."""
+    """The report of an outcome; `text` is empty if nothing failed."""
 
     def __init__(
         self, config: pytest.Config, nodeid: str, plan: Plan, subject: Subject, outcome: Outcome
@@ -53,15 +52,15 @@ class Failure:
         self._outcome = outcome
         self.text = ""
         self.remarks: list[str] = []
-        """What came of a focus; said with the faults."""
+        """The results of a focus, shown with the faults."""
         self.notes: list[str] = []
-        """What a user should know also when nothing failed."""
+        """Messages for the user, also if nothing failed."""
         self._untried: tuple[str, ...] = ()
         self.raising: list[Any] = []
-        """The tests that `text` shows and that end in an exception, as JSON data."""
+        """The tests in `text` that end in an exception, as JSON data."""
 
     def tell(self, store: Store) -> None:
-        """Find the words."""
+        """Write the report."""
         progress = self._outcome.progress
         self.notes = [*self._unused(), *self._given_up(store), *self._outcome.notes]
         if self._outcome.faults:
@@ -87,7 +86,10 @@ class Failure:
         ]
 
     def _given_up(self, store: Store) -> list[str]:
-        """A test that hangs is a fault after its own time; here all time was up before that."""
+        """Return a note if a test was probably hanging when the time was up.
+
+        A test that hangs is a fault after its own time limit; here the campaign ended before that.
+        """
         progress = self._outcome.progress
         if not progress.tests or progress.reached(self._plan.budget) != "time is up":
             return []
@@ -103,8 +105,8 @@ class Failure:
     def _faults(self, store: Store) -> str:
         campaign, faults = self._outcome.campaign, self._outcome.faults
         record = store.campaign(campaign)
-        found = self._reduced(store)
-        why = with_reasons(why_in_short(study_or_none(store, campaign)), found)
+        reduced = self._reduced(store)
+        why = with_reasons(why_in_short(study_or_none(store, campaign)), reduced)
         configurations = fault_configurations(store, campaign, faults)
         tests = plural(self._outcome.progress.tests, "test")
         more = "; ..." if len(faults) > 1 else ""
@@ -113,9 +115,9 @@ class Failure:
             f"seed {record.seed}, strategy {record.strategy}",
         ]
         for fault in faults[:_IN_FULL]:
-            small = found.reductions.get(fault.id)
-            told = why.get(fault.id, ())
-            lines += ["", *self._in_full(fault, small, configurations[fault.id], told)]
+            small = reduced.reductions.get(fault.id)
+            reasons = why.get(fault.id, ())
+            lines += ["", *self._in_full(fault, small, configurations[fault.id], reasons)]
             lines.append(f"  replay: {self._replay(fault, small, store)}")
         for fault in faults[_IN_FULL:]:
             lines += ["", f"fault {fault.id}  {kind_and_signature(fault.kind, fault.signature)}"]
@@ -130,7 +132,7 @@ class Failure:
         configuration: str,
         why: Sequence[str],
     ) -> list[str]:
-        """A fault with its test made small, and where that ended."""
+        """Return the lines of a fault with its reduced test and its traceback."""
         how = reduction_line(fault, small, self._outcome.campaign, self._subject.part)
         if fault.test is None:
             how = "not reduced: its process died before the test was told"
@@ -142,13 +144,13 @@ class Failure:
             if fault.kind in _EXCEPTIONS:
                 self.raising.append(test)
             why = [*why, *self._handed_over(test, Fault(fault.kind, fault.signature))]
-        details = _of_the_program(shown.details)
+        details = _without_own_frames(shown.details)
         shown = shown._replace(details="")  # its last line would be shown twice
         lines = fault_lines(shown, self._subject, configuration, "", why, how)
         return [*lines, *(f"    {line}".rstrip() for line in details), ""]
 
     def _handed_over(self, test: Any, fault: Fault) -> list[str]:
-        """A test of Hypothesis's own machines goes to its examples, too."""
+        """Save a test of a Hypothesis state machine in Hypothesis's own database, too."""
         hand_over = getattr(self._subject, "hand_over", None)
         if hand_over is None:
             return []
@@ -159,58 +161,58 @@ class Failure:
         return [f"not kept as an example of Hypothesis: {handed.why}"]
 
     def _reduced(self, store: Store) -> FaultReductions:
-        """The faults that are shown in full, with their tests made small."""
-        wanted = [fault.id for fault in self._outcome.faults[:_IN_FULL]]
+        """Reduce the tests of the faults that are shown in full."""
+        shown = [fault.id for fault in self._outcome.faults[:_IN_FULL]]
         with forking():
-            found = reduce_faults(
-                self._subject, store, self._outcome.campaign, _REDUCING, faults=wanted
+            reductions = reduce_faults(
+                self._subject, store, self._outcome.campaign, _REDUCING, faults=shown
             )
-        if found.interrupted:
+        if reductions.interrupted:
             raise KeyboardInterrupt
-        self._untried = found.untried
-        return found
+        self._untried = reductions.untried
+        return reductions
 
     def _replay(self, fault: FaultRecord, small: ReductionRecord | None, store: Store) -> str:
-        """What to type to run the test that is shown again."""
+        """Return the command that runs the shown test again."""
         if store.url == ":memory:":
             return "not kept: name a file with --swarm-store"
         root, here = self._config.rootpath, self._config.invocation_params.dir
         inside = store.url if is_postgres(store.url) else os.path.relpath(store.url, root)
-        place = store.url if inside.startswith(os.pardir) else inside
-        command = command_text(replay_words(self._outcome.campaign, fault, small), place)
+        path = store.url if inside.startswith(os.pardir) else inside
+        command = command_text(replay_words(self._outcome.campaign, fault, small), path)
         command = f"{self._python_path()}{command}"
-        return command if here == root else f"cd {shlex.quote(_from(root, here))} && {command}"
+        return (
+            command
+            if here == root
+            else f"cd {shlex.quote(os.path.relpath(root, here))} && {command}"
+        )
 
     def _python_path(self) -> str:
-        """What only pytest's ini file makes importable, for a shell."""
+        """Return the PYTHONPATH for a shell that pytest's ini file sets for pytest."""
         root = self._config.rootpath
-        paths = [_from(root / path, root) for path in self._config.getini("pythonpath")]
+        paths = [os.path.relpath(root / path, root) for path in self._config.getini("pythonpath")]
         return f"PYTHONPATH={shlex.quote(os.pathsep.join(paths))} " if paths else ""
 
     def _rerun(self) -> str:
-        """What to type for the same tests of this machine, and no other."""
+        """Return the command that runs the same tests of this machine only."""
         file, _, name = self._nodeid.partition("::")
-        place = _from(self._config.rootpath / file, self._config.invocation_params.dir)
+        path = os.path.relpath(self._config.rootpath / file, self._config.invocation_params.dir)
         return shlex.join(
-            ["pytest", f"{place}::{name}", *settings_of(self._config).as_typed(self._plan)]
+            ["pytest", f"{path}::{name}", *settings_of(self._config).as_typed(self._plan)]
         )
 
 
-def _from(path: Path, here: Path) -> str:
-    return os.path.relpath(path, here)
-
-
-def _of_the_program(details: str) -> list[str]:
-    """A traceback, or a dump of the stack, without the frames of whoever called the program."""
+def _without_own_frames(details: str) -> list[str]:
+    """Return a traceback or a stack dump without the frames of swarmtest."""
     lines = details.rstrip().splitlines()
     if "(most recent call first):" in details:
-        own = [n for n, line in enumerate(lines) if line.startswith(_OWN)]
+        own = [n for n, line in enumerate(lines) if line.startswith(_OWN_FRAMES)]
         lines = lines[: own[0]] if own else lines
-    kept: list[str] = []
+    shown: list[str] = []
     dropping = False
     for line in lines:
         if line.startswith('  File "') or not line.startswith("   "):
-            dropping = line.startswith(_OWN)
+            dropping = line.startswith(_OWN_FRAMES)
         if not dropping:
-            kept.append(line)
-    return kept if len(kept) <= _LINES else ["...", *kept[-_LINES:]]
+            shown.append(line)
+    return shown if len(shown) <= _LINES else ["...", *shown[-_LINES:]]

@@ -1,7 +1,7 @@
-"""``--swarm-focus=REV``: the tests of a machine are aimed at what was changed since a revision.
+"""``--swarm-focus=REV``: aim the tests of a machine at the changes since a git revision.
 
-The program is watched in pytest's own process, before anything of it is imported, and so in the
-forks that run the machine's tests.
+Coverage is installed in pytest's own process before anything of the program is imported, and so
+works in the forks that run the machine's tests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from swarmtest.subjects.subject import Subject
 
 
 class FocusedRun:
-    """A campaign of one machine that is aimed at changes."""
+    """A campaign of one machine, aimed at changes."""
 
     def __init__(
         self,
@@ -45,8 +45,11 @@ class FocusedRun:
         self._reference = reference
 
     def run(self, store: Store) -> tuple[Outcome, list[str]]:
-        """Run it, and tell what came of it; a machine that cannot reach the changes is skipped."""
-        # What a TOML file describes is watched by its own steps, if at all.
+        """Run the campaign; return its outcome, and lines about what it reached.
+
+        A machine that cannot reach the changes is skipped.
+        """
+        # The steps of a TOML file measure coverage themselves, if at all.
         python = self._subject.suffix == ".py" or bool(self._subject.harness)
         focus = Focus(
             self._subject,
@@ -65,17 +68,17 @@ class FocusedRun:
             pytest.skip(f"--swarm-focus: {error}")
         assert focus.outcome is not None
         self._name_the_subject(store, focused)
-        return focus.outcome, self._told(focused)
+        return focus.outcome, self._lines(focused)
 
     def _name_the_subject(self, store: Store, focused: FocusOutcome) -> None:
-        """Also of a baseline: its faults are to be replayed."""
+        """Store the reference to the subject, also for baselines, to make faults replayable."""
         for campaign in focused.data_campaigns:
             record = store.campaign(campaign)
             if not record.options.get("subject"):
-                told = {"subject": self._reference.to_json()}
-                store.update_campaign(campaign, options=record.options | told)
+                added = {"subject": self._reference.to_json()}
+                store.update_campaign(campaign, options=record.options | added)
 
-    def _told(self, focused: FocusOutcome) -> list[str]:
+    def _lines(self, focused: FocusOutcome) -> list[str]:
         lines = [f"aimed at changes since {self._revision}: {reached(focused)}"]
         for fault in focused.faults:
             if fault.status == "old":

@@ -1,4 +1,4 @@
-"""Forking pytest: what has to be out of the way meanwhile."""
+"""Context managers for forking pytest's process."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def forking(really: bool = True) -> Iterator[None]:
-    """While processes are forked that pytest is to let alone.
+    """Prepare pytest's process for forking, unless `really` is False.
 
-    pytest captures what goes to `sys.stdout` with an object, which a fork would go on filling. And
-    it may make an error of Python's warning about threads; those of pytest-xdist only talk to it.
+    pytest captures `sys.stdout` with an object, which a fork would go on filling; so output goes to
+    the file descriptors meanwhile. pytest may also turn Python's warning about threads into an
+    error; the threads of pytest-xdist only communicate with its controller.
     """
     if not really:
         yield
@@ -31,15 +32,15 @@ def forking(really: bool = True) -> Iterator[None]:
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """What the program prints in a hundred runs is of no use to anybody."""
-    kept = os.dup(1), os.dup(2)
+    """Discard the output of the program, which may be run a hundred times."""
+    saved = os.dup(1), os.dup(2)
     null = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(null, 1)
         os.dup2(null, 2)
         yield
     finally:
-        for fd, place in zip(kept, (1, 2), strict=True):
-            os.dup2(fd, place)
-            os.close(fd)
+        for copy, fd in zip(saved, (1, 2), strict=True):
+            os.dup2(copy, fd)
+            os.close(copy)
         os.close(null)

@@ -1,8 +1,8 @@
-"""One machine, or another subject, as one test of pytest: it runs a campaign.
+"""A machine or another subject as one test of pytest, which runs a campaign.
 
 The campaign's workers are forked from this process, so the program is tested as pytest sees it:
-with what conftest files set up, and with asserts that explain themselves. A crash of the program
-ends a fork and not pytest.
+with what conftest files set up, and with pytest's rewritten asserts. A crash of the program ends a
+fork and not pytest.
 """
 
 from __future__ import annotations
@@ -20,56 +20,56 @@ from swarmtest.pytest_plugin.options import Plan, settings_of, with_our_options
 if TYPE_CHECKING:
     from swarmtest.campaign.campaign import Outcome
 
-_WITHOUT_MEANING = ("parametrize", "usefixtures")
+_UNSUPPORTED_MARKERS = ("parametrize", "usefixtures")
 """Markers that only work on functions and their classes."""
 
 
 class SwarmWarning(pytest.PytestWarning):
-    """Something about a machine that a user should know though its tests passed."""
+    """A warning about a machine whose tests passed."""
 
 
 class SwarmItem(pytest.Item):
-    """A test that runs many tests."""
+    """A test of pytest that runs a campaign of many tests."""
 
     def __init__(self, *, found: object, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.found = found
-        """The machine or the subject; None: the file describes it."""
+        """The machine or the subject; None if the file describes it."""
         self._report = ""
         if isinstance(found, type):
             self.own_markers += _marks(found)
 
     @classmethod
     def of_object(cls, parent: pytest.Module, name: str, found: object) -> SwarmItem:
-        """The test of something that a module defines."""
+        """Return the test of an object that a module defines."""
         item: SwarmItem = cls.from_parent(parent, name=name, found=found)
         return item
 
     @classmethod
     def of_file(cls, parent: pytest.File, name: str) -> SwarmItem:
-        """The test of what a file describes."""
+        """Return the test of the subject that a file describes."""
         item: SwarmItem = cls.from_parent(parent, name=name, found=None)
         return item
 
     @property
     def reference(self) -> str:
-        """How `swarmtest` finds it again, from the root directory."""
+        """The name by which `swarmtest` finds the subject, from the root directory."""
         file = os.path.relpath(self.path, self.config.rootpath)
         return file if self.found is None else f"{file}::{self.name}"
 
     def plan(self) -> Plan:
-        """How it is tested."""
+        """Return how it is tested."""
         marker = self.get_closest_marker("swarm")
         if marker is not None and marker.args:
             raise UserError("pytest.mark.swarm takes keywords, like tests=5000")
         return settings_of(self.config).plan({} if marker is None else dict(marker.kwargs))
 
     def runtest(self) -> None:
-        """Run a campaign; its faults are this test's failure."""
+        """Run a campaign; the test fails if the campaign finds faults."""
         from swarmtest.pytest_plugin.campaign_run import Run
 
         try:
-            for name in _WITHOUT_MEANING:
+            for name in _UNSUPPORTED_MARKERS:
                 if self.get_closest_marker(name):
                     raise UserError(f"pytest.mark.{name} means nothing on a machine")
             plan = self.plan()
@@ -88,13 +88,13 @@ class SwarmItem(pytest.Item):
             self.warn(SwarmWarning(f"{self.name}: {note}"))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The report, also when it was the program's own exception that a debugger gets."""
+        """Return the report, even if the program's own exception was raised for a debugger."""
         if self._report and not isinstance(excinfo.value, pytest.fail.Exception):
             return self._report
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
-        """Where it is defined."""
+        """Return where it is defined."""
         line = 0
         if isinstance(self.found, type):
             with contextlib.suppress(OSError, TypeError):
@@ -103,14 +103,14 @@ class SwarmItem(pytest.Item):
 
 
 def _marks(cls: type) -> list[pytest.Mark]:
-    """The markers on a class and its bases."""
-    told = [vars(base).get("pytestmark", []) for base in reversed(cls.__mro__)]
-    marks = [mark for one in told for mark in (one if isinstance(one, list) else [one])]
+    """Return the markers on a class and its bases."""
+    values = [vars(base).get("pytestmark", []) for base in reversed(cls.__mro__)]
+    marks = [mark for value in values for mark in (value if isinstance(value, list) else [value])]
     return [mark.mark if isinstance(mark, pytest.MarkDecorator) else mark for mark in marks]
 
 
 def _figures(outcome: Outcome, seed: int) -> list[tuple[str, object]]:
-    """What a report tells about its campaign, and JUnit's XML as properties."""
+    """Return the figures of a campaign for the report, and for JUnit's XML as properties."""
     return [
         ("swarm_tests", outcome.progress.tests),
         ("swarm_invalid", outcome.progress.invalid),
@@ -121,18 +121,18 @@ def _figures(outcome: Outcome, seed: int) -> list[tuple[str, object]]:
 
 
 def focus_lines(terminal: Any) -> list[str]:
-    """What came of aiming at changes, a line for each machine."""
-    told = [
+    """Return the results of aiming at changes, one line per machine."""
+    results = [
         (report.nodeid, dict(report.user_properties).get("swarm_focus"))
         for reports in terminal.stats.values()
         for report in reports
         if getattr(report, "when", "") == "call"
     ]
-    return [f"{name}: {text}" for name, text in told if text]
+    return [f"{name}: {text}" for name, text in results if text]
 
 
 def tests_and_faults(terminal: Any) -> str:
-    """How many tests ran in all campaigns, in words; empty if there were no campaigns."""
+    """Return how many tests ran in all campaigns, in words; empty if there were no campaigns."""
     reports = [
         dict(report.user_properties)
         for reports in terminal.stats.values()
@@ -143,9 +143,9 @@ def tests_and_faults(terminal: Any) -> str:
         return ""
     from swarmtest.ui.terminal.tables import plural
 
-    tests = sum(told["swarm_tests"] for told in reports)
-    faults = sum(told["swarm_faults"] for told in reports)
-    kept = settings_of(terminal.config).store
-    shown = os.path.relpath(kept, terminal.config.invocation_params.dir)
-    where = f" -> {shown}" if os.path.exists(kept) else ""
+    tests = sum(properties["swarm_tests"] for properties in reports)
+    faults = sum(properties["swarm_faults"] for properties in reports)
+    store = settings_of(terminal.config).store
+    shown = os.path.relpath(store, terminal.config.invocation_params.dir)
+    where = f" -> {shown}" if os.path.exists(store) else ""
     return f"{plural(tests, 'test')}, {plural(faults, 'distinct fault')}{where}"

@@ -1,7 +1,10 @@
-"""What the command line, the ini file and a test's marker say about campaigns.
+"""The options of campaigns: from the command line, a test's marker and the ini file.
 
-Who is heard first: the command line, then the marker, then the ini file, then the defaults. Limits
-go together: whoever sets one of tests and time sets the whole budget, as in `swarmtest run`.
+The command line takes precedence over the marker, the marker over the ini file, and the ini file
+over the defaults. The limits for tests and time belong together: a source that sets one of them
+sets the whole budget, as in `swarmtest run`.
+
+A run without a seed has seed 0. In CI its seed follows from the commit, so that a rerun is equal.
 """
 
 from __future__ import annotations
@@ -24,9 +27,6 @@ if TYPE_CHECKING:
     from swarmtest.campaign.budget import Budget
 
 
-# -------------------------------------------------------------------------------------------------
-# The seed of a run that was given none: in CI it follows from the commit, so reruns are equal.
-
 COMMIT_VARIABLES = (
     "GITHUB_SHA",
     "CI_COMMIT_SHA",
@@ -43,38 +43,39 @@ COMMIT_VARIABLES = (
     "BUILD_VCS_NUMBER",
     "GIT_COMMIT",
 )
-"""Where CI systems say which commit is tested; the last is Jenkins's, and the most common word."""
+"""The variables in which CI systems name the commit. The last one is Jenkins's; other programs may
+use that name too."""
 _HASH = re.compile(r"[0-9a-f]{7,64}", re.IGNORECASE)
 
 
 def commit_in_ci(environment: Mapping[str, str], place: Path) -> str:
-    """The commit that a CI system is testing; empty if this is no CI, or nobody knows.
+    """Return the commit that a CI system is testing; empty outside CI, or if it is not known.
 
     >>> commit_in_ci({"GITHUB_SHA": "5a46433d" * 5}, Path())[:8]
     '5a46433d'
     >>> commit_in_ci({}, Path())
     ''
     """
-    told = (environment.get(name, "") for name in COMMIT_VARIABLES)
-    found = next((text for text in told if _HASH.fullmatch(text)), "")
-    if not found and environment.get("CI", "").lower() not in ("", "0", "false"):
-        found = _head(place)
-    return found.lower()
+    values = (environment.get(name, "") for name in COMMIT_VARIABLES)
+    commit = next((text for text in values if _HASH.fullmatch(text)), "")
+    if not commit and environment.get("CI", "").lower() not in ("", "0", "false"):
+        commit = _head(place)
+    return commit.lower()
 
 
-def _head(place: Path) -> str:
+def _head(directory: Path) -> str:
+    """Return the commit that git has checked out in a directory; empty if there is none."""
+    command = ["git", "rev-parse", "HEAD"]
     try:
-        done = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=place, capture_output=True, text=True, timeout=10
-        )
+        git = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    text = done.stdout.strip()
+    text = git.stdout.strip()
     return text if _HASH.fullmatch(text) else ""
 
 
 def seed_of_commit(commit: str) -> int:
-    """A number that is short enough to be typed.
+    """Return a seed for a commit, short enough to be typed.
 
     >>> seed_of_commit("5a46433d")
     1172866967
@@ -82,14 +83,15 @@ def seed_of_commit(commit: str) -> int:
     return int.from_bytes(hashlib.blake2b(commit.encode(), digest_size=4).digest(), "big")
 
 
-# -------------------------------------------------------------------------------------------------
+# Options.
 
 MARKER = (
     "swarm(tests=None, time=None, strategy=None, seed=None, workers=None): how long and how "
     "swarmtest tests this machine, unless the command line says otherwise"
 )
 _TESTS, _TIME = 1000, "15s"
-"""More than the ten seconds of one test, so that one that hangs is a fault."""
+"""The default time is longer than the ten seconds of one test, so that a test that hangs becomes a
+fault."""
 _KNOWN = ("tests", "time", "strategy", "seed", "workers")
 _SETTINGS = pytest.StashKey["Settings"]()
 
@@ -173,23 +175,23 @@ class Settings:
     """The options of a run, checked."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self._given = {name: config.getoption(f"swarm_{name}") for name in _KNOWN}
+        self._typed = {name: config.getoption(f"swarm_{name}") for name in _KNOWN}
         self._ini = {name: config.getini(f"swarm_{name}") or None for name in _KNOWN}
         self.seed, self.seed_in_words = self._seed(config)
         self.store = _store(config)
-        """The path of the store, from anywhere."""
+        """The absolute path of the store, or its URL."""
         self.focus: str | None = config.getoption("swarm_focus")
-        """The revision whose changes tests are aimed at."""
+        """The revision since which changes are aimed at."""
         self.hypothesis = bool(config.getoption("swarm_hypothesis"))
-        """Whether Hypothesis's state machines are run by swarmtest."""
-        limits = _first_with_limits(self._given, self._ini)
+        """Whether swarmtest runs Hypothesis's state machines."""
+        limits = _first_with_limits(self._typed, self._ini)
         self.collects = limits.get("tests") is None or _number("swarm_tests", limits["tests"]) > 0
-        """Whether machines and subjects are tests at all."""
-        if any(self._given.values()) or any(self._ini.values()):
+        """Whether machines and subjects are collected as tests."""
+        if any(self._typed.values()) or any(self._ini.values()):
             self.check()
 
     def check(self) -> None:
-        """Raise a `UserError` where a value makes no sense."""
+        """Raise a `UserError` if a value is invalid."""
         if self.collects:
             self.plan({})
         if self._choice("strategy", {}):
@@ -198,38 +200,38 @@ class Settings:
             parse_strategy(str(self._choice("strategy", {})))
 
     def plan(self, marker: dict[str, Any]) -> Plan:
-        """How a machine with this marker is tested."""
+        """Return how a machine with this marker is tested."""
         for name in marker:
             if name not in _KNOWN:
                 raise UserError(f"pytest.mark.swarm has no {name!r}{did_you_mean(name, _KNOWN)}")
         seed = self.seed
-        if marker.get("seed") is not None and self._given["seed"] is None:
+        if marker.get("seed") is not None and self._typed["seed"] is None:
             seed = _number("pytest.mark.swarm(seed=...)", marker["seed"])
         strategy, workers = self._choice("strategy", marker), self._choice("workers", marker)
         return Plan(
-            _budget(_first_with_limits(self._given, marker, self._ini)),
+            _budget(_first_with_limits(self._typed, marker, self._ini)),
             None if strategy is None else str(strategy),
             seed,
             1 if workers is None else _number("swarm_workers", workers),
         )
 
     def as_typed(self, plan: Plan) -> list[str]:
-        """What to type to run with the same options and the same seed again."""
-        given = self._given | {"seed": plan.seed}
+        """Return the command-line options for a run with the same options and the same seed."""
+        typed = self._typed | {"seed": plan.seed}
         words = ["--swarm-hypothesis"] if self.hypothesis else []
         words += [f"--swarm-focus={self.focus}"] if self.focus is not None else []
         for name in _KNOWN:
-            if given[name] is not None:
-                words += [f"--swarm-{name}", str(given[name])]
+            if typed[name] is not None:
+                words += [f"--swarm-{name}", str(typed[name])]
         return words
 
     def _choice(self, name: str, marker: dict[str, Any]) -> Any:
-        told = (self._given[name], marker.get(name), self._ini[name])
-        return next((value for value in told if value is not None), None)
+        values = (self._typed[name], marker.get(name), self._ini[name])
+        return next((value for value in values if value is not None), None)
 
     def _seed(self, config: pytest.Config) -> tuple[int, str]:
-        told = getattr(config, "workerinput", {}).get("swarm_seed")
-        text = told if told is not None else self._choice("seed", {})
+        from_controller = getattr(config, "workerinput", {}).get("swarm_seed")
+        text = from_controller if from_controller is not None else self._choice("seed", {})
         if text == "random":
             seed = secrets.randbelow(10**6)
             return seed, f"seed {seed}"
@@ -244,18 +246,18 @@ class Settings:
 
 
 def settings_of(config: pytest.Config) -> Settings:
-    """The settings of a run; made when they are first asked for."""
-    found = config.stash.get(_SETTINGS, None)
-    if found is None:
+    """Return the settings of a run, created on first use."""
+    settings = config.stash.get(_SETTINGS, None)
+    if settings is None:
         try:
-            found = config.stash[_SETTINGS] = Settings(config)
+            settings = config.stash[_SETTINGS] = Settings(config)
         except UserError as error:
             raise pytest.UsageError(with_our_options(str(error))) from None
-    return found
+    return settings
 
 
 def with_our_options(text: str) -> str:
-    """A message with the names that the command line's options have here.
+    """Return a message with pytest's names for the options of `swarmtest`.
 
     >>> with_our_options("--cover tomly: no such module")
     '--swarm-cover tomly: no such module'
@@ -263,18 +265,18 @@ def with_our_options(text: str) -> str:
     return re.sub(r"(?<!\S)--(cover|coverage|store|workers|strategy|seed)\b", r"--swarm-\1", text)
 
 
-def _first_with_limits(*told: dict[str, Any]) -> dict[str, Any]:
-    """The first that sets a limit; none: no limit is set."""
-    for one in told:
-        if one.get("tests") is not None or one.get("time") is not None:
-            return one
+def _first_with_limits(*sources: dict[str, Any]) -> dict[str, Any]:
+    """Return the first source of options that sets a limit; empty if none does."""
+    for options in sources:
+        if options.get("tests") is not None or options.get("time") is not None:
+            return options
     return {}
 
 
-def _budget(told: dict[str, Any]) -> Budget:
+def _budget(options: dict[str, Any]) -> Budget:
     from swarmtest.campaign.budget import Budget
 
-    tests, time = told.get("tests"), told.get("time")
+    tests, time = options.get("tests"), options.get("time")
     if tests is None and time is None:
         tests, time = _TESTS, _TIME
     return Budget(
@@ -303,9 +305,13 @@ def _number(name: str, value: Any, least: int | None = 0, also: str = "") -> int
 
 
 def _store(config: pytest.Config) -> str:
-    """A relative path is one from here if it is typed here, and from the root in the ini file."""
+    """Return the store's path or URL.
+
+    A relative path on the command line starts from the current directory, one in the ini file from
+    the root directory.
+    """
     typed = config.getoption("swarm_store") or os.environ.get("SWARMTEST_STORE")
-    place = config.invocation_params.dir if typed else config.rootpath
-    named = typed or config.getini("swarm_store") or os.path.join(".swarmtest", "swarmtest.db")
-    special = named == ":memory:" or "://" in named
-    return named if special else str(place / named)
+    directory = config.invocation_params.dir if typed else config.rootpath
+    store = typed or config.getini("swarm_store") or os.path.join(".swarmtest", "swarmtest.db")
+    is_path = store != ":memory:" and "://" not in store
+    return str(directory / store) if is_path else store

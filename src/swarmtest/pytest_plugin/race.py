@@ -1,8 +1,8 @@
-"""``pytest --race``: each test that starts threads is run again under many schedules.
+"""``pytest --race``: run each test that starts threads again, under many schedules.
 
 The program and the tests get probes when they are imported. A test that passes and has started a
-thread is raced in a copy of this process, so that nothing of it stays; its fixtures are set up
-anew for each run.
+thread is raced in a fork of this process, so that it leaves nothing behind; its fixtures are set up
+again for each run.
 """
 
 from __future__ import annotations
@@ -44,25 +44,31 @@ from swarmtest.race.timeline import timeline_text
 from swarmtest.race.weaving.weaver import WeavingLoader, weave_tree
 from swarmtest.strategies.strategy import parse_strategy
 
-# -------------------------------------------------------------------------------------------------
-# A small search for races in one test of pytest, in the process that calls it.
+_TESTS, _TIME = 200, "2s"
+_PATIENCE = 70.0
+"""Seconds for explaining a race."""
+_RACED: pytest.StashKey[list[Any]] = pytest.StashKey()
+_SAVED = Path(".swarmtest", "races")
 
 
 @dataclass(frozen=True)
 class Found:
-    """What came of it."""
+    """The result of racing a test."""
 
     runs: int
     fault: str = ""
-    """The id of the fault, if there was one..."""
+    """The id of the fault; empty if there was none."""
     test: RaceTest | None = None
-    """...and the smallest test that shows it, explained."""
+    """The smallest test that shows the fault, explained."""
     problem: str = ""
-    """Why it said nothing, or could not explain; empty if it did."""
+    """Why the test could not be raced, or its fault not be explained; otherwise empty."""
 
 
 def race_item(item: pytest.Function, tests: int, seconds: float, seed: int) -> Found:
-    """Run a test, whose fixtures are set up, by schedules until it fails or the time is up."""
+    """Run a test, whose fixtures are set up, under schedules until it fails or the time is up.
+
+    It runs in the calling process.
+    """
     torn_down(item)
     path, _, name = item.nodeid.partition("::")
     target = Target(path, name, seconds=min(SECONDS, max(seconds, 1.0)))
@@ -71,13 +77,13 @@ def race_item(item: pytest.Function, tests: int, seconds: float, seed: int) -> F
     if first.problem:
         return Found(1, problem=first.problem)
     strategy = parse_strategy("coin")
-    until = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     stream = Stream(seed)
     runs = 0
-    while runs < tests and time.monotonic() < until:
+    while runs < tests and time.monotonic() < deadline:
         stream.rekey(trial_key(seed, runs))
-        asked = strategy.ask(subject.space, runs, stream)
-        configuration = asked.configuration if isinstance(asked, Proposal) else asked
+        answer = strategy.ask(subject.space, runs, stream)
+        configuration = answer.configuration if isinstance(answer, Proposal) else answer
         result = subject.execute(configuration, runs)
         runs += 1
         if result.verdict == Verdict.INVALID:
@@ -91,17 +97,8 @@ def race_item(item: pytest.Function, tests: int, seconds: float, seed: int) -> F
     return Found(runs)
 
 
-# -------------------------------------------------------------------------------------------------
-
-_TESTS, _TIME = 200, "2s"
-_PATIENCE = 70.0
-"""Seconds for explaining what was found."""
-_RACED: pytest.StashKey[list[Any]] = pytest.StashKey()
-_KEPT = Path(".swarmtest", "races")
-
-
 def race(early_config: pytest.Config) -> None:
-    """Begin to race, as the command line asks for it."""
+    """Install probes and register the plugin that races tests, with the command line's options."""
     options = early_config.known_args_namespace
     try:
         racing = Racing(
@@ -119,11 +116,11 @@ def race(early_config: pytest.Config) -> None:
         is_test = isinstance(spec.loader, AssertionRewritingHook)
         return _Loader(spec.name, spec.origin, early_config if is_test else None)
 
-    early_config.add_cleanup(_installed(Hook(scope, loader_for)).close)
+    early_config.add_cleanup(_install(Hook(scope, loader_for)).close)
     early_config.pluginmanager.register(racing)
 
 
-def _installed(hook: Hook) -> contextlib.ExitStack:
+def _install(hook: Hook) -> contextlib.ExitStack:
     stack = contextlib.ExitStack()
     stack.enter_context(installed())
     sys.meta_path.insert(0, hook)
@@ -132,26 +129,26 @@ def _installed(hook: Hook) -> contextlib.ExitStack:
 
 
 class _Loader(WeavingLoader):
-    """Loads a module with probes; of a test module, asserts still tell what was compared."""
+    """A loader that adds probes; in a test module, it also rewrites asserts as pytest does."""
 
     def __init__(self, name: str, path: str, config: pytest.Config | None) -> None:
         super().__init__(name, path)
         self._config = config
 
     def get_code(self, fullname: str) -> CodeType:
-        """The module's code."""
+        """Return the module's code."""
         if self._config is None:
             return super().get_code(fullname)
         path = self.get_filename(fullname)
         data = self.get_data(path)
         tree = ast.parse(importlib.util.decode_source(data), path)
         rewrite_asserts(tree, data, path, self._config)
-        _complete(tree)
+        _add_end_positions(tree)
         return weave_tree(tree, path)
 
 
-def _complete(tree: ast.AST) -> None:
-    """What pytest adds says where it begins, and not where it ends."""
+def _add_end_positions(tree: ast.AST) -> None:
+    """Add end positions to the nodes that pytest adds, which have only start positions."""
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt | ast.expr) and getattr(node, "end_lineno", None) is None:
             node.end_lineno = getattr(node, "lineno", 1)
@@ -159,9 +156,9 @@ def _complete(tree: ast.AST) -> None:
 
 
 class Racing:
-    """Runs tests that start threads again.
+    """The plugin that runs tests that start threads again.
 
-    Under pytest-xdist, what came of a test travels with its report.
+    The result of a test is sent with its report, which also works under pytest-xdist.
     """
 
     def __init__(self, tests: int, seconds: float, seed: int) -> None:
@@ -173,7 +170,7 @@ class Racing:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Any:
-        """After a test has passed as always, if it has started threads: race it."""
+        """Race a test that has passed and has started threads."""
         with _counted_starts() as starts:
             answer = yield
         if starts and isinstance(item, pytest.Function):
@@ -194,24 +191,24 @@ class Racing:
         note = f"{item.nodeid}: {found.problem}" if found.problem else ""
         item.stash[_RACED] = [found.runs, note]
         if found.test is not None:
-            pytest.fail(_told(item, found), pytrace=False)
+            pytest.fail(_report(item, found), pytrace=False)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
-        """What came of racing a test goes with its report."""
+        """Add the result of racing a test to its report."""
         report = yield
         if call.when == "call" and _RACED in item.stash:
             report.swarm_raced = item.stash[_RACED]
         return report
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Note what came of a test."""
+        """Collect the result of racing a test."""
         runs, note = vars(report).get("swarm_raced", (0, ""))
         self._runs += [runs] if runs else []
         self._notes += [note] if note else []
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """How much was tried, and what could not be."""
+        """Show how many tests were raced, and which could not be."""
         raced = len(self._runs)
         tests = f"{raced} test{'s' * (raced != 1)}"
         terminalreporter.write_line(
@@ -223,28 +220,29 @@ class Racing:
 
 @contextlib.contextmanager
 def _counted_starts() -> Iterator[list[str]]:
-    """The names of the threads that are started meanwhile."""
+    """Collect the names of the threads that are started meanwhile."""
     started: list[str] = []
-    before = threading.Thread.start
+    original = threading.Thread.start
 
     def start(thread: threading.Thread) -> None:
         started.append(thread.name)
-        before(thread)
+        original(thread)
 
     threading.Thread.start = start  # type: ignore[assignment,method-assign]
     try:
         yield started
     finally:
-        threading.Thread.start = before  # type: ignore[method-assign]
+        threading.Thread.start = original  # type: ignore[method-assign]
 
 
-def _told(item: pytest.Item, found: Found) -> str:
+def _report(item: pytest.Item, found: Found) -> str:
+    """Save the test that shows a race, and return the text of the failure."""
     assert found.test is not None
     assert found.test.explanation is not None
     explanation = found.test.explanation
-    kept = item.config.rootpath / _KEPT / f"{found.fault}.json"
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.write_text(json.dumps(found.test.to_json(), indent=1) + "\n")
+    file = item.config.rootpath / _SAVED / f"{found.fault}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(found.test.to_json(), indent=1) + "\n")
     return "\n".join(
         [
             f"a race, in run {found.runs}: {explanation.signature}",
@@ -252,7 +250,7 @@ def _told(item: pytest.Item, found: Found) -> str:
             "",
             timeline_text(explanation, 92),
             "",
-            f"replay: swarmtest replay {kept.relative_to(item.config.rootpath)}",
+            f"replay: swarmtest replay {file.relative_to(item.config.rootpath)}",
             f"more: swarmtest race {item.nodeid}",
         ]
     )

@@ -1,4 +1,4 @@
-"""What is kept: campaigns, their trials, faults and tests, and the targets they reached."""
+"""The store: campaigns, their trials, faults and tests, and the targets they reached."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 DEFAULT_PATH = os.path.join(".swarmtest", "swarmtest.db")
-"""Where campaigns are kept when nothing else is said, from the current directory."""
+"""Where campaigns are stored by default, relative to the current directory."""
 
 
 def open_store(
@@ -58,11 +58,11 @@ def open_store(
     read_only: bool = False,
     timeout: float = 30.0,
 ) -> Store:
-    """The store that a person named: a path, ``sqlite:///path`` or ``postgresql://...``.
+    """Open the store with this name: a path, ``sqlite:///path`` or ``postgresql://...``.
 
-    Nothing is the usual place. `must_exist` refuses to make a new one; `read_only` does that too
-    and never writes; `timeout` is how many seconds to wait for another process that is writing, and
-    for a database that was lost to come back.
+    Without a name, open the store at `DEFAULT_PATH`. With `must_exist`, refuse to create a new
+    store; with `read_only`, do that too and never write. `timeout` is how many seconds to wait for
+    another process that is writing, and for a lost database connection to come back.
 
     >>> with open_store(":memory:") as store:
     ...     store.campaigns()
@@ -72,10 +72,10 @@ def open_store(
     ...
     swarmtest.UserError: no store at nowhere.db: run `swarmtest run` first or pass --store
     """
-    named = DEFAULT_PATH if url is None else os.fspath(url)
-    if is_postgres(named):
-        return _open_postgres(named, must_exist, read_only, timeout)
-    path = _path(named)
+    name = DEFAULT_PATH if url is None else os.fspath(url)
+    if is_postgres(name):
+        return _open_postgres(name, must_exist, read_only, timeout)
+    path = _path(name)
     if must_exist and path != MEMORY and not os.path.exists(path):
         raise UserError(no_store(path))
     return SqliteStore(path, read_only, timeout=timeout)
@@ -99,7 +99,7 @@ def _path(url: str) -> str:
             raise UserError(f"--store is empty: name a file, like {DEFAULT_PATH}")
         return url
     if scheme[1] != "sqlite" or not url.startswith("sqlite:///") or url == "sqlite:///":
-        # Where a slash is missing, nobody can tell what of it is a password.
+        # Without "://", it is not known which part may be a password.
         shown = redacted(url) if "://" in url else f"{url.partition(':')[0]}:..."
         raise UserError(
             f"a store is named by a path like {DEFAULT_PATH}, by sqlite:///PATH or by "

@@ -1,8 +1,12 @@
-"""Copying campaigns from one store to another, of the same kind or not, without loss.
+"""Copy campaigns from one store to another, of the same kind or not, without loss.
 
-A copy that is not whole has the status ``copying``; it is made whole by copying again, which goes
-on where it ended. Only when what was written has been read back and has the hash of what was read
-does the copy get the status of its original.
+An incomplete copy has the status ``copying``; copying again continues where it ended. When all is
+written, the copy is read back; only if it has the same hash as the original does it get the
+original's status.
+
+The hash of a campaign is the same in every store, whatever ids a store assigns. Targets are hashed
+by their contents. The hash of a set of hits is the sum of its targets' hashes, so that its order
+does not matter and numpy can add it up.
 """
 
 from __future__ import annotations
@@ -23,20 +27,25 @@ from swarmtest.core.targets import Target, pack_hits
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, TrialRecord
 
-# -------------------------------------------------------------------------------------------------
-# What a campaign holds as one hash: the same in every store, whatever ids a store gives.
-#
-# Targets are hashed by what they are. A set of hits is the sum of its targets' hashes, so that its
-# order does not matter and numpy can add it up.
-
+COPYING = "copying"
+"""The status of a campaign whose copy is not complete."""
+_COPY_OF = "copy_of"
+_BATCH = 1000
 _SECTIONS = ("campaign", "sources", "watched", "trials", "faults", "tests", "reductions", "workers")
 _text = json.JSONEncoder(sort_keys=True).encode
 _REMEMBERED = 4096
-"""Sets of hits whose sums are kept: most tests of a campaign reach what others reached."""
+"""Sets of hits that are cached: most tests of a campaign reach the same as earlier ones."""
+
+T = TypeVar("T")
+
+
+# Hashing.
 
 
 def campaign_hash(store: Store, campaign: int, record: CampaignRecord | None = None) -> str:
-    """The hash of all that a store keeps of a campaign; `record` stands in for its own.
+    """Return the hash of everything that a store keeps of a campaign.
+
+    `record` replaces the stored record of the campaign.
 
     >>> from swarmtest.store.records import CampaignRecord, TrialRecord
     >>> from swarmtest.store import open_store
@@ -55,7 +64,7 @@ def campaign_hash(store: Store, campaign: int, record: CampaignRecord | None = N
 
 
 class ContentHash:
-    """Grows with what is read of a campaign; sections may come in any order."""
+    """The hash of a campaign's contents; its sections may be added in any order."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -64,21 +73,21 @@ class ContentHash:
 
     @property
     def unknown_targets(self) -> int:
-        """Ids among the hits that the store cannot tell anything about."""
+        """How many ids among the hits are not targets of the store."""
         return self._targets.unknown
 
     def add_rest(self, campaign: int, record: CampaignRecord) -> None:
-        """Everything but the trials."""
-        told = [record.subject, record.strategy, str(record.seed), record.status, record.created]
-        told += [record.wall_seconds, record.cpu_seconds, record.space, record.options]
-        self._add("campaign", told)
+        """Add everything except the trials."""
+        values = [record.subject, record.strategy, str(record.seed), record.status, record.created]
+        values += [record.wall_seconds, record.cpu_seconds, record.space, record.options]
+        self._add("campaign", values)
         self._sections["campaign"].update(self._targets.sum_of(record.outside))
         for source in self._store.sources(campaign):
             self._add("sources", [source.path, source.text, source.place])
         for target in sorted(self._store.watched_targets(campaign).values()):
             self._add("watched", target)
         for fault in sorted(self._store.faults(campaign)):
-            self._add("faults", fault[:-1])
+            self._add("faults", fault[:-1])  # without the count, which follows from the trials
         for test in self._store.tests(campaign):
             self._add("tests", test)
         for reduction in self._store.reductions(campaign):
@@ -87,7 +96,7 @@ class ContentHash:
             self._add("workers", worker)
 
     def add_trial(self, trial: TrialRecord) -> None:
-        """The next trial, in order of their numbers."""
+        """Add the next trial, in the order of their numbers."""
         packed = (trial.configuration, trial.propensities, trial.used)
         small = trial._replace(configuration=b"", propensities=b"", used=b"", hits=None)
         numbers = [value for value in small if not isinstance(value, bytes)]
@@ -95,7 +104,7 @@ class ContentHash:
         self._sections["trials"].update(b"".join([*packed, self._targets.sum_of(trial.hits)]))
 
     def hexdigest(self) -> str:
-        """The hash of all that was added."""
+        """Return the hash of everything that was added."""
         whole = hashlib.sha256()
         for name in _SECTIONS:
             whole.update(self._sections[name].digest())
@@ -106,7 +115,7 @@ class ContentHash:
 
 
 class TargetSums:
-    """Hashes of sets of targets, given as a store's packed ids."""
+    """The hashes of sets of targets, which are passed as a store's packed ids."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -116,7 +125,7 @@ class TargetSums:
         self.unknown = 0
 
     def sum_of(self, hits: bytes | None) -> bytes:
-        """Sixteen bytes for the set; none for no set."""
+        """Return the sixteen-byte hash of a set; empty bytes for None."""
         if hits not in self._sums:
             if len(self._sums) > _REMEMBERED:
                 self._sums = {None: b""}
@@ -136,9 +145,9 @@ class TargetSums:
             grown = np.zeros((max(ids[-1] + 1, 2 * len(self._hashes)), 2), np.uint64)
             grown[: len(self._hashes)] = self._hashes
             self._hashes = grown
-        found = self._store.targets(ids)
-        self.unknown += len(ids) - len(found)
-        for id, target in found.items():
+        targets = self._store.targets(ids)
+        self.unknown += len(ids) - len(targets)
+        for id, target in targets.items():
             self._hashes[id] = _target_hash(target)
 
 
@@ -147,29 +156,22 @@ def _target_hash(target: Target) -> npt.NDArray[np.uint64]:
     return np.frombuffer(digest[:16], "<u8")
 
 
-# -------------------------------------------------------------------------------------------------
-
-COPYING = "copying"
-"""The status of a campaign whose copy is not whole."""
-_COPY_OF = "copy_of"
-_BATCH = 1000
-
-T = TypeVar("T")
+# Copying.
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """How a campaign was copied."""
+    """The result of copying a campaign."""
 
     number: int
-    """Its number in the store that it was copied to."""
+    """Its number in the destination."""
     trials: int
     hash: str
-    """Of its contents, equal in both stores."""
+    """The hash of its contents, equal in both stores."""
     was_there: bool = False
-    """Whether there was nothing to do, because it had been copied before."""
+    """Whether there was nothing to do because it had been copied before."""
     unknown_targets: int = 0
-    """Hits that were left out because the store no longer knows what they were."""
+    """Hits that were left out because the source no longer has their targets."""
 
 
 def copy_campaign(
@@ -178,7 +180,9 @@ def copy_campaign(
     campaign: int,
     progress: Callable[[int], None] = lambda trials: None,
 ) -> Copied:
-    """Copy a campaign with all that belongs to it, and check it; `progress` hears trials copied.
+    """Copy a campaign with everything that belongs to it, and check the copy.
+
+    `progress` is called with the number of trials copied so far.
 
     >>> from swarmtest.store.records import CampaignRecord, TrialRecord
     >>> from swarmtest.store import open_store
@@ -190,15 +194,15 @@ def copy_campaign(
     (2, True)
     """
     record = source.campaign(campaign)
-    there = _whole_copy(source, destination, campaign, record)
-    if there is not None:
-        return there
+    earlier = _complete_copy(source, destination, campaign, record)
+    if earlier is not None:
+        return earlier
     number = _unfinished_copy(destination, record) or destination.add_campaign(
         replace(record, status=COPYING, options=_marked(record), outside=None, id=0)
     )
     content = ContentHash(source)
     content.add_rest(campaign, record)
-    ids = _Ids(source, destination)
+    ids = _IdTranslation(source, destination)
     ids.translate(BitMap(source.watched_targets(campaign)))
     destination.add_sources(number, source.sources(campaign))
     trials = _copy_trials(source.trials(campaign), destination, number, content, ids, progress)
@@ -216,13 +220,13 @@ def copy_campaign(
     return Copied(number, trials, wanted, unknown_targets=content.unknown_targets)
 
 
-def _whole_copy(
+def _complete_copy(
     source: Store, destination: Store, campaign: int, record: CampaignRecord
 ) -> Copied | None:
-    """The copy that was made before, if there is one and it is equal."""
+    """Return the complete copy that was made before, if its contents are equal."""
     plain = replace(record, outside=None, id=0)
     candidates = destination.campaigns()
-    same = [one.id for one in candidates if replace(one, outside=None, id=0) == plain]
+    same = [copy.id for copy in candidates if replace(copy, outside=None, id=0) == plain]
     if not same:
         return None
     wanted = campaign_hash(source, campaign)
@@ -234,14 +238,14 @@ def _whole_copy(
 
 def _unfinished_copy(destination: Store, record: CampaignRecord) -> int | None:
     wanted = _marked(record)
-    for one in destination.campaigns():
-        if one.status == COPYING and one.options == wanted:
-            return one.id
+    for campaign in destination.campaigns():
+        if campaign.status == COPYING and campaign.options == wanted:
+            return campaign.id
     return None
 
 
 def _marked(record: CampaignRecord) -> dict[str, object]:
-    """Its options, with a note of what it is to be a copy of."""
+    """Return the options of the copy, with a hash that identifies the original."""
     defining = [record.subject, record.strategy, str(record.seed), record.created, record.space]
     text = json.dumps([*defining, record.options, record.status], sort_keys=True)
     return record.options | {_COPY_OF: hashlib.sha256(text.encode()).hexdigest()}
@@ -252,10 +256,10 @@ def _copy_trials(
     destination: Store,
     number: int,
     content: ContentHash,
-    ids: _Ids,
+    ids: _IdTranslation,
     progress: Callable[[int], None],
 ) -> int:
-    """All trials that are not there yet; answers how many there are."""
+    """Copy the trials that are not in the copy yet; return how many trials there are in all."""
     newest = next(iter(destination.trials(number, newest_first=True, limit=1)), None)
     copied_before = -1 if newest is None else newest.trial
     count = 0
@@ -280,14 +284,14 @@ def _copy_rest(source: Store, destination: Store, campaign: int, number: int) ->
         destination.note_worker(number, worker)
 
 
-def _batches(things: Iterable[T]) -> Iterator[list[T]]:
-    left = iter(things)
-    while batch := list(islice(left, _BATCH)):
+def _batches(items: Iterable[T]) -> Iterator[list[T]]:
+    remaining = iter(items)
+    while batch := list(islice(remaining, _BATCH)):
         yield batch
 
 
-class _Ids:
-    """From a store's ids of targets to another's."""
+class _IdTranslation:
+    """A translation of the source's ids of targets to the destination's."""
 
     def __init__(self, source: Store, destination: Store) -> None:
         self._source, self._destination = source, destination
@@ -296,7 +300,7 @@ class _Ids:
         self._packed: dict[bytes | None, bytes | None] = {None: None}
 
     def packed(self, hits: bytes | None) -> bytes | None:
-        """Packed hits in the ids of the other store."""
+        """Return packed hits with the ids of the destination."""
         if hits not in self._packed:
             if len(self._packed) > _REMEMBERED:
                 self._packed = {None: None}
@@ -305,7 +309,7 @@ class _Ids:
         return self._packed[hits]
 
     def translate(self, ids: BitMap) -> list[int]:
-        """The ids in the other store; those that mean nothing in the first are left out."""
+        """Return the ids in the destination, without those that the source does not know."""
         self._learn(ids - self._seen)
         new = self._new[np.array(ids, np.int64)]
         return [int(id) for id in new[new >= 0]]
@@ -318,6 +322,5 @@ class _Ids:
             grown = np.full(max(ids[-1] + 1, 2 * len(self._new)), -1, np.int64)
             grown[: len(self._new)] = self._new
             self._new = grown
-        found: dict[int, Target] = self._source.targets(ids)
-        given = self._destination.target_ids(list(found.values()))
-        self._new[list(found)] = given
+        targets: dict[int, Target] = self._source.targets(ids)
+        self._new[list(targets)] = self._destination.target_ids(list(targets.values()))

@@ -1,6 +1,6 @@
-"""A campaign as a table for other tools: one row per trial, in CSV, JSON lines or Parquet.
+"""Export a campaign as a table for other tools: one row per trial, in CSV, JSON lines or Parquet.
 
-Trials are streamed: memory is bounded by a chunk of rows, whatever the size of the campaign.
+Trials are streamed: only a chunk of rows is in memory, whatever the size of the campaign.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ _PLAIN = {
 """The columns that every campaign has, with their types in Parquet."""
 _REDUCED = {"before": "int64", "size": "int64", "runs": "int64", "complete": "bool"}
 _REDUCED |= {"test": "string"}
-"""The columns about a fault's smaller test, in the row of the trial that it was made from."""
+"""The columns about a fault's reduced test, in the row of the trial with the original test."""
 
 
 def export_campaign(store: Store, campaign: int, format: str, out: BinaryIO) -> int:
-    """Write the trials of a campaign to a binary file, and tell how many there were.
+    """Write the trials of a campaign to a binary file and return how many there were.
 
     JSON lines nest: ``{"trial": 0, ..., "configuration": {"push": 1}, "used": {"push": 9},
     "propensity": {"push": 0.5}, "hits": ["event:full"], "reduced": null}``. CSV and Parquet are
     flat, with a column ``weight.push`` per feature (``setting.fsync`` for what is not a feature),
-    ``used.push`` and ``propensity.push``; a CSV joins hits with ``;``. A fault's test that was made
-    smaller has what is left of it in ``reduced``; flat, in ``reduced.size``, ``reduced.test``, ...
+    ``used.push`` and ``propensity.push``; a CSV joins hits with ``;``. The reduced test of a fault
+    is in ``reduced``; in the flat formats, in ``reduced.size``, ``reduced.test``, ...
 
     >>> from swarmtest.store.records import CampaignRecord
     >>> from swarmtest.store import open_store
@@ -81,14 +81,14 @@ def export_campaign(store: Store, campaign: int, format: str, out: BinaryIO) -> 
 
 
 class _Table:
-    """A campaign's trials as rows that people can read."""
+    """A campaign's trials as readable rows."""
 
     def __init__(self, store: Store, campaign: int) -> None:
         self._store = store
         self._campaign = campaign
         self._signatures: dict[str, str] = {}
         self._targets: dict[int, str] = {}
-        self._reductions = {one.trial: one for one in store.reductions(campaign) if one.test}
+        self._reductions = {r.trial: r for r in store.reductions(campaign) if r.test}
         self.space = Space.from_json(store.campaign(campaign).space)
 
     @property
@@ -104,7 +104,7 @@ class _Table:
         return columns | {f"reduced.{name}": kind for name, kind in _REDUCED.items()}
 
     def chunks(self) -> Iterator[list[_Row]]:
-        """The rows in their nested form."""
+        """Yield chunks of rows in the nested form."""
         size = max(100, min(_CHUNK_ROWS, _CHUNK_VALUES // len(self.columns)))
         trials = self._store.trials(self._campaign)
         while chunk := list(islice(trials, size)):
@@ -112,7 +112,7 @@ class _Table:
             yield list(map(self._row, chunk))
 
     def flat(self, row: _Row) -> _Row:
-        """A row with one value per column, in the order of `columns`."""
+        """Return a nested row as one value per column, in the order of `columns`."""
         features, settings = self.space.feature_names, self.space.setting_names
         flat = {name: row[name] for name in _PLAIN}
         flat |= {f"weight.{name}": row["configuration"][name] for name in features}
@@ -152,10 +152,10 @@ class _Table:
         }
 
     def _learn(self, trials: list[TrialRecord]) -> None:
-        """Look up the faults and targets that these trials name and no earlier ones did."""
+        """Look up the faults and targets that these trials refer to and earlier ones did not."""
         if {t.fault for t in trials if t.fault} - self._signatures.keys():
-            found = self._store.faults(self._campaign)
-            self._signatures = {fault.id: fault.signature for fault in found}
+            faults = self._store.faults(self._campaign)
+            self._signatures = {fault.id: fault.signature for fault in faults}
         hits = {id for t in trials if t.hits for id in unpack_hits(t.hits)}
         new = hits - self._targets.keys()
         if new:
@@ -166,12 +166,12 @@ class _Table:
 def _reduced(reduction: ReductionRecord | None) -> _Row | None:
     if reduction is None or reduction.test is None:
         return None
-    told = {name: getattr(reduction, name) for name in _REDUCED}
-    return told | {"test": json.loads(reduction.test)}
+    values = {name: getattr(reduction, name) for name in _REDUCED}
+    return values | {"test": json.loads(reduction.test)}
 
 
 def _type_of(values: Iterable[Any]) -> str:
-    """The Parquet type for the values that a setting may have."""
+    """Return the Parquet type for the values that a setting may have."""
     if isinstance(values, range):
         return "int64"
     kinds = {type(value) for value in values}
@@ -222,6 +222,7 @@ def _write_parquet(table: _Table, out: BinaryIO) -> int:
     kinds = {kind: pa.type_for_alias(kind) for kind in set(columns.values()) - {"hits"}}
     kinds["hits"] = pa.list_(pa.string())
     schema = pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
+    # A setting whose values have several types has a column of strings.
     mixed = [n for n, kind in columns.items() if kind == "string" and n.startswith("setting.")]
     count = 0
     with pq.ParquetWriter(out, schema) as writer:
@@ -240,4 +241,4 @@ FORMATS: dict[str, Callable[[_Table, BinaryIO], int]] = {
     "jsonl": _write_jsonl,
     "parquet": _write_parquet,
 }
-"""The formats by name."""
+"""The functions that write each format, by its name."""

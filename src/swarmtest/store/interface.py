@@ -1,16 +1,18 @@
-"""The interface of a store, which SQLite and PostgreSQL implement.
+"""The interface of a store, which SQLite and PostgreSQL implement, and the names of stores.
 
 Contract:
 
 - A store is used by one thread; several stores, in several processes, may be open on the same data.
-- `record` is one transaction and idempotent: a trial that is already there stays as it is, so a
+- `record` is one transaction and idempotent: a trial that is already stored stays unchanged, so a
   batch that arrives twice counts once. A fault keeps its lowest first trial and its shortest test,
   whatever the order in which batches arrive.
-- A fault's reduction never replaces the test it was made from. Of several that keep the same, the
-  smallest stays; of equally small ones, one of which nothing more can go.
-- A lost connection is made again, and what it was lost in is done again without counting twice.
-- Everything that is the user's to mend (locked, corrupt, newer schema, full disk, no such campaign)
+- A fault's reduction never replaces the original test. Of several reductions with the same
+  criterion, the smallest stays; of equally small ones, one that cannot be reduced further.
+- After a lost connection, the store reconnects and repeats what it was doing, without counting
+  anything twice.
+- Every problem that the user can fix (locked, corrupt, newer schema, full disk, no such campaign)
   is a `swarmtest.UserError` of one line.
+- A store's name may contain a password: text for people has gone through `redacted`.
 """
 
 from __future__ import annotations
@@ -33,20 +35,15 @@ from swarmtest.store.records import (
     WorkerRecord,
 )
 
-# -------------------------------------------------------------------------------------------------
-# Names of stores: what may be shown of them, and what a PostgreSQL one says.
-#
-# Invariant: what leaves this module as text for people has gone through `redacted`.
-
 SCHEMA = "swarmtest"
-"""The PostgreSQL schema that the tables are in when the URL names none with ``?schema=``."""
+"""The default PostgreSQL schema; a URL can name another one with ``?schema=``."""
 
 _URL = re.compile(r"(?P<before>(?:-[^=]*=)?)(?P<scheme>[A-Za-z][\w+.-]*://)(?P<rest>.*)", re.DOTALL)
 _SECRETS = ("password", "sslpassword", "oauth_client_secret")
 
 
 def is_postgres(url: str) -> bool:
-    """Whether a store's name is that of a PostgreSQL database.
+    """Return whether a store's name is that of a PostgreSQL database.
 
     >>> is_postgres("postgres://host/db"), is_postgres("store.db")
     (True, False)
@@ -55,9 +52,9 @@ def is_postgres(url: str) -> bool:
 
 
 def redacted(url: str) -> str:
-    """A store's name, or a word of a command line that has one, without the password in it.
+    """Return a store's name, or a command-line word that contains one, without its password.
 
-    What is left still names the store, for whoever has the password in ``~/.pgpass`` or PGPASSWORD.
+    The result still names the store, if the password is in ``~/.pgpass`` or PGPASSWORD.
 
     >>> redacted("postgresql://ann:secret@host:5432/db?sslmode=require&password=secret")
     'postgresql://ann@host:5432/db?sslmode=require'
@@ -66,24 +63,24 @@ def redacted(url: str) -> str:
     >>> redacted("store.db")
     'store.db'
     """
-    found = _URL.fullmatch(url)
-    if found is None:
+    match = _URL.fullmatch(url)
+    if match is None:
         return url
-    rest = found["rest"]
+    rest = match["rest"]
     head, mark, query = rest.partition("?")
-    # An '@', '/' or '?' that belongs to a password but was not quoted must not let it through.
+    # An unquoted '@', '/' or '?' in a password must not let a part of the password through.
     if "@" in query and not (_names_hosts(head) and _names_options(query)):
         head, mark, query = rest, "", ""
     if "@" in head:
-        login, at, place = head.rpartition("@")
-        head = login.partition(":")[0] + at + place
-    kept = [part for part in query.split("&") if part.partition("=")[0] not in _SECRETS]
-    shown = "&".join(kept)
-    return f"{found['before']}{found['scheme']}{head}{mark if shown else ''}{shown}"
+        login, at, host = head.rpartition("@")
+        head = login.partition(":")[0] + at + host
+    options = [part for part in query.split("&") if part.partition("=")[0] not in _SECRETS]
+    shown = "&".join(options)
+    return f"{match['before']}{match['scheme']}{head}{mark if shown else ''}{shown}"
 
 
 def _names_hosts(head: str) -> bool:
-    """Whether this is ``host:port,host:port/database``, with numbers for ports."""
+    """Return whether this is ``host:port,host:port/database``, with numbers for ports."""
     hosts, _, _ = head.partition("/")
     return all(re.fullmatch(r"(\[[^]]*\]|[^:]*)(:\d*)?", host) for host in hosts.split(","))
 
@@ -94,16 +91,16 @@ def _names_options(query: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PostgresAddress:
-    """Where a PostgreSQL store is.
+    """The address of a PostgreSQL store.
 
     >>> PostgresAddress.parse("postgresql://ann:secret@host/db?schema=team")
     PostgresAddress(shown='postgresql://ann@host/db?schema=team', schema='team')
     """
 
     shown: str
-    """For people: without a password."""
+    """For people: without the password."""
     conninfo: str
-    """For libpq: with it."""
+    """For libpq: with the password."""
     schema: str
 
     def __repr__(self) -> str:
@@ -111,11 +108,11 @@ class PostgresAddress:
 
     @classmethod
     def parse(cls, url: str) -> PostgresAddress:
-        """What a URL says; a `UserError` that does not repeat a password if it makes no sense."""
+        """Parse a URL; the `UserError` for one that cannot be parsed repeats no password."""
         shown = redacted(url)
         head, _, query = url.partition("://")[2].partition("?")
-        login, _, place = head.rpartition("@")
-        if re.search("[@/]", login) or not _names_hosts(place):
+        login, _, hosts = head.rpartition("@")
+        if re.search("[@/]", login) or not _names_hosts(hosts):
             raise UserError(
                 f"store {shown}: this URL cannot be read: it is written "
                 "postgresql://USER@HOST:PORT/DATABASE, and a password with @ / ? : or % in it is "
@@ -127,11 +124,8 @@ class PostgresAddress:
         return cls(shown, f"postgresql://{head}" + (f"?{rest}" if rest else ""), schema)
 
 
-# -------------------------------------------------------------------------------------------------
-
-
 class Store(Protocol):
-    """Where campaigns are kept.
+    """A store of campaigns.
 
     >>> from swarmtest import open_store
     >>> with open_store(":memory:") as store:
@@ -140,22 +134,22 @@ class Store(Protocol):
     """
 
     url: str
-    """How a person would name this store on the command line, without a password."""
+    """The name of this store on the command line, without a password."""
 
     def add_campaign(self, campaign: CampaignRecord) -> int:
-        """Keep a new campaign and give it its number."""
+        """Store a new campaign and return its number."""
 
     def update_campaign(self, campaign: int, **changes: Any) -> None:
         """Change `status`, `options`, `wall_seconds`, `cpu_seconds` or `outside` of a campaign."""
 
     def campaign(self, campaign: int) -> CampaignRecord:
-        """One campaign; a number that is not there is a `UserError` that tells which are."""
+        """Return a campaign; raise a `UserError` that lists the campaigns if there is none."""
 
     def campaigns(self) -> list[CampaignRecord]:
-        """All campaigns, oldest first."""
+        """Return all campaigns, oldest first."""
 
     def delete_campaign(self, campaign: int) -> None:
-        """Forget a campaign with all that belongs to it, and give the space back."""
+        """Delete a campaign and everything that belongs to it, and free the disk space."""
 
     def record(
         self,
@@ -164,10 +158,10 @@ class Store(Protocol):
         faults: Sequence[FaultRecord] = (),
         tests: Sequence[TestRecord] = (),
     ) -> None:
-        """Keep a batch, in one transaction."""
+        """Store a batch in one transaction."""
 
     def add_hits(self, campaign: int, hits: Mapping[int, Iterable[int]]) -> None:
-        """Add targets (by id) to what trials hit: what was found out later, like killed mutants."""
+        """Add targets, by id, to the hits of trials: those found later, such as killed mutants."""
 
     def trials(
         self,
@@ -180,65 +174,65 @@ class Store(Protocol):
         newest_first: bool = False,
         limit: int | None = None,
     ) -> Iterator[TrialRecord]:
-        """Trials in order of their numbers, streamed, all or those that are picked.
+        """Stream trials in the order of their numbers, all or a selection.
 
-        `after` and `before` leave out these numbers and what is below, or above. A page is
+        Only numbers above `after` and below `before` are included. The first page of 50 is
         ``trials(campaign, limit=50)``, the next ``trials(campaign, after=last, limit=50)``; from
-        the end, ``newest_first=True`` with ``before=last``. Any page costs the same.
+        the end, use ``newest_first=True`` with ``before=last``. Every page costs the same.
         """
 
     def trial(self, campaign: int, trial: int) -> TrialRecord:
-        """One trial; a `UserError` if it is not there."""
+        """Return one trial; raise a `UserError` if it does not exist."""
 
     def trial_numbers(self, campaign: int) -> Iterator[int]:
-        """The numbers of all recorded trials, in order: what `resume` need not run again."""
+        """Stream the numbers of all recorded trials in order; `resume` does not run them again."""
 
     def summary(self, campaign: int) -> dict[str, int]:
-        """Totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
+        """Return totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
 
     def progress(self, campaign: int, buckets: int = 200) -> list[ProgressPoint]:
-        """What was found by about so many of its trials, evenly spread over their numbers."""
+        """Return the cumulative findings at about `buckets` evenly spaced trials."""
 
     def note_worker(self, campaign: int, worker: WorkerRecord) -> None:
-        """Keep what a worker says of itself, in place of what it said before."""
+        """Store the latest report of a worker in place of its previous one."""
 
     def workers(self, campaign: int) -> list[WorkerRecord]:
-        """The campaign's workers as they last spoke, by name."""
+        """Return the latest report of each of the campaign's workers, sorted by name."""
 
     def faults(self, campaign: int) -> list[FaultRecord]:
-        """The campaign's faults, each with its count, in order of their first trial."""
+        """Return the campaign's faults with their counts, in the order of their first trials."""
 
     def add_reduction(self, campaign: int, reduction: ReductionRecord) -> None:
-        """Keep a fault's test made smaller, unless a better one is there."""
+        """Store a reduced test of a fault unless a better one is stored."""
 
     def reductions(self, campaign: int) -> list[ReductionRecord]:
-        """The campaign's reductions, in order of their faults' ids."""
+        """Return the campaign's reductions, in the order of their faults' ids."""
 
     def test(self, campaign: int, trial: int) -> str | None:
-        """The JSON of a test that is kept whole (asked for, or a fault's shortest), or None."""
+        """Return the JSON of a stored test (kept on request, or a fault's shortest), or None."""
 
     def tests(self, campaign: int) -> Iterator[TestRecord]:
-        """The tests that were asked to be kept whole, in order of their trials, streamed."""
+        """Stream the tests that were kept on request, in the order of their trials."""
 
     def target_ids(self, targets: Sequence[Target]) -> list[int]:
-        """The ids of targets, in their order; those not yet known get one."""
+        """Return the ids of targets, in the same order; new targets get new ids."""
 
     def targets(self, ids: Iterable[int] | None = None) -> dict[int, Target]:
-        """Targets by id; all of them when no ids are given."""
+        """Return targets by id; all targets when `ids` is None."""
 
     def add_sources(self, campaign: int, sources: Iterable[Source]) -> None:
-        """Keep files that a campaign watches; what is kept already is only noted."""
+        """Store files that a campaign watches; a file that is stored already is only linked."""
 
     def sources(self, campaign: int) -> list[Source]:
-        """The files that a campaign watched, as they were then, in order of their paths."""
+        """Return the files that a campaign watched, as they were then, sorted by path."""
 
     def watched_targets(self, campaign: int) -> dict[int, Target]:
-        """The targets that lie in a campaign's sources, hit or not, by id."""
+        """Return the targets in a campaign's sources by id, hit or not."""
 
     def close(self) -> None:
-        """Let go of the file or connection; the store is not used afterwards."""
+        """Close the file or connection; the store cannot be used afterwards."""
 
     def __enter__(self) -> Self:
-        """A store closes itself at the end of a ``with`` statement."""
+        """Return the store, which is closed at the end of the ``with`` statement."""
 
     def __exit__(self, *exception: object) -> None: ...

@@ -1,4 +1,4 @@
-"""What a store keeps, as plain records, and the small codecs for their compact columns."""
+"""The records that a store keeps, and the codecs for their compact columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from swarmtest.core.result import Verdict
 class CampaignRecord:
     """One campaign: one subject, one strategy, one budget, one seed.
 
-    `options` and `space` are plain data (JSON); `id` is 0 until the store has given one.
+    `options` and `space` are plain data (JSON); `id` is 0 until the store has assigned one.
     """
 
     subject: str
@@ -29,28 +29,28 @@ class CampaignRecord:
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
     outside: bytes | None = None
-    """`swarmtest.core.targets.pack_hits`: what imports reached, and so no test in particular."""
+    """`swarmtest.core.targets.pack_hits`: what imports reached, and so no particular test."""
     id: int = 0
 
     @property
     def avoids(self) -> list[str]:
-        """The known faults that it kept out of its configurations, in words."""
-        told = (self.options.get("subject") or {}).get("avoid", ())
-        return [str(one["text"]).removeprefix("avoid ") for one in told]
+        """The known faults that its configurations avoided, in words."""
+        constraints = (self.options.get("subject") or {}).get("avoid", ())
+        return [str(each["text"]).removeprefix("avoid ") for each in constraints]
 
     @property
     def imported_from(self) -> str:
-        """The file of another tool that it was read from; empty for our own campaigns."""
+        """The file of another tool that it was imported from; empty for our own campaigns."""
         return str((self.options.get("coverage") or {}).get("from", ""))
 
     @property
     def label(self) -> str:
-        """Its strategy, as people tell it apart: avoiding faults makes it another."""
+        """Its strategy, marked if it avoided known faults, which makes it a different one."""
         return f"{self.strategy} (avoiding)" if self.avoids else self.strategy
 
 
 class TrialRecord(NamedTuple):
-    """One executed test. A tuple, because millions of them pass by.
+    """One executed test. A tuple, because there may be millions of them.
 
     >>> TrialRecord(trial=0, configuration=b"\\0\\1", seed=7).verdict
     0
@@ -60,13 +60,13 @@ class TrialRecord(NamedTuple):
     configuration: bytes
     """`Configuration.to_bytes`."""
     propensities: bytes = b""
-    """`pack_floats`: one number, one per feature, or empty when the strategy cannot tell."""
+    """`pack_floats`: one number for all features, one for each, or empty if they are unknown."""
     origin: str = ""
     """Which part of the strategy proposed it: a mixture's member, a layer's family."""
     seed: int = 0
     verdict: int = 0
     fault: str | None = None
-    """`Fault.id`, defined in the same batch or an earlier one."""
+    """`Fault.id`; the fault is recorded in the same batch or an earlier one."""
     steps: int = 0
     skipped: int = 0
     used: bytes = b""
@@ -76,11 +76,12 @@ class TrialRecord(NamedTuple):
     cpu_ns: int = 0
     wall_ns: int = 0
     missing: str = ""
-    """Why its coverage is not known; empty when `hits` tell all. For an invalid test: why it is."""
+    """Why its coverage is not known; empty if `hits` is complete. For an invalid test: why it is
+    invalid."""
 
     @property
     def hits_are_known(self) -> bool:
-        """Whether `hits` tell all; analyses leave other tests out. An invalid test hits nothing."""
+        """Whether `hits` is complete, as for invalid tests; analyses leave other tests out."""
         return not self.missing or self.verdict == Verdict.INVALID
 
 
@@ -94,17 +95,17 @@ class FaultRecord(NamedTuple):
     first_trial: int
     """The lowest trial number that showed it."""
     trial: int
-    """The trial of the shortest test; on a tie the lowest number."""
+    """The trial of the shortest test; of equally short ones, the lowest number."""
     size: int
     """Steps of the shortest test."""
     test: str | None
-    """That test as JSON; None when the program died before it could tell."""
+    """The shortest test as JSON; None if the program died before it could send the test."""
     count: int = 0  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
-    """How many trials showed it (filled in when read)."""
+    """How many trials showed it; computed when it is read."""
 
 
 class ReductionRecord(NamedTuple):
-    """A fault's test made smaller. The test that it was made from stays where it was.
+    """A reduced test of a fault. The original test stays in the store.
 
     >>> ReductionRecord("4ee18053", trial=17, before=31, size=3, test="[]", complete=True).runs
     0
@@ -113,39 +114,39 @@ class ReductionRecord(NamedTuple):
     fault: str
     """`FaultRecord.id`."""
     trial: int
-    """The trial whose test it began with."""
+    """The trial of the original test."""
     before: int
-    """The parts of that test."""
+    """How many parts the original test has."""
     size: int
-    """The parts that are left."""
+    """How many parts are left."""
     test: str | None
-    """What is left, as JSON; None when that test did not show the fault again."""
+    """The reduced test as JSON; None if the original test did not show the fault again."""
     details: str = ""
-    """What the smaller test printed."""
+    """What the reduced test printed."""
     runs: int = 0
-    """How many tests were run for it."""
+    """How many tests were run for the reduction."""
     seconds: float = 0.0
     complete: bool = False
-    """Whether nothing more can go; False when the time was up before that was known."""
+    """Whether no more parts can be removed; False if the time was up before that was known."""
     criterion: str = "fault"
-    """What the smaller test had to keep."""
+    """What the reduced test had to keep."""
 
 
 class WorkerRecord(NamedTuple):
-    """What a worker of a campaign last said of itself.
+    """The latest report of a worker of a campaign.
 
     >>> WorkerRecord("ant-17", host="ant", pid=17, started=5.0, last_seen=9.5, tests=40).state
     'working'
     """
 
     name: str
-    """Its own within the campaign."""
+    """Unique within the campaign."""
     host: str
     pid: int
     started: float
     """Seconds since 1970."""
     last_seen: float
-    """When it said this, seconds since 1970."""
+    """When it sent this report, seconds since 1970."""
     tests: int = 0
     """How many tests it has run so far."""
     state: str = "working"
@@ -153,19 +154,19 @@ class WorkerRecord(NamedTuple):
 
 
 class ProgressPoint(NamedTuple):
-    """What a campaign had found by one of its trials: sums from its first trial to this one."""
+    """What a campaign had found up to one of its trials: sums from the first trial to this one."""
 
     trial: int
     """The number of that trial."""
     tests: int
     failed: int
     faults: int
-    """Distinct ones."""
+    """How many distinct faults."""
     cpu_ns: int
 
 
 class TestRecord(NamedTuple):
-    """A test that was asked to be kept whole, as JSON."""
+    """A whole test as JSON, kept on request."""
 
     trial: int
     test: str
@@ -175,7 +176,7 @@ TestRecord.__test__ = False  # type: ignore[attr-defined]  # pytest: not a test 
 
 
 def pack_floats(values: Sequence[float]) -> bytes:
-    """Probabilities in four bytes each.
+    """Pack probabilities in four bytes each.
 
     >>> unpack_floats(pack_floats([0.5, 0.25]))
     (0.5, 0.25)
@@ -184,12 +185,12 @@ def pack_floats(values: Sequence[float]) -> bytes:
 
 
 def unpack_floats(data: bytes) -> tuple[float, ...]:
-    """What `pack_floats` wrote, to single precision."""
+    """Return the numbers that `pack_floats` packed, in single precision."""
     return struct.unpack(f"<{len(data) // 4}f", data)
 
 
 def pack_counts(counts: Sequence[int]) -> bytes:
-    """Counts, one byte each where they fit.
+    """Pack counts, in one byte each if all fit, otherwise in four.
 
     >>> unpack_counts(pack_counts([3, 0, 300]))
     (3, 0, 300)
@@ -201,7 +202,7 @@ def pack_counts(counts: Sequence[int]) -> bytes:
 
 
 def unpack_counts(data: bytes) -> tuple[int, ...]:
-    """What `pack_counts` wrote."""
+    """Return the counts that `pack_counts` packed."""
     if not data:
         return ()
     if data[0] == 1:

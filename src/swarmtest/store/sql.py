@@ -1,7 +1,8 @@
-"""What is read in the same words from every SQL store.
+"""What the SQL stores share: reading, campaigns as rows, and progress from totals of trials.
 
-Reading goes by chunks of trial numbers and not by an open cursor: a reader that pauses keeps no
-transaction alive and no log from being folded back, and a lost connection costs one chunk.
+Trials are read in chunks of trial numbers, not with an open cursor: a reader that pauses holds no
+transaction open and does not prevent a checkpoint of the log, and a lost connection costs one
+chunk.
 """
 
 from __future__ import annotations
@@ -25,15 +26,14 @@ from swarmtest.store.records import (
 )
 from swarmtest.store.sqlite.schema import BLOCK
 
-# -------------------------------------------------------------------------------------------------
-# How far a campaign is, from totals of neighbouring trials: what is the same in any store.
-
 TOTALS = ("trials", "passed", "failed", "invalid", "steps", "skipped", "cpu_ns", "wall_ns")
-"""What a summary tells, and the columns of the table blocks."""
+"""The fields of a summary, and the columns of the table blocks."""
 
 
 def bucket_width(last: int, buckets: int) -> int:
-    """Trials per bucket, so that those up to `last` fill about `buckets`; whole blocks if it can.
+    """Return how many trials a bucket has, so that trials 0 to `last` fill about `buckets` buckets.
+
+    A bucket of a block or more consists of whole blocks, whose totals are stored.
 
     >>> bucket_width(149, 200), bucket_width(999_999, 200), bucket_width(1_000_001, 200)
     (1, 5000, 5100)
@@ -45,9 +45,9 @@ def bucket_width(last: int, buckets: int) -> int:
 def cumulated(
     buckets: Iterable[Sequence[Any]], last: int, width: int, found: Sequence[int]
 ) -> list[ProgressPoint]:
-    """Points out of rows of bucket, tests, failed and cpu_ns, in order.
+    """Return cumulative points from rows of (bucket, tests, failed, cpu_ns), in order.
 
-    `found`: the first trials of the faults, in order.
+    `found` are the first trials of the faults, in order.
 
     >>> for point in cumulated([(0, 10, 1, 5), (2, 4, 2, 5)], last=23, width=10, found=[3, 21]):
     ...     print(*point)
@@ -68,22 +68,19 @@ def cumulated(
     return points
 
 
-# -------------------------------------------------------------------------------------------------
-# What the SQL stores share: campaigns as rows, spans of trials, and what is not there in words.
-
 CAMPAIGN = ", ".join(field.name for field in fields(CampaignRecord))
-"""The columns of a campaign, its id last."""
+"""The columns of a campaign, with its id last."""
 
 OF_A_CAMPAIGN = (
     "trials", "blocks", "faults", "tests", "reductions", "campaign_sources", "workers"
 )  # fmt: skip
-"""The tables whose rows go when their campaign is deleted."""
+"""The tables whose rows are deleted with their campaign."""
 
 CHUNK = 500
 """Trials read at a time: large enough to be fast, small enough for hits of 100 KB each."""
 
 FAR = 2**63 - 1
-"""Above all trial numbers."""
+"""A number above all trial numbers."""
 
 _CHANGEABLE = {"status", "options", "wall_seconds", "cpu_seconds", "outside"}
 
@@ -102,16 +99,16 @@ class Span(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many to read at once."""
+        """How many trials to read at once."""
         return CHUNK if self.limit is None else min(CHUNK, self.limit)
 
     @property
     def order(self) -> str:
-        """The rest of a query by trial numbers."""
+        """The ORDER BY and LIMIT clauses of a query by trial numbers."""
         return f"ORDER BY trial {'DESC' if self.newest_first else 'ASC'} LIMIT {self.size}"
 
     def beyond(self, last: int, count: int) -> Span:
-        """What is left when `count` were read, up to `last`."""
+        """Return the rest of the span after `count` trials were read, the last one being `last`."""
         left = None if self.limit is None else self.limit - count
         if self.newest_first:
             return self._replace(before=last, limit=left)
@@ -119,7 +116,7 @@ class Span(NamedTuple):
 
 
 def campaign_values(campaign: CampaignRecord) -> list[Any]:
-    """The values of `CAMPAIGN`, but for the id."""
+    """Return the values of the columns `CAMPAIGN`, except the id."""
     return [
         campaign.subject,
         campaign.strategy,
@@ -135,14 +132,14 @@ def campaign_values(campaign: CampaignRecord) -> list[Any]:
 
 
 def campaign_of(row: Sequence[Any]) -> CampaignRecord:
-    """The record of a row of `CAMPAIGN`."""
+    """Return the record of a row with the columns `CAMPAIGN`."""
     record = CampaignRecord(*row)
     space, options = json.loads(row[3]), json.loads(row[4])
     return replace(record, seed=int(record.seed), space=space, options=options)
 
 
 def changed_values(changes: dict[str, Any]) -> dict[str, Any]:
-    """Changes of a campaign as values of its columns; what defines it cannot change."""
+    """Return changes of a campaign as column values; raise if they would redefine it."""
     unknown = changes.keys() - _CHANGEABLE
     if unknown:
         raise TypeError(f"a campaign's {', '.join(sorted(unknown))} cannot change")
@@ -152,7 +149,9 @@ def changed_values(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def no_campaign(campaign: int, url: str, latest: Sequence[int]) -> str:
-    """That a campaign is not there; `latest` are those that are, newest first, up to 21.
+    """Return the message for a missing campaign.
+
+    `latest` are the numbers of up to 21 campaigns that exist, newest first.
 
     >>> no_campaign(9, "x.db", [3, 2, 1])
     'no campaign 9 in x.db: it has 1, 2, 3'
@@ -160,18 +159,21 @@ def no_campaign(campaign: int, url: str, latest: Sequence[int]) -> str:
     if not latest:
         return f"no campaign {campaign} in {url}: it has none yet; run `swarmtest run` first"
     more = "..., " if len(latest) > 20 else ""
-    known = ", ".join(map(str, latest[19::-1]))
-    return f"no campaign {campaign} in {url}: it has {more}{known}"
+    numbers = ", ".join(map(str, latest[19::-1]))
+    return f"no campaign {campaign} in {url}: it has {more}{numbers}"
 
 
 def no_trial(campaign: int, trial: int, url: str, there: Sequence[Any]) -> str:
-    """That a trial is not there; `there` is how many are, the lowest and the highest."""
+    """Return the message for a missing trial.
+
+    `there` is the number of trials that exist, the lowest and the highest number.
+    """
     count, low, high = there
-    told = f"it has {count}, numbered {low} to {high}" if count else "it has none yet"
-    return f"campaign {campaign} in {url} has no trial {trial}: {told}"
+    existing = f"it has {count}, numbered {low} to {high}" if count else "it has none yet"
+    return f"campaign {campaign} in {url} has no trial {trial}: {existing}"
 
 
-# -------------------------------------------------------------------------------------------------
+# Reading.
 
 Row = tuple[Any, ...]
 
@@ -186,20 +188,20 @@ FROM faults WHERE campaign = ? ORDER BY first_trial, id
 
 
 class SqlReading(ABC):
-    """The reading half of a store; queries have a ``?`` for each value."""
+    """The part of a store that reads; queries have a ``?`` for each value."""
 
     url: str
 
     @abstractmethod
     def _rows(self, query: str, *values: Any) -> list[Row]:
-        """All rows of a query."""
+        """Return all rows of a query."""
 
-    def _kept(self, text: str | None) -> str | None:
-        """Text as the store keeps it."""
+    def _encoded(self, text: str | None) -> str | None:
+        """Return text as the store keeps it."""
         return text
 
-    def _told(self, row: Row) -> Row:
-        """A row with its texts as they were given."""
+    def _decoded(self, row: Row) -> Row:
+        """Return a row with its original texts."""
         return row
 
     def _trial(self, row: Row) -> TrialRecord:
@@ -207,7 +209,7 @@ class SqlReading(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the file or connection; the store is not used afterwards."""
+        """Close the file or connection; the store cannot be used afterwards."""
 
     def __enter__(self) -> Self:
         return self
@@ -216,15 +218,15 @@ class SqlReading(ABC):
         self.close()
 
     def campaign(self, campaign: int) -> CampaignRecord:
-        """One campaign; a number that is not there is a `UserError` that tells which are."""
+        """Return a campaign; raise a `UserError` that lists the campaigns if there is none."""
         self._must_have(campaign)
-        found = self._rows(f"SELECT {CAMPAIGN} FROM campaigns WHERE id = ?", campaign)
-        return campaign_of(self._told(found[0]))
+        rows = self._rows(f"SELECT {CAMPAIGN} FROM campaigns WHERE id = ?", campaign)
+        return campaign_of(self._decoded(rows[0]))
 
     def campaigns(self) -> list[CampaignRecord]:
-        """All campaigns, oldest first."""
+        """Return all campaigns, oldest first."""
         rows = self._rows(f"SELECT {CAMPAIGN} FROM campaigns ORDER BY id")
-        return [campaign_of(self._told(row)) for row in rows]
+        return [campaign_of(self._decoded(row)) for row in rows]
 
     def trials(
         self,
@@ -237,59 +239,60 @@ class SqlReading(ABC):
         newest_first: bool = False,
         limit: int | None = None,
     ) -> Iterator[TrialRecord]:
-        """Trials in order of their numbers, streamed, all or those that are picked."""
-        filters = {"campaign": campaign, "verdict": verdict, "fault": self._kept(fault)}
-        wanted = {column: value for column, value in filters.items() if value is not None}
-        where = " AND ".join(f"{column} = ?" for column in wanted)
+        """Stream trials in the order of their numbers, all or a selection."""
+        filters = {"campaign": campaign, "verdict": verdict, "fault": self._encoded(fault)}
+        filters = {column: value for column, value in filters.items() if value is not None}
+        where = " AND ".join(f"{column} = ?" for column in filters)
         self._must_have(campaign)
         span = Span(after, FAR if before is None else before, newest_first, limit)
-        rows = self._stream(f"SELECT {_TRIAL} FROM trials WHERE {where}", wanted.values(), span)
+        rows = self._stream(f"SELECT {_TRIAL} FROM trials WHERE {where}", filters.values(), span)
         return map(self._trial, rows)
 
     def trial(self, campaign: int, trial: int) -> TrialRecord:
-        """One trial; a `UserError` if it is not there."""
+        """Return one trial; raise a `UserError` if it does not exist."""
         query = f"SELECT {_TRIAL} FROM trials WHERE campaign = ? AND trial = ?"
         self._must_have(campaign)
-        found = self._rows(query, campaign, trial)
-        if not found:
+        rows = self._rows(query, campaign, trial)
+        if not rows:
             raise UserError(self._no_trial(campaign, trial))
-        return self._trial(found[0])
+        return self._trial(rows[0])
 
     def trial_numbers(self, campaign: int) -> Iterator[int]:
-        """The numbers of all recorded trials, in order: what `resume` need not run again."""
+        """Stream the numbers of all recorded trials in order; `resume` does not run them again."""
         self._must_have(campaign)
         rows = self._stream("SELECT trial FROM trials WHERE campaign = ?", (campaign,), Span())
         return (trial for (trial,) in rows)
 
     def faults(self, campaign: int) -> list[FaultRecord]:
-        """The campaign's faults, each with its count, in order of their first trial."""
+        """Return the campaign's faults with their counts, in the order of their first trials."""
         self._must_have(campaign)
-        return [FaultRecord._make(self._told(row)) for row in self._rows(_FAULTS, campaign)]
+        return [FaultRecord._make(self._decoded(row)) for row in self._rows(_FAULTS, campaign)]
 
     def reductions(self, campaign: int) -> list[ReductionRecord]:
-        """The campaign's reductions, in order of their faults' ids."""
+        """Return the campaign's reductions, in the order of their faults' ids."""
         self._must_have(campaign)
         rows = self._rows(
             f"SELECT {_REDUCTION} FROM reductions WHERE campaign = ? ORDER BY fault, criterion",
             campaign,
         )
-        found = [ReductionRecord._make(self._told(row)) for row in rows]
-        return [one._replace(complete=bool(one.complete)) for one in found]
+        records = [ReductionRecord._make(self._decoded(row)) for row in rows]
+        # SQLite has no booleans.
+        return [record._replace(complete=bool(record.complete)) for record in records]
 
     def test(self, campaign: int, trial: int) -> str | None:
-        """The JSON of a test that is kept whole (asked for, or a fault's shortest), or None."""
+        """Return the JSON of a stored test (kept on request, or a fault's shortest), or None."""
         self._must_have(campaign)
-        place = "campaign = ? AND trial = ? AND test IS NOT NULL"
+        where = "campaign = ? AND trial = ? AND test IS NOT NULL"
         for table in ("tests", "faults"):
-            for row in self._rows(f"SELECT test FROM {table} WHERE {place}", campaign, trial):
-                return str(self._told(row)[0])
+            for row in self._rows(f"SELECT test FROM {table} WHERE {where}", campaign, trial):
+                return str(self._decoded(row)[0])
         return None
 
     def tests(self, campaign: int) -> Iterator[TestRecord]:
-        """The tests that were asked to be kept whole, in order of their trials, streamed."""
+        """Stream the tests that were kept on request, in the order of their trials."""
         self._must_have(campaign)
         rows = self._stream("SELECT trial, test FROM tests WHERE campaign = ?", (campaign,), Span())
-        return (TestRecord._make(self._told(row)) for row in rows)
+        return (TestRecord._make(self._decoded(row)) for row in rows)
 
     def _stream(self, query: str, values: Iterable[Any], span: Span) -> Iterator[Row]:
         while span.size > 0:

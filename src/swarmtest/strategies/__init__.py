@@ -1,4 +1,4 @@
-"""Who comes next: the strategies, one small module each."""
+"""Strategies, which choose the next configuration."""
 
 from swarmtest.strategies.coin import Activation, Coin, CoinByTime, Sized
 from swarmtest.strategies.covering import Covering

@@ -1,12 +1,20 @@
-"""Coin tosses: the swarm testing paper's way to make a swarm (section 2).
+"""Strategies that draw each feature at random: coin, sized and activation.
 
-``p=random`` draws the coin's bias anew for each test. With a fair coin and many features nearly all
-configurations have about half of them; a random bias also gives nearly empty and nearly full ones
-(the blog's footnote 3; Hypothesis and the Csmith driver do the same).
+``coin`` tosses a coin for each feature, as the swarm testing paper does (section 2). With
+``p=random``, a new bias of the coin is drawn for each test. With a fair coin and many features,
+nearly all configurations have about half of them; a random bias also gives nearly empty and nearly
+full ones (the blog's footnote 3; Hypothesis and the Csmith driver do the same). ``n=100`` fixes a
+swarm of 100 configurations. They take turns, or, with ``by=time``, the one that has had the least
+CPU time so far comes next: the paper's case studies gave each an equal share of time.
 
-``n=100`` fixes a swarm of 100 configurations. They take turns, or, with ``by=time``, the one that
-has had the least CPU time so far comes next: the paper's case studies gave each an equal share of
-time.
+``sized`` draws first how many features there are, then which, so that every size is equally likely.
+A fair coin over 23 features hardly ever leaves out fewer than four or more than nineteen; the bugs
+that need nearly all features, or nearly none, are there.
+
+``activation`` draws a weight, an activation probability, for each feature and test (the blog's
+"simple extension"). On and off alone cannot express "five pops for each push"; weights can. As in
+the blog, a chosen feature is skipped with probability 1 - weight, and the step is spent. With
+``renormalise=yes`` no step is spent: features are chosen in proportion to their weights.
 """
 
 from __future__ import annotations
@@ -30,91 +38,8 @@ from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import register
 
-# -------------------------------------------------------------------------------------------------
-# How many features first, then which: every size of configuration is equally likely.
-#
-# A fair coin over 23 features hardly ever leaves out fewer than four or more than nineteen; bugs
-# that
-# need nearly all features, or nearly none, live there.
-
-
-@register("sized")
-@dataclass(frozen=True)
-class Sized:
-    """Draw the number of features uniformly, then that many features.
-
-    >>> rng = Stream(campaign_seed=1)
-    >>> len(Sized(low=2, high=2).ask(Space(["a", "b", "c"]), 0, rng).configuration.included)
-    2
-    """
-
-    low: int = 1
-    """The smallest number of features."""
-    high: int = 0
-    """The largest number of features; 0: all of them."""
-
-    def __post_init__(self) -> None:
-        if self.low < 1 or (self.high and self.high < self.low):
-            raise UserError(
-                f"strategy 'sized': needs 1 <= low <= high, not low={self.low}, high={self.high}"
-            )
-
-    def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
-        """The features with the smallest draws; constraints may add or remove some."""
-        count = len(space.features)
-        if not count:
-            return toss(space, (), rng)
-        if self.low > count:
-            raise UserError(f"strategy 'sized': low={self.low}, but there are {count} features")
-        low, high = self.low, min(self.high or count, count)
-        size = low + int(rng.named("*size") * (high - low + 1))
-        draws = [rng.named(name) for name in space.feature_names]
-        chosen = sorted(range(count), key=draws.__getitem__)[:size]
-        weights = [0.0] * count
-        for number in chosen:
-            weights[number] = 1.0
-        if space.clauses:
-            return weigh(space, weights, rng, (), f"size {size}")
-        # From one feature on stands for "from none on": a test with none is never run.
-        sizes = [float((low if low > 1 else 0) <= s <= high) for s in range(count + 1)]
-        chances = alike_given_the_others(sizes, sum(1 << number for number in chosen))
-        return weigh(space, weights, rng, chances, f"size {size}")
-
-
-# -------------------------------------------------------------------------------------------------
-# Activation probabilities: a weight per feature and per test (the blog's "simple extension").
-#
-# On and off reach the axes of the picture; weights also reach what lies between, such as "five
-# pops
-# for each push". The blog's semantics: a feature that is chosen is skipped with probability
-# 1 - weight, and the step is spent. ``renormalise=yes`` spends no step: features are chosen in
-# proportion to their weights.
-
-
-@register("activation")
-@dataclass(frozen=True)
-class Activation:
-    """Every feature's weight is drawn uniformly from 0 to 1.
-
-    >>> weights = Activation().ask(Space(["push", "pop"]), 0, Stream(1)).configuration.weights
-    >>> all(0 < weight < 1 for weight in weights)
-    True
-    """
-
-    renormalise: bool = False
-    """Choose in proportion to the weights instead of spending steps."""
-
-    def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
-        """A weight from the draw of each feature's own name."""
-        weights = [rng.named(name) for name in space.feature_names]
-        # Constraints may keep a feature out, and then nobody has worked out how often.
-        propensities = () if space.clauses else (1.0,)
-        return weigh(space, weights, rng, propensities, renormalised=self.renormalise)
-
-
-# -------------------------------------------------------------------------------------------------
-
 RANDOM = "random"
+"""The value of `Coin.p` that draws a new probability for each configuration."""
 
 
 @dataclass
@@ -142,7 +67,7 @@ class Coin:
             raise UserError(f"strategy 'coin': n is 0 or the size of the swarm, not {self.n}")
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
-        """A fresh toss, or the next member of the fixed swarm."""
+        """Propose a new toss, or the next member of the fixed swarm."""
         if not self.n:
             return self._toss(space, rng, "")
         return self.member(space, trial % self.n, rng)
@@ -150,13 +75,13 @@ class Coin:
     def ask_many(
         self, space: Space, trials: Sequence[int], campaign_seed: int
     ) -> list[Proposal] | None:
-        """`ask` for a batch of trials at once, where that is possible; None where it is not."""
+        """Return the proposals of a batch of trials; None if they cannot be tossed at once."""
         if self.n or isinstance(self.p, str):
             return None
         return toss_many(space, rates_for(space, self.p), trials, campaign_seed)
 
     def member(self, space: Space, number: int, rng: Stream) -> Proposal:
-        """One configuration of the fixed swarm: the same in every trial."""
+        """Return one configuration of the fixed swarm, the same in every trial."""
         return self._toss(space, rng.of_campaign(number), f"member {number}")
 
     def _toss(self, space: Space, rng: Stream, origin: str) -> Proposal:
@@ -169,7 +94,7 @@ class CoinByTime(Coin):
     """A fixed swarm whose members get equal CPU time: the one with the least so far comes next.
 
     It learns, so which member a trial gets depends on how long the others took; the store keeps
-    what was chosen. A member whose results are still out is charged the mean time meanwhile.
+    the choices. Until the result of a test arrives, its member is charged the mean time.
 
     >>> CoinByTime(p=0.5, n=10).ask(Space(["push", "pop"]), 0, Stream()).origin
     'member 0'
@@ -183,31 +108,31 @@ class CoinByTime(Coin):
             raise UserError("strategy 'coin': by=time shares time among a fixed swarm: set n")
         self._spent: dict[Configuration, float] = {}
         self._charged: dict[int, float] = {}
-        self._told = 0
+        self._results = 0
         self._total = 0.0
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
-        """The member with the least time so far."""
+        """Propose the member with the least time so far."""
         members = [self.member(space, number, rng) for number in range(self.n)]
         chosen = min(members, key=lambda member: self._spent.get(member.configuration, 0.0))
-        charge = self._total / self._told if self._told else 1e-9
+        charge = self._total / self._results if self._results else 1e-9
         self._charged[trial] = charge
         self._spent[chosen.configuration] = self._spent.get(chosen.configuration, 0.0) + charge
         return chosen
 
     def parameters_text(self) -> str:
-        """The parameters as ``coin`` takes them."""
+        """Return the parameters as ``coin`` takes them."""
         bias = "" if self.p == 0.5 else f"p={self.p},"
         return f"{bias}n={self.n},by=time"
 
     def tell(self, result: Result) -> None:
-        """Charge the member that ran with the time it took."""
+        """Replace the member's estimated charge by the time that its test took."""
         configuration = result.configuration
         if configuration is not None:
             charged = self._charged.pop(result.trial, 0.0)
             spent = self._spent.get(configuration, 0.0)
             self._spent[configuration] = spent + result.cpu_seconds - charged
-            self._told += 1
+            self._results += 1
             self._total += result.cpu_seconds
 
 
@@ -221,3 +146,67 @@ def coin(p: float | str = 0.5, n: int = 0, by: str = "tests") -> Coin:
     if by not in ("tests", "time"):
         raise UserError(f"strategy 'coin': by is 'tests' or 'time', not {by!r}")
     return CoinByTime(p, n) if by == "time" else Coin(p, n)
+
+
+@register("sized")
+@dataclass(frozen=True)
+class Sized:
+    """Draw the number of features uniformly, then that many features.
+
+    >>> rng = Stream(campaign_seed=1)
+    >>> len(Sized(low=2, high=2).ask(Space(["a", "b", "c"]), 0, rng).configuration.included)
+    2
+    """
+
+    low: int = 1
+    """The smallest number of features."""
+    high: int = 0
+    """The largest number of features; 0: all of them."""
+
+    def __post_init__(self) -> None:
+        if self.low < 1 or (self.high and self.high < self.low):
+            raise UserError(
+                f"strategy 'sized': needs 1 <= low <= high, not low={self.low}, high={self.high}"
+            )
+
+    def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
+        """Propose the features with the smallest draws; constraints may add or remove some."""
+        count = len(space.features)
+        if not count:
+            return toss(space, (), rng)
+        if self.low > count:
+            raise UserError(f"strategy 'sized': low={self.low}, but there are {count} features")
+        low, high = self.low, min(self.high or count, count)
+        size = low + int(rng.named("*size") * (high - low + 1))
+        draws = [rng.named(name) for name in space.feature_names]
+        chosen = sorted(range(count), key=draws.__getitem__)[:size]
+        weights = [0.0] * count
+        for number in chosen:
+            weights[number] = 1.0
+        if space.clauses:
+            return weigh(space, weights, rng, (), f"size {size}")
+        # A lower limit of one feature counts as none: a test without features is never run.
+        sizes = [float((low if low > 1 else 0) <= s <= high) for s in range(count + 1)]
+        chances = alike_given_the_others(sizes, sum(1 << number for number in chosen))
+        return weigh(space, weights, rng, chances, f"size {size}")
+
+
+@register("activation")
+@dataclass(frozen=True)
+class Activation:
+    """Every feature's weight is drawn uniformly from 0 to 1.
+
+    >>> weights = Activation().ask(Space(["push", "pop"]), 0, Stream(1)).configuration.weights
+    >>> all(0 < weight < 1 for weight in weights)
+    True
+    """
+
+    renormalise: bool = False
+    """Choose in proportion to the weights instead of spending steps."""
+
+    def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
+        """Propose weights, each drawn from the stream of the feature's name."""
+        weights = [rng.named(name) for name in space.feature_names]
+        # Constraints may keep a feature out; how often has no known formula.
+        propensities = () if space.clauses else (1.0,)
+        return weigh(space, weights, rng, propensities, renormalised=self.renormalise)

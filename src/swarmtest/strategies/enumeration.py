@@ -1,4 +1,8 @@
-"""All non-empty subsets of the features, in turn: for small spaces."""
+"""Strategies without chance: the default configuration, and all subsets of the features in turn.
+
+``default`` turns every feature on: ordinary random testing (the papers' C_D). ``complete`` is for
+small spaces.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,7 @@ from swarmtest.core.seeds import Stream, key_of
 from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import register
 
-# -------------------------------------------------------------------------------------------------
-# The default configuration, every feature on: ordinary random testing (the papers' C_D).
+_MOST_FEATURES = 16
 
 
 @register("default")
@@ -27,15 +30,10 @@ class Default:
     """
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
-        """C_D, with settings that are not features drawn uniformly."""
+        """Propose C_D; settings, which are not features, are drawn uniformly."""
         bits = space.default().bits
         configuration = Configuration(space, bits, None, draw_settings(space, rng))
         return Proposal(configuration, (1.0,), "default")
-
-
-# -------------------------------------------------------------------------------------------------
-
-_MOST = 16
 
 
 @register("complete")
@@ -43,8 +41,8 @@ _MOST = 16
 class Complete:
     """Every subset that the constraints allow, one after the other, then again from the start.
 
-    In a shuffled order: a campaign that ends before all had their turn has still seen every
-    feature in about half of its tests.
+    The order is shuffled, so that a campaign that ends before it has run all subsets has still
+    had every feature in about half of its tests.
 
     >>> space = Space(["push", "pop"])
     >>> sorted(str(Complete().ask(space, trial, Stream()).configuration) for trial in range(3))
@@ -52,19 +50,21 @@ class Complete:
     """
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
-        """The subset whose turn it is."""
+        """Propose the subset of this trial."""
         if not space.features:
             return toss(space, (), rng)
         subsets = _subsets(space)
         bits = subsets[trial % len(subsets)]
         configuration = Configuration(space, bits, None, draw_settings(space, rng))
-        return Proposal(configuration, _chances(space, bits))
+        return Proposal(configuration, _propensities(space, bits))
 
 
-def _chances(space: Space, bits: int) -> tuple[float, ...]:
-    """All subsets are equally likely: given the others, a feature is a coin toss or has no choice.
+def _propensities(space: Space, bits: int) -> tuple[float, ...]:
+    """Return each feature's propensity given the others.
 
-    >>> _chances(Space(["push", "pop"]), 0b01)
+    All subsets are equally likely, so it is 0.5 for a feature that can be flipped, else 0 or 1.
+
+    >>> _propensities(Space(["push", "pop"]), 0b01)
     (0.5, 0.5)
     """
     flipped = [bits ^ 1 << i for i in range(len(space.features))]
@@ -75,10 +75,10 @@ def _chances(space: Space, bits: int) -> tuple[float, ...]:
 @functools.lru_cache(maxsize=8)
 def _subsets(space: Space) -> list[int]:
     count = len(space.features)
-    if count > _MOST:
+    if count > _MOST_FEATURES:
         raise UserError(
             f"strategy 'complete' runs all subsets: {count} features have {2**count - 1:,}; "
-            f"it takes at most {_MOST} features (covering:t=2 reaches all pairs in a few)"
+            f"it takes at most {_MOST_FEATURES} features (covering:t=2 reaches all pairs in a few)"
         )
     subsets = [bits for bits in range(1, 1 << count) if not space.violated(bits)]
     random.Random(key_of("complete")).shuffle(subsets)

@@ -1,21 +1,27 @@
-"""Swarms all the way down: the distribution of the weights is itself drawn for each test.
+"""Layered swarms: the distribution of the weights is itself drawn for each test.
 
-The blog ends with this teaser: a bug may need three features half as common as three others, one
+The blog ends with this idea: a bug may need three features half as common as three others, one
 feature ten times as common as the rest, or a power law; so the distribution of the activation
-probabilities should be sampled from a space of distributions. Here that space is a handful of
-families, each a few lines, each with parameters that are drawn too.
+probabilities should be sampled from a space of distributions. Here that space is a few families of
+distributions, whose parameters are drawn too.
 
-The shares were chosen by simulation, not by taste: with the detection probability of each family on
-each kind of bug, a mixture's detection rate is linear in the shares, so the worst ratio to the best
-single strategy is a small linear programme. The optimum has a plateau; these are round numbers
-on it that keep at least 5% for every family. Row by row, ``benchmarks/detection.py`` prints what is
-reached, and ``docs/strategies.md`` has the picture.
+The shares of the families were chosen by simulation: with the detection probability of each family
+for each kind of bug, a mixture's detection rate is linear in the shares, so the worst ratio to the
+best single strategy is a small linear programme. The optimum has a plateau; the shares are round
+numbers on it that leave at least 5% to every family. ``benchmarks/detection.py`` prints what is
+reached for each kind of bug, and ``docs/strategies.md`` has the picture.
 
-Every draw is keyed by the feature's name: adding a feature leaves what the others drew unchanged.
+Every draw is keyed by the feature's name: adding a feature leaves the draws of the others
+unchanged.
 
-Two choices matter more than the shares. Weights are scaled so that the largest is 1, because common
-factors only waste steps; and a weight below 1/32 becomes 0, because a feature that shows once in a
-test suppresses as much as one that shows always, but adds nothing.
+Two choices matter more than the shares. Weights are scaled so that the largest is 1, because a
+common factor only wastes steps. A weight below 1/32 becomes 0, because a feature that appears once
+in a test suppresses as much as one that appears all the time, but adds nothing.
+
+*Propensities.* Families treat features alike, so a configuration's odds depend only on its size,
+and the distributions of the sizes have formulas. Three families have no known odds: in `uniform`,
+`power` and `beta` a feature is left out if its weight happens to be tiny, so its inclusion cannot
+be separated from the weights of the others.
 """
 
 from __future__ import annotations
@@ -32,85 +38,21 @@ from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import register
 
-# -------------------------------------------------------------------------------------------------
-# How likely each family of `layered` is to include a feature.
-#
-# Families treat features alike, so all that matters is how many they include: a configuration's
-# odds
-# depend on its size only, and the sizes have formulas. Three families have no odds to tell: in
-# `uniform`, `power` and `beta` a feature is out when its weight happens to be tiny, so whether it
-# is
-# in cannot be told apart from what the weights of the others are.
-
-Sizes = tuple[float, ...]
-"""The probability of including 0, 1, 2, ... features.
-
-Where one feature comes in place of none, both have their share of it: the sum is above 1. Only
-ratios matter, and "none" is what an empty test would have been (see `Proposal`).
-"""
-
-
-@functools.lru_cache(maxsize=4096)
-def chances_of(family: str, count: int, bits: int) -> tuple[float, ...]:
-    """Each feature's chance of being in, given the others; empty where there is no formula.
-
-    >>> chances_of("biased-coin", 3, 0b111), chances_of("equal", 3, 0b111)
-    ((0.75,), (1.0,))
-    """
-    sizes = sizes_of(family, count)
-    return alike_given_the_others(sizes, bits) if sizes else ()
-
-
-@functools.lru_cache(maxsize=256)
-def sizes_of(family: str, count: int) -> Sizes:
-    """How many of `count` features a family includes; empty where there is no formula.
-
-    >>> sizes_of("coin", 2), sizes_of("equal", 2)
-    ((0.25, 0.75, 0.25), (0.0, 0.0, 1.0))
-    """
-    everything = (0.0,) * count + (1.0,)
-    some = _random_share(count)
-    formulas = {
-        "coin": _fair_coin(count),
-        "biased-coin": some,
-        "equal": everything,
-        "groups": _mixed(0.75, everything, some),
-        "dominant": _mixed(0.75, everything, some),
-    }
-    return formulas.get(family, ())
-
-
-def _mixed(share: float, one: Sequence[float], other: Sequence[float]) -> Sizes:
-    return tuple(share * a + (1 - share) * b for a, b in zip(one, other, strict=True))
-
-
-def _fair_coin(count: int) -> Sizes:
-    """Coin tosses, and one feature in place of none."""
-    sizes = [math.comb(count, size) / 2**count for size in range(count + 1)]
-    return (sizes[0], sizes[1] + sizes[0], *sizes[2:])
-
-
-def _random_share(count: int) -> Sizes:
-    """A random share makes every size from 0 equally likely; one in place of none."""
-    each = 1 / (count + 1)
-    return (each, 2 * each, *[each] * (count - 1))
-
-
-# -------------------------------------------------------------------------------------------------
+# Families of distributions.
 
 FLOOR = 1 / 32
-"""A weight below this is a feature left out."""
+"""A feature with a weight below this is left out."""
 _STEEPEST = 3.0
 """The largest exponent of a power law."""
 
 Weights = Mapping[str, float]
-"""Weights by name; what is missing is left out."""
+"""Weights by name; a feature without one is left out."""
 Family = Callable[[Space, Stream], Weights]
-"""Draws weights for the features."""
+"""A function that draws weights for the features of a space."""
 
 
 def equal(space: Space, rng: Stream) -> Weights:
-    """All features alike: bugs that need everything.
+    """Give all features the same weight, for bugs that need everything.
 
     >>> dict(equal(Space(["push", "pop"]), Stream()))
     {'push': 1.0, 'pop': 1.0}
@@ -119,22 +61,22 @@ def equal(space: Space, rng: Stream) -> Weights:
 
 
 def fair_coin(space: Space, rng: Stream) -> Weights:
-    """Half of the features: bugs that some features suppress."""
+    """Draw half of the features, for bugs that some features suppress."""
     return dict.fromkeys(_some(space.feature_names, 0.5, rng), 1.0)
 
 
 def biased_coin(space: Space, rng: Stream) -> Weights:
-    """A random share of the features: bugs that need nearly all, or nearly none."""
+    """Draw a random share of the features, for bugs that need nearly all or nearly none."""
     return dict.fromkeys(_some(space.feature_names, rng.named("*share"), rng), 1.0)
 
 
 def uniform(space: Space, rng: Stream) -> Weights:
-    """Every ratio between two features: the blog's activation probabilities."""
+    """Draw the blog's activation probabilities, with every ratio between two features."""
     return {name: 1.0 - rng.named(name) for name in space.feature_names}
 
 
 def beta(space: Space, rng: Stream) -> Weights:
-    """From "all or nothing" (small shapes) to "all alike" (large ones)."""
+    """Draw weights between "all or nothing" (small shapes) and "all alike" (large shapes)."""
     a = _log_uniform(1 / 4, 8, rng.named("*a"))
     b = _log_uniform(1 / 4, 8, rng.named("*b"))
     draws = {name: rng.split(name).betavariate(a, b) for name in space.feature_names}
@@ -142,14 +84,14 @@ def beta(space: Space, rng: Stream) -> Weights:
 
 
 def power_law(space: Space, rng: Stream) -> Weights:
-    """A over B over C: bugs that need a ranking of the features."""
+    """Draw a ranking with a power law, for bugs that need A more often than B than C."""
     order = sorted(_members(space.feature_names, rng), key=rng.named)
     exponent = _STEEPEST * rng.named("*exponent")
     return {name: (rank + 1) ** -exponent for rank, name in enumerate(order)}
 
 
 def groups(space: Space, rng: Stream) -> Weights:
-    """Two or three groups at a whole ratio: some features half as common as some others.
+    """Draw two or three groups with a whole ratio: some features half as common as others.
 
     Features that the space puts into one group stay together.
     """
@@ -160,7 +102,7 @@ def groups(space: Space, rng: Stream) -> Weights:
 
 
 def dominant(space: Space, rng: Stream) -> Weights:
-    """One feature two to thirty-two times as likely as each of the others."""
+    """Make one feature two to thirty-two times as likely as each of the others."""
     members = _members(space.feature_names, rng)
     low, top = _log_uniform(FLOOR, 1 / 2, rng.named("*low")), min(members, key=rng.named)
     return {name: 1.0 if name == top else low for name in members}
@@ -193,28 +135,30 @@ class Layered:
     """Choose in proportion to the weights; otherwise a weight below 1 spends steps."""
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
-        """Draw a family, then weights."""
+        """Draw a family, then weights from it."""
         names = space.feature_names
         if not names:
             return toss(space, (), rng)
         family, _, draw = FAMILIES[bisect.bisect_right(_BOUNDS, rng.named("*family"))]
         weights = settled(names, draw(space, rng))
         bits = sum(1 << number for number, weight in enumerate(weights) if weight)
-        # Constraints may keep a feature out, and then nobody has worked out how often.
+        # Constraints may keep a feature out; how often has no known formula.
         chances = () if space.clauses else chances_of(family, len(names), bits)
         return weigh(space, weights, rng, chances, family, self.renormalise)
 
 
 def settled(names: Sequence[str], raw: Weights) -> list[float]:
-    """Weights in order, the largest scaled to 1, those below the floor (or missing) left out.
+    """Return the weights in the order of the names, scaled so that the largest is 1.
+
+    Weights below the floor, and missing ones, are 0.
 
     >>> settled(["a", "b", "c"], {"a": 4, "b": 2})
     [1.0, 0.5, 0.0]
     """
     top = max(raw.values())
     least = FLOOR * top
-    found = [raw.get(name, 0.0) for name in names]
-    return [weight / top if weight >= least else 0.0 for weight in found]
+    weights = [raw.get(name, 0.0) for name in names]
+    return [weight / top if weight >= least else 0.0 for weight in weights]
 
 
 def _log_uniform(low: float, high: float, draw: float) -> float:
@@ -222,11 +166,70 @@ def _log_uniform(low: float, high: float, draw: float) -> float:
 
 
 def _some(names: Sequence[str], p: float, rng: Stream) -> list[str]:
-    """Each name with probability p; if none, one of them."""
+    """Return each name with probability p; if that is none, one of them."""
     draws = {name: rng.named(name, attempt=1) for name in names}
     return [name for name in names if draws[name] < p] or [min(names, key=draws.__getitem__)]
 
 
 def _members(names: Sequence[str], rng: Stream) -> Sequence[str]:
-    """The features that a shape applies to: mostly all, sometimes a random share."""
+    """Return the features that a family includes: usually all, sometimes a random share."""
     return names if rng.named("*members") < 0.75 else _some(names, rng.named("*share"), rng)
+
+
+# Propensities of the families.
+
+Sizes = tuple[float, ...]
+"""The probability of including 0, 1, 2, ... features.
+
+If a family includes one feature in place of none, the probability of "none" counts for both sizes,
+and the sum is above 1. Only ratios matter; "none" is the empty test that is not run (see
+`Proposal`).
+"""
+
+
+@functools.lru_cache(maxsize=4096)
+def chances_of(family: str, count: int, bits: int) -> tuple[float, ...]:
+    """Return each feature's propensity given the others; empty if there is no formula.
+
+    >>> chances_of("biased-coin", 3, 0b111), chances_of("equal", 3, 0b111)
+    ((0.75,), (1.0,))
+    """
+    sizes = sizes_of(family, count)
+    return alike_given_the_others(sizes, bits) if sizes else ()
+
+
+@functools.lru_cache(maxsize=256)
+def sizes_of(family: str, count: int) -> Sizes:
+    """Return the distribution of how many of `count` features a family includes.
+
+    It is empty if there is no formula.
+
+    >>> sizes_of("coin", 2), sizes_of("equal", 2)
+    ((0.25, 0.75, 0.25), (0.0, 0.0, 1.0))
+    """
+    everything = (0.0,) * count + (1.0,)
+    random_share = _random_share(count)
+    formulas = {
+        "coin": _fair_coin(count),
+        "biased-coin": random_share,
+        "equal": everything,
+        "groups": _mixed(0.75, everything, random_share),
+        "dominant": _mixed(0.75, everything, random_share),
+    }
+    return formulas.get(family, ())
+
+
+def _mixed(share: float, first: Sequence[float], second: Sequence[float]) -> Sizes:
+    return tuple(share * a + (1 - share) * b for a, b in zip(first, second, strict=True))
+
+
+def _fair_coin(count: int) -> Sizes:
+    """Return the sizes of fair coin tosses, with one feature in place of none."""
+    sizes = [math.comb(count, size) / 2**count for size in range(count + 1)]
+    return (sizes[0], sizes[1] + sizes[0], *sizes[2:])
+
+
+def _random_share(count: int) -> Sizes:
+    """Return the sizes of a random share: all equally likely, with one feature in place of none."""
+    each = 1 / (count + 1)
+    return (each, 2 * each, *[each] * (count - 1))

@@ -1,8 +1,9 @@
-"""A share of the tests to each of several strategies.
+"""A mixture gives each of several strategies a share of the tests.
 
-``mixture:default=0.1,coin=0.9`` is how "always include C_D" is said (swarm testing, section 2.2).
-Shares are exact in every thousand trials, in a shuffled order, and each member counts its own
-trials, so that a covering array inside a mixture still runs through its rows in turn.
+``mixture:default=0.1,coin=0.9`` includes the default configuration, as the swarm testing paper
+recommends (section 2.2). Shares are exact in every thousand trials, in a shuffled order. Each
+member counts its own trials, so that a covering array inside a mixture still runs through its rows
+in turn.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Mixture:
 
     @classmethod
     def parse_parameters(cls, arguments: str) -> dict[str, Any]:
-        """``default=0.1,coin(p=0.3)=0.9``: a strategy and its share; per cent work too."""
+        """Parse ``default=0.1,coin(p=0.3)=0.9``: strategies and their shares, also in percent."""
         shares: dict[str, float] = {}
         for text, share in split_arguments(arguments, "mixture"):
             try:
@@ -69,7 +70,7 @@ class Mixture:
         return {"shares": shares}
 
     def parameters_text(self) -> str:
-        """The parameters as `parse_parameters` reads them."""
+        """Return the parameters as `parse_parameters` reads them."""
         pairs = zip(self._members, self.shares.values(), strict=True)
         return ",".join(f"{called_text(m)}={share:.6g}" for m, share in pairs)
 
@@ -80,7 +81,7 @@ class Mixture:
                 member.prepare(space)
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
-        """The proposal of the member whose turn it is."""
+        """Return the proposal of the member whose turn it is."""
         member, turn = self._turn(trial)
         answer = member.ask(space, turn, rng)
         name = strategy_text(member)
@@ -90,7 +91,7 @@ class Mixture:
         return dataclasses.replace(answer, origin=inner)
 
     def _turn(self, trial: int) -> tuple[Strategy, int]:
-        """Whose turn a trial is, and the how-manieth of that member."""
+        """Return the member whose turn a trial is, and the member's own number of that trial."""
         block, at = divmod(trial, _BLOCK)
         number = self._turns[at]
         return self._members[number], block * self._turns.count(number) + self._before[at]
@@ -102,13 +103,13 @@ class Mixture:
 
 
 def _schedule(shares: list[float]) -> tuple[list[int], list[int]]:
-    """Whose turn it is at each place of a block, and how many turns it had before in the block."""
+    """Return the member of each trial of a block, and its number of earlier trials there."""
     ends = [round(_BLOCK * sum(shares[: i + 1])) for i in range(len(shares))]
     turns = [next(n for n, end in enumerate(ends) if at < end) for at in range(_BLOCK)]
     random.Random(key_of("mixture")).shuffle(turns)
-    had = [0] * len(shares)
+    counts = [0] * len(shares)
     before = []
     for number in turns:
-        before.append(had[number])
-        had[number] += 1
+        before.append(counts[number])
+        counts[number] += 1
     return turns, before

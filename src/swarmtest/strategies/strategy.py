@@ -1,14 +1,18 @@
-"""What a strategy is, and how one is named on the command line.
+"""The protocol of strategies, and their names on the command line.
 
-A strategy is any object with ``ask(space, trial, rng)`` that answers a `Proposal` (or a bare
-`Configuration`). It may have ``tell(result)``, and then it learns: a campaign asks it in one place
-and tells it every result in order of arrival. It may have ``prepare(space)``, called once before
-the first trial, for work that should not be done per trial or per worker. One that learns may name
-the targets that it learns from in ``wants``, a set of names; then only those are told, which is
-much cheaper than all lines that a test reached. ``notes`` are lines for the user, said at the end.
+A strategy is any object with ``ask(space, trial, rng)``, which returns a `Proposal` (or a bare
+`Configuration`). These are optional:
 
-In text, ``coin:p=0.3,n=100`` or ``coin(p=0.3, n=100)``; a strategy of your own is
-``module:Class`` or ``path/to/file.py:Class``, with parameters after one more colon.
+- ``tell(result)`` makes it a strategy that learns: a campaign asks it in one process only and
+  passes it every result in the order of arrival.
+- ``prepare(space)`` is called once before the first trial, for work that should not be repeated for
+  each trial or worker.
+- ``wants``, for one that learns, is the set of the names of the targets that it learns from. Then
+  results contain only these hits, which is much cheaper than all lines that a test reached.
+- ``notes`` are lines for the user, shown at the end.
+
+The name of a strategy is written ``coin:p=0.3,n=100`` or ``coin(p=0.3, n=100)``; a user's own
+strategy is ``module:Class`` or ``path/to/file.py:Class``, with parameters after another colon.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ from swarmtest.languages.user_objects import load_object
 
 @runtime_checkable
 class Strategy(Protocol):
-    """Chooses the next configuration.
+    """An object that chooses the next configuration.
 
     >>> class OnlyOne:
     ...     def ask(self, space, trial, rng):
@@ -41,12 +45,12 @@ class Strategy(Protocol):
     """
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal | Configuration:
-        """The configuration of this trial."""
+        """Return the configuration of this trial."""
 
 
 @runtime_checkable
 class LearningStrategy(Strategy, Protocol):
-    """A strategy that is told what came of its proposals.
+    """A strategy that learns from the results of its proposals.
 
     >>> class Repeat:
     ...     "Propose again what failed last."
@@ -69,19 +73,22 @@ Maker = TypeVar("Maker", bound=Callable[..., Any])
 
 
 def register(name: str) -> Callable[[Maker], Maker]:
-    """Decorator for a class (or a function that makes one): a strategy known by a short name."""
+    """Return a decorator that registers a class, or a function that returns a strategy.
 
-    def add(maker: Maker) -> Maker:
-        _REGISTRY[name] = maker
-        if inspect.isclass(maker):
-            setattr(maker, "strategy_name", name)  # noqa: B010  (the class does not declare it)
-        return maker
+    The first line of its docstring describes the strategy to users.
+    """
+
+    def add(factory: Maker) -> Maker:
+        _REGISTRY[name] = factory
+        if inspect.isclass(factory):
+            setattr(factory, "strategy_name", name)  # noqa: B010  (the class does not declare it)
+        return factory
 
     return add
 
 
 def strategy_names() -> list[str]:
-    """The short names of the built-in strategies.
+    """Return the short names of the built-in strategies.
 
     >>> "coin" in strategy_names()
     True
@@ -90,24 +97,26 @@ def strategy_names() -> list[str]:
 
 
 def describe_strategies() -> list[tuple[str, list[str], str]]:
-    """Every built-in strategy: its name, its parameters with their defaults, and what it does.
+    """Return the name, the parameters and the description of each built-in strategy.
+
+    Parameters are written with their defaults.
 
     >>> next(parameters for name, parameters, _ in describe_strategies() if name == "sized")
     ['low=1', 'high=0']
     """
-    found = []
-    for name, maker in sorted(_REGISTRY.items()):
-        doc = inspect.getdoc(maker) or ""
+    descriptions = []
+    for name, factory in sorted(_REGISTRY.items()):
+        doc = inspect.getdoc(factory) or ""
         parameters = [
             f"{p.name}={'...' if p.default is p.empty else p.default}"
-            for p in inspect.signature(maker).parameters.values()
+            for p in inspect.signature(factory).parameters.values()
         ]
-        found.append((name, parameters, doc.splitlines()[0]))
-    return found
+        descriptions.append((name, parameters, doc.splitlines()[0]))
+    return descriptions
 
 
 def parse_strategy(text: str) -> Strategy:
-    """The strategy that a text names.
+    """Return the strategy with this name and parameters.
 
     >>> parse_strategy("coin:p=0.3")
     Coin(p=0.3, n=0)
@@ -119,53 +128,54 @@ def parse_strategy(text: str) -> Strategy:
     text = text.strip()
     head, arguments = _split_head(text)
     if head in _REGISTRY:
-        maker: Callable[..., Any] = _REGISTRY[head]
+        factory: Callable[..., Any] = _REGISTRY[head]
     elif ":" in head:
-        maker = load_object(head, "strategy")
+        factory = load_object(head, "strategy")
     else:
         raise UserError(
             f"unknown strategy {head!r}{did_you_mean(head, _REGISTRY)} "
             "(one of your own is MODULE:CLASS)"
         )
     try:
-        made = maker(**_parameters(maker, head, arguments))
+        strategy = factory(**_parameters(factory, head, arguments))
     except UserError:
         raise
     except Exception as error:
         raise UserError(f"strategy {text!r}: {type(error).__name__}: {error}") from None
-    if not isinstance(made, Strategy):
+    if not isinstance(strategy, Strategy):
         raise UserError(f"{head!r} is not a strategy: it has no method ask(space, trial, rng)")
     if head not in _REGISTRY:
-        # The class alone does not say in which file it was found, or with which parameters made.
+        # The class alone does not say in which file it was found, or with which parameters
         with contextlib.suppress(AttributeError):  # a class with __slots__
-            object.__setattr__(made, "strategy_source", (head, arguments))
-    return made
+            object.__setattr__(strategy, "strategy_source", (head, arguments))
+    return strategy
 
 
 def strategy_text(strategy: Strategy) -> str:
-    """The text that names a strategy, for the store and for people.
+    """Return the text that names a strategy, for the store and for people.
 
     >>> strategy_text(parse_strategy("coin:p=0.3"))
     'coin:p=0.3'
     """
-    head, arguments = _source(strategy)
+    head, arguments = _name_and_arguments(strategy)
     return f"{head}:{arguments}" if arguments else head
 
 
 def called_text(strategy: Strategy) -> str:
-    """The text that names a strategy inside another one.
+    """Return the text that names a strategy inside another one.
 
     >>> called_text(parse_strategy("coin:p=0.3"))
     'coin(p=0.3)'
     """
-    head, arguments = _source(strategy)
+    head, arguments = _name_and_arguments(strategy)
     return f"{head}({arguments})" if arguments else head
 
 
-def _source(strategy: Strategy) -> tuple[str, str]:
-    given: tuple[str, str] | None = getattr(strategy, "strategy_source", None)
-    if given is not None:
-        return given
+def _name_and_arguments(strategy: Strategy) -> tuple[str, str]:
+    """Return the name of a strategy and its parameters as text."""
+    parsed: tuple[str, str] | None = getattr(strategy, "strategy_source", None)
+    if parsed is not None:
+        return parsed
     cls = type(strategy)
     name: str = getattr(cls, "strategy_name", f"{cls.__module__}:{cls.__qualname__}")
     write = getattr(strategy, "parameters_text", None)
@@ -182,6 +192,7 @@ def _source(strategy: Strategy) -> tuple[str, str]:
 
 
 def _split_head(text: str) -> tuple[str, str]:
+    """Split a text into the name of a strategy and its parameters."""
     called = re.fullmatch(r"([^()]+)\((.*)\)", text, re.DOTALL)
     if called:
         return called[1].strip().replace("::", ":"), called[2]
@@ -192,24 +203,26 @@ def _split_head(text: str) -> tuple[str, str]:
     return f"{head}:{name}", arguments
 
 
-def _parameters(maker: Any, head: str, arguments: str) -> dict[str, Any]:
-    parse_own = getattr(maker, "parse_parameters", None)
+def _parameters(factory: Any, head: str, arguments: str) -> dict[str, Any]:
+    parse_own = getattr(factory, "parse_parameters", None)
     if parse_own is not None:
         own: dict[str, Any] = parse_own(arguments)
         return own
-    known = inspect.signature(maker).parameters
-    found: dict[str, Any] = {}
+    signature = inspect.signature(factory).parameters
+    values: dict[str, Any] = {}
     for key, value in split_arguments(arguments, head):
-        if key not in known:
-            raise UserError(f"strategy {head!r} has no parameter {key!r}{did_you_mean(key, known)}")
-        if key in found:
+        if key not in signature:
+            raise UserError(
+                f"strategy {head!r} has no parameter {key!r}{did_you_mean(key, signature)}"
+            )
+        if key in values:
             raise UserError(f"strategy {head!r}: parameter {key!r} is given twice")
-        found[key] = _converted(value, known[key], head)
-    return found
+        values[key] = _converted(value, signature[key], head)
+    return values
 
 
 def split_arguments(arguments: str, head: str) -> Iterator[tuple[str, str]]:
-    """The ``key=value`` pairs of a text, split at commas that stand outside parentheses."""
+    """Yield the ``key=value`` pairs of a text, split at commas outside parentheses."""
     depth, start = 0, 0
     for at, char in enumerate(arguments + ","):
         depth += (char == "(") - (char == ")")
@@ -225,6 +238,7 @@ def split_arguments(arguments: str, head: str) -> Iterator[tuple[str, str]]:
 
 
 def _converted(value: str, parameter: inspect.Parameter, head: str) -> Any:
+    """Return the value of a parameter, converted to the type of its default."""
     default = parameter.default
     if isinstance(default, bool):
         word = value.lower()

@@ -1,1 +1,1 @@
-"""Postgres."""
+"""The store in a PostgreSQL database."""

@@ -1,7 +1,9 @@
-"""Writing a batch to PostgreSQL: COPY into a table of this connection, from there what is new.
+"""Write a batch to PostgreSQL: COPY it into a temporary table, then insert the new rows from there.
 
 Writers of the same campaign may run at the same time. They lock rows in the same order (trials,
-blocks, faults, tests, each sorted), so none waits for another that waits for it.
+blocks, faults, tests, each sorted), so that they cannot deadlock.
+
+PostgreSQL's text holds every character except NUL, which is stored as ``␀0``.
 """
 
 from __future__ import annotations
@@ -15,11 +17,8 @@ from swarmtest.store.sql import TOTALS
 from swarmtest.store.sqlite.batch import storable
 from swarmtest.store.sqlite.schema import BLOCK
 
-# -------------------------------------------------------------------------------------------------
-# Text in PostgreSQL, which holds every character but NUL: that one is kept as ``␀0``.
-
 _MARK = "\u2400"
-"""The symbol for NUL; itself it is kept as two of them."""
+"""The symbol for NUL; the symbol itself is stored twice."""
 
 
 @overload
@@ -29,7 +28,7 @@ def kept(text: None) -> None: ...
 @overload
 def kept(text: str | None) -> str | None: ...
 def kept(text: str | None) -> str | None:
-    """Text as PostgreSQL can hold it.
+    """Return text as PostgreSQL can hold it.
 
     >>> kept("one\\0two"), kept("\\ud800")
     ('one␀0two', '\\\\ud800')
@@ -49,28 +48,28 @@ def told(text: None) -> None: ...
 @overload
 def told(text: str | None) -> str | None: ...
 def told(text: str | None) -> str | None:
-    """What `kept` was given.
+    """Return the text that `kept` was called with.
 
     >>> told(kept("one\\0two ␀0")) == "one\\0two ␀0"
     True
     """
     if text is None or is_as_given(text):
         return text
-    whole = text.split(2 * _MARK)
-    return _MARK.join(part.replace(f"{_MARK}0", "\0") for part in whole)
+    parts = text.split(2 * _MARK)
+    return _MARK.join(part.replace(f"{_MARK}0", "\0") for part in parts)
 
 
 def is_as_given(text: str | None) -> bool:
-    """Whether `told` would change nothing."""
+    """Return whether `told` would not change the text."""
     return text is None or _MARK not in text
 
 
 def told_row(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A row with all texts in it as they were given."""
+    """Return a row with `told` applied to all its texts."""
     return tuple(told(value) if isinstance(value, str) else value for value in row)
 
 
-# -------------------------------------------------------------------------------------------------
+# Writing.
 
 _TRIAL = ", ".join(TrialRecord._fields)
 _TYPES = {
@@ -105,7 +104,7 @@ ON CONFLICT (campaign, block) DO UPDATE SET
     {", ".join(f"{name} = blocks.{name} + excluded.{name}" for name in TOTALS)}
 """
 
-# A test that can be replayed is better than none, then the shorter, then the earlier.
+# Better: a test that can be replayed before none, then the shorter, then the earlier one.
 _BETTER = """(excluded.test IS NULL, excluded.size, excluded.trial)
            < (faults.test IS NULL, faults.size, faults.trial)"""
 _SHORTEST = ("details", "trial", "size", "test")
@@ -123,7 +122,7 @@ ON CONFLICT (campaign, id) DO UPDATE SET
 """
 
 _REDUCTION = ", ".join(ReductionRecord._fields)
-# A test is better than none, then the smaller, then one of which nothing more can go.
+# Better: a test before none, then the smaller test, then one that cannot be reduced further.
 _ADD_REDUCTION = f"""
 INSERT INTO reductions (campaign, {_REDUCTION})
 VALUES (%s, {", ".join("%s" for _ in ReductionRecord._fields)})
@@ -135,7 +134,7 @@ WHERE (excluded.test IS NULL, excluded.size, NOT excluded.complete)
 
 
 def insert_trials(connection: Connection, campaign: int, trials: Sequence[TrialRecord]) -> None:
-    """Insert trials; those already there stay as they are."""
+    """Insert trials; trials that are stored already stay unchanged."""
     if not trials:
         return
     connection.execute(_INCOMING)
@@ -148,21 +147,21 @@ def insert_trials(connection: Connection, campaign: int, trials: Sequence[TrialR
 
 
 def _rows(trials: Sequence[TrialRecord]) -> Iterable[Sequence[Any]]:
-    """One row per trial number, the first that was given, in the order of the numbers."""
-    one_each = {row[0]: row for row in reversed(trials)}
+    """Yield one row per trial number, the first one in `trials`, in the order of the numbers."""
+    by_number = {row[0]: row for row in reversed(trials)}
     texts: dict[Any, str | None] = {}
-    for number in sorted(one_each):
-        row: list[Any] = list(one_each[number])
-        for place in _TEXTS:
-            text = row[place]
+    for number in sorted(by_number):
+        row: list[Any] = list(by_number[number])
+        for column in _TEXTS:
+            text = row[column]
             if text not in texts:
                 texts[text] = kept(text)
-            row[place] = texts[text]
+            row[column] = texts[text]
         yield row
 
 
 def insert_faults(connection: Connection, campaign: int, faults: Iterable[FaultRecord]) -> None:
-    """Insert faults; one that is known keeps its lowest first trial and its shortest test."""
+    """Insert faults; a stored fault keeps its lowest first trial and its shortest test."""
     rows = [
         (campaign, *map(kept, f[:4]), f.first_trial, f.trial, f.size, kept(f.test))
         for f in sorted(faults, key=lambda fault: fault.id)
@@ -171,7 +170,7 @@ def insert_faults(connection: Connection, campaign: int, faults: Iterable[FaultR
 
 
 def insert_reduction(connection: Connection, campaign: int, reduction: ReductionRecord) -> None:
-    """Insert a reduction; where a fault has a better one, that stays."""
+    """Insert a reduction unless the fault has a better one."""
     clean = reduction._replace(
         fault=kept(reduction.fault),
         test=kept(reduction.test),
@@ -182,7 +181,7 @@ def insert_reduction(connection: Connection, campaign: int, reduction: Reduction
 
 
 def insert_tests(connection: Connection, campaign: int, tests: Iterable[TestRecord]) -> None:
-    """Insert whole tests; those already there stay as they are."""
+    """Insert whole tests; tests that are stored already stay unchanged."""
     rows = sorted((campaign, test.trial, kept(test.test)) for test in tests)
     insert = "INSERT INTO tests (campaign, trial, test) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
     _execute_all(connection, insert, rows)

@@ -1,8 +1,8 @@
-"""A connection to PostgreSQL that survives its loss, and says in one line why it cannot be used.
+"""A connection to PostgreSQL that reconnects, and explains in one line why it cannot be used.
 
-Invariants: work is given as a function of the connection, which runs in one transaction and again
-from its start after a lost connection, so it has to be idempotent: the answer to a COMMIT may be
-what was lost. Every error that is the user's to mend is a `UserError`.
+Invariants: work is passed as a function of the connection. It runs in one transaction, and runs
+again from its start after a lost connection. So it must be idempotent: the connection may be lost
+after the COMMIT and before its answer. Every error that the user can fix is a `UserError`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.store.interface import PostgresAddress
 from swarmtest.store.sqlite.schema import VERSION
 
-# -------------------------------------------------------------------------------------------------
-# Why a PostgreSQL store cannot be used, in one line that says what would help.
+# Errors, and messages of one line that say what would help.
 
 _PASSING = (
     errors.AdminShutdown,
@@ -41,20 +40,20 @@ _IN_A_MOMENT = (
 
 
 def is_passing(error: psycopg.Error) -> bool:
-    """Whether it may work if it is tried again: a lost connection, a server that restarts."""
+    """Return whether a retry may work, as after a lost connection or a restart of the server."""
     if isinstance(error, _PASSING):
         return True
-    # What libpq finds out by itself has no code of the server.
+    # Errors that libpq detects itself have no code from the server.
     return error.sqlstate is None and isinstance(error, psycopg.OperationalError)
 
 
 def is_there(error: psycopg.Error) -> bool:
-    """Whether the server is there, and will take a connection in a moment."""
+    """Return whether the server is there and will accept a connection in a moment."""
     return isinstance(error, _PASSING) or any(words in str(error) for words in _IN_A_MOMENT)
 
 
 def first_line(error: BaseException) -> str:
-    """What the server or libpq said, without hints and the rest.
+    """Return the first line of what the server or libpq said, without hints.
 
     >>> first_line(OSError("connection failed: no such host\\nIs the server running?"))
     'connection failed: no such host'
@@ -64,7 +63,7 @@ def first_line(error: BaseException) -> str:
 
 
 def cannot_connect(error: psycopg.Error, shown: str, tried: str) -> str:
-    """Why no connection could be made."""
+    """Return why no connection could be made."""
     said = first_line(error)
     if "password authentication failed" in said or "no password supplied" in said:
         return (
@@ -90,7 +89,7 @@ def _last_part(said: str) -> str:
 
 
 def lost_for_good(error: psycopg.Error, shown: str, tries: int, seconds: float) -> str:
-    """The connection was lost, and trying again did not help."""
+    """Return the message for a connection that was lost and could not be made again."""
     times = "once" if tries == 1 else f"{tries} times"
     return (
         f"store {shown}: the connection was lost, and {times} in {seconds:.0f} s no other could be "
@@ -100,7 +99,7 @@ def lost_for_good(error: psycopg.Error, shown: str, tries: int, seconds: float) 
 
 
 def explained(error: psycopg.Error, shown: str, timeout: float) -> str:
-    """Why a query did not work."""
+    """Return why a query failed."""
     if isinstance(error, errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction):
         return (
             f"store {shown} is read-only for you ({first_line(error)}): "
@@ -120,7 +119,7 @@ def explained(error: psycopg.Error, shown: str, timeout: float) -> str:
 
 
 def newer(shown: str, version: int) -> str:
-    """It was written by a swarmtest that is newer than this one."""
+    """Return the message for a store that a newer swarmtest has written."""
     return (
         f"store {shown} was written by a newer swarmtest (schema {version}; this one knows "
         f"{VERSION}): upgrade with `pip install -U swarmtest`, or pass another --store"
@@ -128,7 +127,7 @@ def newer(shown: str, version: int) -> str:
 
 
 def foreign(shown: str, schema: str) -> str:
-    """There are tables that are not ours."""
+    """Return the message for a schema with tables that are not ours."""
     return (
         f"store {shown}: schema {schema} has tables of another program, which were left as they "
         "are: name another one, like ?schema=swarmtest"
@@ -136,7 +135,7 @@ def foreign(shown: str, schema: str) -> str:
 
 
 def no_rights_to_create(shown: str, error: BaseException, version: int | None) -> str:
-    """Its tables are missing or old, and this user may not make them."""
+    """Return the message for missing or old tables that this user may not create."""
     if version is None:
         what = "there are no tables yet, and you may not make them"
     else:
@@ -147,21 +146,21 @@ def no_rights_to_create(shown: str, error: BaseException, version: int | None) -
     )
 
 
-# -------------------------------------------------------------------------------------------------
+# The connection.
 
 T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
 Connection: TypeAlias = psycopg.Connection[Row]
 
 _FIRST_NAP, _LONGEST_NAP = 0.05, 2.0
-"""Seconds between two tries to connect again; each is twice as long as the one before."""
+"""Seconds between attempts to reconnect; each wait is twice as long as the one before."""
 
 _PATIENCE = {"connect_timeout": "10", "keepalives_idle": "10", "tcp_user_timeout": "30000"}
-"""When a network that answers nothing counts as lost, unless the URL says otherwise."""
+"""When a network that does not answer counts as lost, unless the URL says otherwise."""
 
 
 class PostgresServer:
-    """Queries and transactions on one connection at a time."""
+    """A server on which queries and transactions run, on one connection at a time."""
 
     def __init__(self, address: PostgresAddress, *, read_only: bool, timeout: float) -> None:
         self.shown = address.shown
@@ -170,17 +169,17 @@ class PostgresServer:
         self.timeout = timeout
         self._ended = False
         self._given_up = ""
-        """What was said after waiting in vain: who tidies up then does not wait again."""
+        """The message after waiting in vain; later calls, which clean up, do not wait again."""
         self._connection = self._first_connection()
 
     def rows(self, query: str, *values: Any) -> list[Row]:
-        """All rows of a query."""
+        """Return all rows of a query."""
         with self._translated():
-            # binary: bytes need not be written out as digits and read back.
+            # In binary, bytes need not be written as digits and read back.
             return self.again(lambda line: line.execute(query, values, binary=True).fetchall())
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Do idempotent work: all of it or, after an error, nothing."""
+        """Do idempotent work in one transaction: all of it or, after an error, nothing."""
 
         def whole(connection: Connection) -> T:
             with connection.transaction():
@@ -190,7 +189,7 @@ class PostgresServer:
             return self.again(whole)
 
     def again(self, work: Callable[[Connection], T]) -> T:
-        """Work, and work once more on a new connection while the old one is lost."""
+        """Call `work` with the connection, again on a new one as long as connections are lost."""
         if self._ended:
             raise ValueError(f"store {self.shown} was closed")
         began, tries, nap = time.monotonic(), 0, _FIRST_NAP
@@ -215,7 +214,7 @@ class PostgresServer:
             nap = min(2 * nap, _LONGEST_NAP)
 
     def _nap(self, seconds: float, said: str) -> None:
-        """Wait before the next try; who cannot wait (Ctrl-C) does not wait afterwards either."""
+        """Wait before the next attempt; after Ctrl-C, later calls do not wait either."""
         if self._connection.broken:
             self._connection.close()
         try:
@@ -226,7 +225,7 @@ class PostgresServer:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Turn PostgreSQL's errors into a `UserError`; misuse of `psycopg` stays what it is."""
+        """Turn PostgreSQL's errors into a `UserError`, except misuse of `psycopg`, a bug."""
         try:
             yield
         except psycopg.Error as error:
@@ -235,18 +234,21 @@ class PostgresServer:
             raise UserError(explained(error, self.shown, self.timeout)) from error
 
     def another_connection(self) -> Connection:
-        """A new connection that may write, even if this one is for reading; raises as psycopg."""
+        """Return a new connection that may write, even if this one may only read.
+
+        It raises the errors of psycopg.
+        """
         connection = self._connect(read_only=False)
         connection.autocommit = False
         return connection
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._ended = True
         self._connection.close()
 
     def _first_connection(self) -> Connection:
-        """A connection; where there is no server, or none that wants us, it is not tried again."""
+        """Return the first connection; retry only while the server is starting or stopping."""
         deadline = time.monotonic() + self.timeout
         while True:
             try:
@@ -272,29 +274,29 @@ class PostgresServer:
             "search_path": self._address.schema,
             "lock_timeout": f"{max(1, int(self.timeout * 1000))}ms",
             "client_min_messages": "warning",
-            # While a table is new and the server knows nothing of it, it would collect and sort all
-            # of a campaign's trials for each chunk; the index has them in order.
+            # While a table is new and the server has no statistics of it, it would collect and sort
+            # all of a campaign's trials for each chunk; the index has them in order.
             "enable_bitmapscan": "off",
         }
-        if read_only:  # and never off: an administrator may have set it for this user
+        if read_only:  # never set to off: an administrator may have set it for this user
             settings["default_transaction_read_only"] = "on"
-        wanted = [
+        commands = [
             sql.SQL("SET {} TO {}").format(sql.Identifier(name), sql.Literal(value))
             for name, value in settings.items()
         ]
-        connection.execute(sql.SQL("; ").join(wanted))
+        connection.execute(sql.SQL("; ").join(commands))
 
     def _conninfo(self) -> str:
-        given = self._parsed()
-        missing = {name: value for name, value in _PATIENCE.items() if name not in given}
-        named = {"application_name": "swarmtest"} if "application_name" not in given else {}
-        return psycopg.conninfo.make_conninfo(self._address.conninfo, **missing, **named)
+        in_url = self._parsed()
+        defaults = _PATIENCE | {"application_name": "swarmtest"}
+        missing = {name: value for name, value in defaults.items() if name not in in_url}
+        return psycopg.conninfo.make_conninfo(self._address.conninfo, **missing)
 
     def _parsed(self) -> dict[str, Any]:
         try:
             return dict(psycopg.conninfo.conninfo_to_dict(self._address.conninfo))
         except psycopg.ProgrammingError as error:
-            # libpq repeats what it could not read, and that may be a part of a password.
+            # libpq's message repeats what it could not parse, which may be part of a password.
             word = "an unknown option" if "URI query parameter" in str(error) else "a mistake"
             raise UserError(
                 f"store {self.shown}: this URL has {word} in it: it is written "
@@ -302,13 +304,15 @@ class PostgresServer:
             ) from None
 
     def _place(self) -> str:
-        """What was tried, with what libpq takes from the environment where the URL is silent."""
-        usual = {
+        """Return which server was tried, with libpq's defaults where the URL says nothing."""
+        defaults = {
             option.keyword.decode(): (option.val or b"").decode()
             for option in pq.Conninfo.get_defaults()
         }
-        known = {name: str(value) for name, value in self._parsed().items() if value}
-        told = {name: known.get(name) or usual.get(name, "") for name in ("host", "port", "user")}
-        database = known.get("dbname") or usual.get("dbname") or told["user"]
-        host = told["host"] or known.get("hostaddr") or "a local socket"
-        return f"{host} port {told['port']} as {told['user']}, database {database}"
+        in_url = {name: str(value) for name, value in self._parsed().items() if value}
+        values = {
+            name: in_url.get(name) or defaults.get(name, "") for name in ("host", "port", "user")
+        }
+        database = in_url.get("dbname") or defaults.get("dbname") or values["user"]
+        host = values["host"] or in_url.get("hostaddr") or "a local socket"
+        return f"{host} port {values['port']} as {values['user']}, database {database}"

@@ -1,4 +1,4 @@
-"""Making the tables of a PostgreSQL store, and bringing older ones up to date, with Alembic."""
+"""Create the tables of a PostgreSQL store, and upgrade older ones, with Alembic."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ SELECT to_regclass('alembic_version') IS NOT NULL, has_schema_privilege(oid, 'US
 FROM pg_namespace WHERE nspname = %s
 """
 _LOCK = "SELECT pg_advisory_xact_lock(hashtext(%s))"
-"""Two processes may open the same empty database at the same time."""
+"""Taken before tables are created: two processes may open the same empty database at once."""
 
 
 def version_of(server: PostgresServer, schema: str) -> int | None:
-    """The version of the tables that are there; None if there are none."""
-    found = server.rows(_TABLES, schema)
-    if not found or found[0] == (False, True):
+    """Return the version of the tables in the schema; None if there are none."""
+    rows = server.rows(_TABLES, schema)
+    if not rows or rows[0] == (False, True):
         return None
     try:
         [(version,)] = server.rows("SELECT version_num FROM alembic_version")
         return int(version)
     except UserError as error:
-        # Tables in a schema that one may not use are as if they were not there.
+        # Tables in a schema that the user may not use look as if they did not exist.
         if not isinstance(error.__cause__, errors.InsufficientPrivilege | errors.UndefinedTable):
             raise
         raise UserError(
@@ -44,7 +44,7 @@ def version_of(server: PostgresServer, schema: str) -> int | None:
 
 
 def bring_up_to_date(server: PostgresServer, schema: str, *, must_exist: bool) -> None:
-    """Make sure that today's tables are there; a `UserError` if that cannot be."""
+    """Make sure that the current tables exist; raise a `UserError` if that is not possible."""
     version = version_of(server, schema)
     if version == VERSION:
         return
@@ -64,7 +64,7 @@ def bring_up_to_date(server: PostgresServer, schema: str, *, must_exist: bool) -
 
 
 def migrate(connect: Callable[[], Connection], schema: str, to: int = VERSION) -> None:
-    """Run the scripts that lead from what is there to a version, in one transaction."""
+    """Run the scripts that lead from the stored version to version `to`, in one transaction."""
     from alembic import command
     from alembic.config import Config
     from sqlalchemy import create_engine
@@ -85,15 +85,15 @@ def migrate(connect: Callable[[], Connection], schema: str, to: int = VERSION) -
                     raw.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
                 config.attributes["connection"] = connection
                 command.upgrade(config, str(to))
-                _sign(raw)
+                _store_creation(raw)
         except DBAPIError as error:
             if isinstance(error.orig, psycopg.Error):
                 raise error.orig from error
             raise
 
 
-def _sign(connection: psycopg.Connection[Any]) -> None:
-    """Note when, and by which swarmtest, the tables were made."""
+def _store_creation(connection: psycopg.Connection[Any]) -> None:
+    """Store when, and by which swarmtest, the tables were created."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     connection.execute(
         "INSERT INTO meta VALUES ('created', %s), ('created_by', %s) ON CONFLICT DO NOTHING",

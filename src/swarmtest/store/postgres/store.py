@@ -1,4 +1,8 @@
-"""A store in a PostgreSQL database, for teams: many writers and readers, on many machines."""
+"""A store in a PostgreSQL database, for teams: many writers and readers, on many machines.
+
+`PostgresStore` follows its queries for progress and workers; those for targets and for batches are
+in `targets` and `batch`.
+"""
 
 from __future__ import annotations
 
@@ -52,11 +56,8 @@ from swarmtest.store.sql import (
 )
 from swarmtest.store.sqlite.schema import BLOCK
 
-# -------------------------------------------------------------------------------------------------
-# How far a campaign is, and who works on it, in PostgreSQL.
-
 _WORKER = ", ".join(WorkerRecord._fields)
-# Whatever it says last counts, and not what it says is latest: clocks may be set back.
+# The last report that arrives counts, not the one with the latest time: clocks may be set back.
 _NOTE_WORKER = f"""
 INSERT INTO workers (campaign, {_WORKER}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (campaign, name) DO UPDATE SET
@@ -65,35 +66,35 @@ ON CONFLICT (campaign, name) DO UPDATE SET
 
 
 def totals(server: PostgresServer, campaign: int) -> dict[str, int]:
-    """The sums over all trials of a campaign, by name."""
+    """Return the sums over all trials of a campaign, by name."""
     sums = ", ".join(f"sum({name})" for name in TOTALS)
     row = server.rows(f"SELECT {sums} FROM blocks WHERE campaign = %s", campaign)[0]
     return {name: int(total or 0) for name, total in zip(TOTALS, row, strict=True)}
 
 
 def progress_of(server: PostgresServer, campaign: int, buckets: int) -> list[ProgressPoint]:
-    """What a campaign had found by its trials, at about so many of them."""
+    """Return the cumulative findings of a campaign at about `buckets` of its trials."""
     last = server.rows("SELECT max(trial) FROM trials WHERE campaign = %s", campaign)[0][0]
     if last is None:
         return []
     width = bucket_width(last, buckets)
     if width < BLOCK:
         sums, table = "count(*), count(*) FILTER (WHERE verdict = 1), sum(cpu_ns)", "trials"
-        place = "trial"
+        trial = "trial"
     else:
         sums, table = "sum(trials), sum(failed), sum(cpu_ns)", "blocks"
-        place = f"block * {BLOCK}"
+        trial = f"block * {BLOCK}"
     rows = server.rows(
-        f"SELECT {place} / {width} AS bucket, {sums} FROM {table} "
+        f"SELECT {trial} / {width} AS bucket, {sums} FROM {table} "
         "WHERE campaign = %s GROUP BY bucket ORDER BY bucket",
         campaign,
     )
-    found = "SELECT first_trial FROM faults WHERE campaign = %s ORDER BY first_trial"
-    return cumulated(rows, last, width, [first for (first,) in server.rows(found, campaign)])
+    first_trials = "SELECT first_trial FROM faults WHERE campaign = %s ORDER BY first_trial"
+    return cumulated(rows, last, width, [first for (first,) in server.rows(first_trials, campaign)])
 
 
 def upsert_worker(connection: Connection, campaign: int, worker: WorkerRecord) -> None:
-    """Keep what a worker says of itself, in place of what it said before."""
+    """Store the latest report of a worker in place of its previous one."""
     clean = worker._replace(
         name=kept(worker.name), host=kept(worker.host), state=kept(worker.state)
     )
@@ -101,15 +102,12 @@ def upsert_worker(connection: Connection, campaign: int, worker: WorkerRecord) -
 
 
 def workers_of(server: PostgresServer, campaign: int) -> list[WorkerRecord]:
-    """The workers of a campaign, by name."""
+    """Return the workers of a campaign, sorted by name."""
     query = f"SELECT {_WORKER} FROM workers WHERE campaign = %s ORDER BY name"
     return [
-        one._replace(name=told(one.name), host=told(one.host), state=told(one.state))
-        for one in map(WorkerRecord._make, server.rows(query, campaign))
+        worker._replace(name=told(worker.name), host=told(worker.host), state=told(worker.state))
+        for worker in map(WorkerRecord._make, server.rows(query, campaign))
     ]
-
-
-# -------------------------------------------------------------------------------------------------
 
 
 class PostgresStore(SqlReading):
@@ -118,7 +116,7 @@ class PostgresStore(SqlReading):
     def __init__(
         self, url: str, read_only: bool = False, *, must_exist: bool = False, timeout: float = 30.0
     ) -> None:
-        """Connect; `timeout`: seconds to wait for locks, and for a lost server to come back."""
+        """Connect; `timeout` is how many seconds to wait for locks and for a lost server."""
         address = PostgresAddress.parse(url)
         self.url = address.shown
         self._server = PostgresServer(address, read_only=read_only, timeout=timeout)
@@ -129,9 +127,9 @@ class PostgresStore(SqlReading):
             raise
 
     def add_campaign(self, campaign: CampaignRecord) -> int:
-        """Keep a new campaign and give it its number."""
+        """Store a new campaign and return its number."""
         values = [kept(v) if isinstance(v, str) else v for v in campaign_values(campaign)]
-        # The number first: a second try after a lost connection must not make a second campaign.
+        # The number comes first: a retry after a lost connection must not add a second campaign.
         number = self._server.rows("SELECT nextval(pg_get_serial_sequence('campaigns', 'id'))")
         insert = f"INSERT INTO campaigns ({CAMPAIGN}) VALUES ({', '.join(['%s'] * 11)})"
         self._server.write(
@@ -155,11 +153,11 @@ class PostgresStore(SqlReading):
         self._server.write(change)
 
     def delete_campaign(self, campaign: int) -> None:
-        """Forget a campaign with all that belongs to it; the server's vacuum reuses the space."""
+        """Delete a campaign with everything in it; the server's vacuum reuses the space."""
         self._must_have(campaign)
 
         def delete(connection: Connection) -> None:
-            # Whoever records waits here, and then finds no campaign.
+            # Writers wait for this lock, and then find no campaign.
             connection.execute("SELECT FROM campaigns WHERE id = %s FOR UPDATE", [campaign])
             for table in OF_A_CAMPAIGN:
                 connection.execute(f"DELETE FROM {table} WHERE campaign = %s", [campaign])
@@ -175,7 +173,7 @@ class PostgresStore(SqlReading):
         faults: Sequence[FaultRecord] = (),
         tests: Sequence[TestRecord] = (),
     ) -> None:
-        """Keep a batch, in one transaction."""
+        """Store a batch in one transaction."""
 
         def insert(connection: Connection) -> None:
             self._hold(connection, campaign)
@@ -186,35 +184,35 @@ class PostgresStore(SqlReading):
         self._server.write(insert)
 
     def add_hits(self, campaign: int, hits: Mapping[int, Iterable[int]]) -> None:
-        """Add targets (by id) to what trials hit: what was found out later, like killed mutants."""
+        """Add targets, by id, to the hits of trials: those found later, such as killed mutants."""
         added = {trial: BitMap(hits[trial]) for trial in sorted(hits)}
-        place = "campaign = %s AND trial = %s"
+        where = "campaign = %s AND trial = %s"
 
         def add(connection: Connection) -> None:
             self._hold(connection, campaign)
             for trial, ids in added.items():
-                query = f"SELECT hits FROM trials WHERE {place} FOR UPDATE"
-                found = connection.execute(query, (campaign, trial)).fetchone()
-                if found is None:
+                query = f"SELECT hits FROM trials WHERE {where} FOR UPDATE"
+                row = connection.execute(query, (campaign, trial)).fetchone()
+                if row is None:
                     raise UserError(self._no_trial(campaign, trial))
-                known = BitMap.deserialize(found[0]) if found[0] else BitMap()
-                update = f"UPDATE trials SET hits = %s WHERE {place}"
-                connection.execute(update, ((known | ids).serialize(), campaign, trial))
+                stored = BitMap.deserialize(row[0]) if row[0] else BitMap()
+                update = f"UPDATE trials SET hits = %s WHERE {where}"
+                connection.execute(update, ((stored | ids).serialize(), campaign, trial))
 
         self._server.write(add)
 
     def summary(self, campaign: int) -> dict[str, int]:
-        """Totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
+        """Return totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
         self._must_have(campaign)
         return totals(self._server, campaign)
 
     def progress(self, campaign: int, buckets: int = 200) -> list[ProgressPoint]:
-        """What was found by about so many of its trials, evenly spread over their numbers."""
+        """Return the cumulative findings at about `buckets` evenly spaced trials."""
         self._must_have(campaign)
         return progress_of(self._server, campaign, buckets)
 
     def note_worker(self, campaign: int, worker: WorkerRecord) -> None:
-        """Keep what a worker says of itself, in place of what it said before."""
+        """Store the latest report of a worker in place of its previous one."""
 
         def note(connection: Connection) -> None:
             self._hold(connection, campaign)
@@ -223,12 +221,12 @@ class PostgresStore(SqlReading):
         self._server.write(note)
 
     def workers(self, campaign: int) -> list[WorkerRecord]:
-        """The campaign's workers as they last spoke, by name."""
+        """Return the latest report of each of the campaign's workers, sorted by name."""
         self._must_have(campaign)
         return workers_of(self._server, campaign)
 
     def add_reduction(self, campaign: int, reduction: ReductionRecord) -> None:
-        """Keep a fault's test made smaller, unless a better one is there."""
+        """Store a reduced test of a fault unless a better one is stored."""
 
         def add(connection: Connection) -> None:
             self._hold(connection, campaign)
@@ -237,56 +235,56 @@ class PostgresStore(SqlReading):
         self._server.write(add)
 
     def target_ids(self, targets: Sequence[Target]) -> list[int]:
-        """The ids of targets, in their order; those not yet known get one."""
+        """Return the ids of targets, in the same order; new targets get new ids."""
         if not targets:
             return []
         return self._server.write(lambda connection: insert_targets(connection, targets))
 
     def targets(self, ids: Iterable[int] | None = None) -> dict[int, Target]:
-        """Targets by id; all of them when no ids are given."""
+        """Return targets by id; all targets when `ids` is None."""
         return targets_by_id(self._server, ids)
 
     def add_sources(self, campaign: int, sources: Iterable[Source]) -> None:
-        """Keep files that a campaign watches; what is kept already is only noted."""
-        several = list(sources)
+        """Store files that a campaign watches; a file that is stored already is only linked."""
+        retriable = list(sources)  # `add` may run several times
 
         def add(connection: Connection) -> None:
             self._hold(connection, campaign)
-            insert_sources(connection, campaign, several)
+            insert_sources(connection, campaign, retriable)
 
         self._server.write(add)
 
     def sources(self, campaign: int) -> list[Source]:
-        """The files that a campaign watched, as they were then, in order of their paths."""
+        """Return the files that a campaign watched, as they were then, sorted by path."""
         self._must_have(campaign)
         return sources_of(self._server, campaign)
 
     def watched_targets(self, campaign: int) -> dict[int, Target]:
-        """The targets that lie in a campaign's sources, hit or not, by id."""
+        """Return the targets in a campaign's sources by id, hit or not."""
         self._must_have(campaign)
         return targets_of_campaign(self._server, campaign)
 
     def close(self) -> None:
-        """Let go of the connection; the store is not used afterwards."""
+        """Close the connection; the store cannot be used afterwards."""
         self._server.close()
 
     def _hold(self, connection: Connection, campaign: int) -> None:
         """Keep a campaign from being deleted until the end of the transaction."""
-        held = "SELECT 1 FROM campaigns WHERE id = %s FOR KEY SHARE"
-        if not connection.execute(held, [campaign]).fetchone():
+        lock = "SELECT 1 FROM campaigns WHERE id = %s FOR KEY SHARE"
+        if not connection.execute(lock, [campaign]).fetchone():
             self._refuse(campaign)
 
     def _rows(self, query: str, *values: Any) -> list[Row]:
         return self._server.rows(query.replace("?", "%s"), *values)
 
-    def _kept(self, text: str | None) -> str | None:
+    def _encoded(self, text: str | None) -> str | None:
         return kept(text)
 
-    def _told(self, row: Row) -> Row:
+    def _decoded(self, row: Row) -> Row:
         return told_row(row)
 
     def _trial(self, row: Row) -> TrialRecord:
-        found = TrialRecord._make(row)
-        if all(map(is_as_given, (found.origin, found.fault, found.missing))):
-            return found
+        trial = TrialRecord._make(row)
+        if all(map(is_as_given, (trial.origin, trial.fault, trial.missing))):
+            return trial
         return TrialRecord._make(told_row(row))

@@ -26,24 +26,25 @@ SELECT {_COLUMNS} FROM unnest(
 ) WITH ORDINALITY AS new ({_COLUMNS}, place) ORDER BY place
 ON CONFLICT DO NOTHING
 """
-# One at a time: ids stay dense, which is what makes bitmaps of them small.
+# Only one process adds targets at a time: a skipped sequence number would leave a gap in the ids,
+# and dense ids make small bitmaps.
 _LOCK_TARGETS = "SELECT pg_advisory_xact_lock('targets'::regclass::oid::bigint)"
 _LOCK_SOURCES = "SELECT pg_advisory_xact_lock('sources'::regclass::oid::bigint)"
 
 
 def insert_targets(connection: Connection, targets: Sequence[Target]) -> list[int]:
-    """Insert targets that are not there yet; answers the ids of all, in order."""
-    asked = [_row(target) for target in targets]
-    rows = list(dict.fromkeys(asked))
-    known = _known(connection, rows)
-    if len(known) < len(rows):
+    """Insert the targets that are not stored yet; return the ids of all, in order."""
+    requested = [_row(target) for target in targets]
+    rows = list(dict.fromkeys(requested))
+    ids = _stored_ids(connection, rows)
+    if len(ids) < len(rows):
         connection.execute(_LOCK_TARGETS)
-        known = _known(connection, rows)  # another process may have added some meanwhile
-        new = {row[:2] + row[6:7]: row for row in reversed(rows) if row not in known}
+        ids = _stored_ids(connection, rows)  # another process may have added some meanwhile
+        new = {row[:2] + row[6:7]: row for row in reversed(rows) if row not in ids}
         if new:
             connection.execute(_INSERT, _columns(list(reversed(new.values()))))
-            known = _known(connection, rows)
-    return [known[row] for row in asked]
+            ids = _stored_ids(connection, rows)
+    return [ids[row] for row in requested]
 
 
 def _row(target: Target) -> tuple[Any, ...]:
@@ -54,14 +55,16 @@ def _columns(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def _known(connection: Connection, rows: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], int]:
+def _stored_ids(
+    connection: Connection, rows: Sequence[tuple[Any, ...]]
+) -> dict[tuple[Any, ...], int]:
     kinds, names, _, _, _, _, sources, _ = _columns(rows)
-    found = connection.execute(_FIND, [kinds, names, sources]).fetchall()
-    return {rows[place - 1]: id for place, id in found}
+    stored = connection.execute(_FIND, [kinds, names, sources]).fetchall()
+    return {rows[position - 1]: id for position, id in stored}
 
 
 def targets_by_id(server: PostgresServer, ids: Iterable[int] | None) -> dict[int, Target]:
-    """Targets by id; all of them when no ids are given."""
+    """Return targets by id; all targets when `ids` is None."""
     query = f"SELECT id, {_COLUMNS} FROM targets"
     if ids is None:
         return _targets(server.rows(f"{query} ORDER BY id"))
@@ -70,7 +73,7 @@ def targets_by_id(server: PostgresServer, ids: Iterable[int] | None) -> dict[int
 
 
 def targets_of_campaign(server: PostgresServer, campaign: int) -> dict[int, Target]:
-    """The targets that lie in a campaign's sources."""
+    """Return the targets in a campaign's sources."""
     rows = server.rows(
         f"SELECT id, {_COLUMNS} FROM targets WHERE source <> '' AND source IN "
         "(SELECT source FROM campaign_sources WHERE campaign = %s) ORDER BY id",
@@ -84,7 +87,7 @@ def _targets(rows: Iterable[Row]) -> dict[int, Target]:
 
 
 def insert_sources(connection: Connection, campaign: int, sources: Iterable[Source]) -> None:
-    """Keep files, and that a campaign watches them."""
+    """Store files, and that a campaign watches them."""
     connection.execute(_LOCK_SOURCES)
     for source in sources:
         text = zlib.compress(source.text.encode(errors="surrogatepass"))
@@ -101,7 +104,7 @@ def insert_sources(connection: Connection, campaign: int, sources: Iterable[Sour
 
 
 def forget_sources(connection: Connection) -> None:
-    """After a campaign is deleted: files that none watches any more, and what lies in them."""
+    """Delete the files that no campaign watches any more, and the targets in them."""
     connection.execute(_LOCK_SOURCES)
     connection.execute(
         "DELETE FROM sources WHERE NOT EXISTS "
@@ -114,7 +117,7 @@ def forget_sources(connection: Connection) -> None:
 
 
 def sources_of(server: PostgresServer, campaign: int) -> list[Source]:
-    """The files that a campaign watched."""
+    """Return the files that a campaign watched."""
     rows = server.rows(
         "SELECT path, text, place FROM sources JOIN campaign_sources ON source = id "
         "WHERE campaign = %s ORDER BY path",

@@ -1,1 +1,1 @@
-"""Sqlite."""
+"""The store in an SQLite file."""

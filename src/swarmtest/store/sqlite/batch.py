@@ -1,12 +1,13 @@
-"""Writing a batch to SQLite, with as little work per trial as `sqlite3` allows.
+"""Write a batch to SQLite, with as little work per trial as `sqlite3` allows.
 
-Measured for batches of 1,000 small trials, microseconds of CPU per trial (Python 3.11):
+Microseconds of CPU per trial, measured for batches of 1,000 small trials (Python 3.11):
 
 - `executemany` with the records as they are: 6.0
-- `bytes` handed over as `bytearray`, columns that are the same in the whole batch written into the
-  SQL text: 2.4. sqlite3 looks for an adapter for every `bytes` and `None` it binds, and that costs
-  more than storing the value; it does not for `bytearray`.
-- fifty rows per statement: 1.6. Each statement lets go of the interpreter lock and takes it back.
+- with `bytes` bound as `bytearray`, and columns that are equal in the whole batch written into the
+  SQL text: 2.4. sqlite3 looks for an adapter for every `bytes` and `None` that it binds, which
+  costs more than storing the value; it does not for `bytearray`.
+- with fifty rows per statement: 1.6. Each statement releases the interpreter lock and takes it
+  back.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from typing import Any
 
 from swarmtest.store.records import FaultRecord, ReductionRecord, TestRecord, TrialRecord
 
-_ROWS = 50
-"""Rows per statement: 14 values each stay below 999, the least limit an SQLite is built with."""
+_ROWS_PER_STATEMENT = 50
+"""Rows per statement: with 14 values each, below 999, the lowest limit of any SQLite build."""
 
-_FEW = 16
-"""Batches below this are not worth an SQL text of their own."""
+_LEAST_SHARED = 16
+"""Smaller batches are not worth an SQL text of their own."""
 
 _INSERT = f"INSERT OR IGNORE INTO trials (campaign, {', '.join(TrialRecord._fields)}) VALUES "
 
@@ -31,7 +32,7 @@ INSERT INTO faults (campaign, id, kind, signature, details, first_trial, trial, 
 VALUES (:campaign, :id, :kind, :signature, :details, :first_trial, :trial, :size, :test)
 ON CONFLICT (campaign, id) DO UPDATE SET first_trial = min(first_trial, excluded.first_trial)
 """
-# A test that can be replayed is better than none, then the shorter, then the earlier.
+# Better: a test that can be replayed before none, then the shorter, then the earlier one.
 _SHORTEN_FAULT = """
 UPDATE faults SET details = :details, trial = :trial, size = :size, test = :test
 WHERE campaign = :campaign AND id = :id
@@ -39,7 +40,7 @@ WHERE campaign = :campaign AND id = :id
 """
 
 _REDUCTION = ", ".join(ReductionRecord._fields)
-# A test is better than none, then the smaller, then one of which nothing more can go.
+# Better: a test before none, then the smaller test, then one that cannot be reduced further.
 _ADD_REDUCTION = f"""
 INSERT INTO reductions (campaign, {_REDUCTION})
 VALUES (:campaign, {", ".join(f":{name}" for name in ReductionRecord._fields)})
@@ -53,7 +54,7 @@ WHERE (excluded.test IS NULL, excluded.size, NOT excluded.complete)
 def insert_trials(
     connection: sqlite3.Connection, campaign: int, trials: Sequence[TrialRecord]
 ) -> None:
-    """Insert trials; those already there stay as they are."""
+    """Insert trials; trials that are stored already stay unchanged."""
     if not trials:
         return
     values, columns = [str(int(campaign))], []
@@ -65,15 +66,18 @@ def insert_trials(
     row = f"({', '.join(values)})"
     flat = list(chain.from_iterable(zip(*columns, strict=True)))
     width = len(columns)
-    end = len(trials) // _ROWS * _ROWS * width
-    connection.executemany(_INSERT + ", ".join([row] * _ROWS), _slices(flat[:end], _ROWS * width))
+    end = len(trials) // _ROWS_PER_STATEMENT * _ROWS_PER_STATEMENT * width
+    connection.executemany(
+        _INSERT + ", ".join([row] * _ROWS_PER_STATEMENT),
+        _slices(flat[:end], _ROWS_PER_STATEMENT * width),
+    )
     connection.executemany(_INSERT + row, _slices(flat[end:], width))
 
 
 def insert_faults(
     connection: sqlite3.Connection, campaign: int, faults: Iterable[FaultRecord]
 ) -> None:
-    """Insert faults; one that is known keeps its lowest first trial and its shortest test."""
+    """Insert faults; a stored fault keeps its lowest first trial and its shortest test."""
     for fault in faults:
         clean = fault._replace(
             signature=storable(fault.signature),
@@ -88,7 +92,7 @@ def insert_faults(
 def insert_reduction(
     connection: sqlite3.Connection, campaign: int, reduction: ReductionRecord
 ) -> None:
-    """Insert a reduction; where a fault has a better one, that stays."""
+    """Insert a reduction unless the fault has a better one."""
     clean = reduction._replace(
         test=None if reduction.test is None else storable(reduction.test),
         details=storable(reduction.details),
@@ -99,7 +103,7 @@ def insert_reduction(
 def insert_tests(
     connection: sqlite3.Connection, campaign: int, tests: Iterable[TestRecord]
 ) -> None:
-    """Insert whole tests; those already there stay as they are."""
+    """Insert whole tests; tests that are stored already stay unchanged."""
     connection.executemany(
         "INSERT OR IGNORE INTO tests (campaign, trial, test) VALUES (?, ?, ?)",
         [(campaign, test.trial, storable(test.test)) for test in tests],
@@ -107,7 +111,7 @@ def insert_tests(
 
 
 def storable(text: str) -> str:
-    r"""Text as UTF-8 can hold it: random tests like to fail with half of a surrogate pair.
+    r"""Return text that UTF-8 can encode: random tests often print half of a surrogate pair.
 
     >>> storable("\ud800!")
     '\\ud800!'
@@ -120,9 +124,9 @@ def _slices(values: list[Any], size: int) -> Iterable[list[Any]]:
 
 
 def _shared_literal(field: str, column: tuple[Any, ...]) -> str | None:
-    """The SQL text of the value that all of a batch share, if they do."""
+    """Return the SQL literal of the value that a whole batch shares, or None."""
     value = column[0]
-    if field == "trial" or len(column) < _FEW or column.count(value) != len(column):
+    if field == "trial" or len(column) < _LEAST_SHARED or column.count(value) != len(column):
         return None
     if value is None:
         return "NULL"

@@ -1,7 +1,7 @@
-"""Opening an SQLite file as a store, and saying in one line why it cannot be used.
+"""Open an SQLite file as a store, and explain in one line why it cannot be used.
 
-Invariants: a file that is not ours is never changed; every `sqlite3` error that is the user's to
-mend goes through `translated`.
+Invariants: a file that is not ours is never changed; every `sqlite3` error that the user can fix
+goes through `translated`.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from swarmtest.core.errors import version as own_version
 from swarmtest.store.sqlite.schema import APPLICATION_ID, MIGRATIONS, PAGE_SIZE, SCHEMA, VERSION
 
 T = TypeVar("T")
-_NAP = 0.1
-"""Seconds that SQLite itself waits for a lock, deaf to Ctrl-C."""
+_SQLITE_WAIT = 0.1
+"""Seconds for which SQLite itself waits for a lock; meanwhile Ctrl-C has no effect."""
 MEMORY = ":memory:"
-"""The path of a store that lives as long as its process; for tests."""
+"""The path of a store that exists only in this process; for tests."""
 
 
 class SqliteFile:
-    """An open store file: queries and transactions whose errors a user can understand."""
+    """An open store file, with queries and transactions whose errors a user can understand."""
 
     def __init__(self, path: str, *, read_only: bool = False, timeout: float = 30.0) -> None:
-        """Open a file, and make it a store if it is not there yet."""
+        """Open a file; create a store if it does not exist."""
         self._path = path
         self._timeout = timeout
         self._connection = connect(path, read_only=read_only, timeout=timeout)
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        """All rows of a query.
+        """Return all rows of a query.
 
         >>> file = SqliteFile(":memory:")
         >>> file.rows("SELECT count(*) FROM trials")
@@ -48,17 +48,17 @@ class SqliteFile:
         """
         with translated(self._path, self._timeout):
             try:
-                return _patiently(
+                return _retry_while_locked(
                     lambda: self._connection.execute(query, values).fetchall(), self._timeout
                 )
-            except OverflowError:  # a number beyond 63 bits, asked for by a user: no row has it
+            except OverflowError:  # the user asked for a number above 63 bits: no row has it
                 return []
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Write: all of it or, after an error, nothing."""
+        """Write everything in the ``with`` block or, after an error, nothing."""
         with translated(self._path, self._timeout):
-            _patiently(lambda: self._connection.execute("BEGIN IMMEDIATE"), self._timeout)
+            _retry_while_locked(lambda: self._connection.execute("BEGIN IMMEDIATE"), self._timeout)
             try:
                 yield self._connection
                 self._connection.execute("COMMIT")
@@ -68,29 +68,29 @@ class SqliteFile:
                 raise
 
     def shrink(self) -> None:
-        """Give the pages that nothing uses any more back to the file system."""
+        """Return unused pages to the file system."""
         with translated(self._path, self._timeout):
-            # As a script: `execute` would stop after the first page.
+            # `execute` would stop after the first page.
             self._connection.executescript(
                 "PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)"
             )
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with translated(self._path, self._timeout):
             self._connection.close()
 
 
 def connect(path: str, *, read_only: bool, timeout: float) -> sqlite3.Connection:
-    """A connection to the store in a file, which is made if it is not there."""
+    """Return a connection to the store in a file; create the store if it does not exist."""
     if path != MEMORY:
-        _prepare_place(Path(path), read_only)
+        _prepare_directory(Path(path), read_only)
     with translated(path, timeout):
         connection = _connect(path, "ro" if read_only else "rwc")
         try:
             if read_only:
                 opened = connection
-                connection = _patiently(lambda: _readable(opened, path), timeout)
+                connection = _retry_while_locked(lambda: _readable(opened, path), timeout)
             _adopt(connection, path, read_only, timeout)
         except BaseException:
             connection.close()
@@ -100,7 +100,7 @@ def connect(path: str, *, read_only: bool, timeout: float) -> sqlite3.Connection
 
 @contextmanager
 def translated(path: str, timeout: float) -> Iterator[None]:
-    """Turn SQLite's errors into a `UserError`; misuse of `sqlite3` stays what it is, a bug."""
+    """Turn SQLite's errors into a `UserError`, except misuse of `sqlite3`, which is a bug."""
     try:
         yield
     except (sqlite3.ProgrammingError, sqlite3.InterfaceError):
@@ -111,13 +111,13 @@ def translated(path: str, timeout: float) -> Iterator[None]:
 
 def _connect(path: str, mode: str) -> sqlite3.Connection:
     uri = "file::memory:"
-    if path != MEMORY:  # three slashes: what follows two would be taken for a host
+    if path != MEMORY:  # three slashes: the part after two would be taken for a host
         uri = f"file:///{quote(os.fsencode(os.path.abspath(path)).lstrip(b'/'))}?mode={mode}"
     # isolation_level=None: sqlite3 opens no transactions of its own.
-    return sqlite3.connect(uri, uri=True, timeout=_NAP, isolation_level=None)
+    return sqlite3.connect(uri, uri=True, timeout=_SQLITE_WAIT, isolation_level=None)
 
 
-def _prepare_place(path: Path, read_only: bool) -> None:
+def _prepare_directory(path: Path, read_only: bool) -> None:
     if os.path.isdir(path):
         raise UserError(
             f"store {path} is a directory: name a file in it, like {path / 'swarmtest.db'}"
@@ -138,7 +138,7 @@ def _prepare_place(path: Path, read_only: bool) -> None:
 
 
 def no_store(path: str | Path) -> str:
-    """What to say when there is nothing to read.
+    """Return the message for a store that does not exist.
 
     >>> no_store("x.db")
     'no store at x.db: run `swarmtest run` first or pass --store'
@@ -147,7 +147,7 @@ def no_store(path: str | Path) -> str:
 
 
 def _readable(connection: sqlite3.Connection, path: str) -> sqlite3.Connection:
-    """A read-only connection that also works where SQLite may not put its `-shm` file."""
+    """Return a read-only connection that works even where SQLite may not create its `-shm` file."""
     try:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.OperationalError as error:
@@ -163,16 +163,16 @@ def _readable(connection: sqlite3.Connection, path: str) -> sqlite3.Connection:
 
 
 def _adopt(connection: sqlite3.Connection, path: str, read_only: bool, timeout: float) -> None:
-    """Check that the file is a store, or make an empty one into one."""
-    empty = _patiently(lambda: _is_empty(connection, path), timeout)
+    """Check that the file is an up-to-date store; create the tables in an empty file."""
+    empty = _retry_while_locked(lambda: _is_empty(connection, path), timeout)
     if read_only:
         if empty:
             raise UserError(no_store(path))
         if _version(connection) < VERSION:
             _migrate_for_reading(path, timeout)
         return
-    # Safe in WAL mode: a crash of the machine, not of a process, may cost the last commits.
-    _patiently(lambda: connection.execute("PRAGMA synchronous = NORMAL"), timeout)
+    # In WAL mode this is safe: only a crash of the machine may lose the last commits.
+    _retry_while_locked(lambda: connection.execute("PRAGMA synchronous = NORMAL"), timeout)
     if empty:
         _create(connection, timeout)
     else:
@@ -184,7 +184,7 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _migrate(connection: sqlite3.Connection, timeout: float) -> None:
-    """Bring a file that an older swarmtest wrote up to date; two processes may both try."""
+    """Upgrade a file that an older swarmtest wrote; two processes may do so at once."""
 
     def step(version: int) -> None:
         try:
@@ -196,14 +196,14 @@ def _migrate(connection: sqlite3.Connection, timeout: float) -> None:
 
     while (version := _version(connection)) < VERSION:
         try:
-            _patiently(functools.partial(step, version), timeout)
+            _retry_while_locked(functools.partial(step, version), timeout)
         except sqlite3.OperationalError:
-            if _version(connection) == version:  # else another process has done it meanwhile
+            if _version(connection) == version:  # otherwise another process has done this step
                 raise
 
 
 def _migrate_for_reading(path: str, timeout: float) -> None:
-    """Reading needs today's tables too."""
+    """Upgrade a file that is opened for reading: readers need the current tables too."""
     try:
         connect(path, read_only=False, timeout=timeout).close()
     except UserError as error:
@@ -214,7 +214,7 @@ def _migrate_for_reading(path: str, timeout: float) -> None:
 
 
 def _is_empty(connection: sqlite3.Connection, path: str) -> bool:
-    application, version, things = _marks(connection)
+    application, version, tables = _identity(connection)
     if application == APPLICATION_ID:
         if version > VERSION:
             raise UserError(
@@ -222,7 +222,7 @@ def _is_empty(connection: sqlite3.Connection, path: str) -> bool:
                 f"{VERSION}): upgrade with `pip install -U swarmtest`, or pass another --store"
             )
         return False
-    if application or version or things:
+    if application or version or tables:
         raise UserError(
             f"{path} is an SQLite file of another program, not a swarmtest store; "
             "it was left as it is: pass another --store"
@@ -230,11 +230,14 @@ def _is_empty(connection: sqlite3.Connection, path: str) -> bool:
     return True
 
 
-def _marks(connection: sqlite3.Connection) -> tuple[int, int, int]:
-    """Application id, version and number of tables, all of one moment: others may be creating."""
+def _identity(connection: sqlite3.Connection) -> tuple[int, int, int]:
+    """Return application id, version and number of tables.
+
+    They are read in one transaction, because another process may be creating the store.
+    """
     connection.execute("BEGIN")
     try:
-        application, version, things = (
+        application, version, tables = (
             int(connection.execute(query).fetchone()[0])
             for query in (
                 "PRAGMA application_id",
@@ -245,25 +248,25 @@ def _marks(connection: sqlite3.Connection) -> tuple[int, int, int]:
     finally:
         if connection.in_transaction:
             connection.execute("COMMIT")
-    return application, version, things
+    return application, version, tables
 
 
 def _create(connection: sqlite3.Connection, timeout: float) -> None:
-    # Both have to come before the first page is written, which switching to WAL does.
+    # The first two must come before the first page is written, which switching to WAL does.
     for pragma in (f"page_size = {PAGE_SIZE}", "auto_vacuum = INCREMENTAL", "journal_mode = WAL"):
-        _patiently(functools.partial(connection.execute, f"PRAGMA {pragma}"), timeout)
-    _patiently(lambda: connection.executescript(SCHEMA), timeout)
+        _retry_while_locked(functools.partial(connection.execute, f"PRAGMA {pragma}"), timeout)
+    _retry_while_locked(lambda: connection.executescript(SCHEMA), timeout)
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     insert = "INSERT OR IGNORE INTO meta VALUES ('created', ?), ('created_by', ?)"
     values = (now, f"swarmtest {own_version()}")
-    _patiently(lambda: connection.execute(insert, values), timeout)
+    _retry_while_locked(lambda: connection.execute(insert, values), timeout)
 
 
-def _patiently(call: Callable[[], T], timeout: float) -> T:
-    """Call again while another process holds the lock, up to `timeout` seconds.
+def _retry_while_locked(call: Callable[[], T], timeout: float) -> T:
+    """Call again while another process holds the lock, for up to `timeout` seconds.
 
-    SQLite can wait by itself, but deaf to Ctrl-C, and it does not wait at all where another
-    process is switching to WAL at the same time.
+    SQLite can wait by itself, but then Ctrl-C has no effect, and it does not wait at all while
+    another process is switching to WAL.
     """
     deadline = time.monotonic() + timeout
     while True:
@@ -278,7 +281,7 @@ def _patiently(call: Callable[[], T], timeout: float) -> T:
 
 
 def _explain(error: sqlite3.Error, path: str, timeout: float) -> str:
-    # Without a code: sqlite3 itself could not make sense of what it read (text that is not UTF-8).
+    # An error without a code: sqlite3 could not decode what it read (text that is not UTF-8).
     cause = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
     if cause in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return (

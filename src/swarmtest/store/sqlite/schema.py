@@ -1,4 +1,4 @@
-"""The SQLite schema, as text that a person with the ``sqlite3`` shell can use as its manual.
+"""The SQLite schema; its SQL comments are the manual for users of the ``sqlite3`` shell.
 
 Version history (``PRAGMA user_version``):
 
@@ -6,22 +6,23 @@ Version history (``PRAGMA user_version``):
 2. Coverage: targets have places in files; sources, campaign_sources; trials.missing;
    campaigns.outside.
 3. Reductions of faults' tests.
-4. Workers; totals of trials by blocks of a hundred.
+4. Workers; totals of trials in blocks of a hundred.
 
-When the schema changes: add a line here, raise `VERSION`, and teach `sqlite_file` to bring an older
-file up to date. A file with a newer version than `VERSION` is refused, never guessed at.
+When the schema changes: add a line here, raise `VERSION`, add the step from the previous version to
+`MIGRATIONS`, and add a script to `postgres/migrations`. A file with a newer version than `VERSION`
+is refused.
 """
 
 from __future__ import annotations
 
 VERSION = 4
-"""The version of `SCHEMA`, kept in ``PRAGMA user_version``."""
+"""The version of `SCHEMA`, stored in ``PRAGMA user_version``."""
 
 APPLICATION_ID = 0x5357524D
-"""``SWRM`` in ASCII, kept in ``PRAGMA application_id``: how a file is known to be ours."""
+"""``SWRM`` in ASCII, stored in ``PRAGMA application_id``: marks a file as ours."""
 
 PAGE_SIZE = 16384
-"""Measured: with 2.5 KB of hits per trial twice as fast as SQLite's 4 KB, otherwise the same."""
+"""Measured: twice as fast as SQLite's 4 KB with 2.5 KB of hits per trial, otherwise the same."""
 
 TARGETS = """
 -- Behaviours that some tests show and others do not; shared by all campaigns of the file.
@@ -112,7 +113,7 @@ INSERT OR REPLACE INTO blocks
 SELECT campaign, trial / {BLOCK}, count(*), sum(verdict = 0), sum(verdict = 1), sum(verdict = 2),
        sum(steps), sum(skipped), total(cpu_ns), total(wall_ns)
 FROM trials"""
-"""Totals of the trials that a WHERE after this picks, GROUP BY campaign, trial / BLOCK."""
+"""Write the totals of trials; append a WHERE and ``GROUP BY campaign, trial / BLOCK``."""
 
 SCHEMA = f"""
 BEGIN IMMEDIATE;
@@ -196,7 +197,7 @@ PRAGMA user_version = {VERSION};
 
 COMMIT;
 """
-"""One transaction that makes an empty file a store; two processes may run it at once."""
+"""One transaction that turns an empty file into a store; two processes may run it at once."""
 
 MIGRATIONS = {
     1: f"""
@@ -225,4 +226,4 @@ PRAGMA user_version = 4;
 COMMIT;
 """,
 }
-"""From each older version to the next, each in one transaction."""
+"""The steps from each older version to the next, each in one transaction."""

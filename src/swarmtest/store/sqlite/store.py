@@ -1,7 +1,11 @@
-"""A store in one SQLite file, with nothing but the standard library.
+"""A store in one SQLite file.
 
 Two processes may write at once: every write is a `BEGIN IMMEDIATE` transaction, and the file is in
-WAL mode, so readers never wait. Do not use a store in a process forked after it was opened.
+WAL mode, so readers never wait. Do not use a store in a process that was forked after it was
+opened.
+
+`SqliteStore` is at the end; before it are its queries for progress and workers, and for targets and
+their files.
 """
 
 from __future__ import annotations
@@ -48,71 +52,72 @@ from swarmtest.store.sqlite.batch import (
 from swarmtest.store.sqlite.file import SqliteFile
 from swarmtest.store.sqlite.schema import BLOCK, COUNT_BLOCKS
 
-# -------------------------------------------------------------------------------------------------
-# How far a campaign is, and who works on it, in SQLite.
-
 _WORKER = ", ".join(WorkerRecord._fields)
-# Whatever it says last counts, and not what it says is latest: clocks may be set back.
+# The last report that arrives counts, not the one with the latest time: clocks may be set back.
 _NOTE_WORKER = f"""
 INSERT INTO workers (campaign, {_WORKER}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (campaign, name) DO UPDATE SET
     ({_WORKER}) = ({", ".join(f"excluded.{name}" for name in WorkerRecord._fields)})
 """
-_COUNT = f"{COUNT_BLOCKS} WHERE campaign = ? AND trial BETWEEN ? AND ? GROUP BY trial / {BLOCK}"
+_COUNT_SOME_BLOCKS = (
+    f"{COUNT_BLOCKS} WHERE campaign = ? AND trial BETWEEN ? AND ? GROUP BY trial / {BLOCK}"
+)
 
 
 def count_blocks(
     connection: sqlite3.Connection, campaign: int, trials: Sequence[TrialRecord]
 ) -> None:
-    """Bring the totals of the blocks that these trials lie in up to date.
+    """Update the totals of the blocks that contain these trials.
 
-    They are counted again: what was recorded twice counts once without having to be found out.
+    The blocks are counted again from the stored trials, so that a trial that was recorded twice
+    counts once.
     """
-    # A row may be a plain tuple: the recorder makes no records of what only passes by.
+    # A trial may be a plain tuple: the recorder saves the time to make records.
     starts = sorted({trial[0] // BLOCK * BLOCK for trial in trials})
-    connection.executemany(_COUNT, [(campaign, start, start + BLOCK - 1) for start in starts])
+    connection.executemany(
+        _COUNT_SOME_BLOCKS, [(campaign, start, start + BLOCK - 1) for start in starts]
+    )
 
 
 def totals(file: SqliteFile, campaign: int) -> dict[str, int]:
-    """The sums over all trials of a campaign, by name."""
+    """Return the sums over all trials of a campaign, by name."""
     sums = ", ".join(f"sum({name})" for name in TOTALS)
     row = file.rows(f"SELECT {sums} FROM blocks WHERE campaign = ?", campaign)[0]
     return {name: int(total or 0) for name, total in zip(TOTALS, row, strict=True)}
 
 
 def progress_of(file: SqliteFile, campaign: int, buckets: int) -> list[ProgressPoint]:
-    """What a campaign had found by its trials, at about so many of them."""
+    """Return the cumulative findings of a campaign at about `buckets` of its trials."""
     query = "SELECT max(trial) FROM trials WHERE campaign = ?"
     last = file.rows(query, campaign)[0][0]
     if last is None:
         return []
     width = bucket_width(last, buckets)
     if width < BLOCK:
-        sums, place, table = "count(*), sum(verdict = 1), total(cpu_ns)", "trial", "trials"
+        sums, trial, table = "count(*), sum(verdict = 1), total(cpu_ns)", "trial", "trials"
     else:
-        sums, place, table = "sum(trials), sum(failed), sum(cpu_ns)", f"block * {BLOCK}", "blocks"
+        sums, trial, table = "sum(trials), sum(failed), sum(cpu_ns)", f"block * {BLOCK}", "blocks"
     rows = file.rows(
-        f"SELECT {place} / {width}, {sums} FROM {table} WHERE campaign = ? GROUP BY 1 ORDER BY 1",
+        f"SELECT {trial} / {width}, {sums} FROM {table} WHERE campaign = ? GROUP BY 1 ORDER BY 1",
         campaign,
     )
-    found = "SELECT first_trial FROM faults WHERE campaign = ? ORDER BY first_trial"
-    return cumulated(rows, last, width, [first for (first,) in file.rows(found, campaign)])
+    first_trials = "SELECT first_trial FROM faults WHERE campaign = ? ORDER BY first_trial"
+    return cumulated(rows, last, width, [first for (first,) in file.rows(first_trials, campaign)])
 
 
 def upsert_worker(connection: sqlite3.Connection, campaign: int, worker: WorkerRecord) -> None:
-    """Keep what a worker says of itself, in place of what it said before."""
+    """Store the latest report of a worker in place of its previous one."""
     clean = worker._replace(name=storable(worker.name), host=storable(worker.host))
     connection.execute(_NOTE_WORKER, (campaign, *clean))
 
 
 def workers_of(file: SqliteFile, campaign: int) -> list[WorkerRecord]:
-    """The workers of a campaign, by name."""
+    """Return the workers of a campaign, sorted by name."""
     query = f"SELECT {_WORKER} FROM workers WHERE campaign = ? ORDER BY name"
     return list(map(WorkerRecord._make, file.rows(query, campaign)))
 
 
-# -------------------------------------------------------------------------------------------------
-# Targets, and the files that they lie in, in SQLite.
+# Targets and the files that they lie in.
 
 _COLUMNS = "kind, name, file, line, function, content, source, detail"
 _INSERT = f"INSERT OR IGNORE INTO targets ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
@@ -122,13 +127,13 @@ FORGET_SOURCES = (
     "DELETE FROM sources WHERE id NOT IN (SELECT source FROM campaign_sources)",
     "DELETE FROM targets WHERE source != '' AND source NOT IN (SELECT id FROM sources)",
 )
-"""After campaigns are deleted: files that none watches any more, and what lies in them."""
-_AT_A_TIME = 900
-"""Ids in a query: SQLite took no more than 999 parameters once."""
+"""Delete the files that no campaign watches any more, and the targets in them."""
+_IDS_PER_QUERY = 900
+"""Older versions of SQLite take at most 999 parameters."""
 
 
 def insert_targets(connection: sqlite3.Connection, targets: Sequence[Target]) -> list[int]:
-    """Insert targets that are not there yet; answers the ids of all, in order."""
+    """Insert the targets that are not stored yet; return the ids of all, in order."""
     rows = [_row(target) for target in targets]
     connection.executemany(_INSERT, rows)
     find = connection.execute
@@ -136,7 +141,7 @@ def insert_targets(connection: sqlite3.Connection, targets: Sequence[Target]) ->
 
 
 def checked(target: Target) -> Target:
-    """The target, if it has a kind and a name."""
+    """Return the target if it has a kind and a name, otherwise raise a `UserError`."""
     if not target.kind or not target.name:
         raise UserError(
             "a target is written kind:name, like 'event:stack was full', "
@@ -160,21 +165,21 @@ def _row(target: Target) -> tuple[str, str, str, int, str, str, str, str]:
 
 
 def targets_by_id(file: SqliteFile, ids: Iterable[int] | None) -> dict[int, Target]:
-    """Targets by id; all of them when no ids are given."""
+    """Return targets by id; all targets when `ids` is None."""
     query = f"SELECT id, {_COLUMNS} FROM targets"
     if ids is None:
         rows = file.rows(f"{query} ORDER BY id")
     else:
         rows, wanted = [], sorted(id for id in ids if id <= FAR)
-        for start in range(0, len(wanted), _AT_A_TIME):
-            some = wanted[start : start + _AT_A_TIME]
-            marks = ", ".join("?" * len(some))
-            rows += file.rows(f"{query} WHERE id IN ({marks}) ORDER BY id", *some)
+        for start in range(0, len(wanted), _IDS_PER_QUERY):
+            chunk = wanted[start : start + _IDS_PER_QUERY]
+            marks = ", ".join("?" * len(chunk))
+            rows += file.rows(f"{query} WHERE id IN ({marks}) ORDER BY id", *chunk)
     return {row[0]: Target(*row[1:]) for row in rows}
 
 
 def targets_of_campaign(file: SqliteFile, campaign: int) -> dict[int, Target]:
-    """The targets that lie in a campaign's sources."""
+    """Return the targets in a campaign's sources."""
     rows = file.rows(
         f"SELECT id, {_COLUMNS} FROM targets WHERE source IN "
         "(SELECT source FROM campaign_sources WHERE campaign = ?) ORDER BY id",
@@ -186,7 +191,7 @@ def targets_of_campaign(file: SqliteFile, campaign: int) -> dict[int, Target]:
 def insert_sources(
     connection: sqlite3.Connection, campaign: int, sources: Iterable[Source]
 ) -> None:
-    """Keep files, and that a campaign watches them."""
+    """Store files, and that a campaign watches them."""
     for source in sources:
         text = zlib.compress(source.text.encode(errors="surrogatepass"))
         connection.execute(
@@ -201,7 +206,7 @@ def insert_sources(
 
 
 def sources_of(file: SqliteFile, campaign: int) -> list[Source]:
-    """The files that a campaign watched."""
+    """Return the files that a campaign watched."""
     rows = file.rows(
         "SELECT path, text, place FROM sources JOIN campaign_sources ON source = id "
         "WHERE campaign = ? ORDER BY path",
@@ -211,9 +216,6 @@ def sources_of(file: SqliteFile, campaign: int) -> list[Source]:
         Source(path, zlib.decompress(text).decode(errors="surrogatepass"), place)
         for path, text, place in rows
     ]
-
-
-# -------------------------------------------------------------------------------------------------
 
 
 class SqliteStore(SqlReading):
@@ -228,12 +230,12 @@ class SqliteStore(SqlReading):
     """
 
     def __init__(self, path: str | Path, read_only: bool = False, *, timeout: float = 30.0) -> None:
-        """Open a file; `timeout`: seconds to wait for another process that is writing."""
+        """Open a file; `timeout` is how many seconds to wait for a process that is writing."""
         self.url = fspath(path)
         self._file = SqliteFile(self.url, read_only=read_only, timeout=timeout)
 
     def add_campaign(self, campaign: CampaignRecord) -> int:
-        """Keep a new campaign and give it its number."""
+        """Store a new campaign and return its number."""
         values = [storable(v) if isinstance(v, str) else v for v in campaign_values(campaign)]
         with self._file.transaction() as connection:
             cursor = connection.execute(
@@ -254,7 +256,7 @@ class SqliteStore(SqlReading):
                 )
 
     def delete_campaign(self, campaign: int) -> None:
-        """Forget a campaign with all that belongs to it, and give the space back."""
+        """Delete a campaign and everything that belongs to it, and free the disk space."""
         with self._file.transaction() as connection:
             self._must_have(campaign)
             for table in OF_A_CAMPAIGN:
@@ -271,7 +273,7 @@ class SqliteStore(SqlReading):
         faults: Sequence[FaultRecord] = (),
         tests: Sequence[TestRecord] = (),
     ) -> None:
-        """Keep a batch, in one transaction."""
+        """Store a batch in one transaction."""
         with self._file.transaction() as connection:
             self._must_have(campaign)
             insert_trials(connection, campaign, trials)
@@ -280,76 +282,76 @@ class SqliteStore(SqlReading):
             insert_tests(connection, campaign, tests)
 
     def add_hits(self, campaign: int, hits: Mapping[int, Iterable[int]]) -> None:
-        """Add targets (by id) to what trials hit: what was found out later, like killed mutants."""
+        """Add targets, by id, to the hits of trials: those found later, such as killed mutants."""
         with self._file.transaction() as connection:
             self._must_have(campaign)
-            place = "campaign = ? AND trial = ?"
+            where = "campaign = ? AND trial = ?"
             for trial, ids in hits.items():
-                query = f"SELECT hits FROM trials WHERE {place}"
-                found = connection.execute(query, (campaign, trial)).fetchone()
-                if found is None:
+                query = f"SELECT hits FROM trials WHERE {where}"
+                row = connection.execute(query, (campaign, trial)).fetchone()
+                if row is None:
                     raise UserError(self._no_trial(campaign, trial))
-                known = BitMap.deserialize(found[0]) if found[0] else BitMap()
-                packed = (known | BitMap(ids)).serialize()
-                update = f"UPDATE trials SET hits = ? WHERE {place}"
+                stored = BitMap.deserialize(row[0]) if row[0] else BitMap()
+                packed = (stored | BitMap(ids)).serialize()
+                update = f"UPDATE trials SET hits = ? WHERE {where}"
                 connection.execute(update, (packed, campaign, trial))
 
     def summary(self, campaign: int) -> dict[str, int]:
-        """Totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
+        """Return totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
         self._must_have(campaign)
         return totals(self._file, campaign)
 
     def progress(self, campaign: int, buckets: int = 200) -> list[ProgressPoint]:
-        """What was found by about so many of its trials, evenly spread over their numbers."""
+        """Return the cumulative findings at about `buckets` evenly spaced trials."""
         self._must_have(campaign)
         return progress_of(self._file, campaign, buckets)
 
     def note_worker(self, campaign: int, worker: WorkerRecord) -> None:
-        """Keep what a worker says of itself, in place of what it said before."""
+        """Store the latest report of a worker in place of its previous one."""
         with self._file.transaction() as connection:
             self._must_have(campaign)
             upsert_worker(connection, campaign, worker)
 
     def workers(self, campaign: int) -> list[WorkerRecord]:
-        """The campaign's workers as they last spoke, by name."""
+        """Return the latest report of each of the campaign's workers, sorted by name."""
         self._must_have(campaign)
         return workers_of(self._file, campaign)
 
     def add_reduction(self, campaign: int, reduction: ReductionRecord) -> None:
-        """Keep a fault's test made smaller, unless a better one is there."""
+        """Store a reduced test of a fault unless a better one is stored."""
         with self._file.transaction() as connection:
             self._must_have(campaign)
             insert_reduction(connection, campaign, reduction)
 
     def target_ids(self, targets: Sequence[Target]) -> list[int]:
-        """The ids of targets, in their order; those not yet known get one."""
+        """Return the ids of targets, in the same order; new targets get new ids."""
         if not targets:
             return []
         with self._file.transaction() as connection:
             return insert_targets(connection, targets)
 
     def targets(self, ids: Iterable[int] | None = None) -> dict[int, Target]:
-        """Targets by id; all of them when no ids are given."""
+        """Return targets by id; all targets when `ids` is None."""
         return targets_by_id(self._file, ids)
 
     def add_sources(self, campaign: int, sources: Iterable[Source]) -> None:
-        """Keep files that a campaign watches; what is kept already is only noted."""
+        """Store files that a campaign watches; a file that is stored already is only linked."""
         with self._file.transaction() as connection:
             self._must_have(campaign)
             insert_sources(connection, campaign, sources)
 
     def sources(self, campaign: int) -> list[Source]:
-        """The files that a campaign watched, as they were then, in order of their paths."""
+        """Return the files that a campaign watched, as they were then, sorted by path."""
         self._must_have(campaign)
         return sources_of(self._file, campaign)
 
     def watched_targets(self, campaign: int) -> dict[int, Target]:
-        """The targets that lie in a campaign's sources, hit or not, by id."""
+        """Return the targets in a campaign's sources by id, hit or not."""
         self._must_have(campaign)
         return targets_of_campaign(self._file, campaign)
 
     def close(self) -> None:
-        """Let go of the file; the store is not used afterwards."""
+        """Close the file; the store cannot be used afterwards."""
         self._file.close()
 
     def _rows(self, query: str, *values: Any) -> list[Row]:

@@ -1,8 +1,8 @@
 """Covering arrays: every combination of t features, on and off, in as few configurations as known.
 
 Where a swarm makes a combination of t features likely, a covering array makes it certain (swarm
-testing, section 5, compares the two). The rows take turns. What a row leaves open is drawn by a
-coin for each test, or always included or excluded.
+testing, section 5, compares the two). The rows take turns. For the entries that a row leaves open,
+a coin is tossed for each test, or they are always included or always excluded.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Covering:
     t: int = 2
     """Every combination of this many features, on or off, is in some row: 2 to 6."""
     fill: str = "coin"
-    """What becomes of entries that the array leaves open: ``coin``, ``include``, ``exclude``."""
+    """How entries that the array leaves open are set: ``coin``, ``include`` or ``exclude``."""
     rows: npt.NDArray[np.int8] = field(init=False, repr=False, compare=False)
     _space: Space | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -52,8 +52,8 @@ class Covering:
             )
 
     def prepare(self, space: Space) -> None:
-        """Construct the array; done once per campaign."""
-        # Constructions are imported here: every worker process knows this strategy, few use it.
+        """Construct the array, once per campaign."""
+        # Imported here: every worker process imports this module, and few use the strategy.
         import numpy as np
 
         from swarmtest.strategies.covering.arrays import (
@@ -80,7 +80,7 @@ class Covering:
         self._shares = tuple(np.where(self.rows < 0, fill, self.rows).mean(axis=0).tolist())
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
-        """The row whose turn it is, with its open entries filled."""
+        """Propose the row whose turn it is, with its open entries filled."""
         if not space.features:
             return toss(space, (), rng)
         if self._space != space:
@@ -98,14 +98,17 @@ class Covering:
         return self.fill == "include" or (self.fill == "coin" and rng.named(name) < 0.5)
 
     def _any_open(self, number: int, rng: Stream) -> int:
-        """A row that came out empty gets one of its open features: a test has at least one."""
+        """Return one of a row's open features, for a row that came out empty.
+
+        A test has at least one feature.
+        """
         return 1 << rng.choice(
             [i for i, entry in enumerate(self.rows[number].tolist()) if entry < 0]
         )
 
 
 def literals(clause: Clause) -> tuple[int, ...]:
-    """A clause as DIMACS literals: feature i is i + 1, negative for off."""
+    """Return a clause as DIMACS literals: feature i is i + 1, negative for off."""
     width = (clause.on | clause.off).bit_length()
     on = [i + 1 for i in range(width) if clause.on >> i & 1]
     return (*on, *(-(i + 1) for i in range(width) if clause.off >> i & 1))

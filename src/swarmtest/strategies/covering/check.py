@@ -1,8 +1,8 @@
-"""An independent judge of covering arrays: it shares no code with the constructors.
+"""An independent check of covering arrays, which shares no code with the constructions.
 
 A combination is a tuple of DIMACS literals on different features: feature ``i`` is the literal
-``i + 1`` when on and ``-(i + 1)`` when off. An entry of -1 ("don't care") covers nothing, since
-nobody knows yet what it will become.
+``i + 1`` when on and ``-(i + 1)`` when off. An entry of -1 ("don't care") covers nothing, since its
+value is not known yet.
 
 Exact checking costs one small matrix product per choice of t-2 features and their values: 171
 features take seconds at t = 4 and minutes at t = 5. ``sample`` trades certainty for time.
@@ -27,9 +27,9 @@ def is_covering(
     sample: int | None = None,
     seed: int = 0,
 ) -> bool:
-    """Whether all rows are allowed and every possible t-way combination occurs in some row.
+    """Return whether all rows are allowed and every possible t-way combination is in some row.
 
-    With ``sample``, only that many random sets of t features are looked at.
+    With ``sample``, only that many random sets of t features are checked.
     """
     if violating_rows(rows, clauses):
         return False
@@ -45,7 +45,7 @@ def uncovered(
     sample: int | None = None,
     seed: int = 0,
 ) -> list[Combination]:
-    """The possible t-way combinations (at most ``limit``) that no row contains."""
+    """Return the possible t-way combinations (at most ``limit``) that no row contains."""
     matrix = np.asarray(rows)
     t = min(t, matrix.shape[1])
     missing = (
@@ -57,7 +57,7 @@ def uncovered(
 
 
 def count_uncovered(rows: NDArray[np.int8], t: int, clauses: Sequence[Clause] = ()) -> int:
-    """How many possible t-way combinations no row contains."""
+    """Return how many possible t-way combinations no row contains."""
     matrix = np.asarray(rows)
     t = min(t, matrix.shape[1])
     if clauses or t < 2:
@@ -67,7 +67,7 @@ def count_uncovered(rows: NDArray[np.int8], t: int, clauses: Sequence[Clause] = 
 
 
 def violating_rows(rows: NDArray[np.int8], clauses: Sequence[Clause]) -> list[int]:
-    """Indices of the rows that no choice of their don't-cares makes satisfy the clauses."""
+    """Return the indices of rows that violate the clauses whatever their don't-cares become."""
     return [
         index
         for index, row in enumerate(np.asarray(rows))
@@ -107,7 +107,7 @@ def _missing_singles(on: Indicator, off: Indicator) -> Iterator[Combination]:
 def _prefixes(
     on: Indicator, off: Indicator, length: int, first: int = 0
 ) -> Iterator[tuple[Combination, Indicator, Indicator]]:
-    """Every choice of ``length`` literals, with the later columns in the rows that contain it."""
+    """Yield every choice of ``length`` literals with the later columns of rows that contain it."""
     if length == 0:
         yield (), on, off
         return
@@ -148,7 +148,7 @@ def _list_missing_pairs(on: Indicator, off: Indicator, first: int) -> Iterator[C
 
 
 def _missing_in(matrix: NDArray[np.int8], t: int, sample: int, seed: int) -> Iterator[Combination]:
-    """Missing combinations in ``sample`` random sets of t features."""
+    """Yield the missing combinations in ``sample`` random sets of t features."""
     random = np.random.default_rng(seed)
     packed = [np.packbits(value == matrix.T, axis=1) for value in (0, 1)]
     batch = 20_000
@@ -174,7 +174,7 @@ def _random_sets(
 
 
 def _possible(literals: Combination, clauses: Sequence[Clause]) -> bool:
-    """Whether some full assignment contains ``literals`` and satisfies ``clauses``."""
+    """Return whether some full assignment contains ``literals`` and satisfies ``clauses``."""
     true = set(literals)
     left: list[Clause] = []
     for clause in clauses:

@@ -1,4 +1,13 @@
-"""Covering arrays that need no search: each function builds one published construction."""
+"""Covering arrays that need no search.
+
+Each function builds one published construction. `BlockCirculant` is an array of circulant blocks,
+each given by a short string of bits, its starter. An array with n x n circulant blocks looks the
+same after shifting all blocks by one, and, when the starters are unions of orbits of a multiplier
+m, after multiplying all positions by m modulo n. So only one t-set of columns per orbit has to be
+checked, which makes the search for starters by simulated annealing quick. Compare Colbourn:
+Covering arrays from cyclotomy (2010), where the whole array is a single block. No starter in
+`STARTERS` is taken from a published table.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +25,14 @@ def _primes(first: int, last: int) -> list[int]:
     return [p for p in range(first, last + 1) if all(p % d for d in range(2, isqrt(p) + 1))]
 
 
-# Strength to primes, checked by `tools/covering/check_residues.py`; others fail, were not checked,
-# or need more rows than a larger prime.
+# Primes by strength, checked by `tools/covering/check_residues.py`. Other primes fail, were not
+# checked, or need more rows than a larger prime.
 RESIDUE_PRIMES = {4: [p for p in _primes(67, 599) if p not in (73, 103)], 5: [359, 431]}
 COMPLEMENTED_RESIDUE_PRIMES = {4: [23, 29, 31], 5: [*_primes(89, 179), *_primes(433, 449)]}
 
 
 def kleitman_spencer_rows(features: int) -> int:
-    """The least possible number of rows at strength 2."""
+    """Return the least possible number of rows at strength 2."""
     rows = 4
     while comb(rows - 1, (rows + 1) // 2) < features:
         rows += 1
@@ -31,10 +40,11 @@ def kleitman_spencer_rows(features: int) -> int:
 
 
 def kleitman_spencer(features: int) -> Array:
-    """Strength 2 with the fewest rows there can be.
+    """Return an array of strength 2 with the fewest possible rows.
 
-    Kleitman, Spencer: Families of k-independent sets (1973). Columns are sets of more than half
-    of the rows but the first, all of one size: any two meet, and neither contains the other.
+    Kleitman, Spencer: Families of k-independent sets (1973). Without the first row, columns are
+    sets of more than half of the rows, all of one size: any two meet, and neither contains the
+    other.
     """
     rows = kleitman_spencer_rows(features)
     array = np.zeros((rows, features), dtype=np.int8)
@@ -45,7 +55,9 @@ def kleitman_spencer(features: int) -> Array:
 
 
 def roux_doubling(strength_three: Array, strength_two: Array) -> Array:
-    """Strength 3 for twice the columns: a column and its twin differ in the lower rows only.
+    """Return an array of strength 3 with twice the columns.
+
+    A column and its twin differ only in the lower rows.
 
     Roux: k-propriétés dans des tableaux de n colonnes (1987).
     """
@@ -55,16 +67,16 @@ def roux_doubling(strength_three: Array, strength_two: Array) -> Array:
 
 
 def constant_weight_rows(features: int, t: int) -> int:
-    """How many rows `constant_weight` has."""
+    """Return how many rows `constant_weight` has."""
     return sum(comb(features, weight) for weight in _fewest_weights(features, t))
 
 
 def constant_weight(features: int, t: int) -> Array:
-    """All rows whose number of ones lies in one residue class; best when features is near t.
+    """Return all rows whose number of ones is in one residue class; best if features is near t.
 
-    Tang, Woo: Exhaustive test pattern generation with constant weight vectors (1983). What is
-    outside t chosen columns can hold 0 to features - t ones, so any weight within them can be
-    completed to exactly one of the weights taken.
+    Tang, Woo: Exhaustive test pattern generation with constant weight vectors (1983). The columns
+    outside t chosen ones can hold 0 to features - t ones, so any weight within the chosen ones can
+    be completed to exactly one of the weights in the class.
     """
     rows = [
         chosen
@@ -86,10 +98,11 @@ def _fewest_weights(features: int, t: int) -> range:
 
 
 def quadratic_residues(prime: int, *, complement: bool = False) -> Array:
-    """A row per shift of the set of nonzero squares modulo ``prime``; and all rows negated.
+    """Return a row for each shift of the set of nonzero squares modulo ``prime``.
 
-    Colbourn: Covering arrays from cyclotomy (2010). Which primes give which strength is known
-    only by checking; see `RESIDUE_PRIMES`.
+    With ``complement``, all rows come a second time, negated. Colbourn: Covering arrays from
+    cyclotomy (2010). Which primes give which strength is known only by checking; see
+    `RESIDUE_PRIMES`.
     """
     squares = np.zeros(prime, dtype=np.int8)
     squares[[x * x % prime for x in range(1, prime)]] = 1
@@ -98,22 +111,13 @@ def quadratic_residues(prime: int, *, complement: bool = False) -> Array:
     return np.vstack([array, 1 - array]) if complement else array
 
 
-# -------------------------------------------------------------------------------------------------
-# Covering arrays made of circulant blocks, each written down as a short string of bits.
-#
-# An array with n x n circulant blocks looks the same after shifting all blocks by one, and, when
-# the starter vectors are unions of orbits of a multiplier m, after multiplying all positions by m
-# modulo n. So only one t-set of columns per orbit needs attention, which makes the search for
-# starters by simulated annealing quick. Compare Colbourn: Covering arrays from cyclotomy (2010),
-# where all of it is a single block.
-
-
 @dataclass(frozen=True)
 class BlockCirculant:
-    """A certificate: ``blocks[r][c]`` has one bit per orbit of the multiplier on 0..n-1.
+    """A compact description of an array of circulant blocks.
 
-    Orbits are ordered by their least element. ``constant_rows`` have one bit per column block.
-    With ``complement``, all rows come a second time, negated.
+    ``blocks[r][c]`` has one bit per orbit of the multiplier on 0..n-1, and the orbits are ordered
+    by their least element. ``constant_rows`` have one bit per column block. With ``complement``,
+    all rows come a second time, negated.
     """
 
     strength: int
@@ -160,10 +164,7 @@ def _orbit_numbers(n: int, multiplier: int) -> list[int]:
     return numbers
 
 
-# -------------------------------------------------------------------------------------------------
-# Starter vectors of block-circulant covering arrays; none is taken from a published table.
-
-# Found by our own `tools/covering/search_starters.py`, whose output lines these are.
+# Found by our own `tools/covering/search_starters.py`, which prints these lines.
 _FOUND_BY_ANNEALING = (
     # 12 rows, 11 columns
     BlockCirculant(3, 11, 3, (("001",),), constant_rows=("1",)),
@@ -223,8 +224,8 @@ _FOUND_BY_ANNEALING = (
     ),
 )
 
-# Quadratic residues that need a constant row, or their own entry; checked by
-# `tools/covering/check_residues.py`. The rest of that family is in `algebraic`.
+# Quadratic residues that need a constant row or their own entry; checked by
+# `tools/covering/check_residues.py`. `quadratic_residues` builds the others.
 _RESIDUES = (
     # 19 rows, 19 columns
     BlockCirculant(3, 19, 4, (("010",),)),

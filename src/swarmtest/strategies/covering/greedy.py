@@ -1,8 +1,11 @@
 """Greedy covering arrays, one row at a time, under any constraints.
 
-Bryce, Colbourn: A density-based greedy algorithm for higher strength covering arrays (2009): fix
-feature after feature to the value that leaves the larger expected number of new combinations if
-all others were drawn by coin flips.
+`greedy_rows` follows Bryce, Colbourn: A density-based greedy algorithm for higher strength covering
+arrays (2009): fix feature after feature to the value that leaves the larger expected number of new
+combinations if all others were drawn by coin flips. `constrained_array` uses it for arrays whose
+rows all satisfy clauses, and that cover everything the clauses allow. `Clauses` is a small DPLL
+solver, enough for feature constraints of a few hundred short clauses (Davis, Logemann, Loveland: A
+machine program for theorem-proving, 1962).
 """
 
 from __future__ import annotations
@@ -12,11 +15,6 @@ from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
-
-# -------------------------------------------------------------------------------------------------
-# A small DPLL solver, enough for feature constraints of a few hundred short clauses.
-#
-# Davis, Logemann, Loveland: A machine program for theorem-proving (1962).
 
 Clause = tuple[int, ...]
 
@@ -41,12 +39,15 @@ class Clauses:
     def solve(
         self, assumed: Iterable[int], preferred: Mapping[int, bool] | None = None
     ) -> dict[int, bool] | None:
-        """A full assignment that holds ``assumed``, near ``preferred``; None if there is none."""
+        """Return a full assignment that contains ``assumed``, or None if there is none.
+
+        It takes the values of ``preferred`` where it can.
+        """
         values: dict[int, bool] = {}
         if self._contradictory or not self._propagate([*assumed, *self._units], values):
             return None
         preferred = preferred or {}
-        # Each decision keeps the trail length before it, so that undoing needs no copies.
+        # Each decision stores the trail length before it, so that undoing needs no copies.
         decisions: list[tuple[int, int, bool]] = []
         position = 0
         while position < len(self._order):
@@ -63,7 +64,7 @@ class Clauses:
         return values
 
     def allow_flip(self, model: Mapping[int, bool], feature: int) -> bool:
-        """Whether ``model``, which satisfies the clauses, still does with one feature flipped."""
+        """Return whether ``model`` still satisfies the clauses with one feature flipped."""
         lost = feature if model[feature] else -feature
         return all(
             any(model[abs(other)] == (other > 0) for other in clause if other != lost)
@@ -85,13 +86,13 @@ class Clauses:
         return False
 
     def _propagate(self, literals: Iterable[int], values: dict[int, bool]) -> bool:
-        """Set literals and all that follow by unit propagation; False on a contradiction."""
+        """Set literals and what follows by unit propagation; return False on a contradiction."""
         queue = list(literals)
         while queue:
             literal = queue.pop()
-            known = values.get(abs(literal))
-            if known is not None:
-                if known != (literal > 0):
+            value = values.get(abs(literal))
+            if value is not None:
+                if value != (literal > 0):
                     return False
                 continue
             values[abs(literal)] = literal > 0
@@ -105,7 +106,7 @@ class Clauses:
 
     @staticmethod
     def _implied(clause: Clause, values: Mapping[int, bool]) -> int | None:
-        """The one literal left open; 0 if the clause is violated; None if nothing follows."""
+        """Return the implied literal; 0 if the clause is violated, None if nothing follows."""
         left = 0
         for literal in clause:
             value = values.get(abs(literal))
@@ -118,7 +119,7 @@ class Clauses:
         return left
 
 
-# -------------------------------------------------------------------------------------------------
+# The greedy algorithm.
 
 Array = NDArray[np.int8]
 # For each feature, the sets it is in and its positions there.
@@ -126,10 +127,10 @@ Occurrences = list[tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
 class OpenCombinations:
-    """The t-way combinations that still wait for a row.
+    """The t-way combinations that no row covers yet.
 
-    For each set of t features, bit p of ``open`` tells that pattern p is missing; bit j of the
-    pattern is the value of the j-th feature of the set.
+    For each set of t features, bit p of ``open`` is 1 if pattern p is missing; bit j of the pattern
+    is the value of the j-th feature of the set.
     """
 
     def __init__(self, features: int, t: int) -> None:
@@ -141,11 +142,11 @@ class OpenCombinations:
         self._occurrences: Occurrences = []
 
     def __bool__(self) -> bool:
-        """Whether anything is left to cover."""
+        """Return whether anything is left to cover."""
         return bool(self.open.any())
 
     def _indexed(self) -> Occurrences:
-        """Where each feature occurs; made late, when most sets may be done already."""
+        """Return where each feature occurs; computed late, when many sets may be covered."""
         if not self._occurrences:
             entries = np.argsort(self.sets, axis=None, kind="stable")
             ends = np.searchsorted(self.sets.ravel()[entries], np.arange(1, self.features))
@@ -155,6 +156,7 @@ class OpenCombinations:
         return self._occurrences
 
     def cover(self, row: Array) -> None:
+        """Remove the combinations that a row contains."""
         self.open &= ~self._bits(row)
         left = np.flatnonzero(self.open)
         if len(left) < 0.7 * len(self.open):
@@ -162,7 +164,7 @@ class OpenCombinations:
             self._occurrences = []
 
     def gain(self, row: Array) -> int:
-        """How many open combinations the row would cover."""
+        """Return how many open combinations a row would cover."""
         return int(np.count_nonzero(self.open & self._bits(row)))
 
     def _bits(self, row: Array) -> NDArray[np.uint64]:
@@ -173,7 +175,7 @@ class OpenCombinations:
         return np.uint64(1) << pattern
 
     def some(self, random: np.random.Generator) -> tuple[int, ...]:
-        """An open combination, as literals, from the set of features with most of them open."""
+        """Return an open combination as literals, from a set of features with the most of them."""
         counts = np.bitwise_count(self.open)
         index = int(random.choice(np.flatnonzero(counts == counts.max())))
         mask = int(self.open[index])
@@ -184,7 +186,7 @@ class OpenCombinations:
         )
 
     def discard(self, literals: Sequence[int]) -> None:
-        """Forget all combinations that contain these (at most t) literals."""
+        """Remove all combinations that contain these (at most t) literals."""
         hit = np.ones(len(self.sets), dtype=bool)
         masks = np.full(len(self.sets), ~np.uint64(0))
         for literal in literals:
@@ -194,11 +196,12 @@ class OpenCombinations:
         self.open[hit] &= ~masks[hit]
 
     def densities(self) -> _Densities:
+        """Return the densities for a new row."""
         return _Densities(self.open.copy(), self.t, self._with_value, self._indexed())
 
 
 class _Densities:
-    """What a row under construction can still cover."""
+    """The combinations that a row under construction can still cover."""
 
     def __init__(
         self,
@@ -229,7 +232,7 @@ class _Densities:
 def greedy_rows(
     missing: OpenCombinations, rules: Clauses, *, seed: int = 0, candidates: int = 1
 ) -> list[Array]:
-    """Rows that cover all that is missing and possible; each the best of some candidates."""
+    """Return rows that cover everything missing and possible; each is the best of `candidates`."""
     random = np.random.default_rng(seed)
     rows: list[Array] = []
     while missing:
@@ -252,7 +255,10 @@ def _draft(
     model: dict[int, bool],
     random: np.random.Generator,
 ) -> Array:
-    """One row: ``start``, then the other features in random order; ``model`` keeps it allowed."""
+    """Return a row with ``start``, then the other features fixed greedily in random order.
+
+    ``model`` is an allowed assignment that is kept consistent with the row.
+    """
     densities = missing.densities()
     model = dict(model)
     chosen = list(start)
@@ -279,7 +285,7 @@ def _draft(
 
 
 def feature_sets(features: int, t: int) -> NDArray[np.int16]:
-    """All t-subsets of the features, in lexicographic order, without a Python loop over them."""
+    """Return all t-subsets of the features in lexicographic order, without a loop over them."""
     sets = np.arange(features, dtype=np.int16)[:, None]
     for _ in range(t - 1):
         last = sets[:, -1].astype(np.int64)
@@ -291,7 +297,7 @@ def feature_sets(features: int, t: int) -> NDArray[np.int16]:
 
 
 def _pattern_masks(t: int) -> NDArray[np.uint64]:
-    """Entry [value, j]: the patterns whose bit j has that value, as a bit set."""
+    """Return a matrix whose entry [value, j] is the set of patterns whose bit j has that value."""
     masks = np.zeros((2, t), dtype=np.uint64)
     for position in range(t):
         for pattern in range(2**t):
@@ -299,12 +305,11 @@ def _pattern_masks(t: int) -> NDArray[np.uint64]:
     return masks
 
 
-# -------------------------------------------------------------------------------------------------
-# Covering arrays whose rows all satisfy clauses, and that cover whatever the clauses allow.
+# Covering arrays under constraints.
 
 # Above this many sets of t features, the greedy algorithm only fills the gaps of a repaired array.
 _GREEDY_FROM_SCRATCH = 200_000
-# With more, the table of open combinations would not fit into memory.
+# With more sets, the table of open combinations would not fit into memory.
 _SETS_AT_MOST = 50_000_000
 _COUNTABLE_COMBINATIONS = 20_000_000
 
@@ -312,7 +317,10 @@ _COUNTABLE_COMBINATIONS = 20_000_000
 def constrained_array(
     unconstrained: Array, t: int, rules: Clauses, *, seed: int, candidates: int
 ) -> Array:
-    """The better of two ways: mend an unconstrained array, or start from nothing."""
+    """Return the smaller of two arrays: a repaired unconstrained one, and one built from scratch.
+
+    The second is built only if it is small enough.
+    """
     features = unconstrained.shape[1]
     if comb(features, t) > _SETS_AT_MOST:
         raise ValueError(f"strength {t} for {features} features with constraints is too large")
@@ -328,7 +336,7 @@ def constrained_array(
 
 
 def _repaired(array: Array, rules: Clauses) -> Array:
-    """For each row an allowed one near it, without repetitions."""
+    """Return an allowed row near each row, without repetitions."""
     rows: dict[tuple[int, ...], None] = {}
     for row in array.tolist():
         model = rules.solve((), preferred={i + 1: value == 1 for i, value in enumerate(row)})
@@ -355,10 +363,10 @@ def _completed(
 
 
 def _impossible(witnesses: Array, t: int, rules: Clauses) -> Iterator[tuple[int, ...]]:
-    """Short combinations that no row can contain.
+    """Yield short combinations that no row can contain.
 
-    To know these in advance keeps the greedy choice from chasing what cannot be had; longer ones
-    turn out as they come up. Most pairs are possible because a witness contains them.
+    Knowing these in advance keeps the greedy choice from pursuing them; longer ones are found when
+    they come up. Most pairs are known to be possible because a row of `witnesses` contains them.
     """
     present = np.hstack([witnesses, 1 - witnesses]).astype(np.float32)
     absent = np.argwhere(np.triu(present.T @ present == 0))
@@ -374,7 +382,7 @@ def _impossible(witnesses: Array, t: int, rules: Clauses) -> Iterator[tuple[int,
 
 
 def _without_redundant_rows(array: Array, t: int) -> Array:
-    """Leave out rows all of whose combinations occur elsewhere too, oldest first."""
+    """Remove rows all of whose combinations occur in other rows too, oldest first."""
     if comb(array.shape[1], t) << t > _COUNTABLE_COMBINATIONS:
         return array
     sets = feature_sets(array.shape[1], t).astype(np.int64)
@@ -384,10 +392,10 @@ def _without_redundant_rows(array: Array, t: int) -> Array:
         codes |= array[:, sets[:, position]].astype(np.int64) << position
     for code in codes:
         counts[code] += 1
-    kept = []
+    needed = []
     for row, code in zip(array, codes, strict=True):
         if (counts[code] > 1).all():
             counts[code] -= 1
         else:
-            kept.append(row)
-    return np.array(kept, dtype=np.int8)
+            needed.append(row)
+    return np.array(needed, dtype=np.int8)

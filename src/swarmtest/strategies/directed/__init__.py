@@ -1,1 +1,1 @@
-"""Directed."""
+"""Directed swarm testing: strategies that aim tests at targets."""

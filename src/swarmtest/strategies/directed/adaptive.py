@@ -1,23 +1,34 @@
-"""Learning where to aim while it runs: a bandit over ways to aim.
+"""Directed strategies that learn during a campaign how to aim: a bandit, and a ladder.
 
 The paper ends with "it is surprising how difficult it is to identify a single best strategy"
-(section 8.2). Here none is chosen beforehand. The ways are
+(section 8.2). `Adaptive` chooses none beforehand. It is a bandit whose arms are
 
 - the paper's three single-target strategies, for each aim in turn and for merged aims in turn;
 - triggers-only with the triggers that are *certain*: of dozens of features some look like triggers
   by chance, and each one that is not needed takes steps, and time, from those that are;
-- the same at a low weight, where weights mean something: shorter tests, which often hit as well.
+- the same at a low weight, if the subject supports weights: shorter tests, which often hit as well.
 
-Each has a count of hits and of CPU time; Thompson sampling chooses the one that promises most hits
-per CPU second. What is useless for a target (triggers-only where the target needs something that
-looks irrelevant) is given up after some tests; what is best is found without asking for it.
+Each arm counts hits and CPU time; Thompson sampling chooses the one that promises most hits per CPU
+second. So an arm that is useless for a target (triggers-only if the target needs a feature that
+looks irrelevant) is abandoned after some tests, and the best one is found.
 
 Invariants:
 
 - No configuration contains a suppressor of the aim that it is for (as far as the space allows).
-- At least `floor` of the tests are half-swarm tests for the aim whose goals were hit least: no goal
-  starves, and there is always fresh variety.
-- What it does depends on the streams it is given and on what it was told, on nothing else.
+- At least `floor` of the tests are half-swarm tests for the aim whose goals were hit least, so that
+  no goal starves and there are always new configurations.
+- Its proposals depend only on the random streams and the results that it gets.
+
+`Ladder` is for aims whose configurations give no valid test. Some generators make nothing valid of
+very few features (directed swarm, section 4.1: triggers-only "may frequently fail"). After a few
+tests that were all invalid, an aim goes down one rung:
+
+    triggers-only -> half-swarm -> no-suppressors -> coin-without-suppressors -> coin
+
+Each rung gives the generator more freedom than the one before; the last is undirected swarm
+testing, which includes the suppressors. Rungs that are the same for an aim count as one (an aim
+without triggers and suppressors has only the coin, or everything). After one valid test, the aim
+stays where it is.
 """
 
 from __future__ import annotations
@@ -43,72 +54,60 @@ from swarmtest.strategies.directed.single import (
     propose,
 )
 
-# -------------------------------------------------------------------------------------------------
-# Where an aim goes when its configurations give no valid test.
-#
-# Some generators make nothing valid of very few features (directed swarm, section 4.1: triggers-
-# only
-# "may frequently fail"). After a few tests that were all invalid, an aim goes down one rung:
-#
-# triggers-only -> half-swarm -> no-suppressors -> coin-without-suppressors -> coin
-#
-# Each rung leaves the generator more freedom than the one before; the last is undirected swarm
-# testing, and no longer keeps the suppressors out. Rungs that come to the same for an aim are one
-# (an aim without triggers and suppressors has only the coin, or everything). One valid test, and
-# the aim stays where it is.
+# The ladder.
 
 ENOUGH = 5
-"""So many tests of a rung, all invalid, and it is given up."""
+"""A rung is given up after this many tests, all of them invalid."""
 
 
 def rungs_of(single: str, aim: Aim, space: Space) -> tuple[str, ...]:
-    """The rungs from `single` down that differ for this aim.
+    """Return the rungs from `single` down that differ for this aim.
 
     >>> from swarmtest.strategies.directed.aim import Goal
     >>> full = Aim((Goal("event:full"),), suppressors={"pop"})
     >>> rungs_of("triggers-only", full, Space(["push", "pop", "add"]))
     ('half-swarm', 'no-suppressors', 'coin')
     """
-    found: dict[tuple[float, ...], str] = {}
+    kinds: dict[tuple[float, ...], str] = {}
     for kind in RUNGS[RUNGS.index(single) :]:
         plan = fitted(kind, aim.triggers, aim.suppressors, space)
-        found.setdefault(plan.rates, plan.kind)
-    return tuple(found.values())
+        kinds.setdefault(plan.rates, plan.kind)
+    return tuple(kinds.values())
 
 
 @dataclass
 class Ladder:
-    """The rungs of one aim, and on which one it stands."""
+    """The rungs of one aim, and the rung that it is on."""
 
     name: str
-    """The aim's, for notes."""
+    """The name of the aim, for notes."""
     rungs: tuple[str, ...]
     at: int = 0
     _invalid: int = 0
-    _holds: bool = False
+    _was_valid: bool = False
     """Whether a test of this rung was valid."""
     _asked: dict[int, int] = field(default_factory=dict)
-    """On which rung each trial was asked for that has not been told yet."""
+    """The rung of each trial whose result is not known yet."""
 
     @property
     def kind(self) -> str:
-        """The kind of configuration that comes next."""
+        """The kind of the next configuration."""
         return self.rungs[self.at]
 
     def asked(self, trial: int) -> None:
-        """A test of the present rung is on its way."""
-        if not self._holds:
+        """Note that a test of the current rung was proposed."""
+        if not self._was_valid:
             self._asked[trial] = self.at
 
     def told(self, trial: int, verdict: Verdict, why: str) -> str:
-        """What came of a test; a note when that makes the aim go down a rung, else nothing.
+        """Count a result; return a note if the aim goes down a rung, otherwise an empty string.
 
-        Trials that nobody asked for are those of an earlier run that is resumed.
+        Trials that were not proposed here belong to an earlier run, which is resumed.
         """
-        if self._holds or self._asked.pop(trial, self.at) != self.at:
+        if self._was_valid or self._asked.pop(trial, self.at) != self.at:
             return ""
         if verdict is not Verdict.INVALID:
-            self._holds = True
+            self._was_valid = True
             self._asked.clear()
             return ""
         self._invalid += 1
@@ -120,25 +119,25 @@ class Ladder:
         return f"{self.name}: {given_up} gave only invalid tests{reason}; {self.kind} instead"
 
 
-# -------------------------------------------------------------------------------------------------
+# The bandit.
 
 _LOW_WEIGHT = 0.25
-"""Of all features of a short test: so many of its steps are run."""
-_THROUGH = 0.2
-"""What a hit of a stand-in counts, until its goal has been hit often enough."""
+"""The weight of all features of a short test, and so the share of its steps that are run."""
+_THROUGH_REWARD = 0.2
+"""The reward for a hit of a goal's `through` target, until the goal has been hit often enough."""
 _OFTEN = 12
-"""Hits of a goal after which its stand-in no longer counts."""
-_HOPE, _DOUBT = (1.0, 1.0), (0.5, 2.0)
-"""Hits and misses that a way is thought to have had before its first test. Triggers alone, of
-merged aims, hit most wherever they hit at all (see ``benchmarks/directed.py``), so the other ways
-are tried where they do not: a few hundred tests are too few to try everything."""
-_BORROWED = 2.0
-"""Tests of average cost that a way is thought to have had before its first."""
+"""After this many hits of a goal, its `through` targets no longer count."""
+_LIKELY_PRIOR, _UNLIKELY_PRIOR = (1.0, 1.0), (0.5, 2.0)
+"""The prior hits and misses of an arm. Triggers-only for merged aims hits most wherever it hits at
+all (see ``benchmarks/directed.py``), so the other arms are tried where it does not: a few hundred
+tests are too few to try everything."""
+_PRIOR_TESTS = 2.0
+"""The prior number of tests of an arm, with average cost."""
 
 
 @dataclasses.dataclass
-class _Way:
-    """A way to aim, with its own turns, and what came of its tests."""
+class _Arm:
+    """A way to aim, with its own turn among the aims and its results."""
 
     single: str
     merge: str
@@ -152,12 +151,12 @@ class _Way:
 
     @property
     def name(self) -> str:
-        """As it is told: ``certain triggers-only/aggressive``."""
+        """Its name in origins, such as ``certain triggers-only/aggressive``."""
         words = ("short " * self.short, "certain " * self.surest, self.single)
         return f"{''.join(words)}/{self.merge}"
 
     def propose(self, space: Space, rng: Stream) -> Proposal:
-        """A configuration for the next of its aims."""
+        """Propose a configuration for the next of its aims."""
         number = self.turn % len(self.aims)
         self.turn += 1
         origin = f"{self.name} {number}"
@@ -168,16 +167,16 @@ class _Way:
         return weigh(space, low, rng, proposal.propensities, origin)
 
     def promise(self, rng: Stream, usual: float) -> float:
-        """Hits per second, drawn from what may be true; `usual` seconds for a test."""
+        """Draw the arm's hits per second from its posterior; a test usually takes `usual`."""
         likely = self.single == TRIGGERS_ONLY and self.merge == AGGRESSIVE
-        hits, misses = _HOPE if likely else _DOUBT
+        hits, misses = _LIKELY_PRIOR if likely else _UNLIKELY_PRIOR
         share = rng.betavariate(hits + self.reward, misses + self.tests - self.reward)
-        cost = (self.seconds + _BORROWED * usual) / (self.tests + _BORROWED)
+        cost = (self.seconds + _PRIOR_TESTS * usual) / (self.tests + _PRIOR_TESTS)
         return share / cost
 
 
 class Adaptive:
-    """Directed tests that go to where hits per CPU second are found to be most.
+    """A directed strategy that learns which way of aiming gives the most hits per CPU second.
 
     >>> from swarmtest.strategies.directed.aim import Goal
     >>> full = Aim((Goal("event:full"),), triggers={"push"}, suppressors={"pop"})
@@ -194,7 +193,11 @@ class Adaptive:
         weighted: bool = True,
         merging: Merging | None = None,
     ) -> None:
-        """`weighted`: weights between 0 and 1 mean something. `merging`: if it is known already."""
+        """Create the strategy.
+
+        `weighted` says that the subject supports weights between 0 and 1; `merging` are the merged
+        aims, if they are known already.
+        """
         self.aims = tuple(aims)
         if not self.aims:
             raise UserError("strategy 'adaptive' needs something to aim at: no aim is given")
@@ -206,8 +209,8 @@ class Adaptive:
         self.notes: list[str] = []
         self._hits = {goal.target: 0 for aim in self.aims for goal in aim.goals}
         self._goals = tuple({g.target: g for aim in self.aims for g in aim.goals}.values())
-        self._ways: list[_Way] = []
-        self._pending: dict[int, _Way | None] = {}
+        self._arms: list[_Arm] = []
+        self._pending: dict[int, _Arm | None] = {}
         self._space: Space | None = None
         self._asked = 0
         self._tests = 0
@@ -219,18 +222,18 @@ class Adaptive:
         return frozenset(name for goal in self._goals for name in (goal.target, *goal.through))
 
     def prepare(self, space: Space) -> None:
-        """Find the ways that differ in a space."""
+        """Find the arms that differ in this space."""
         same, self._space = self._space == space, space
         if same:
             return
-        known: set[Any] = set()
-        self._ways = []
-        for way in self._all_ways():
-            plans = [fitted(way.single, a.triggers, a.suppressors, space) for a in way.aims]
-            key = (way.short, frozenset(plan.rates for plan in plans))
-            if key not in known:
-                known.add(key)
-                self._ways.append(way)
+        seen: set[Any] = set()
+        self._arms = []
+        for arm in self._all_arms():
+            plans = [fitted(arm.single, a.triggers, a.suppressors, space) for a in arm.aims]
+            key = (arm.short, frozenset(plan.rates for plan in plans))
+            if key not in seen:
+                seen.add(key)
+                self._arms.append(arm)
         self.notes = sorted(
             {
                 f"{', '.join(aim.targets[:3])}: {note}"
@@ -239,54 +242,54 @@ class Adaptive:
             }
         )
 
-    def _all_ways(self) -> Iterable[_Way]:
+    def _all_arms(self) -> Iterable[_Arm]:
         for merge, aims in ((AGGRESSIVE, self.merging.aims), (ROUND_ROBIN, self.aims)):
             surest = tuple(
                 dataclasses.replace(a, triggers=a.surest, certain=frozenset()) for a in aims
             )
-            yield _Way(TRIGGERS_ONLY, merge, surest, surest=True)
+            yield _Arm(TRIGGERS_ONLY, merge, surest, surest=True)
             if self.weighted:
-                yield _Way(TRIGGERS_ONLY, merge, surest, short=True, surest=True)
+                yield _Arm(TRIGGERS_ONLY, merge, surest, short=True, surest=True)
             for single in (TRIGGERS_ONLY, HALF_SWARM, NO_SUPPRESSORS):
-                yield _Way(single, merge, aims)
+                yield _Arm(single, merge, aims)
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
-        """A configuration of the way that promises most, or a fresh one for who was hit least."""
+        """Propose a configuration of the most promising arm, or, for `floor`, a half-swarm one."""
         if self._space is not space:
             self.prepare(space)
         self._asked += 1
         if int(self._asked * self.floor) > int((self._asked - 1) * self.floor):
             self._pending[trial] = None
-            number = min(range(len(self.aims)), key=lambda n: self._least(self.aims[n]))
+            number = min(range(len(self.aims)), key=lambda n: self._fewest_hits(self.aims[n]))
             return propose(HALF_SWARM, self.aims[number], space, rng, f"floor {number}")
         usual = self._usual_seconds
         draws = rng.split("*ways")
-        way = max(self._ways, key=lambda one: one.promise(draws, usual))
-        self._pending[trial] = way
-        return way.propose(space, rng)
+        best = max(self._arms, key=lambda arm: arm.promise(draws, usual))
+        self._pending[trial] = best
+        return best.propose(space, rng)
 
     def tell(self, result: Result) -> None:
-        """Count hits and time for the way that the test came from."""
-        way = self._pending.pop(result.trial, None)
+        """Count hits and time for the arm that proposed the test."""
+        arm = self._pending.pop(result.trial, None)
         reward = self._reward(result)
-        # What a test waits for may be a program that it started, whose CPU time nobody tells.
+        # A test may wait for a program that it started, whose CPU time is not known.
         seconds = max(result.cpu_seconds, result.wall_seconds, 1e-9)
         if result.verdict is Verdict.INVALID:
-            # A test that ends before it begins takes no time: that is no bargain.
+            # An invalid test may take no time; without this, it would look cheap.
             seconds = max(seconds, self._usual_seconds)
         self._tests += 1
         self._seconds += seconds
-        if way is not None:
-            way.tests += 1
-            way.reward += reward
-            way.seconds += seconds
+        if arm is not None:
+            arm.tests += 1
+            arm.reward += reward
+            arm.seconds += seconds
 
     @property
     def _usual_seconds(self) -> float:
         return self._seconds / self._tests if self._tests else 1.0
 
     def _reward(self, result: Result) -> float:
-        """The share of the goals that a test hit."""
+        """Return the share of the goals that a test hit."""
         if result.verdict is Verdict.INVALID:
             return 0.0
         hit = set(result.hits)
@@ -299,13 +302,13 @@ class Adaptive:
             self._hits[goal.target] += 1
             return 1.0
         near = self._hits[goal.target] < _OFTEN and any(name in hit for name in goal.through)
-        return _THROUGH if near else 0.0
+        return _THROUGH_REWARD if near else 0.0
 
-    def _least(self, aim: Aim) -> int:
+    def _fewest_hits(self, aim: Aim) -> int:
         return min(self._hits[target] for target in aim.targets)
 
     def to_plan(self) -> dict[str, Any]:
-        """Plain data from which `from_plan` makes the same strategy, without merging again."""
+        """Return plain data from which `from_plan` makes the same strategy, without merging."""
         return {
             "strategy": self.strategy_name,
             "aims": [aim.to_json() for aim in self.aims],
@@ -316,6 +319,6 @@ class Adaptive:
 
     @classmethod
     def from_plan(cls, plan: Mapping[str, Any]) -> Adaptive:
-        """The strategy that `to_plan` described."""
+        """Return the strategy that `to_plan` described."""
         aims = map(Aim.from_json, plan["aims"])
         return cls(aims, plan["floor"], plan["weighted"], Merging.from_json(plan["merging"]))

@@ -1,7 +1,12 @@
-"""What directed tests are to hit, and which features help or hinder (directed swarm, section 4).
+"""Aims: what directed tests should hit, and which features help or hinder (section 4).
 
-An aim is what the papers call a target once targets may be merged: one or more goals, with the
-features that trigger and suppress them.
+An aim is what the directed swarm paper calls a target once targets may be merged: one or more
+goals, with the features that trigger and suppress them.
+
+Two aims conflict if a feature triggers one and suppresses the other. A feature that triggers the
+aims A and suppresses the aims B makes every aim of A conflict with every aim of B, so the conflict
+graph is a union of complete bipartite graphs, one per feature. `Conflicts` keeps it in that form,
+which has far fewer parts than edges and gives a SAT solver a small input.
 """
 
 from __future__ import annotations
@@ -23,10 +28,11 @@ class Goal:
     target: str
     """``kind:name``, as in `Result.hits`; a fault is ``fault:ID``."""
     through: tuple[str, ...] = ()
-    """Targets whose statistics stand in for its own: whoever hits it hits one of them before."""
+    """Targets whose statistics are used in place of its own: every test that hits the goal hits
+    one of them first."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data."""
         return {"target": self.target, "through": list(self.through)}
 
 
@@ -44,8 +50,8 @@ class Aim:
     triggers: frozenset[str] = frozenset()
     suppressors: frozenset[str] = frozenset()
     certain: frozenset[str] = frozenset()
-    """Those of the triggers that are beyond doubt: among dozens of features, one or two look like
-    triggers by chance. Empty: that is not known."""
+    """The triggers that are beyond doubt; empty if these are not known. Among dozens of features,
+    one or two look like triggers by chance."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "triggers", frozenset(self.triggers))
@@ -59,20 +65,20 @@ class Aim:
 
     @property
     def surest(self) -> frozenset[str]:
-        """The triggers that are certain; all of them if it is not known which are."""
+        """The certain triggers, or all triggers if it is not known which are certain."""
         return self.certain or self.triggers
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The names of the targets that it is about."""
+        """The names of the targets of its goals."""
         return tuple(goal.target for goal in self.goals)
 
     def conflicts_with(self, other: Aim) -> bool:
-        """Whether a feature triggers one and suppresses the other."""
+        """Return whether a feature triggers one aim and suppresses the other."""
         return bool(self.triggers & other.suppressors or self.suppressors & other.triggers)
 
     def merged_with(self, other: Aim) -> Aim:
-        """One aim for both; only for aims that do not conflict."""
+        """Return one aim for both, which must not conflict."""
         return Aim(
             self.goals + other.goals,
             self.triggers | other.triggers,
@@ -81,7 +87,7 @@ class Aim:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data."""
         return {
             "goals": [goal.to_json() for goal in self.goals],
             "triggers": sorted(self.triggers),
@@ -91,23 +97,17 @@ class Aim:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Aim:
-        """The aim that `to_json` described."""
-        goals = tuple(Goal(one["target"], tuple(one["through"])) for one in data["goals"])
+        """Return the aim that `to_json` described."""
+        goals = tuple(Goal(goal["target"], tuple(goal["through"])) for goal in data["goals"])
         roles = (frozenset(data[name]) for name in ("triggers", "suppressors", "certain"))
         return cls(goals, *roles)
-
-
-# -------------------------------------------------------------------------------------------------
-# Which aims conflict, as bit sets.
-#
-# A feature that triggers the aims A and suppresses the aims B makes every aim of A conflict with
-# every aim of B, so the conflict graph is a union of complete bipartite graphs, one per feature.
-# Kept that way it has far fewer parts than edges, which is what a SAT solver wants to be told.
 
 
 @dataclass(frozen=True)
 class Conflicts:
     """A graph whose vertices are aims, by number, and whose edges are conflicts.
+
+    A set of vertices is an integer used as a bit set.
 
     >>> Conflicts(3, ((0b001, 0b110),)).neighbours
     (6, 1, 1)
@@ -115,38 +115,38 @@ class Conflicts:
 
     size: int
     sides: tuple[tuple[int, int], ...]
-    """Pairs of disjoint sets of vertices; each of the one conflicts with each of the other."""
+    """Pairs of disjoint sets; each vertex of one set conflicts with each vertex of the other."""
 
     @classmethod
     def between(cls, aims: Sequence[Aim]) -> Conflicts:
-        """The conflicts between aims."""
+        """Return the conflicts between aims."""
         sides: dict[str, list[int]] = {}
         for number, aim in enumerate(aims):
             for side, names in enumerate((aim.triggers, aim.suppressors)):
                 for name in names:
                     sides.setdefault(name, [0, 0])[side] |= 1 << number
-        both = {(one, other) for one, other in sides.values() if one and other}
-        return cls(len(aims), tuple(sorted(both)))
+        pairs = {(left, right) for left, right in sides.values() if left and right}
+        return cls(len(aims), tuple(sorted(pairs)))
 
     @cached_property
     def neighbours(self) -> tuple[int, ...]:
-        """For each vertex the set of those that it conflicts with."""
-        found = [0] * self.size
-        for one, other in self.sides:
-            for vertex in members(one):
-                found[vertex] |= other
-            for vertex in members(other):
-                found[vertex] |= one
-        return tuple(found)
+        """For each vertex, the set of vertices that it conflicts with."""
+        neighbours = [0] * self.size
+        for left, right in self.sides:
+            for vertex in members(left):
+                neighbours[vertex] |= right
+            for vertex in members(right):
+                neighbours[vertex] |= left
+        return tuple(neighbours)
 
     def within(self, vertices: int) -> tuple[tuple[int, int], ...]:
-        """The sides of the conflicts between some of the vertices."""
-        cut = ((one & vertices, other & vertices) for one, other in self.sides)
+        """Return the sides of the conflicts among some of the vertices."""
+        cut = ((left & vertices, right & vertices) for left, right in self.sides)
         return tuple(sorted({pair for pair in cut if pair[0] and pair[1]}))
 
 
 def members(bits: int) -> Iterator[int]:
-    """The numbers in a bit set, smallest first.
+    """Yield the numbers in a bit set, smallest first.
 
     >>> list(members(0b1010))
     [1, 3]

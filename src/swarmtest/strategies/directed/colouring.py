@@ -1,13 +1,21 @@
-"""Ask a SAT solver (python-sat) for colourings with fewer colours, and for proof of none.
+"""Colour a conflict graph with as few colours as possible, with a proof of how few that is.
 
-Variable (v, c) says that vertex v has colour c. Conflicts come in pairs of sides (see `conflicts`):
-for each pair and colour one more variable says which of the two sides may have the colour, which
-takes one clause per vertex and colour where edges would take one per edge and colour. Colours are
-interchangeable, so a clique gets the first ones, and the j-th of the other vertices has no colour
-beyond the j-th of the rest.
+`minimum_colouring` puts aside what cannot matter (`kernel`). For the rest, a clique is a lower
+bound, and DSATUR, coloured again in other orders, an upper bound. If the two differ, a SAT solver
+decides, or a search of our own if none is installed. If time is up before that, both bounds are
+returned.
 
-First downwards, one colour fewer each time; the solver keeps what it has learnt. If that is not
-settled in half of the time, then upwards from the lower bound, where "no" is easier to prove.
+*SAT* (python-sat). Variable (v, c) says that vertex v has colour c. Conflicts come in pairs of
+sides (see `aim.Conflicts`): for each pair and colour, one more variable says which of the two sides
+may have the colour. That takes one clause per vertex and colour where edges would take one per edge
+and colour. Colours are interchangeable, so a clique gets the first ones, and the j-th of the other
+vertices has no colour beyond the j-th of the rest. The search first goes downwards, one colour
+fewer each time; the solver keeps what it has learnt. If that takes more than half of the time, it
+goes upwards from the lower bound, where "no" is easier to prove.
+
+*Own search.* DSATUR as a search (Brélaz 1979): the vertex whose neighbours have the most colours is
+tried with each of the used colours that they leave and with one new one, as long as fewer colours
+are used than in the best colouring so far. A search that ends is a proof.
 """
 
 from __future__ import annotations
@@ -29,27 +37,74 @@ from swarmtest.strategies.directed.greedy_colouring import (
     put_back,
 )
 
-# -------------------------------------------------------------------------------------------------
-# Colourings with fewer colours by trying, for when no SAT solver is installed.
-#
-# DSATUR as a search: the vertex whose neighbours have the most colours gets each of the colours in
-# turn that they leave, and one new one, as long as fewer are used than in the best colouring so
-# far
-# (Brélaz 1979). What was tried to the end is a proof.
+
+@dataclass(frozen=True)
+class Colouring:
+    """A colour for each vertex, different from those of its neighbours."""
+
+    colours: tuple[int, ...]
+    lower_bound: int
+    """No colouring has fewer colours."""
+    how: str
+    """What proved the lower bound, or why it is not proven."""
+
+
+def minimum_colouring(conflicts: Conflicts, seconds: float = 5.0) -> Colouring:
+    """Return a colouring with the fewest colours that can be colours_of_part in the time.
+
+    >>> minimum_colouring(Conflicts(3, ((0b001, 0b110),)))
+    Colouring(colours=(0, 1, 1), lower_bound=2, how='proven by a clique')
+    """
+    deadline = time.monotonic() + seconds
+    neighbours = conflicts.neighbours
+    colours: dict[int, int] = {}
+    parts = sorted(components(neighbours), key=int.bit_count, reverse=True)
+    clique = lower = max((large_clique(neighbours, p).bit_count() for p in parts), default=0)
+    for part in parts:
+        core, removed = kernel(neighbours, part, lower)
+        colours_of_part = improved(neighbours, dsatur(neighbours, core), lower)
+        if len(set(colours_of_part.values())) > lower:
+            colours_of_part, least = _with_fewer(conflicts, core, colours_of_part, lower, deadline)
+            lower = max(lower, least)
+        put_back(neighbours, removed, colours_of_part)
+        colours |= colours_of_part
+    ordered = tuple(colours[vertex] for vertex in range(conflicts.size))
+    return Colouring(ordered, lower, _how(len(set(ordered)), lower, clique, seconds))
+
+
+def _with_fewer(
+    conflicts: Conflicts, core: int, colours: dict[int, int], lower: int, deadline: float
+) -> tuple[dict[int, int], int]:
+    if sat_is_installed():
+        return coloured_by_sat(conflicts, core, colours, lower, deadline)
+    return coloured_by_trying(conflicts.neighbours, core, colours, lower, deadline)
+
+
+def _how(count: int, lower: int, clique: int, seconds: float) -> str:
+    if count == clique:
+        return "proven by a clique"
+    solver = "SAT" if sat_is_installed() else "trying all"
+    if count == lower:
+        return f"proven by {solver}"
+    advice = "" if sat_is_installed() else "; quicker with pip install 'swarmtest[exact]'"
+    return f"between {lower} and {count}: not settled by {solver} in {seconds:g} s{advice}"
+
+
+# Our own search.
 
 _STEPS_AT_ONCE = 1_000
-"""After so many steps, look at the clock."""
+"""The search checks the time after this many steps."""
 _DEEPEST = 500
-"""More vertices than this would be more calls inside each other than Python likes."""
+"""With more vertices, the search would reach Python's recursion limit."""
 
 
 def coloured_by_trying(
     neighbours: Sequence[int], vertices: int, colours: dict[int, int], lower: int, deadline: float
 ) -> tuple[dict[int, int], int]:
-    """Fewer colours if there are, and the largest number that is known to be needed."""
+    """Return a colouring with fewer colours if there is one, and the proven lower bound."""
     if vertices.bit_count() > _DEEPEST:
         return colours, lower
-    search = _Search(neighbours, vertices, colours, lower, deadline)
+    search = _ColouringSearch(neighbours, vertices, colours, lower, deadline)
     clique = large_clique(neighbours, vertices)
     for colour, vertex in enumerate(members(clique)):
         search.put(vertex, colour)
@@ -57,7 +112,9 @@ def coloured_by_trying(
     return search.best, lower if search.is_late else search.count
 
 
-class _Search:
+class _ColouringSearch:
+    """A depth-first search for colourings with fewer colours than the best so far."""
+
     def __init__(
         self,
         neighbours: Sequence[int],
@@ -75,7 +132,7 @@ class _Search:
         self._seen = {v: [0] * (len(best) + 1) for v in self._around}
         """How many neighbours of each vertex have each colour."""
         self._taken = dict.fromkeys(self._around, 0)
-        """Which colours they have, as a bit set."""
+        """Which colours the neighbours of each vertex have, as a bit set."""
         self.best = best
         self.count = max(best.values()) + 1
         self.is_late = False
@@ -95,7 +152,7 @@ class _Search:
                 self._taken[other] &= ~(1 << colour)
 
     def go_on(self, used: int) -> None:
-        """Try all ways to colour the rest with fewer colours than the best so far has."""
+        """Try all ways to colour the rest with fewer colours than the best so far."""
         left = [v for v in self._around if v not in self._colours]
         if not left:
             self.best, self.count = dict(self._colours), used
@@ -116,21 +173,21 @@ class _Search:
         return self.is_late or self.count <= self._lower
 
 
-# -------------------------------------------------------------------------------------------------
+# The SAT solver.
 
 _CONFLICTS_AT_ONCE = 1_000
-"""After so many conflicts of the solver, look at the clock."""
+"""The time is checked after this many conflicts in the solver."""
 
 
 def sat_is_installed() -> bool:
-    """Whether python-sat can be used."""
+    """Return whether python-sat can be used."""
     return importlib.util.find_spec("pysat") is not None
 
 
 def coloured_by_sat(
     conflicts: Conflicts, vertices: int, colours: dict[int, int], lower: int, deadline: float
 ) -> tuple[dict[int, int], int]:
-    """Fewer colours if there are, and the largest number that is known to be needed."""
+    """Return a colouring with fewer colours if there is one, and the proven lower bound."""
     now = time.monotonic()
     colours, lower = _downwards(conflicts, vertices, colours, lower, (now + deadline) / 2)
     while lower < _count(colours):
@@ -172,7 +229,7 @@ def _solver(model: _Model) -> Any:
 
 
 def _solved(solver: Any, deadline: float) -> bool | None:
-    """Whether the solver finds a model; None when time is up before it knows."""
+    """Return whether the solver finds a model; None if the time is up before it knows."""
     while time.monotonic() < deadline:
         solver.conf_budget(_CONFLICTS_AT_ONCE)
         answer: bool | None = solver.solve_limited()
@@ -182,31 +239,31 @@ def _solved(solver: Any, deadline: float) -> bool | None:
 
 
 class _Model:
-    """The clauses for so many colours."""
+    """The clauses that say that a graph has a colouring with `count` colours."""
 
     def __init__(self, conflicts: Conflicts, vertices: int, count: int) -> None:
         self._count = count
         self._left = count
         self._vertices = list(members(vertices))
-        self._place = {vertex: place for place, vertex in enumerate(self._vertices)}
+        self._index = {vertex: index for index, vertex in enumerate(self._vertices)}
         self.clauses = [
             [self._has(vertex, colour) for colour in range(count)] for vertex in self._vertices
         ]
-        for number, (one, other) in enumerate(conflicts.within(vertices)):
+        for number, (left, right) in enumerate(conflicts.within(vertices)):
             for colour in range(count):
                 side = (len(self._vertices) + number) * count + colour + 1
-                self.clauses += [[-self._has(v, colour), side] for v in members(one)]
-                self.clauses += [[-self._has(v, colour), -side] for v in members(other)]
+                self.clauses += [[-self._has(v, colour), side] for v in members(left)]
+                self.clauses += [[-self._has(v, colour), -side] for v in members(right)]
         self._break_symmetry(conflicts.neighbours, vertices)
 
     def without(self, first: int) -> list[list[int]]:
-        """Clauses that forbid the colours from `first` on."""
-        gone = range(first, self._left)
+        """Return clauses that forbid the colours from `first` on."""
+        forbidden = range(first, self._left)
         self._left = first
-        return [[-self._has(v, colour)] for v in self._vertices for colour in gone]
+        return [[-self._has(v, colour)] for v in self._vertices for colour in forbidden]
 
     def colours(self, model: list[int]) -> dict[int, int]:
-        """The colours that a model of the clauses gives, without gaps."""
+        """Return the colours in a model of the clauses, renumbered without gaps."""
         on = {literal for literal in model if literal > 0}
         chosen = {
             v: next(c for c in range(self._count) if self._has(v, c) in on) for v in self._vertices
@@ -215,7 +272,8 @@ class _Model:
         return {vertex: names[colour] for vertex, colour in chosen.items()}
 
     def _has(self, vertex: int, colour: int) -> int:
-        return self._place[vertex] * self._count + colour + 1
+        """Return the variable that says that a vertex has a colour."""
+        return self._index[vertex] * self._count + colour + 1
 
     def _break_symmetry(self, neighbours: tuple[int, ...], vertices: int) -> None:
         clique = large_clique(neighbours, vertices)
@@ -228,64 +286,3 @@ class _Model:
         for number, vertex in enumerate(others):
             for colour in range(fixed + number + 1, self._count):
                 self.clauses.append([-self._has(vertex, colour)])
-
-
-# -------------------------------------------------------------------------------------------------
-# Colour a conflict graph with as few colours as possible, and know how few that is.
-#
-# What cannot matter is put aside (`kernel`). The rest is bounded from below by a clique and from
-# above by DSATUR, coloured again in other orders. Where the two differ a SAT solver settles it, or
-# a
-# search of our own if none is installed; and if time is up before, both bounds are told.
-
-
-@dataclass(frozen=True)
-class Colouring:
-    """A colour for each vertex, so that neighbours differ."""
-
-    colours: tuple[int, ...]
-    lower_bound: int
-    """No colouring has fewer colours."""
-    how: str
-    """What settled it, or why it is not settled."""
-
-
-def minimum_colouring(conflicts: Conflicts, seconds: float = 5.0) -> Colouring:
-    """A colouring with the fewest colours, as far as the time allows.
-
-    >>> minimum_colouring(Conflicts(3, ((0b001, 0b110),)))
-    Colouring(colours=(0, 1, 1), lower_bound=2, how='proven by a clique')
-    """
-    deadline = time.monotonic() + seconds
-    neighbours = conflicts.neighbours
-    colours: dict[int, int] = {}
-    parts = sorted(components(neighbours), key=int.bit_count, reverse=True)
-    clique = lower = max((large_clique(neighbours, p).bit_count() for p in parts), default=0)
-    for part in parts:
-        core, removed = kernel(neighbours, part, lower)
-        found = improved(neighbours, dsatur(neighbours, core), lower)
-        if len(set(found.values())) > lower:
-            found, least = _with_fewer(conflicts, core, found, lower, deadline)
-            lower = max(lower, least)
-        put_back(neighbours, removed, found)
-        colours |= found
-    ordered = tuple(colours[vertex] for vertex in range(conflicts.size))
-    return Colouring(ordered, lower, _how(len(set(ordered)), lower, clique, seconds))
-
-
-def _with_fewer(
-    conflicts: Conflicts, core: int, colours: dict[int, int], lower: int, deadline: float
-) -> tuple[dict[int, int], int]:
-    if sat_is_installed():
-        return coloured_by_sat(conflicts, core, colours, lower, deadline)
-    return coloured_by_trying(conflicts.neighbours, core, colours, lower, deadline)
-
-
-def _how(count: int, lower: int, clique: int, seconds: float) -> str:
-    if count == clique:
-        return "proven by a clique"
-    solver = "SAT" if sat_is_installed() else "trying all"
-    if count == lower:
-        return f"proven by {solver}"
-    advice = "" if sat_is_installed() else "; quicker with pip install 'swarmtest[exact]'"
-    return f"between {lower} and {count}: not settled by {solver} in {seconds:g} s{advice}"

@@ -1,8 +1,13 @@
 """Directed swarm testing: a single-target strategy for each of the (merged) aims, in turn.
 
 The nine strategies of the paper (section 4) are the three of `single` times the three of `merge`.
-Trial t is for aim t modulo the number of aims. It learns only one thing: that the configurations of
-an aim give no valid tests, see `ladder`.
+Trial t is for aim t modulo the number of aims. `Directed` learns only one thing: that the
+configurations of an aim give no valid tests, see `adaptive.Ladder`.
+
+`Controlled` adds control tests for comparison. A ratio of hitting fractions says nothing if the two
+were measured on different days, versions or machines. So a small share of a focused campaign's
+tests is not directed: half of them are plain swarm tests, half have the default configuration. They
+are spread evenly, they find faults like any other test, and their origin names them.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ from swarmtest.strategies.strategy import LearningStrategy, parse_strategy, stra
 
 
 class Directed:
-    """Tests for aims: half-swarm, no-suppressors or triggers-only, with or without merging.
+    """A strategy that aims at targets: half-swarm, no-suppressors or triggers-only.
 
     >>> full = Aim((Goal("event:full"),), triggers={"push"}, suppressors={"pop"})
     >>> directed = Directed([full], single="no-suppressors")
@@ -36,7 +41,7 @@ class Directed:
 
     strategy_name: ClassVar[str] = "directed"
     wants: ClassVar[frozenset[str]] = frozenset()
-    """It needs to know no hits."""
+    """It learns from no hits."""
 
     def __init__(
         self,
@@ -45,7 +50,7 @@ class Directed:
         merge: str = MERGES[0],
         merging: Merging | None = None,
     ) -> None:
-        """`merging`: the merged aims, if they are known; merging anew may take a second."""
+        """Create the strategy; `merging` are the merged aims, if they are known already."""
         if single not in SINGLES:
             raise UserError(f"single is one of {', '.join(SINGLES)}{_meant(single, SINGLES)}")
         if merge not in MERGES:
@@ -56,12 +61,12 @@ class Directed:
         self.single, self.merge = single, merge
         self.merging = merging or merged(self.aims, merge)
         self.notes: list[str] = []
-        """What could not be done as asked, and what is done instead."""
+        """Messages for the user: what was not possible, and what is done instead."""
         self._space: Space | None = None
         self._ladders: list[Ladder] = []
 
     def prepare(self, space: Space) -> None:
-        """Fit the aims to a space; what it does not allow is in `notes`."""
+        """Fit the aims to a space, and add what the space does not allow to `notes`."""
         if self._space == space:
             return
         aims = self.merging.aims
@@ -76,7 +81,7 @@ class Directed:
         self._space = space
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
-        """A configuration for the aim whose turn it is."""
+        """Propose a configuration for the aim whose turn it is."""
         if self._space is not space:
             self.prepare(space)
         number = trial % len(self._ladders)
@@ -86,7 +91,7 @@ class Directed:
         return propose(kind, self.merging.aims[number], space, rng, f"{kind} {number}")
 
     def tell(self, result: Result) -> None:
-        """Go down a rung with an aim that gives only invalid tests."""
+        """Move an aim down a rung if it gives only invalid tests."""
         if self._ladders:
             ladder = self._ladders[result.trial % len(self._ladders)]
             note = ladder.told(result.trial, result.verdict, result.missing)
@@ -94,11 +99,11 @@ class Directed:
                 self.notes.append(note)
 
     def parameters_text(self) -> str:
-        """What `strategy_text` prints after the name."""
+        """Return what `strategy_text` prints after the name."""
         return f"single={self.single},merge={self.merge}"
 
     def to_plan(self) -> dict[str, Any]:
-        """Plain data from which `from_plan` makes the same strategy, without merging again."""
+        """Return plain data from which `from_plan` makes the same strategy, without merging."""
         return {
             "strategy": self.strategy_name,
             "single": self.single,
@@ -109,13 +114,13 @@ class Directed:
 
     @classmethod
     def from_plan(cls, plan: Mapping[str, Any]) -> Directed:
-        """The strategy that `to_plan` described."""
+        """Return the strategy that `to_plan` described."""
         aims = map(Aim.from_json, plan["aims"])
         return cls(aims, plan["single"], plan["merge"], Merging.from_json(plan["merging"]))
 
 
 def name_of(goals: Sequence[Goal]) -> str:
-    """What goals are called in notes.
+    """Return a name for goals, for use in notes.
 
     >>> name_of([Goal("line:cart.py:9"), Goal("line:cart.py:12")])
     'line:cart.py:9 and 1 more'
@@ -128,14 +133,7 @@ def _meant(word: str, known: tuple[str, ...]) -> str:
     return f", not {word!r}{did_you_mean(word, known)}"
 
 
-# -------------------------------------------------------------------------------------------------
-# Control tests among directed ones: undirected and default tests, for comparison.
-#
-# A ratio of hitting fractions says nothing if the two were measured on different days, versions or
-# machines. So a small share of a focused campaign's tests is not directed: half of them are plain
-# swarm tests, half have the default configuration. They are spread evenly, they find faults like
-# any
-# other test, and their origin names them.
+# Control tests.
 
 UNDIRECTED, DEFAULT = "undirected", "default"
 """The origins of control tests."""
@@ -172,19 +170,19 @@ class Controlled:
 
     @property
     def strategy_source(self) -> tuple[str, str]:
-        """How it is named: like the directed strategy, control tests are only said."""
+        """The name and arguments of the directed strategy, which are also its own."""
         head, _, arguments = strategy_text(self.directed).partition(":")
         return head, arguments
 
     @property
     def wants(self) -> frozenset[str]:
         """The targets that the directed strategy learns from."""
-        wanted: frozenset[str] = getattr(self.directed, "wants", frozenset())
-        return wanted
+        names: frozenset[str] = getattr(self.directed, "wants", frozenset())
+        return names
 
     @property
     def notes(self) -> list[str]:
-        """What the directed strategy has to say."""
+        """The messages of the directed strategy."""
         return list(getattr(self.directed, "notes", ()))
 
     def prepare(self, space: Space) -> None:
@@ -193,20 +191,20 @@ class Controlled:
             self.directed.prepare(space)
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
-        """The proposal of whose turn it is."""
-        who, turn = self._turn(trial)
-        answer = self._members[who].ask(space, turn, rng)
+        """Return the proposal of the member whose turn it is."""
+        member, turn = self._turn(trial)
+        answer = self._members[member].ask(space, turn, rng)
         proposal = answer if isinstance(answer, Proposal) else Proposal(answer)
-        return proposal if who == _DIRECTED else dataclasses.replace(proposal, origin=who)
+        return proposal if member == _DIRECTED else dataclasses.replace(proposal, origin=member)
 
     def tell(self, result: Result) -> None:
-        """Tell the directed strategy of its own tests, by its own count of them."""
-        who, turn = self._turn(result.trial)
-        if who == _DIRECTED:
+        """Pass the results of directed tests on, with the directed strategy's own numbers."""
+        member, turn = self._turn(result.trial)
+        if member == _DIRECTED:
             self.directed.tell(result._replace(trial=turn))
 
     def to_plan(self) -> dict[str, Any]:
-        """Everything that is needed to make it again."""
+        """Return plain data from which `strategy_of_plan` makes the same strategy."""
         return {
             "strategy": "controlled",
             "directed": self.directed.to_plan(),  # type: ignore[attr-defined]
@@ -215,10 +213,10 @@ class Controlled:
         }
 
     def _turn(self, trial: int) -> tuple[str, int]:
-        """Whose turn a trial is, and the how-manieth of that member."""
+        """Return the member whose turn a trial is, and the member's own number of that trial."""
         block, at = divmod(trial, _BLOCK)
-        who = self._turns[at]
-        return who, block * self._turns.count(who) + self._before[at]
+        member = self._turns[at]
+        return member, block * self._turns.count(member) + self._before[at]
 
 
 def _schedule(share: float) -> list[str]:
@@ -229,4 +227,4 @@ def _schedule(share: float) -> list[str]:
 
 
 def _counts_before(turns: list[str]) -> list[int]:
-    return [turns[:at].count(who) for at, who in enumerate(turns)]
+    return [turns[:at].count(member) for at, member in enumerate(turns)]

@@ -1,4 +1,15 @@
-"""Good colourings of a conflict graph, quickly, without a proof that there is no better one."""
+"""Fast colourings and bounds for a conflict graph, without a proof that they are the best.
+
+- Colourings: DSATUR, improved by colouring again in other orders.
+- Large cliques, as a lower bound: aims that all conflict with each other need different colours.
+  First greedily from each vertex; then branch and bound over bit sets, where a colouring of the
+  candidates bounds how many of them a clique can have (Tomita and Seki, "An efficient
+  branch-and-bound algorithm for finding a maximum clique", 2003), for a limited number of steps.
+- Smaller graphs that need as many colours. The connected components are coloured one by one. In
+  each, two kinds of vertices can wait until the others have their colours: a vertex with fewer
+  neighbours than there are colours anyway, and a vertex whose neighbours are all neighbours of
+  another vertex, not adjacent to it, whose colour it can share.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +20,7 @@ from swarmtest.strategies.directed.aim import members
 
 
 def dsatur(neighbours: Sequence[int], vertices: int) -> dict[int, int]:
-    """Always colour the vertex next whose neighbours have the most colours.
+    """Return a colouring, made by always colouring the vertex whose neighbours have most colours.
 
     Brélaz, "New methods to color the vertices of a graph", 1979.
 
@@ -32,10 +43,11 @@ def dsatur(neighbours: Sequence[int], vertices: int) -> dict[int, int]:
 def improved(
     neighbours: Sequence[int], colours: dict[int, int], enough: int, rounds: int = 100
 ) -> dict[int, int]:
-    """The same or fewer colours, by colouring again in another order; `enough`: then stop.
+    """Return a colouring with as many or fewer colours, by colouring again in other orders.
 
-    Vertices that come one colour after the other never need more colours than before, whatever the
-    order of the colours (Culberson, "Iterated greedy graph coloring", 1992).
+    It stops at `enough` colours. If the vertices are ordered colour by colour, they never need more
+    colours than before, whatever the order of the colours (Culberson, "Iterated greedy graph
+    coloring", 1992).
     """
     rng = random.Random(0)
     classes = _classes(colours)
@@ -48,13 +60,17 @@ def improved(
             classes.sort(key=int.bit_count, reverse=True)
         else:
             rng.shuffle(classes)
-        order = [vertex for each in classes for vertex in members(each)]
+        order = [vertex for colour_class in classes for vertex in members(colour_class)]
         classes = first_fit(neighbours, order)
-    return {vertex: colour for colour, each in enumerate(classes) for vertex in members(each)}
+    return {
+        vertex: colour
+        for colour, colour_class in enumerate(classes)
+        for vertex in members(colour_class)
+    }
 
 
 def first_fit(neighbours: Sequence[int], order: Iterable[int]) -> list[int]:
-    """Each vertex, in this order, in the first class where it has no neighbour; the classes.
+    """Put each vertex, in this order, into the first class without a neighbour; return the classes.
 
     >>> first_fit((0b110, 0b001, 0b001), [1, 2, 0])
     [6, 1]
@@ -72,7 +88,7 @@ def first_fit(neighbours: Sequence[int], order: Iterable[int]) -> list[int]:
 
 
 def lowest_not_in(colours: int) -> int:
-    """The smallest colour that is not in a set.
+    """Return the smallest colour that is not in a set.
 
     >>> lowest_not_in(0b1011)
     2
@@ -87,27 +103,22 @@ def _classes(colours: dict[int, int]) -> list[int]:
     return classes
 
 
-# -------------------------------------------------------------------------------------------------
-# Large cliques, as a bound from below: aims that all conflict with each other stay apart.
-#
-# First greedily from each vertex; then branch and bound over bit sets, where a colouring of the
-# candidates bounds how many of them a clique can have (Tomita and Seki, "An efficient
-# branch-and-bound algorithm for finding a maximum clique", 2003), for a limited number of steps.
+# Cliques.
 
 
 def large_clique(neighbours: Sequence[int], vertices: int, steps: int = 5_000) -> int:
-    """A clique among `vertices`, as a bit set: the largest, if the steps suffice.
+    """Return a clique among `vertices` as a bit set: the largest one, if the steps suffice.
 
     >>> large_clique((0b110, 0b101, 0b011, 0), 0b1111)
     7
     """
-    search = _Search(neighbours, _greedy(neighbours, vertices), steps)
+    search = _CliqueSearch(neighbours, _greedy_clique(neighbours, vertices), steps)
     search.extend(0, vertices)
     return search.best
 
 
-def _greedy(neighbours: Sequence[int], vertices: int) -> int:
-    """From each vertex, take in the candidate that keeps the most candidates."""
+def _greedy_clique(neighbours: Sequence[int], vertices: int) -> int:
+    """Return the largest clique found greedily from each vertex, keeping the most candidates."""
     best = 0
     for start in members(vertices):
         clique, left = 1 << start, neighbours[start] & vertices
@@ -122,14 +133,16 @@ def _greedy(neighbours: Sequence[int], vertices: int) -> int:
     return best
 
 
-class _Search:
+class _CliqueSearch:
+    """A branch-and-bound search for a clique that is larger than the best so far."""
+
     def __init__(self, neighbours: Sequence[int], best: int, steps: int) -> None:
         self._neighbours = neighbours
         self.best = best
         self._steps = steps
 
     def extend(self, clique: int, candidates: int) -> None:
-        """Look for larger cliques that contain `clique` and some of the candidates."""
+        """Search for larger cliques that contain `clique` and some of the candidates."""
         size = clique.bit_count()
         for vertex, colours in reversed(self._in_colours(candidates)):
             if size + colours <= self.best.bit_count() or not self._steps:
@@ -144,8 +157,8 @@ class _Search:
             candidates ^= 1 << vertex
 
     def _in_colours(self, candidates: int) -> list[tuple[int, int]]:
-        """The candidates, each with the number of colours used up to it."""
-        found = []
+        """Colour the candidates; return each with the number of colours used up to it."""
+        coloured = []
         colour = 0
         while candidates:
             colour += 1
@@ -153,23 +166,17 @@ class _Search:
             while free:
                 low = free & -free
                 vertex = low.bit_length() - 1
-                found.append((vertex, colour))
+                coloured.append((vertex, colour))
                 candidates ^= low
                 free &= ~(low | self._neighbours[vertex])
-        return found
+        return coloured
 
 
-# -------------------------------------------------------------------------------------------------
-# Make a graph smaller without changing how many colours it needs.
-#
-# Its connected components are coloured one by one. In each, two kinds of vertices can wait until
-# the
-# others have their colours: one with fewer neighbours than there are colours anyway, and one whose
-# neighbours are all neighbours of another vertex that is none of them, whose colour it can share.
+# Smaller graphs that need as many colours.
 
 
 def components(neighbours: Sequence[int]) -> Iterator[int]:
-    """The connected parts, as bit sets.
+    """Yield the connected components as bit sets.
 
     >>> list(components((0b010, 0b001, 0)))
     [3, 4]
@@ -188,7 +195,7 @@ def components(neighbours: Sequence[int]) -> Iterator[int]:
 
 
 def kernel(neighbours: Sequence[int], vertices: int, colours: int) -> tuple[int, list[int]]:
-    """The vertices that matter when there are so many colours, and the others as they went.
+    """Return the vertices that matter with `colours` colours, and the others in order of removal.
 
     >>> kernel((0b010, 0b101, 0b010), 0b111, 2)
     (0, [0, 1, 2])
@@ -207,7 +214,7 @@ def kernel(neighbours: Sequence[int], vertices: int, colours: int) -> tuple[int,
 
 
 def put_back(neighbours: Sequence[int], removed: list[int], colours: dict[int, int]) -> None:
-    """Give the vertices that were removed a colour too, the last removed first."""
+    """Colour the removed vertices too, the last removed first."""
     for vertex in reversed(removed):
         taken = 0
         for other in members(neighbours[vertex]):
@@ -217,10 +224,10 @@ def put_back(neighbours: Sequence[int], removed: list[int], colours: dict[int, i
 
 
 def _can_share(neighbours: Sequence[int], vertices: int, vertex: int, around: int) -> bool:
-    """Whether another vertex, not a neighbour, has all of its neighbours."""
-    rivals = vertices & ~around & ~(1 << vertex)
+    """Return whether another vertex, not a neighbour, has all of its neighbours."""
+    candidates = vertices & ~around & ~(1 << vertex)
     for other in members(around):
-        rivals &= neighbours[other]
-        if not rivals:
+        candidates &= neighbours[other]
+        if not candidates:
             return False
-    return bool(rivals)
+    return bool(candidates)

@@ -1,9 +1,12 @@
-"""A swarm of strategies: all that work take turns (directed swarm, section 8.2).
+"""A portfolio of directed strategies that take turns (directed swarm, section 8.2).
 
 "One reasonable approach is to extend the diversity-centric ideas of swarm testing to strategy
 selection, and run in parallel directed tests for a change set using all of the viable strategies."
-The members are the nine of the paper, less those that would propose the same as another. One whose
-tests are all invalid retires, and the others share its tests.
+The members are the nine strategies of the paper, without those that would propose the same as
+another. A member whose tests are all invalid retires, and the others share its tests.
+
+The module also makes directed strategies by name, and from the *plan* of a stored campaign, so that
+it can be resumed: the aims of a directed strategy are too much for the text that names a strategy.
 """
 
 from __future__ import annotations
@@ -25,11 +28,11 @@ from swarmtest.strategies.directed.single import SINGLES, fitted, propose
 from swarmtest.strategies.strategy import LearningStrategy, Strategy
 
 PATIENCE = 10
-"""So many tests of a member, all invalid, and it retires."""
+"""A member retires after this many tests, all of them invalid."""
 
 
 class Portfolio:
-    """The paper's strategies in turn, as far as they differ and give valid tests.
+    """A strategy that runs the paper's strategies in turn if they differ and give valid tests.
 
     >>> from swarmtest.strategies.directed.aim import Goal
     >>> full = Aim((Goal("event:full"),), triggers={"push"}, suppressors={"pop"})
@@ -40,16 +43,16 @@ class Portfolio:
 
     strategy_name: ClassVar[str] = "portfolio"
     wants: ClassVar[frozenset[str]] = frozenset()
-    """It needs to know no hits."""
+    """It learns from no hits."""
 
     def __init__(self, aims: Iterable[Aim], mergings: Mapping[str, Merging] | None = None) -> None:
-        """`mergings`: the merged aims of each way to merge, if they are known."""
+        """Create the portfolio; `mergings` are the merged aims by way to merge, if known."""
         self.aims = tuple(aims)
         if not self.aims:
             raise UserError("a portfolio needs something to aim at: no aim is given")
         self.mergings = dict(mergings or {merge: merged(self.aims, merge) for merge in MERGES})
         self.notes: list[str] = []
-        """Who retired, and why."""
+        """Messages for the user: which members retired, and why."""
         self._members: list[_Member] = []
         self._active: list[_Member] = []
         self._asked = 0
@@ -57,7 +60,7 @@ class Portfolio:
         self._space: Space | None = None
 
     def prepare(self, space: Space) -> None:
-        """Find the members that differ in a space."""
+        """Find the members that differ in this space."""
         if self._space == space:
             return
         self._space = space
@@ -73,7 +76,7 @@ class Portfolio:
         self._active = list(self._members)
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
-        """A configuration of the member whose turn it is."""
+        """Return the proposal of the member whose turn it is."""
         if self._space is not space:
             self.prepare(space)
         member = self._active[self._asked % len(self._active)]
@@ -82,9 +85,9 @@ class Portfolio:
         return member.propose(space, rng)
 
     def tell(self, result: Result) -> None:
-        """Retire a member that gives only invalid tests, unless it is the last."""
+        """Retire a member that gives only invalid tests, unless it is the last one."""
         member = self._pending.pop(result.trial, None)
-        if member is None or not member.told(result) or len(self._active) == 1:
+        if member is None or not member.should_retire(result) or len(self._active) == 1:
             return
         if member in self._active:
             self._active.remove(member)
@@ -92,69 +95,64 @@ class Portfolio:
             self.notes.append(f"{member.name} gave only invalid tests{reason}; it is left out")
 
     def to_plan(self) -> dict[str, Any]:
-        """Plain data from which `from_plan` makes the same strategy, without merging again."""
+        """Return plain data from which `from_plan` makes the same strategy, without merging."""
         return {
             "strategy": self.strategy_name,
             "aims": [aim.to_json() for aim in self.aims],
-            "mergings": {merge: one.to_json() for merge, one in self.mergings.items()},
+            "mergings": {merge: merging.to_json() for merge, merging in self.mergings.items()},
         }
 
     @classmethod
     def from_plan(cls, plan: Mapping[str, Any]) -> Portfolio:
-        """The strategy that `to_plan` described."""
-        mergings = {merge: Merging.from_json(one) for merge, one in plan["mergings"].items()}
+        """Return the strategy that `to_plan` described."""
+        mergings = {merge: Merging.from_json(data) for merge, data in plan["mergings"].items()}
         return cls(map(Aim.from_json, plan["aims"]), mergings)
 
 
 @dataclasses.dataclass
 class _Member:
-    """One of the nine, with its own round-robin and what came of its tests."""
+    """One of the nine strategies, with its own turn among the aims and its results."""
 
     single: str
     merge: str
     aims: tuple[Aim, ...]
     turn: int = 0
-    invalid: int = 0
-    holds: bool = False
-    """Whether a test of it was valid."""
+    results: int = 0
+    was_valid: bool = False
+    """Whether any of its tests was valid."""
 
     @property
     def name(self) -> str:
-        """As in tables: ``half-swarm/aggressive``."""
+        """Its name in tables, such as ``half-swarm/aggressive``."""
         return f"{self.single}/{self.merge}"
 
     def propose(self, space: Space, rng: Stream) -> Proposal:
-        """A configuration for the next of its aims."""
+        """Propose a configuration for the next of its aims."""
         number = self.turn % len(self.aims)
         self.turn += 1
         return propose(self.single, self.aims[number], space, rng, f"{self.name} {number}")
 
-    def told(self, result: Result) -> bool:
-        """Whether it should retire now."""
+    def should_retire(self, result: Result) -> bool:
+        """Count a result and return whether the member should retire now."""
         if result.verdict is not Verdict.INVALID:
-            self.holds = True
-        self.invalid += 1
-        return not self.holds and self.invalid >= PATIENCE
+            self.was_valid = True
+        self.results += 1
+        return not self.was_valid and self.results >= PATIENCE
 
 
-# -------------------------------------------------------------------------------------------------
-# Directed strategies as plain data, so that a stored campaign can go on.
-#
-# What a directed strategy aims at is too much for the text that names a strategy; a campaign keeps
-# it
-# as its *plan*.
+# Directed strategies by name, and from a stored plan.
 
 STRATEGIES = ("adaptive", "portfolio", *SINGLES)
-"""What can be asked for by name, the default first."""
-_KINDS: dict[str, Any] = {"directed": Directed, "portfolio": Portfolio, "adaptive": Adaptive}
+"""The names of the directed strategies, the default first."""
+_CLASSES: dict[str, Any] = {"directed": Directed, "portfolio": Portfolio, "adaptive": Adaptive}
 
 
 def directed_strategy(
     name: str, aims: Sequence[Aim], merge: str = "", weighted: bool = True
 ) -> LearningStrategy:
-    """The directed strategy of this name for these aims.
+    """Return the directed strategy with this name for these aims.
 
-    `merge` is for the strategies of the paper; aggressive unless given.
+    `merge` is for the strategies of the paper; the default is aggressive.
     """
     if name not in STRATEGIES:
         raise UserError(f"no directed strategy is called {name!r}{did_you_mean(name, STRATEGIES)}")
@@ -168,13 +166,13 @@ def directed_strategy(
 
 
 def strategy_of_plan(plan: Mapping[str, Any]) -> Strategy:
-    """The strategy that a campaign's plan describes."""
+    """Return the strategy that a campaign's plan describes."""
     kind = plan.get("strategy", "")
     if kind == "controlled":
         directed = strategy_of_plan(plan["directed"])
         assert isinstance(directed, LearningStrategy)
         return Controlled(directed, plan["undirected"], plan["share"])
-    if kind not in _KINDS:
+    if kind not in _CLASSES:
         raise UserError(f"the campaign's plan has a strategy {kind!r} that is not known here")
-    made: Strategy = _KINDS[kind].from_plan(plan)
-    return made
+    strategy: Strategy = _CLASSES[kind].from_plan(plan)
+    return strategy

@@ -6,14 +6,14 @@
 | no-suppressors | in       | in       | out         |
 | triggers-only  | in       | out      | out         |
 
-(The formula for half-swarm in the paper is garbled; that of the dissertation is the one above.)
-Two more kinds of configuration are where to go when even these give no valid test:
+(The formula for half-swarm in the paper is garbled; the dissertation has the one above.) Two more
+kinds of configuration are for aims for which even these give no valid test:
 ``coin-without-suppressors`` tosses for the triggers too, and ``coin`` tosses for everything.
 
-Invariant: no configuration contains a suppressor of its aim unless the space makes it impossible to
-leave it out. So what the constraints of a space demand is settled in a fixed order, once: first the
-suppressors are left out, then the triggers are taken in as far as that still allows, and only what
-is then open is tossed, in a random order. A trigger that needs a suppressor stays out with it.
+Invariant: no configuration contains a suppressor of its aim unless the space does not allow leaving
+it out. So the constraints of a space are resolved once, in a fixed order: first the suppressors are
+left out, then the triggers are included as far as that still allows, and then the open features are
+tossed, in a random order. A trigger that needs a suppressor is left out with it.
 """
 
 from __future__ import annotations
@@ -39,32 +39,32 @@ SINGLES = (HALF_SWARM, NO_SUPPRESSORS, TRIGGERS_ONLY)
 """The paper's strategies for a single target."""
 
 RUNGS = (TRIGGERS_ONLY, HALF_SWARM, NO_SUPPRESSORS, COIN_WITHOUT_SUPPRESSORS, COIN)
-"""All kinds of configuration for an aim; each leaves a generator more freedom than the last."""
+"""All kinds of configuration for an aim; each gives a generator more freedom than the last."""
 
 _REST_RATE = {NO_SUPPRESSORS: 1.0, TRIGGERS_ONLY: 0.0}
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """An aim fitted to a space: what is left to toss for."""
+    """An aim fitted to a space: what is fixed, and what is tossed."""
 
     kind: str
-    """One of `RUNGS`: the one asked for, or half-swarm where triggers-only would be empty."""
+    """One of `RUNGS`: the requested one, or half-swarm if triggers-only would be empty."""
     rates: tuple[float, ...]
     known: Known | None
-    """What is settled before the first toss."""
+    """What is known before the first toss."""
     notes: tuple[str, ...] = ()
-    """What of the aim the space does not allow."""
+    """Which parts of the aim the space does not allow."""
     certain: int = 0
-    """The features that are always in, if that is all there is to know before the tosses."""
+    """In a space without constraints: the features that are always in."""
     open: tuple[tuple[int, float], ...] = ()
-    """The other features that may be in, if so: each one's bit and rate."""
+    """In a space without constraints: the bit and the rate of each feature that is tossed."""
     keys: tuple[int, ...] = ()
-    """The keys of what they draw."""
+    """The keys of the draws for `open`."""
 
 
 def propose(single: str, aim: Aim, space: Space, rng: Stream, origin: str = "") -> Proposal:
-    """A configuration for one aim; `single` is one of `RUNGS`.
+    """Propose a configuration for one aim; `single` is one of `RUNGS`.
 
     >>> from swarmtest.strategies.directed.aim import Goal
     >>> full = Aim((Goal("event:full"),), triggers={"push"}, suppressors={"pop"})
@@ -89,7 +89,7 @@ def propose(single: str, aim: Aim, space: Space, rng: Stream, origin: str = "") 
 def fitted(
     kind: str, triggers: frozenset[str], suppressors: frozenset[str], space: Space
 ) -> Fitted:
-    """What `propose` tosses for, and what of an aim the space does not allow.
+    """Return what `propose` tosses for, and which parts of an aim the space does not allow.
 
     >>> fitted("half-swarm", frozenset({"push"}), frozenset({"pop"}), Space(["push", "pop"])).rates
     (1.0, 0.0)
@@ -115,15 +115,21 @@ def fitted(
 def _independent(
     space: Space, rates: tuple[float, ...]
 ) -> tuple[int, tuple[tuple[int, float], ...], tuple[int, ...]]:
-    """What `toss` does without constraints, worked out once: no draws for what is certain."""
+    """Return `certain`, `open` and `keys` of `Fitted` for a space without constraints.
+
+    They are computed once, and certain features need no draws, so this is faster than `toss`.
+    """
     certain = sum(1 << i for i, rate in enumerate(rates) if rate == 1)
-    places = [i for i, rate in enumerate(rates) if 0 < rate < 1]
-    keys = tuple(key_of(space.feature_names[i]) for i in places)
-    return certain, tuple((1 << i, rates[i]) for i in places), keys
+    tossed = [i for i, rate in enumerate(rates) if 0 < rate < 1]
+    keys = tuple(key_of(space.feature_names[i]) for i in tossed)
+    return certain, tuple((1 << i, rates[i]) for i in tossed), keys
 
 
 def _rates(kind: str, space: Space, known: Known) -> tuple[float, ...]:
-    """What is settled is certain; for the rest, a feature's own rate counts where a coin does."""
+    """Return each feature's rate: 0 or 1 if it is known, else that of the rest.
+
+    Where the rest is tossed with a coin, a feature's own rate replaces the coin's.
+    """
     rest = _REST_RATE.get(kind)
     coins = rates_for(space, 0.5) if rest is None else (rest,) * len(space.features)
     return tuple(

@@ -1,1 +1,1 @@
-"""Migrations."""
+"""The Alembic scripts that create and upgrade the tables of a PostgreSQL store."""

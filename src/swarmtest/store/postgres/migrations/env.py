@@ -1,10 +1,10 @@
-"""What Alembic runs: the scripts of `versions`, on the connection that it was given."""
+"""The Alembic environment: runs the scripts of `versions` on the configured connection."""
 
 from __future__ import annotations
 
 from alembic import context
 
-# `config` is there when Alembic runs this, and not when somebody else imports it.
+# Alembic sets `config` when it runs this file; a plain import finds none.
 if hasattr(context, "config"):
     connection = context.config.attributes["connection"]
     context.configure(connection=connection, transactional_ddl=True)

@@ -1,1 +1,1 @@
-"""Versions."""
+"""The migration scripts, one for each version of the schema."""

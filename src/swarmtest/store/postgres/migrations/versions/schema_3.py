@@ -1,4 +1,4 @@
-"""Schema 3, PostgreSQL's first: what SQLite's schema 3 holds."""
+"""Schema 3, the first for PostgreSQL: the same tables as SQLite's schema 3."""
 
 from __future__ import annotations
 
@@ -126,5 +126,5 @@ CREATE TABLE reductions (
 
 
 def upgrade() -> None:
-    """Make the tables."""
+    """Create the tables."""
     op.execute(TABLES)

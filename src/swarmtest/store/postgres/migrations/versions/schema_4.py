@@ -47,5 +47,5 @@ FROM trials GROUP BY campaign, trial / 100;
 
 
 def upgrade() -> None:
-    """Make the tables, and count what there is."""
+    """Create the tables, and fill in the totals of the trials that exist."""
     op.execute(TABLES)
