@@ -352,11 +352,14 @@ class LiveFile:
         functions = self.functions.get((outer.qualname, outer.line))
         if not functions:
             return False
+        if outer.name != "<lambda>":
+            return True
         # Two lambdas on the same line cannot be told apart: they have the same name and line.
-        return outer.name != "<lambda>" or len({one.__code__ for one in functions}) == 1 == sum(
+        same_line = sum(
             (other.qualname, other.line) == (outer.qualname, outer.line)
             for other in self.plain.outers.values()
         )
+        return len({function.__code__ for function in functions}) == 1 == same_line
 
     def _is_suspended(self, outer: Outer) -> bool:
         """Return whether a generator or coroutine would continue with the function's old code."""

@@ -110,13 +110,13 @@ def reduce_test(
 
         kills = kills_of(subject, keep.mutants, seconds)
     original = _original(watch, subject, test, keep, seconds)
-    kept = _criterion(watch, subject, original, keep, kills, seconds)
+    criterion = _criterion(watch, subject, original, keep, kills, seconds)
     known_answers: Answers = {} if answers is None else answers
-    search = _Search(subject, test, keep, kept, original, on_run)
+    search = _Search(subject, test, keep, criterion, original, on_run)
     asker = functools.partial(
         Asker,
-        kept.look,
-        kept.holds,
+        criterion.look,
+        criterion.holds,
         seconds=_limit(original, seconds, keep),
         runs=keep.runs,
         workers=_workers(original) if workers is None else workers,
@@ -232,7 +232,9 @@ def _workers(original: _Original) -> int:
     return (os.cpu_count() or 1) if original.seconds > _WORTH_PARALLEL else 1
 
 
-def _check_original(asker: Asker, kept: Kept, original: _Original, test: Any, keep: Keep) -> None:
+def _check_original(
+    asker: Asker, criterion: Kept, original: _Original, test: Any, keep: Keep
+) -> None:
     """Raise if the original does not meet the criterion itself."""
     only_fault = not (keep.needs_coverage or keep.mutants or keep.command)
     if only_fault and keep.runs == (1, 1):
@@ -243,8 +245,8 @@ def _check_original(asker: Asker, kept: Kept, original: _Original, test: Any, ke
         run = asker.start(test)
         wait_for_any([run])
         seen: Seen = seen_in(run)
-        met += kept.holds(seen)
-        why = why if kept.holds(seen) else kept.why_not(seen)
+        met += criterion.holds(seen)
+        why = why if criterion.holds(seen) else criterion.why_not(seen)
         if met >= keep.runs[0]:
             return
     times = f" in {met} of {keep.runs[1]} runs, {keep.runs[0]} are needed" if met else ""
@@ -258,7 +260,7 @@ class _Search:
     subject: Subject
     test: Any
     keep: Keep
-    kept: Kept
+    criterion: Kept
     original: _Original
     on_run: Callable[[int, int], None] | None
     runs: int = 0
@@ -313,7 +315,7 @@ class _Search:
 
     def _search(self, asker: Asker) -> None:
         try:
-            _check_original(asker, self.kept, self.original, self.test, self.keep)
+            _check_original(asker, self.criterion, self.original, self.test, self.keep)
             reduced = self.subject.reduced(self.test, asker)
             if reduced != self.smallest:
                 asker(reduced)

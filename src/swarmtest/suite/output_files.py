@@ -147,14 +147,14 @@ def suite_file(
 
 
 def _head(suite: Suite, command: str, swarmtest_needed: bool | None) -> list[str]:
-    kept = [f"{kept:,} of {counted(count, kind)}" for kind, (kept, count) in suite.by_kind.items()]
+    parts = [f"{kept:,} of {counted(count, kind)}" for kind, (kept, count) in suite.by_kind.items()]
     faults = len({test.fault.id for test in suite.tests if test.fault is not None})
-    kept += [f"{faults} fault{'s' * (faults != 1)}"] if faults else []
+    parts += [f"{faults} fault{'s' * (faults != 1)}"] if faults else []
     count = len(suite.tests)
     summary = (
         f"{count} of the {suite.trials:,} tests of campaign {suite.campaign} "
         f"({suite.subject.name}, seed {suite.seed}), by swarmtest {version()}. "
-        f"They keep {', '.join(kept)}."
+        f"They keep {', '.join(parts)}."
     )
     need = {None: "", True: _why_needed(suite), False: "They do not need swarmtest."}
     return [
