@@ -1,4 +1,8 @@
-"""How tests end without a mutant: what all that comes after is compared with."""
+"""Run tests without a mutant: the baseline that runs with mutants are compared with.
+
+Every test runs twice: once counting its statements, and once as it will run with mutants. A test
+that does not end the same way both times is left out.
+"""
 
 from __future__ import annotations
 
@@ -19,29 +23,32 @@ from swarmtest.mutate.switching import LiveFile, Steps
 from swarmtest.processes.fork_tasks import Answer, Forks, Task, Tell
 
 _CHUNK = 32
-"""Tests that one fork runs without a mutant, so that two processes share the work."""
+"""How many tests one fork runs without a mutant, so that several processes share the work."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a test may take beside its budget of steps."""
+    """Limits of time and memory, in addition to the budget of steps."""
 
     seconds: float = 10.0
-    """What a test may take without a mutant."""
+    """How long a test may take without a mutant."""
     memory: int = 0
-    """Bytes that a fork may hold; 0: no limit."""
+    """The bytes of memory that a fork may use; 0: no limit."""
     mutants_per_fork: int = 32
     """How many mutants one process runs, one after the other."""
 
     def with_mutant(self, seconds: float) -> float:
-        """The time for a test that takes `seconds` without a mutant: the second net."""
+        """Return the time limit with a mutant for a test that takes `seconds` without one.
+
+        It is generous, because the budget of steps normally stops an endless mutant first.
+        """
         return 10.0 + 50.0 * seconds
 
 
 class Baseline:
-    """Tests of loaded files, run without a mutant.
+    """Runs tests of loaded files without a mutant and keeps how each one ended.
 
-    All files share one budget of steps: a mutant of one may make another endless.
+    All files share one budget of steps: a mutant of one file may cause an endless loop in another.
     """
 
     def __init__(
@@ -52,7 +59,7 @@ class Baseline:
         self.limits = limits
         self.workers = workers
         self.originals: dict[int, Original] = {}
-        """How tests end without a mutant; those that are left out are not here."""
+        """How each test ends without a mutant; tests that are left out are missing."""
         self.left_out: dict[str, list[str]] = defaultdict(list)
         """The names of tests that are not used, by the reason."""
         self._steps = Steps()
@@ -72,21 +79,21 @@ class Baseline:
                 self.originals[answer.item] = answer.value
         for file in self.files:
             file.tick()
-        for answer in self._in_forks(self._again, sorted(self.originals), self.seconds_for):
+        for answer in self._in_forks(self._compare, sorted(self.originals), self.seconds_for):
             if answer.value != PASSED:
                 del self.originals[answer.item]
                 self._leave_out(answer, "does not end the same way twice")
 
     def outcome(self, test: int, following: int | None = None) -> int:
-        """Run a test on the program as it is now, and compare."""
+        """Run a test on the program in its current state and compare it with the baseline."""
         return outcome_of(self.tests, test, following, self.originals[test], self._steps)
 
     def seconds_for(self, test: int) -> float:
-        """What a test may take with a mutant."""
+        """Return how long a test may take with a mutant."""
         return self.limits.with_mutant(self.originals[test].seconds)
 
     def leave_out(self, tests: Sequence[int], why: str) -> None:
-        """Note that tests are not used."""
+        """Note that tests are not used, and why."""
         self.left_out[why] += [self.tests.names[test] for test in tests]
 
     def _leave_out(self, answer: Answer, why: str) -> None:
@@ -102,19 +109,19 @@ class Baseline:
         tasks = [Task(chunk, [*map(seconds, chunk)]) for chunk in chunks]
         return Forks(run, self.workers, self.limits.memory).answers(tasks)
 
-    def _again(self, tests: list[int], tell: Tell) -> None:
+    def _compare(self, tests: list[int], tell: Tell) -> None:
         for test, following in in_turn(tests):
             tell(self.outcome(test, following))
 
     def _count(self, tests: list[int], tell: Tell) -> None:
         counts = [file.count() for file in self.files]
         codes = {
-            os.path.realpath(file.source.place): functools.partial(file.counting_code, one)
-            for file, one in zip(self.files, counts, strict=True)
+            os.path.realpath(file.source.place): functools.partial(file.counting_code, file_counts)
+            for file, file_counts in zip(self.files, counts, strict=True)
         }
         for test, following in in_turn(tests):
-            for one in counts:
-                one.reset()
+            for file_counts in counts:
+                file_counts.reset()
             start = time.perf_counter()
             try:
                 with noticed(codes) as imported:
@@ -124,13 +131,13 @@ class Baseline:
                 continue
             seconds = time.perf_counter() - start
             steps = sum(
-                one.of_statements[k]
-                for one, file in zip(counts, self.files, strict=True)
-                for k in file.plain.ticks
+                file_counts.of_statements[number]
+                for file_counts, file in zip(counts, self.files, strict=True)
+                for number in file.plain.ticks
             )
             reached = tuple(
-                frozenset(np.flatnonzero(np.array(one.of_statements, np.int64)).tolist())
-                for one in counts
+                frozenset(np.flatnonzero(np.array(file_counts.of_statements, np.int64)).tolist())
+                for file_counts in counts
             )
             original = Original(ended, seconds, steps, reached, bool(imported))
             tell(self.tests.why_not(ended) or original)

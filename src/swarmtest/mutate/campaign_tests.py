@@ -1,9 +1,9 @@
-"""Which tests of a campaign need not be run on mutants, by what the store knows of their lines.
+"""The tests of a stored campaign, for mutation: draw them, regenerate them, skip the useless ones.
 
-A campaign that watched lines has kept which of them each test reached. As long as the watched files
-and the subject are what they were, a test that reached no line of a mutant cannot kill it. Whatever
-is not certain (coverage of a test is missing, a mutant is on no line of its own, what it changes
-runs at import) means that all tests are run.
+A campaign with line coverage has recorded which lines each test reached. As long as the watched
+files and the subject are unchanged, a test that reached no line of a mutant cannot kill it and need
+not be run. If anything is uncertain (the coverage of a test is missing, a mutant has no line of its
+own, the code that it changes runs at import), all tests are run.
 """
 
 from __future__ import annotations
@@ -29,14 +29,12 @@ from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, TrialRecord
 from swarmtest.subjects.subject import Subject
 
-# -------------------------------------------------------------------------------------------------
-# The tests of a stored campaign, made again so that mutants can be tried on them.
-
 _CHUNK = 64
+"""How many tests one fork regenerates."""
 
 
 def check_features(subject: Subject, record: CampaignRecord) -> None:
-    """Refuse a subject whose features are not those of the campaign."""
+    """Raise if the features of a subject are not those of the campaign."""
     if subject.space.feature_names != Space.from_json(record.space).feature_names:
         raise UserError(
             f"{subject.name} has other features now than in campaign {record.id}: its tests cannot "
@@ -45,10 +43,10 @@ def check_features(subject: Subject, record: CampaignRecord) -> None:
 
 
 def draw_trials(store: Store, campaign: int, most: int, seed: int) -> list[TrialRecord]:
-    """At most so many of a campaign's tests; which ones, the seed decides."""
-    usable = [one for one in store.trials(campaign) if one.verdict != Verdict.INVALID]
+    """Return at most `most` of a campaign's trials, chosen by the seed."""
+    usable = [trial for trial in store.trials(campaign) if trial.verdict != Verdict.INVALID]
     if len(usable) > most:
-        usable.sort(key=lambda one: mixed(key_of(str(one.trial)) ^ mixed(seed)))
+        usable.sort(key=lambda trial: mixed(key_of(str(trial.trial)) ^ mixed(seed)))
         usable = sorted(usable[:most])
     return usable
 
@@ -61,27 +59,24 @@ def tests_of(
     seconds: float,
     workers: int,
 ) -> dict[str, Any]:
-    """Tests as JSON data: kept ones, and others made again from their seeds, in forks."""
-    kept = {trial.trial: store.test(record.id, trial.trial) for trial in trials}
+    """Return tests as JSON data: stored ones, and others regenerated from their seeds in forks."""
+    stored = {trial.trial: store.test(record.id, trial.trial) for trial in trials}
     by_number = {trial.trial: trial for trial in trials}
-    made = {number: json.loads(text) for number, text in kept.items() if text is not None}
+    tests = {number: json.loads(text) for number, text in stored.items() if text is not None}
 
-    def make(numbers: list[int], tell: Tell) -> None:
+    def regenerate(numbers: list[int], tell: Tell) -> None:
         for number in numbers:
             trial = by_number[number]
             configuration = Configuration.from_bytes(subject.space, trial.configuration)
             tell(subject.test_of(configuration, trial.seed))
 
-    missing = [number for number in by_number if number not in made]
+    missing = [number for number in by_number if number not in tests]
     chunks = [missing[i : i + _CHUNK] for i in range(0, len(missing), _CHUNK)]
     tasks = [Task(chunk, [seconds] * len(chunk)) for chunk in chunks]
-    for answer in Forks(make, workers).answers(tasks):
+    for answer in Forks(regenerate, workers).answers(tasks):
         if answer.value is not None:
-            made[answer.item] = answer.value
-    return {f"{record.id}#{number}": made[number] for number in sorted(made)}
-
-
-# -------------------------------------------------------------------------------------------------
+            tests[answer.item] = answer.value
+    return {f"{record.id}#{number}": tests[number] for number in sorted(tests)}
 
 
 def trials_that_reach(
@@ -91,8 +86,8 @@ def trials_that_reach(
     drawn: Drawn,
     trials: list[TrialRecord],
 ) -> list[TrialRecord]:
-    """The tests that may reach one of the mutants; if there is none, the first, to have one."""
-    lines = _lines_of(store, record, subject, drawn)
+    """Return the trials that may reach a mutant; if there is none, the first, to have one."""
+    lines = _mutated_lines(store, record, subject, drawn)
     if lines is None:
         return trials
     return [trial for trial in trials if _may_reach(trial, lines)] or trials[:1]
@@ -104,10 +99,10 @@ def _may_reach(trial: TrialRecord, lines: BitMap) -> bool:
     return trial.hits is not None and BitMap.deserialize(trial.hits).intersect(lines)
 
 
-def _lines_of(
+def _mutated_lines(
     store: Store, record: CampaignRecord, subject: Subject, drawn: Drawn
 ) -> BitMap | None:
-    """The store's ids of the lines that mutants are on; None: that is not known."""
+    """Return the store's ids of the lines that mutants are on; None if they are not known."""
     coverage = record.options.get("coverage") or {}
     if "line" not in coverage.get("kinds", ()) or coverage.get("from") or not record.outside:
         return None
@@ -122,22 +117,22 @@ def _lines_of(
         if target.kind == "line"
     }
     files = {source.path: source for source in drawn.sources}
-    found = BitMap()
+    mutated = BitMap()
     for path, mutants in _by_path(drawn.mutants).items():
         source = files[path]
-        # A file that was watched has lines that its import reached.
-        if not any(id in outside for (of, _), id in ids.items() if of == source.id):
+        # The import of a watched file reaches some of its lines; otherwise it was not watched.
+        if not any(id in outside for (version, _), id in ids.items() if version == source.id):
             return None
         for line in _own_lines(source, mutants):
             id = ids.get((source.id, line or 0))
             if id is None or id in outside:
                 return None
-            found.add(id)
-    return found
+            mutated.add(id)
+    return mutated
 
 
 def _version(subject: Subject) -> str:
-    """What a campaign keeps of the file that drives the program."""
+    """Return the hash that a campaign records of the file that drives the program."""
     try:
         return Source("", Path(subject.harness).read_text()).id if subject.harness else ""
     except (OSError, UnicodeDecodeError):
@@ -145,14 +140,14 @@ def _version(subject: Subject) -> str:
 
 
 def _by_path(mutants: tuple[Mutant, ...]) -> dict[str, list[Mutant]]:
-    found: dict[str, list[Mutant]] = {}
+    by_path: dict[str, list[Mutant]] = {}
     for mutant in mutants:
-        found.setdefault(mutant.path, []).append(mutant)
-    return found
+        by_path.setdefault(mutant.path, []).append(mutant)
+    return by_path
 
 
 def _own_lines(source: Source, mutants: list[Mutant]) -> set[int | None]:
-    """Where the statements begin that mutants are in; None stands for one that has no line."""
+    """Return the first lines of the mutated statements; None stands for one without a line."""
     file = LiveFile(source, {})
     numbers = {file.statement(mutant) for mutant in mutants}
     return {None if number < 0 else file.line_of(number) for number in numbers}

@@ -1,4 +1,8 @@
-"""``swarmtest mutate``: would the tests notice?"""
+"""``swarmtest mutate``: change the program in small ways and see whether its tests notice.
+
+The command comes first; below it, a kill matrix as text for the terminal and as data
+for ``--json``.
+"""
 
 from __future__ import annotations
 
@@ -24,146 +28,6 @@ from swarmtest.ui.options import existing_store, latest_campaign, store_option
 from swarmtest.ui.run_options import workers_option
 from swarmtest.ui.terminal.tables import command_text, plural, table
 from swarmtest.ui.terminal.text import json_text
-
-# -------------------------------------------------------------------------------------------------
-# A kill matrix as text for the terminal, and as plain data.
-
-_SHOWN = 10
-"""Survivors that are shown with their diff."""
-
-
-def mutation_text(matrix: KillMatrix, everything: bool = False) -> str:
-    """The score, what became of the mutants, survivors, and the smallest suite."""
-    parts = [
-        _score(matrix),
-        _counts(matrix),
-        _left_out(matrix),
-        _survivors(matrix, everything),
-        _smallest(matrix),
-    ]
-    return "\n\n".join(filter(None, parts))
-
-
-def mutation_data(matrix: KillMatrix) -> dict[str, Any]:
-    """The same as dictionaries and lists."""
-    low, high = matrix.interval()
-    return {
-        "score": matrix.score,
-        "interval": [low, high],
-        "mutants": [_mutant(matrix, number) for number in range(len(matrix.mutants))],
-        "tests": list(matrix.tests),
-        "population": matrix.population or len(matrix.mutants),
-        "equivalent": matrix.equivalent,
-        "duplicate": matrix.duplicate,
-        "not_compiled": matrix.not_compiled,
-        "left_out": {why: list(tests) for why, tests in matrix.left_out.items()},
-        "not_switchable": [mutant.id for mutant in matrix.not_switchable],
-        "breaks_import": [mutant.id for mutant in matrix.broken],
-        "complete": matrix.complete,
-        "minimal_tests": matrix.minimal_tests,
-        "minimal_mutants": [mutant.id for mutant in matrix.minimal_mutants],
-    }
-
-
-def _mutant(matrix: KillMatrix, number: int) -> dict[str, Any]:
-    mutant = matrix.mutants[number]
-    return {
-        "id": mutant.id,
-        "file": mutant.path,
-        "line": mutant.line,
-        "function": mutant.function,
-        "operator": mutant.operator,
-        "diff": mutant.diff_text,
-        "reached": bool(matrix.reached[number].any()),
-        "killed_by": [
-            test for test, kills in zip(matrix.tests, matrix.killed[number], strict=True) if kills
-        ],
-    }
-
-
-def _score(matrix: KillMatrix) -> str:
-    killed = int(matrix.is_killed.sum())
-    text = f"{matrix.score:.0%} of {plural(len(matrix.mutants), 'mutant')} killed ({killed:,})"
-    low, high = matrix.interval()
-    if high > low:
-        text += (
-            f"; a sample of {matrix.population:,}, of which {low:.0%} to {high:.0%} are killed "
-            "(95%)"
-        )
-    return f"{text} by {plural(len(matrix.tests), 'test')}"
-
-
-def _counts(matrix: KillMatrix) -> str:
-    killed = int(matrix.is_killed.sum())
-    rows = [
-        ("killed", f"{killed:,}", _how_killed(matrix)),
-        ("survived", f"{len(matrix.survivors):,}", "tests reach them and notice nothing"),
-        ("not reached", f"{len(matrix.not_reached):,}", "no test executes them"),
-        ("equivalent", f"{matrix.equivalent:,}", "compile to the same code: left out"),
-        ("duplicate", f"{matrix.duplicate:,}", "compile to what another does: left out"),
-        ("not compiled", f"{matrix.not_compiled:,}", "the compiler refuses them: left out"),
-        (
-            "not switchable",
-            f"{len(matrix.not_switchable):,}",
-            "run at import, before mutants could be made, or not live: left out",
-        ),
-    ]
-    rows = [row for row in rows if row[1] != "0" or row[0] in ("killed", "survived")]
-    return str(table(("mutants", "", ""), rows, right=" r"))
-
-
-def _left_out(matrix: KillMatrix) -> str:
-    """Tests that could not be used."""
-    return "\n".join(
-        f"left out: {plural(len(tests), 'test')} ({', '.join(tests[:3])}"
-        f"{', ...' if len(tests) > 3 else ''}): {why}"
-        for why, tests in matrix.left_out.items()
-    )
-
-
-def _how_killed(matrix: KillMatrix) -> str:
-    endless, broken = len(matrix.endless), len(matrix.broken)
-    told = [
-        f"{endless:,} of them never ended" if endless else "",
-        f"{broken:,} of them cannot be imported" if broken else "",
-    ]
-    return ", ".join(filter(None, told))
-
-
-def _survivors(matrix: KillMatrix, everything: bool) -> str:
-    survivors = matrix.survivors
-    if not survivors:
-        return ""
-    shown = survivors if everything else survivors[:_SHOWN]
-    texts = [
-        f"survived: mutant {mutant.id} ({mutant.operator})\n{_diff(mutant)}" for mutant in shown
-    ]
-    hidden = len(survivors) - len(shown)
-    if hidden:
-        texts.append(f"... and {hidden:,} more that survived: --all")
-    return "\n\n".join(texts)
-
-
-def _diff(mutant: Mutant) -> str:
-    return "\n".join(f"  {line}" for line in mutant.diff_text.splitlines())
-
-
-def _smallest(matrix: KillMatrix) -> str:
-    if not matrix.complete or not matrix.is_killed.any():
-        return ""
-    tests, mutants = matrix.minimal_tests, matrix.minimal_mutants
-    exact = "" if matrix.minimal_is_exact else " or fewer"
-    names = ", ".join(tests[:8]) + (", ..." if len(tests) > 8 else "")
-    kill = "kills" if len(tests) == 1 else "kill"
-    stand, them = ("stands", "it") if len(mutants) == 1 else ("stand", "them")
-    return (
-        f"{plural(len(tests), 'test')}{exact} {kill} all that are killed: {names}\n"
-        f"{plural(len(mutants), 'mutant')} {stand} for all: whoever kills {them} kills the others, "
-        "by these tests"
-    )
-
-
-# -------------------------------------------------------------------------------------------------
 
 _TESTS = 200
 
@@ -252,15 +116,15 @@ def mutate(paths: tuple[str, ...], store: str | None, **options: Any) -> int:
     }
     if options["suites"]:
         files = files or sorted(lines or ())
-        more = options["pytest_options"]
-        matrix = mutate_pytest(options["suites"], files, options=more, **common)
-        _tell(matrix, options)
+        pytest_options = options["pytest_options"]
+        matrix = mutate_pytest(options["suites"], files, options=pytest_options, **common)
+        _print_result(matrix, options)
     else:
         with existing_store(store, write=True) as opened:
             number = latest_campaign(opened, options["campaign"])
             matrix = mutate_campaign(opened, number, files, tests=options["tests"], **common)
-            _keep(opened, number, matrix)
-            _tell(matrix, options)
+            _store_kills(opened, number, matrix)
+            _print_result(matrix, options)
             if not options["as_json"]:
                 command = command_text(f"roles {number} --kind mutant", opened.url)
                 click.echo(f"\nwhich features help to kill them: {command}")
@@ -268,32 +132,32 @@ def mutate(paths: tuple[str, ...], store: str | None, **options: Any) -> int:
 
 
 def _lines(options: dict[str, Any]) -> dict[str, set[int]] | None:
-    """The lines that count, by the path that their file has in names."""
+    """Return the lines that ``--diff`` and ``--lines`` select, by `Source.path`; None: all."""
     if not options["diff"] and not options["lines"]:
         return None
-    found = Found()
+    selected = Found()
     for text in options["lines"]:
-        found += from_lines(text)
+        selected += from_lines(text)
     if options["diff"]:
-        found += from_diff(options["diff"], os.getcwd())
+        selected += from_diff(options["diff"], os.getcwd())
     lines: dict[str, set[int]] = {}
-    for wanted in found.wanted:
+    for wanted in selected.wanted:
         lines.setdefault(shown_path(wanted.place), set()).add(wanted.line)
     return lines
 
 
-def _keep(store: Store, campaign: int, matrix: KillMatrix) -> None:
-    """Kills are hits: roles, comparison and focus know mutants like any other target."""
+def _store_kills(store: Store, campaign: int, matrix: KillMatrix) -> None:
+    """Record kills as hits, so that roles, compare and focus treat mutants like other targets."""
     store.add_sources(campaign, matrix.sources)
     ids = store.target_ids(matrix.targets())
     hits = {
         int(name.rpartition("#")[2]): [ids[i] for i in column.nonzero()[0]]
         for name, column in zip(matrix.tests, matrix.killed.T, strict=True)
     }
-    store.add_hits(campaign, {trial: some for trial, some in hits.items() if some})
+    store.add_hits(campaign, {trial: targets for trial, targets in hits.items() if targets})
 
 
-def _tell(matrix: KillMatrix, options: dict[str, Any]) -> None:
+def _print_result(matrix: KillMatrix, options: dict[str, Any]) -> None:
     if options["output"]:
         _write_csv(matrix, options["output"])
     if options["as_json"]:
@@ -322,3 +186,140 @@ def _progress(options: dict[str, Any]) -> Any:
         click.echo(f"\r{done:,} of {count:,} mutants", err=True, nl=done == count)
 
     return show
+
+
+# A kill matrix as text and as data.
+
+_SHOWN = 10
+"""How many survivors are shown with their diff."""
+
+
+def mutation_text(matrix: KillMatrix, everything: bool = False) -> str:
+    """Return the score, the fate of the mutants, the survivors, and the smallest suite."""
+    parts = [
+        _score(matrix),
+        _counts(matrix),
+        _left_out(matrix),
+        _survivors(matrix, everything),
+        _smallest(matrix),
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def mutation_data(matrix: KillMatrix) -> dict[str, Any]:
+    """Return a kill matrix as dictionaries and lists, for JSON."""
+    low, high = matrix.interval()
+    return {
+        "score": matrix.score,
+        "interval": [low, high],
+        "mutants": [_mutant_data(matrix, number) for number in range(len(matrix.mutants))],
+        "tests": list(matrix.tests),
+        "population": matrix.population or len(matrix.mutants),
+        "equivalent": matrix.equivalent,
+        "duplicate": matrix.duplicate,
+        "not_compiled": matrix.not_compiled,
+        "left_out": {why: list(tests) for why, tests in matrix.left_out.items()},
+        "not_switchable": [mutant.id for mutant in matrix.not_switchable],
+        "breaks_import": [mutant.id for mutant in matrix.broken],
+        "complete": matrix.complete,
+        "minimal_tests": matrix.minimal_tests,
+        "minimal_mutants": [mutant.id for mutant in matrix.minimal_mutants],
+    }
+
+
+def _mutant_data(matrix: KillMatrix, number: int) -> dict[str, Any]:
+    mutant = matrix.mutants[number]
+    return {
+        "id": mutant.id,
+        "file": mutant.path,
+        "line": mutant.line,
+        "function": mutant.function,
+        "operator": mutant.operator,
+        "diff": mutant.diff_text,
+        "reached": bool(matrix.reached[number].any()),
+        "killed_by": [
+            test for test, kills in zip(matrix.tests, matrix.killed[number], strict=True) if kills
+        ],
+    }
+
+
+def _score(matrix: KillMatrix) -> str:
+    killed = int(matrix.is_killed.sum())
+    text = f"{matrix.score:.0%} of {plural(len(matrix.mutants), 'mutant')} killed ({killed:,})"
+    low, high = matrix.interval()
+    if high > low:
+        text += (
+            f"; a sample of {matrix.population:,}, of which {low:.0%} to {high:.0%} are killed "
+            "(95%)"
+        )
+    return f"{text} by {plural(len(matrix.tests), 'test')}"
+
+
+def _counts(matrix: KillMatrix) -> str:
+    killed = int(matrix.is_killed.sum())
+    rows = [
+        ("killed", f"{killed:,}", _how_killed(matrix)),
+        ("survived", f"{len(matrix.survivors):,}", "tests reach them and notice nothing"),
+        ("not reached", f"{len(matrix.not_reached):,}", "no test executes them"),
+        ("equivalent", f"{matrix.equivalent:,}", "compile to the same code: left out"),
+        ("duplicate", f"{matrix.duplicate:,}", "compile to what another does: left out"),
+        ("not compiled", f"{matrix.not_compiled:,}", "the compiler refuses them: left out"),
+        (
+            "not switchable",
+            f"{len(matrix.not_switchable):,}",
+            "run at import, before mutants could be made, or not live: left out",
+        ),
+    ]
+    rows = [row for row in rows if row[1] != "0" or row[0] in ("killed", "survived")]
+    return str(table(("mutants", "", ""), rows, right=" r"))
+
+
+def _left_out(matrix: KillMatrix) -> str:
+    """Return lines about the tests that could not be used."""
+    return "\n".join(
+        f"left out: {plural(len(tests), 'test')} ({', '.join(tests[:3])}"
+        f"{', ...' if len(tests) > 3 else ''}): {why}"
+        for why, tests in matrix.left_out.items()
+    )
+
+
+def _how_killed(matrix: KillMatrix) -> str:
+    endless, broken = len(matrix.endless), len(matrix.broken)
+    remarks = [
+        f"{endless:,} of them never ended" if endless else "",
+        f"{broken:,} of them cannot be imported" if broken else "",
+    ]
+    return ", ".join(filter(None, remarks))
+
+
+def _survivors(matrix: KillMatrix, everything: bool) -> str:
+    survivors = matrix.survivors
+    if not survivors:
+        return ""
+    shown = survivors if everything else survivors[:_SHOWN]
+    texts = [
+        f"survived: mutant {mutant.id} ({mutant.operator})\n{_diff(mutant)}" for mutant in shown
+    ]
+    hidden = len(survivors) - len(shown)
+    if hidden:
+        texts.append(f"... and {hidden:,} more that survived: --all")
+    return "\n\n".join(texts)
+
+
+def _diff(mutant: Mutant) -> str:
+    return "\n".join(f"  {line}" for line in mutant.diff_text.splitlines())
+
+
+def _smallest(matrix: KillMatrix) -> str:
+    if not matrix.complete or not matrix.is_killed.any():
+        return ""
+    tests, mutants = matrix.minimal_tests, matrix.minimal_mutants
+    exact = "" if matrix.minimal_is_exact else " or fewer"
+    names = ", ".join(tests[:8]) + (", ..." if len(tests) > 8 else "")
+    kill = "kills" if len(tests) == 1 else "kill"
+    stand, them = ("stands", "it") if len(mutants) == 1 else ("stand", "them")
+    return (
+        f"{plural(len(tests), 'test')}{exact} {kill} all that are killed: {names}\n"
+        f"{plural(len(mutants), 'mutant')} {stand} for all: whoever kills {them} kills the others, "
+        "by these tests"
+    )

@@ -1,8 +1,8 @@
-"""From the text of a file to its mutants.
+"""Generate the mutants of Python files, draw samples of them, and compile them.
 
-Left alone are docstrings, annotations, ``__all__`` and ``__slots__``, what only type checkers or
-``python file.py`` see, messages of assertions, and lines marked ``# pragma: no mutate`` or
-``# pragma: no cover`` with all that is below them.
+Not mutated are docstrings, annotations, ``__all__`` and ``__slots__``, code that only type checkers
+or ``python file.py`` run, messages of assertions, and lines marked ``# pragma: no mutate`` or
+``# pragma: no cover``, with everything nested in them.
 
 A mutant that compiles to the code of the original, or of an earlier mutant, is *trivially
 equivalent*: it is dropped and counted.
@@ -30,158 +30,26 @@ from swarmtest.coverage.weaving.syntax import header_end, is_docstring
 from swarmtest.mutate.mutant import Function, Module, Mutant, Outer, Place, Spot, children
 from swarmtest.mutate.operators import changes_of, parse_operators
 
-# -------------------------------------------------------------------------------------------------
-# Compiling the part of a module that a mutant changes, and telling code objects apart.
-#
-# A function is compiled inside the classes that it is in, because they decide what ``super()`` and
-# names with two underscores mean; what else is in them is left out. Names of variables that code
-# takes from the function around it must stay the same in a mutant, or it could not be put into a
-# function that exists already: what no longer occurs is mentioned in code that never runs.
-
-
-def replacement(spot: Spot, change: str) -> ast.AST:
-    """The node that `change` stands for, at the lines of the one that it replaces."""
-    new: ast.AST
-    if isinstance(spot.node, ast.stmt):
-        new = ast.parse(change).body[0]
-    else:
-        wrapped = ast.parse(f"_[{change}]").body[0]
-        assert isinstance(wrapped, ast.Expr)
-        assert isinstance(wrapped.value, ast.Subscript)
-        new = wrapped.value.slice
-    for node in ast.walk(new):
-        if "lineno" in node._attributes:
-            ast.copy_location(node, spot.node)
-    return new
-
-
-def module_code(module: Module) -> CodeType:
-    """The code of the whole module, as the tree is now."""
-    return _compile(module.tree.body, module.filename)
-
-
-def statement_code(module: Module, index: int) -> CodeType:
-    """The code of a statement of the module, as the tree is now."""
-    return _compile([*module.futures, module.tree.body[index]], module.filename)
-
-
-def function_code(
-    module: Module, outer: Outer, keep: dict[str, set[str]] | None = None
-) -> CodeType:
-    """The code object of an outer function.
-
-    `keep`: for functions within it, by qualified name, variables that have to stay free.
-    """
-    node: Function = outer.node
-    if keep:
-        node = _mentioning(outer, keep)
-    body: ast.stmt = node if not isinstance(node, ast.Lambda) else _expression(node)
-    for name in reversed(outer.classes):
-        body = _class(name, body)
-    code = _compile([*module.futures, body], module.filename)
-    return next(
-        one
-        for one in nested_codes(code)
-        if one.co_name == outer.name and one.co_firstlineno == outer.line
-    )
-
-
-def _compile(body: list[ast.stmt], filename: str) -> CodeType:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a mutant may do what nobody would write
-        code: CodeType = compile(ast.Module(body, []), filename, "exec", dont_inherit=True)
-        return code
-
-
-def _expression(node: ast.expr) -> ast.stmt:
-    return ast.copy_location(ast.Expr(node), node)
-
-
-def _class(name: str, body: ast.stmt) -> ast.stmt:
-    shell = ast.parse(f"class {name}: pass").body[0]
-    assert isinstance(shell, ast.ClassDef)
-    shell.body = [body]
-    return shell
-
-
-def _mentioning(outer: Outer, keep: dict[str, set[str]]) -> Function:
-    """A copy of a function in which variables are mentioned where they no longer occur."""
-    whole = copy.deepcopy(outer.node)
-    for node, name in _functions_in(whole, outer.qualname):
-        if keep.get(name) and not isinstance(node, ast.Lambda):
-            names = [ast.Name(one, ast.Load()) for one in sorted(keep[name])]
-            never = ast.If(ast.Constant(0), [ast.Expr(one) for one in names], [])
-            node.body.append(ast.fix_missing_locations(ast.copy_location(never, node.body[-1])))
-    return whole
-
-
-def _functions_in(node: ast.AST, qualname: str) -> Iterator[tuple[Function, str]]:
-    if isinstance(node, Function):
-        yield node, qualname
-        qualname += ".<locals>"
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield from _functions_in(child, f"{qualname}.{child.name}")
-        else:
-            yield from _functions_in(child, qualname.removesuffix(".<locals>") + ".<locals>")
-
-
-def nested_codes(code: CodeType) -> Iterator[CodeType]:
-    """A code object and all that are in it, the outer ones first."""
-    level = [code]
-    while level:
-        yield from level
-        level = [one for c in level for one in c.co_consts if isinstance(one, CodeType)]
-
-
-def code_key(code: CodeType) -> tuple[Any, ...]:
-    """What a code object does, without where its lines are: equal keys run alike."""
-    return (
-        code.co_code,
-        tuple(_constant_key(one) for one in code.co_consts),
-        code.co_names,
-        code.co_varnames,
-        code.co_freevars,
-        code.co_cellvars,
-        code.co_flags,
-        code.co_argcount,
-        code.co_posonlyargcount,
-        code.co_kwonlyargcount,
-        code.co_exceptiontable,
-    )
-
-
-def _constant_key(value: object) -> object:
-    if isinstance(value, CodeType):
-        return code_key(value)
-    if isinstance(value, tuple | frozenset):
-        keys = [_constant_key(one) for one in value]
-        return type(value), tuple(keys) if isinstance(value, tuple) else frozenset(keys)
-    return type(value), repr(value)
-
-
-# -------------------------------------------------------------------------------------------------
-
 _PRAGMA = re.compile(r"#\s*pragma:\s*no\s*(mutate|cover)\b")
-_NAMES = ("__all__", "__slots__")
+_LISTS_OF_NAMES = ("__all__", "__slots__")
 _LOGS = frozenset({"log", "logger", "logging", "_log", "_logger", "LOG", "LOGGER", "warnings"})
-_UNSEEN = frozenset({"annotation", "returns", "type_comment", "format_spec", "msg"})
+_FIELDS_LEFT_ALONE = frozenset({"annotation", "returns", "type_comment", "format_spec", "msg"})
 
 
 @dataclass(frozen=True)
 class Mutants:
-    """The mutants of one file."""
+    """The mutants of one file, and how many were dropped."""
 
     source: Source
     mutants: tuple[Mutant, ...]
     equivalent: int
-    """How many were dropped because they compile to what is there already."""
+    """How many were dropped because they compile to the original's or another mutant's code."""
 
 
 def mutants_of(
     source: Source, operators: str | Collection[str] = "", lines: Collection[int] | None = None
 ) -> list[Mutant]:
-    """The mutants of a file, in the order of its text; only those on `lines`, if any are given.
+    """Return the mutants of a file, in the order of its text; with `lines`, only those on them.
 
     >>> source = Source("shop.py", "def free(total):\\n    return total > 100\\n")
     >>> for mutant in mutants_of(source, "relational"):
@@ -198,7 +66,7 @@ def mutants_of(
 def all_mutants(
     source: Source, operators: str | Collection[str] = "", lines: Collection[int] | None = None
 ) -> Mutants:
-    """The mutants of a file, and how many of them were dropped."""
+    """Return the mutants of a file and the number of those that were dropped."""
     chosen = parse_operators(operators if isinstance(operators, str) else ",".join(operators))
     try:
         module = Module(source.text, source.place or source.path)
@@ -208,6 +76,8 @@ def all_mutants(
 
 
 class _Generator:
+    """Generates the mutants of one file."""
+
     def __init__(
         self,
         source: Source,
@@ -227,22 +97,23 @@ class _Generator:
         self._equivalent = 0
 
     def mutants(self) -> Mutants:
-        found = sorted(self._below(self._module.tree, (), None), key=self._position)
-        return Mutants(self._source, tuple(found), self._equivalent)
+        mutants = sorted(self._below(self._module.tree, (), None), key=self._position)
+        return Mutants(self._source, tuple(mutants), self._equivalent)
 
     def _position(self, mutant: Mutant) -> tuple[int, int]:
         node: Any = self._module.spots[mutant.place].node
         return node.lineno, node.col_offset
 
     def _below(self, node: ast.AST, place: Place, statement: ast.stmt | None) -> Iterator[Mutant]:
+        """Yield the mutants of all nodes below one; `statement` is the statement around it."""
         for name, index, child in children(node):
-            if name in _UNSEEN or self._is_left_alone(child):
+            if name in _FIELDS_LEFT_ALONE or self._is_left_alone(child):
                 continue
             below = (*place, (name, index))
             around = child if isinstance(child, ast.stmt) else statement
             spot = self._module.spots.get(below)
             if spot is not None and around is not None and not _is_part_of_text(spot):
-                yield from self._here(spot, below, around)
+                yield from self._at(spot, below, around)
             yield from self._below(child, below, around)
 
     def _is_left_alone(self, node: ast.AST) -> bool:
@@ -250,11 +121,12 @@ class _Generator:
             return "logging" not in self._operators and _is_log_call(node)
         if not isinstance(node, ast.stmt):
             return isinstance(node, ast.ExceptHandler) and node.lineno in self._marked
-        if is_docstring(node) or _is_listing(node) or _is_for_others(node):
+        if is_docstring(node) or _lists_names(node) or _is_for_checkers_or_scripts(node):
             return True
         return any(line in self._marked for line in range(node.lineno, header_end(node) + 1))
 
-    def _here(self, spot: Spot, place: Place, statement: ast.stmt) -> Iterator[Mutant]:
+    def _at(self, spot: Spot, place: Place, statement: ast.stmt) -> Iterator[Mutant]:
+        """Yield the mutants that replace one node."""
         line = spot.node.lineno  # type: ignore[attr-defined]
         if self._wanted is not None and line not in self._wanted:
             return
@@ -262,9 +134,9 @@ class _Generator:
             return
         in_default = any(name in ("defaults", "kw_defaults") for name, _ in place)
         for operator, node in changes_of(spot.node, spot.parent, spot.field):
-            named = "defaults" if in_default else operator
-            if named in self._operators:
-                mutant = self._mutant(spot, place, statement, named, node)
+            name = "defaults" if in_default else operator
+            if name in self._operators:
+                mutant = self._mutant(spot, place, statement, name, node)
                 if mutant is not None:
                     yield mutant
 
@@ -280,11 +152,12 @@ class _Generator:
         line = spot.node.lineno  # type: ignore[attr-defined]
         before, after = self._shown(spot, change)
         text = "\n".join(self._lines[statement.lineno - 1 : header_end(statement)])
-        said = "\0".join(
+        identity = "\0".join(
             (self._source.path, spot.qualname, content_hash(text), operator, before.strip(), change)
         )
-        self._ordinals[said] += 1
-        digest = hashlib.blake2b(f"{said}\0{self._ordinals[said]}".encode(), digest_size=5)
+        # The same change may be possible twice in a statement, so occurrences are numbered.
+        self._ordinals[identity] += 1
+        digest = hashlib.blake2b(f"{identity}\0{self._ordinals[identity]}".encode(), digest_size=5)
         return Mutant(
             digest.hexdigest(),
             self._source.path,
@@ -299,7 +172,10 @@ class _Generator:
         )
 
     def _function(self, spot: Spot, place: Place) -> str:
-        """The function that a mutant changes; empty if a module or class does what it changes."""
+        """Return the function that a mutant changes; empty for code of a module or class body.
+
+        A mutant of a default argument belongs to the function that has the default.
+        """
         if spot.outer is not None:
             return spot.qualname
         ends = (end for end in range(len(place)) if place[end] == ("args", -1))
@@ -307,7 +183,7 @@ class _Generator:
         return owners[-1].qualname if owners and owners[-1] is not None else ""
 
     def _key(self, spot: Spot, place: Place, change: str) -> object:
-        """What a mutant compiles to, in the smallest part of the module that can be compiled."""
+        """Return a key of a mutant's code: of the smallest part that can be compiled."""
         whole = spot.outer if spot.outer is not None else place[0][1]
         if whole not in self._original:
             self._original[whole] = self._code_key(whole)
@@ -317,18 +193,18 @@ class _Generator:
         try:
             return self._code_key(whole)
         except (SyntaxError, ValueError):
-            return self._original[whole]  # what cannot be compiled is no mutant
+            return self._original[whole]  # drop a change that does not compile, as if equivalent
         finally:
             spot.restore(new)
 
     def _code_key(self, whole: Place | int) -> object:
-        """What an outer function, or a statement of the module, compiles to as the tree is now."""
+        """Return a key of the code of an outer function, or of a statement of the module."""
         if isinstance(whole, int):
             return whole, code_key(statement_code(self._module, whole))
         return whole, code_key(function_code(self._module, self._module.outers[whole]))
 
     def _shown(self, spot: Spot, change: str) -> tuple[str, str]:
-        """The lines of a node, and what becomes of them."""
+        """Return the lines of a node, before and after the change."""
         node = spot.node
         assert isinstance(node, ast.stmt | ast.expr)
         assert node.end_lineno is not None
@@ -344,7 +220,7 @@ class _Generator:
 
 
 def _is_part_of_text(spot: Spot) -> bool:
-    """Whether a node is a literal piece of an f-string, or a name that is assigned to."""
+    """Return whether a node is a literal piece of an f-string, or a name that is assigned to."""
     return isinstance(spot.parent, ast.JoinedStr) or isinstance(
         getattr(spot.node, "ctx", None), ast.Store | ast.Del
     )
@@ -365,19 +241,19 @@ def _is_log_call(node: ast.expr) -> bool:
     return isinstance(called, ast.Name) and called.id in _LOGS
 
 
-def _is_listing(node: ast.stmt) -> bool:
-    """Whether a statement lists names: a mutant of it changes nothing that runs."""
+def _lists_names(node: ast.stmt) -> bool:
+    """Return whether a statement sets ``__all__`` or ``__slots__``, which no test would notice."""
     if isinstance(node, ast.Assign):
         targets = node.targets
     elif isinstance(node, ast.AugAssign | ast.AnnAssign):
         targets = [node.target]
     else:
         return False
-    return any(isinstance(one, ast.Name) and one.id in _NAMES for one in targets)
+    return any(isinstance(target, ast.Name) and target.id in _LISTS_OF_NAMES for target in targets)
 
 
-def _is_for_others(node: ast.stmt) -> bool:
-    """Whether a statement is for type checkers, or for running the file as a program."""
+def _is_for_checkers_or_scripts(node: ast.stmt) -> bool:
+    """Return whether a statement is for type checkers, or for running the file as a program."""
     if not isinstance(node, ast.If):
         return False
     test = node.test
@@ -398,19 +274,18 @@ def _marked_lines(text: str) -> frozenset[int]:
     )
 
 
-# -------------------------------------------------------------------------------------------------
-# Choosing mutants: those of several files, all of them or a sample that a seed determines.
+# Drawing mutants of several files: all of them, or a sample that the seed determines.
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """Mutants that were drawn, and from what."""
+    """Mutants that were drawn, and the population that they were drawn from."""
 
     mutants: tuple[Mutant, ...]
     population: int
-    """How many there were to draw from."""
+    """The number of mutants that they were drawn from."""
     equivalent: int
-    """How many were dropped before, as trivially equivalent."""
+    """The number of mutants that were dropped before, as trivially equivalent."""
     sources: tuple[Source, ...]
 
 
@@ -423,38 +298,173 @@ def draw_mutants(
     *,
     stratified: bool = False,
 ) -> Drawn:
-    """The mutants of files; `lines` are those that count, by path: a file not named has none.
+    """Draw the mutants of files.
 
-    `sample`: so many of them, the same for the same seed; a mutant's luck does not depend on the
-    others. `stratified`: every function has its share.
+    `lines` restricts them to these lines, by path; a file that is not named there has none.
+    `sample` is the number of mutants to draw; the same seed draws the same mutants, and the rank
+    of a mutant does not depend on the others. With `stratified` every function gets its share.
     """
-    found = [
+    by_file = [
         all_mutants(source, operators, None if lines is None else lines[source.path])
         for source in sources
         if lines is None or source.path in lines
     ]
-    mutants = [mutant for one in found for mutant in one.mutants]
-    equivalent = sum(one.equivalent for one in found)
+    mutants = [mutant for of_file in by_file for mutant in of_file.mutants]
+    equivalent = sum(of_file.equivalent for of_file in by_file)
     population = len(mutants)
     if sample is not None:
         if sample < 1:
             raise UserError(f"--sample {sample}: a sample has at least one mutant")
         if sample < population:
-            chosen = _shares(mutants, sample, seed) if stratified else _luck(mutants, sample, seed)
+            draw = _stratified_sample if stratified else _simple_sample
+            chosen = draw(mutants, sample, seed)
             mutants = [mutant for mutant in mutants if mutant in chosen]
     return Drawn(tuple(mutants), population, equivalent, tuple(sources))
 
 
-def _key(mutant: Mutant, seed: int) -> int:
+def _rank(mutant: Mutant, seed: int) -> int:
     return mixed(key_of(mutant.id) ^ mixed(seed))
 
 
-def _luck(mutants: list[Mutant], sample: int, seed: int) -> set[Mutant]:
-    return set(sorted(mutants, key=lambda mutant: _key(mutant, seed))[:sample])
+def _simple_sample(mutants: list[Mutant], sample: int, seed: int) -> set[Mutant]:
+    return set(sorted(mutants, key=lambda mutant: _rank(mutant, seed))[:sample])
 
 
-def _shares(mutants: list[Mutant], sample: int, seed: int) -> set[Mutant]:
-    """Evenly spaced, in the order of functions: each gets its share, rounded."""
-    ordered = sorted(mutants, key=lambda one: (one.path, one.function, _key(one, seed)))
+def _stratified_sample(mutants: list[Mutant], sample: int, seed: int) -> set[Mutant]:
+    """Draw evenly spaced mutants in the order of functions: each gets its share, rounded."""
+    ordered = sorted(
+        mutants, key=lambda mutant: (mutant.path, mutant.function, _rank(mutant, seed))
+    )
     start = mixed(seed) / 2**64
     return {ordered[int((i + start) * len(ordered) / sample)] for i in range(sample)}
+
+
+# Compiling the part of a module that a mutant changes, and comparing code objects.
+#
+# A function is compiled inside its classes, without their other content, because the classes decide
+# what ``super()`` and names with two underscores mean. The free variables of a function must be the
+# same in a mutant, or its code could not be given to a function that already exists. So a variable
+# that no longer occurs is mentioned in code that never runs.
+
+
+def replacement(spot: Spot, change: str) -> ast.AST:
+    """Parse `change` into a node, with the line numbers of the node that it replaces."""
+    new: ast.AST
+    if isinstance(spot.node, ast.stmt):
+        new = ast.parse(change).body[0]
+    else:
+        wrapped = ast.parse(f"_[{change}]").body[0]
+        assert isinstance(wrapped, ast.Expr)
+        assert isinstance(wrapped.value, ast.Subscript)
+        new = wrapped.value.slice
+    for node in ast.walk(new):
+        if "lineno" in node._attributes:
+            ast.copy_location(node, spot.node)
+    return new
+
+
+def module_code(module: Module) -> CodeType:
+    """Compile the whole module from the current tree."""
+    return _compile(module.tree.body, module.filename)
+
+
+def statement_code(module: Module, index: int) -> CodeType:
+    """Compile one statement of the module from the current tree."""
+    return _compile([*module.futures, module.tree.body[index]], module.filename)
+
+
+def function_code(
+    module: Module, outer: Outer, keep: dict[str, set[str]] | None = None
+) -> CodeType:
+    """Compile an outer function from the current tree.
+
+    `keep` has, for functions in it by qualified name, variables that have to stay free.
+    """
+    node: Function = outer.node
+    if keep:
+        node = _mentioning(outer, keep)
+    body: ast.stmt = node if not isinstance(node, ast.Lambda) else _expression(node)
+    for name in reversed(outer.classes):
+        body = _class(name, body)
+    code = _compile([*module.futures, body], module.filename)
+    return next(
+        nested
+        for nested in nested_codes(code)
+        if nested.co_name == outer.name and nested.co_firstlineno == outer.line
+    )
+
+
+def _compile(body: list[ast.stmt], filename: str) -> CodeType:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # mutants often contain code that deserves a warning
+        code: CodeType = compile(ast.Module(body, []), filename, "exec", dont_inherit=True)
+        return code
+
+
+def _expression(node: ast.expr) -> ast.stmt:
+    return ast.copy_location(ast.Expr(node), node)
+
+
+def _class(name: str, body: ast.stmt) -> ast.stmt:
+    shell = ast.parse(f"class {name}: pass").body[0]
+    assert isinstance(shell, ast.ClassDef)
+    shell.body = [body]
+    return shell
+
+
+def _mentioning(outer: Outer, keep: dict[str, set[str]]) -> Function:
+    """Return a copy of a function that mentions the variables to keep in code that never runs."""
+    whole = copy.deepcopy(outer.node)
+    for node, name in _functions_in(whole, outer.qualname):
+        if keep.get(name) and not isinstance(node, ast.Lambda):
+            names = [ast.Name(variable, ast.Load()) for variable in sorted(keep[name])]
+            never = ast.If(ast.Constant(0), [ast.Expr(variable) for variable in names], [])
+            node.body.append(ast.fix_missing_locations(ast.copy_location(never, node.body[-1])))
+    return whole
+
+
+def _functions_in(node: ast.AST, qualname: str) -> Iterator[tuple[Function, str]]:
+    if isinstance(node, Function):
+        yield node, qualname
+        qualname += ".<locals>"
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from _functions_in(child, f"{qualname}.{child.name}")
+        else:
+            yield from _functions_in(child, qualname.removesuffix(".<locals>") + ".<locals>")
+
+
+def nested_codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield a code object and all that are nested in it, the outer ones first."""
+    level = [code]
+    while level:
+        yield from level
+        level = [
+            inner for outer in level for inner in outer.co_consts if isinstance(inner, CodeType)
+        ]
+
+
+def code_key(code: CodeType) -> tuple[Any, ...]:
+    """Return a key of what a code object does, without line numbers; equal keys run alike."""
+    return (
+        code.co_code,
+        tuple(_constant_key(constant) for constant in code.co_consts),
+        code.co_names,
+        code.co_varnames,
+        code.co_freevars,
+        code.co_cellvars,
+        code.co_flags,
+        code.co_argcount,
+        code.co_posonlyargcount,
+        code.co_kwonlyargcount,
+        code.co_exceptiontable,
+    )
+
+
+def _constant_key(value: object) -> object:
+    if isinstance(value, CodeType):
+        return code_key(value)
+    if isinstance(value, tuple | frozenset):
+        keys = [_constant_key(item) for item in value]
+        return type(value), tuple(keys) if isinstance(value, tuple) else frozenset(keys)
+    return type(value), repr(value)

@@ -1,12 +1,13 @@
-"""Processes that stand right before the import of a file, so that it can be imported as a mutant.
+"""Processes that wait right before the import of a file, so that it can be imported as a mutant.
 
-What a module and its classes execute has happened when a test is run. So when a file that may be
-mutated is about to be imported, the import hook forks a *waiting* process and goes on. Later, the
-waiting one is given a `Job`: for each of its tasks it forks again, and this fork goes on where the
-import was, with the code that the job hands out for the file. Nothing that came before is done
-again, no file is written and no interpreter started.
+The code of a module and its class bodies has already run when a test runs. So when a file that may
+be mutated is about to be imported, the import hook forks a *waiting* process and goes on. Later the
+waiting process is given a `Job`: for each of its tasks it forks again, and that fork continues the
+import where it was, with the code that the job supplies for the file. Nothing that happened before
+is repeated, no file is written and no interpreter is started.
 
-What is imported before (by the calling program) cannot be imported anew, and is served by nobody.
+Files that the calling program had imported before cannot be imported again, so no process serves
+them.
 """
 
 from __future__ import annotations
@@ -42,56 +43,61 @@ from swarmtest.processes.fork_tasks import (
     teller,
 )
 
-_MOST = 16
-"""Waiting processes; files that are imported after so many are served by the last of them."""
+_MOST_WAITING = 16
+"""How many processes wait at most; files that are imported later are served by the last of them."""
 _LENGTH = struct.Struct("<Q")
 
 TestsOf = Callable[[Any], tuple[Tests, bool]]
-"""From what a job carries to the tests of the program that was imported, and whether they are all:
-not if some could not be imported."""
+"""Takes the data that a job carries; returns the tests of the imported program, and whether these
+are all tests (they are not if some could not be imported)."""
 
 
 class Child(Protocol):
-    """What a fork of a waiting process does while the program is imported, and then."""
+    """What a fork of a waiting process does during and after the import of the program."""
 
     def code(self, file: str, place: str) -> CodeType | None:
-        """The code of a file (without links), which code objects call `place`; None: its own."""
+        """Return the code for a file (without symbolic links); None: the file's own code.
+
+        `place` is the file name that the code objects have to carry.
+        """
 
     def arrive(self, tests_of: TestsOf) -> None:
-        """All is imported: run tests, and tell."""
+        """Run tests and report their outcomes, now that everything is imported."""
 
     def fail(self) -> None:
-        """It did not come to that: tell."""
+        """Report that the import did not succeed."""
 
 
 class Job(Protocol):
-    """What a waiting process is asked to do; it travels to it."""
+    """Work for a waiting process, to which it is sent as a pickle."""
 
     workers: int
     memory: int
 
     def tasks(self) -> Iterator[Task]:
-        """What each fork is to do."""
+        """Yield the task of each fork."""
 
     def learn(self, answer: Answer) -> None:
-        """Note what came of an item, before the next task is taken."""
+        """Take note of the answer for an item, before the next task is started."""
 
     def child(self, items: list[Any], tell: Tell) -> Child:
-        """What a fork does for items of a task."""
+        """Return what a fork does for items of a task."""
 
 
 @dataclass
 class _Waiting:
+    """A waiting process, and the pipes to it and from it."""
+
     pid: int
     requests: int
     answers: int
     since: float
     seconds: float = 0.0
-    """How long it took from there until all was imported."""
+    """How long the rest of the import took after this process was forked."""
     buffer: bytearray = field(default_factory=bytearray)
 
     def ask(self, job: Job) -> Iterator[Answer]:
-        """What comes of a job; the process waits again when all was taken."""
+        """Send a job and yield its answers; once all are read, the process waits again."""
         body = pickle.dumps(job)
         view = memoryview(_LENGTH.pack(len(body)) + body)
         while view:
@@ -114,9 +120,9 @@ class _Waiting:
 
 
 class Imports:
-    """Watches the import of a program, from before its first file to when its tests can be run.
+    """Watches the import of a program, from before its first file until its tests can run.
 
-    `files`: those that are of interest (without links), if that is known before.
+    `files` are the files of interest (without symbolic links), if they are known in advance.
     """
 
     def __init__(self, scope: Scope, files: Collection[str] = ()) -> None:
@@ -128,7 +134,7 @@ class Imports:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Import the program in this block, and call `arrived` in it."""
+        """Install the import hook; import the program and call `arrived` in this block."""
         sys.meta_path.insert(0, self._hook)
         try:
             yield
@@ -141,32 +147,32 @@ class Imports:
                 sys.meta_path.remove(self._hook)
 
     def arrived(self, tests_of: TestsOf) -> None:
-        """All is imported; a fork does what it was made for and is not heard of again."""
+        """Note that everything is imported; in a fork, run its tests and end the process."""
         if self._child is None:
-            self._stand_by_for_the_rest()
+            self._fork_for_missing_files()
         if self._child is not None:
             self._child.arrive(tests_of)
             leave()
         now = time.monotonic()
-        for one in self._waiting:
-            one.seconds = now - one.since
+        for process in self._waiting:
+            process.seconds = now - process.since
 
     def serves(self, file: str) -> bool:
-        """Whether a file (without links) can be imported anew."""
+        """Return whether a file (without symbolic links) can be imported again."""
         return file in self._server
 
     def seconds(self, file: str) -> float:
-        """How long it took from where a file is imported anew until all was imported."""
+        """Return how long the import takes from the point where a file is imported again."""
         return self._waiting[self._server[file]].seconds
 
     def ask(self, job: Job, file: str = "") -> Iterator[Answer]:
-        """Let a job be done from before a file was imported; without one: from the very first."""
+        """Run a job from before the import of a file; without a file, of the first one."""
         return self._waiting[self._server[file] if file else 0].ask(job)
 
     def end(self) -> None:
-        """Nothing more will be asked."""
-        for one in self._waiting:
-            one.end()
+        """End all waiting processes."""
+        for process in self._waiting:
+            process.end()
         self._waiting.clear()
         self._server.clear()
 
@@ -176,36 +182,40 @@ class Imports:
         assert spec.origin is not None
         file = os.path.realpath(spec.origin)
         if self._child is None and file not in self._server:
-            if len(self._waiting) < _MOST:
-                self._stand_by()
+            if len(self._waiting) < _MOST_WAITING:
+                self._fork_waiting()
             self._server[file] = len(self._waiting) - 1
         if self._child is None:
             return None
         code = self._child.code(file, spec.origin)
-        return None if code is None else _Given(spec.name, spec.origin, code)
+        return None if code is None else _CodeLoader(spec.name, spec.origin, code)
 
-    def _stand_by_for_the_rest(self) -> None:
-        """Files that only tests import are imported anew from here."""
+    def _fork_for_missing_files(self) -> None:
+        """Fork a process from which files that only tests import can be imported."""
         missing = self._files - self._server.keys() - _loaded_files()
         if missing:
-            self._stand_by()
+            self._fork_waiting()
             self._server |= dict.fromkeys(missing, len(self._waiting) - 1)
 
-    def _stand_by(self) -> None:
-        """Fork a process that waits here; in its forks, there is a child afterwards."""
-        told, requests = os.pipe()
-        answers, tells = os.pipe()
+    def _fork_waiting(self) -> None:
+        """Fork a process that waits here.
+
+        The call returns in this process, and again in each fork of the waiting process, where
+        `_child` is set.
+        """
+        request_end, requests = os.pipe()
+        answers, answer_end = os.pipe()
         pid = forked()
         if pid == 0:
-            self._child = _serve(told, teller(tells))
+            self._child = _serve(request_end, teller(answer_end))
             return
-        os.close(told)
-        os.close(tells)
+        os.close(request_end)
+        os.close(answer_end)
         self._waiting.append(_Waiting(pid, requests, answers, time.monotonic()))
 
 
-class _Given(SourceFileLoader):
-    """Loads a file with code that was made for it."""
+class _CodeLoader(SourceFileLoader):
+    """Loads a file with the given code instead of its own."""
 
     def __init__(self, name: str, path: str, code: CodeType) -> None:
         super().__init__(name, path)
@@ -216,7 +226,7 @@ class _Given(SourceFileLoader):
 
 
 def _serve(requests: int, tell: Tell) -> Child:
-    """The life of a waiting process; it returns in its forks only."""
+    """Serve jobs in a waiting process until its pipe is closed; return only in its forks."""
     try:
         prepare(0)
         while True:
@@ -249,21 +259,24 @@ def _read(pipe: int, size: int) -> bytes:
 
 @contextlib.contextmanager
 def noticed(codes: Mapping[str, Callable[[], CodeType]]) -> Iterator[list[str]]:
-    """The files among these (without links) that are imported in this block, with other code."""
-    found: list[str] = []
+    """Load these files with other code in this block; yield the list of those that are imported.
+
+    `codes` has the code by file, without symbolic links.
+    """
+    imported: list[str] = []
 
     def note(spec: ModuleSpec) -> Loader | None:
         assert spec.origin is not None
         file = os.path.realpath(spec.origin)
         if not has_source(spec) or is_test_module(spec) or file not in codes:
             return None
-        found.append(file)
-        return _Given(spec.name, spec.origin, codes[file]())
+        imported.append(file)
+        return _CodeLoader(spec.name, spec.origin, codes[file]())
 
     hook = Hook(Scope(places=tuple(codes)), note)
     sys.meta_path.insert(0, hook)
     try:
-        yield found
+        yield imported
     finally:
         with contextlib.suppress(ValueError):
             sys.meta_path.remove(hook)

@@ -1,12 +1,13 @@
-"""Mutants of what runs at import: for each, the program is imported anew, then tests are run.
+"""Mutants of code that runs at import: import the program again for each, then run the tests.
 
-Three jobs for the processes that stand before the import (see `imports`). The *survey* counts what
-is executed up to the first test: mutants there are run this way, too, although functions could be
-switched later. The *control* imports the program without a mutant and runs every test: one that
-does not end as it did before is not used here. Then each mutant has its fork.
+The processes that wait before the import (see `import_forks`) are given three jobs. The *survey*
+counts the statements that run before the first test: mutants of these are run this way too, even if
+their functions could be switched later. The *control* imports the program without a mutant and runs
+every test; a test that does not end as it did before is not used here. Then each mutant is run in a
+fork.
 
-Every test may notice what was executed at import, so every test counts as reaching it. A mutant
-that cannot be imported is killed by every test that cannot be run because of it.
+Any test may notice what ran at import, so every test counts as reaching it. A mutant that cannot be
+imported is killed by every test that cannot run because of it.
 """
 
 from __future__ import annotations
@@ -27,18 +28,19 @@ from swarmtest.mutate.mutant import Module, Mutant
 from swarmtest.mutate.switching import Counts, Steps, counting, ticking, ticking_at_import
 from swarmtest.processes.fork_tasks import Answer, Task, Tell, leave
 
-# -------------------------------------------------------------------------------------------------
-# Mutants that need an import of their own: which they are, and what tests say of them.
+IMPORT = -1
+"""Stands for a test in the first item of a mutant, whose outcome is that of the import."""
+_CHUNK = 32
 
 TimeFor = Callable[[float], float]
-"""From what is taken without a mutant to what may be taken."""
+"""Returns the time limit with a mutant for the seconds that something takes without one."""
 
 
 class Importing:
-    """Runs mutants that are executed when the program is imported.
+    """Runs mutants of code that is executed when the program is imported.
 
-    `carried`: what `Imports.arrived` needs to have the tests. `refused` are mutants (by number)
-    that could not be run after all, and why.
+    `carried` is the data from which the callback of `Imports.arrived` makes the tests. `refused`
+    has the mutants (by number) that could not be run after all, with the reason.
     """
 
     def __init__(
@@ -57,21 +59,21 @@ class Importing:
         self._places = {source.path: file for file, source in self._files.items()}
         self.refused: dict[int, str] = {}
         self.unsteady: list[int] = []
-        """Tests that end otherwise in a program that was imported anew: not used here."""
+        """Tests that end differently in a program that was imported again; they are not used."""
 
     def serves(self, path: str) -> bool:
-        """Whether a file can be imported anew."""
+        """Return whether a file can be imported again."""
         return path in self._places
 
     def at_import(self, time_for: TimeFor, memory: int) -> dict[str, frozenset[int]]:
-        """The statements of functions that are executed before the first test, by file."""
+        """Return the statements of functions that are executed before the first test, by file."""
         if not self._files:
             return {}
         seconds = time_for(max(map(self._imports.seconds, self._files)))
-        found: dict[str, frozenset[int]] = {}
+        executed: dict[str, frozenset[int]] = {}
         for answer in self._imports.ask(Survey(self._files, seconds, memory)):
-            found = answer.value or {}
-        return found
+            executed = answer.value or {}
+        return executed
 
     def outcomes(
         self,
@@ -86,29 +88,33 @@ class Importing:
         memory: int,
         workers: int,
     ) -> Iterator[tuple[int, int, int]]:
-        """A mutant's number, a test (`IMPORT` stands for all of them), and the outcome.
+        """Yield the number of a mutant, a test (`IMPORT` stands for all tests), and the outcome.
 
         `plan` has the tests of each mutant.
         """
         longest = max(map(self._imports.seconds, self._files))
-        seconds = {test: time_for(one.seconds + longest) for test, one in originals.items()}
+        seconds = {
+            test: time_for(original.seconds + longest) for test, original in originals.items()
+        }
         suite = Suite(self._files, names, originals, seconds, self._carried)
         tests, steps, imported = self._control(Control(suite, memory, workers))
         order = Order(suite.originals, groups)
-        plan = {number: [test for test in some if test in tests] for number, some in plan.items()}
-        for path, some in _by_path(mutants).items():
+        plan = {
+            number: [test for test in planned if test in tests] for number, planned in plan.items()
+        }
+        for path, of_file in _by_path(mutants).items():
             if path not in imported or not tests:
                 why = "its tests end otherwise when it is imported anew" if not tests else ""
-                self.refused |= dict.fromkeys(some, why or f"{path} is not imported by any test")
+                self.refused |= dict.fromkeys(of_file, why or f"{path} is not imported by any test")
                 continue
-            job = MutantJob(suite, some, plan, order, steps, first_kill, memory, workers)
+            job = MutantJob(suite, of_file, plan, order, steps, first_kill, memory, workers)
             for answer in self._imports.ask(job, self._places[path]):
                 value = answer.value or (SLOW if answer.silent else CRASHED)
                 if answer.item[1] != IMPORT or value != PASSED:
                     yield *answer.item, value
 
     def _control(self, job: Control) -> tuple[set[int], int, set[str]]:
-        """The tests that can be used, the steps of the import, and the files that it loads."""
+        """Return the tests that can be used, the steps of the import, and the files it loads."""
         tests: set[int] = set()
         steps, imported = 0, set[str]()
         for answer in self._imports.ask(job):
@@ -123,31 +129,27 @@ class Importing:
 
 
 def _by_path(mutants: Mapping[int, Mutant]) -> dict[str, dict[int, Mutant]]:
-    found: dict[str, dict[int, Mutant]] = defaultdict(dict)
+    by_path: dict[str, dict[int, Mutant]] = defaultdict(dict)
     for number, mutant in mutants.items():
-        found[mutant.path][number] = mutant
-    return found
+        by_path[mutant.path][number] = mutant
+    return by_path
 
 
-# -------------------------------------------------------------------------------------------------
-
-IMPORT = -1
-"""Stands for a test in the first item of a mutant: what came of the import."""
-_CHUNK = 32
+# The jobs, and what they share.
 
 
 @dataclass
 class Suite:
-    """The files that may be mutated, and the tests: how they are called and how they end."""
+    """The files that may be mutated, and the tests with their names and normal endings."""
 
     files: Mapping[str, Source]
-    """By where they are, without links."""
+    """The files by their path on disk, without symbolic links."""
     names: Sequence[str] = ()
     originals: dict[int, Original] = field(default_factory=dict)
     seconds: Mapping[int, float] = field(default_factory=dict)
-    """What each test may take, with the import before it."""
+    """How long each test may take, together with the import before it."""
     carried: Any = None
-    """What a fork needs to have the tests: of a subject, their data."""
+    """What a fork needs to make the tests; for tests of a subject, their data."""
 
     def __post_init__(self) -> None:
         self.originals = {
@@ -156,11 +158,13 @@ class Suite:
         self._parsed: dict[str, Module] = {}
 
     def parse(self) -> None:
-        """Parse the files before forks do: each fork has a copy that it may change."""
-        self._parsed = {file: Module(one.text, one.place) for file, one in self.files.items()}
+        """Parse the files before forking, so that each fork has a copy that it may change."""
+        self._parsed = {
+            file: Module(source.text, source.place) for file, source in self.files.items()
+        }
 
     def module(self, file: str, place: str) -> Module:
-        """A file that nobody has changed yet, which code objects are to call `place`."""
+        """Return a parsed, unchanged file whose code objects will have the file name `place`."""
         module = self._parsed.pop(file, None)
         if module is None:  # imported twice, under two names
             return Module(self.files[file].text, place)
@@ -170,7 +174,7 @@ class Suite:
 
 @dataclass
 class Survey:
-    """Which statements of functions are executed before the first test."""
+    """The job that finds the statements of functions that run before the first test."""
 
     files: Mapping[str, Source]
     seconds: float
@@ -178,18 +182,20 @@ class Survey:
     workers: int = 1
 
     def tasks(self) -> Iterator[Task]:
-        """One; its answer has the statements of each file, by its path."""
+        """Yield one task; its answer has the statements of each file, by `Source.path`."""
         yield Task(["survey"], [self.seconds])
 
     def learn(self, answer: Answer) -> None:
-        """There is nothing to learn from it."""
+        """Do nothing: there is one answer only."""
 
     def child(self, items: list[Any], tell: Tell) -> Child:
-        """Counts."""
+        """Return a child that counts statements."""
         return _Counting(self.files, tell)
 
 
 class _Counting:
+    """Imports the program with code that counts statements, and reports those that ran."""
+
     def __init__(self, files: Mapping[str, Source], tell: Tell) -> None:
         self._files = files
         self._tell = tell
@@ -217,7 +223,7 @@ class _Counting:
 
 @dataclass
 class Control:
-    """Every test without a mutant, in a program that was imported anew.
+    """The job that runs every test without a mutant in a program that is imported again.
 
     An answer has the outcome, the steps that the import took, and the files that were imported.
     """
@@ -227,7 +233,7 @@ class Control:
     workers: int
 
     def tasks(self) -> Iterator[Task]:
-        """Tests in chunks, so that processes share the work."""
+        """Yield the tests in chunks, so that several processes share the work."""
         self.suite.parse()
         tests = list(self.suite.originals)
         for i in range(0, len(tests), _CHUNK):
@@ -235,18 +241,18 @@ class Control:
             yield Task(chunk, [self.suite.seconds[test] for test in chunk])
 
     def learn(self, answer: Answer) -> None:
-        """Tests are not put in order here."""
+        """Do nothing: the order of the tests does not matter here."""
 
     def child(self, items: list[int], tell: Tell) -> Child:
-        """Runs tests."""
+        """Return a child that runs tests."""
         return _Running(self.suite, items, tell)
 
 
 @dataclass
 class MutantJob:
-    """Mutants, each with the tests that are run on it.
+    """The job that imports the program as each of some mutants and runs tests on it.
 
-    Items are pairs of a mutant's number and a test, the first of them with `IMPORT`.
+    Items are pairs of a mutant's number and a test; the first of each mutant has `IMPORT` as test.
     """
 
     suite: Suite
@@ -259,7 +265,7 @@ class MutantJob:
     workers: int
 
     def tasks(self) -> Iterator[Task]:
-        """One for each mutant."""
+        """Yield one task for each mutant."""
         self.suite.parse()
         for number in self.mutants:
             tests = self.order.of(number, list(self.tests[number]))
@@ -269,20 +275,20 @@ class MutantJob:
             yield Task(pairs, seconds, _settles_all if self.first_kill else _settles)
 
     def learn(self, answer: Answer) -> None:
-        """Tests that kill come first."""
+        """Update the order, in which tests that kill come first."""
         number, test = answer.item
         if test != IMPORT:
             self.order.learn(number, test, answer.value != PASSED)
 
     def child(self, items: list[tuple[int, int]], tell: Tell) -> Child:
-        """Imports a mutant and runs tests on it."""
+        """Return a child that imports a mutant and runs tests on it."""
         mutant = self.mutants[items[0][0]]
         tests = [test for _, test in items]
         return _Mutated(self.suite, tests, tell, mutant, self.import_steps, self.first_kill)
 
 
 def _settles(pair: tuple[int, int], other: tuple[int, int]) -> bool:
-    """A process that ends while it imports would do so before every test."""
+    """Return whether all items are settled: a process that ends in the import always will."""
     return pair[1] == IMPORT
 
 
@@ -291,7 +297,7 @@ def _settles_all(pair: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 class _Running:
-    """Imports the program as it is, and runs tests."""
+    """Imports the program without a mutant and runs tests."""
 
     def __init__(self, suite: Suite, tests: list[int], tell: Tell) -> None:
         self._suite = suite
@@ -322,23 +328,26 @@ class _Running:
             self._tell((BROKEN, 0, frozenset()))
 
     def _values(self, tests_of: TestsOf) -> Iterator[int]:
-        """What comes of each test; those that are no longer there cannot fail."""
-        tests, all_there = tests_of(self._suite.carried)
-        numbers = {name: number for number, name in enumerate(tests.names)}
-        here = [numbers.get(self._suite.names[test]) for test in self._tests]
+        """Run the tests and yield the outcome of each.
+
+        A test that does not exist in this import passes, unless some tests could not be imported.
+        """
+        tests, are_all = tests_of(self._suite.carried)
+        number_of = {name: number for number, name in enumerate(tests.names)}
+        numbers = [number_of.get(self._suite.names[test]) for test in self._tests]
         following: list[int | None] = [None]
-        for number in reversed(here[1:]):
+        for number in reversed(numbers[1:]):
             following.append(following[-1] if number is None else number)
-        for test, number, after in zip(self._tests, here, reversed(following), strict=True):
+        for test, number, after in zip(self._tests, numbers, reversed(following), strict=True):
             if number is None:
-                yield PASSED if all_there else BROKEN
+                yield PASSED if are_all else BROKEN
             else:
                 original = self._suite.originals[test]
                 yield outcome_of(tests, number, after, original, self._steps)
 
 
 class _Mutated(_Running):
-    """Imports the program as a mutant, and runs tests."""
+    """Imports the program as a mutant and runs tests."""
 
     def __init__(
         self,
@@ -376,7 +385,8 @@ class _Mutated(_Running):
             if settled:
                 return
             if value == ENDLESS:
-                leave(replaced=True)  # what was ended anywhere may have left anything
+                # A test that was stopped at an arbitrary point may have left any state behind.
+                leave(replaced=True)
 
     def fail(self) -> None:
         self._tell(ENDLESS if self._steps.exceeded else BROKEN, len(self._tests))

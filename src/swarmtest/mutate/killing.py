@@ -1,9 +1,9 @@
-"""Whether a test kills given mutants, for those who ask again and again, as reduction does.
+"""Decide whether tests kill given mutants, for many tests in turn, as reduction needs it.
 
-The files of the mutants are compiled once, with loops that use up steps; a process that looks at a
-test is a fork, and gives its functions that code. First the test is run without a mutant: that
-tells how it ends and how many steps it takes. Then each mutant is switched on in turn, in a fork
-again, because it may end the process or never come back.
+The files of the mutants are compiled once, with loops that use up steps. Each test runs in a fork,
+which gives the functions that code. First the test runs without a mutant, which shows how it ends
+and how many steps it takes. Then each mutant is switched on in turn; if one ends the process or
+hangs, another fork goes on with the next.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 
 class Killing:
-    """Tests of a subject against mutants of the Python files that it has loaded.
+    """Runs tests of a subject against mutants of the Python files that it has loaded.
 
-    The mutant that survived last is tried first: what one candidate loses, the next often loses.
+    The mutant that survived last is tried first: often the next test does not kill it either.
     """
 
     def __init__(
         self, subject: Subject, mutants: Sequence[Mutant], places: Sequence[str], seconds: float
     ) -> None:
-        """`places` are the files that the mutants change."""
+        """Prepare the files `places`, which the mutants change."""
         self._subject = subject
         self._mutants = list(mutants)
         self._seconds = seconds
@@ -54,7 +54,7 @@ class Killing:
         self._ticking = [*self._ticking_code()]
 
     def survivor(self, test: Any) -> Mutant | None:
-        """The first of the mutants that a test does not kill; None: it kills all."""
+        """Return the first mutant that a test does not kill; None if it kills all."""
         for mutant, killed in self._verdicts(test, self._mutants):
             if not killed:
                 self._mutants.remove(mutant)
@@ -63,26 +63,26 @@ class Killing:
         return None
 
     def killed(self, test: Any) -> list[Mutant]:
-        """The mutants that a test kills."""
+        """Return the mutants that a test kills."""
         return [mutant for mutant, killed in self._verdicts(test, self._mutants) if killed]
 
     def among(self, mutants: Sequence[Mutant]) -> Killing:
-        """The same program, asked about some of the mutants only."""
-        some = copy.copy(self)
-        some._mutants = [mutant for mutant in self._mutants if mutant in set(mutants)]
-        return some
+        """Return the same for only some of the mutants."""
+        restricted = copy.copy(self)
+        restricted._mutants = [mutant for mutant in self._mutants if mutant in set(mutants)]
+        return restricted
 
     def close(self) -> None:
-        """Nothing: the program of this process is as it was."""
+        """Do nothing: only forks change the program."""
 
     def _verdicts(self, test: Any, mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, bool]]:
-        forks = Forks(lambda some, tell: self._run(test, some, tell), 1)
+        forks = Forks(lambda items, tell: self._run(test, items, tell), 1)
         task = Task([*mutants], [self._seconds] * len(mutants))
         for answer in forks.answers([task]):
             yield answer.item, answer.value is not False
 
     def _run(self, test: Any, mutants: list[Mutant], tell: Tell) -> None:
-        """What a fork does: the test without a mutant, then with each of them."""
+        """Run the test, in a fork, without a mutant and then with each of them."""
         self._subject.interruptible = False
         for function, code in self._ticking:
             function.__code__ = code
@@ -97,7 +97,7 @@ class Killing:
             killed = self._ended(test) != plain or self._steps.exceeded
             file.restore(before)
             tell(killed)
-            # What a mutant leaves behind must not be taken for what the next one does.
+            # What a mutant leaves behind must not be attributed to the next one.
             if killed and mutant is not mutants[-1] and self._is_spoilt(test, plain, steps):
                 raise Replace
 
@@ -118,25 +118,25 @@ class Killing:
         return self._files[mutant.path]
 
     def _ticking_code(self) -> Iterator[tuple[FunctionType, CodeType]]:
-        """The functions of the files, each with the code that uses up steps."""
+        """Yield the functions of the files, each with the code that uses up steps."""
         for file in self._files.values():
             file.steps = self._steps
             file.tick()
-            changed = [f for found in file.functions.values() for f in found]
-            codes = [function.__code__ for function in changed]
+            functions = [function for group in file.functions.values() for function in group]
+            codes = [function.__code__ for function in functions]
             file.restore()
-            yield from zip(changed, codes, strict=True)
+            yield from zip(functions, codes, strict=True)
 
 
 class NativeKilling:
-    """Tests of a command subject against mutants of the C program that it runs, built once."""
+    """Runs tests of a command subject against mutants of its C program, which are built once."""
 
     def __init__(self, built: BuiltMutants) -> None:
         self._built = built
         self._mutants = list(built.mutants)
 
     def survivor(self, test: Any) -> Mutant | None:
-        """The first of the mutants that a test does not kill; None: it kills all."""
+        """Return the first mutant that a test does not kill; None if it kills all."""
         for mutant in self._mutants:
             if not self._built.kills_all(test, [mutant]):
                 self._mutants.remove(mutant)
@@ -145,25 +145,25 @@ class NativeKilling:
         return None
 
     def killed(self, test: Any) -> list[Mutant]:
-        """The mutants that a test kills."""
+        """Return the mutants that a test kills."""
         killed = self._built.kills(test)
         return [mutant for mutant in self._mutants if mutant in killed]
 
     def among(self, mutants: Sequence[Mutant]) -> NativeKilling:
-        """The same programs, asked about some of the mutants only."""
-        some = copy.copy(self)
-        some._mutants = [mutant for mutant in self._mutants if mutant in set(mutants)]
-        return some
+        """Return the same for only some of the mutants."""
+        restricted = copy.copy(self)
+        restricted._mutants = [mutant for mutant in self._mutants if mutant in set(mutants)]
+        return restricted
 
     def close(self) -> None:
-        """Remove the programs."""
+        """Remove the programs that were built."""
         self._built.close()
 
 
 def kills_of(
     subject: Subject, mutants: Sequence[Mutant], seconds: float = 10.0
 ) -> Killing | NativeKilling:
-    """Ask whether tests kill these mutants: of loaded Python files, or of a C program."""
+    """Return an object that decides whether tests kill these mutants of Python files or of C."""
     if isinstance(subject, CommandSubject):
         from swarmtest.mutate.native.build import BuiltMutants
 
@@ -182,8 +182,7 @@ def kills_of(
     return Killing(subject, mutants, places or sorted(wanted), seconds)
 
 
-# -------------------------------------------------------------------------------------------------
-# Mutants for reduction: drawn from a program, then those that a test kills, then N of them.
+# Mutants for reduction: drawn from the program, then those that a test kills, then N of these.
 
 
 def drawn_killing(
@@ -195,10 +194,10 @@ def drawn_killing(
     seconds: float = 10.0,
     first: Collection[str] = (),
 ) -> Killing | NativeKilling:
-    """Mutants of the program that a subject tests, at most `sample` of them, ready to be asked.
+    """Draw at most `sample` mutants of the program that a subject tests, ready to be run.
 
-    Those that the running program cannot be given are not among them; `first` are ids of some that
-    are drawn before all others.
+    Mutants that cannot be switched on in the running program are not among them. `first` are the
+    ids of mutants that are drawn before all others.
     """
     if isinstance(subject, CommandSubject):
         from swarmtest.mutate.native.build import drawn_mutants
@@ -207,11 +206,11 @@ def drawn_killing(
     sources = named_sources(files) or sources_beside(subject)
     live = {file.source.path: file for file in live_files(sources)}
     population = draw_mutants(sources)
-    can = [m for m in population.mutants if live[m.path].switchable(m)]
-    if not can:
+    switchable = [m for m in population.mutants if live[m.path].switchable(m)]
+    if not switchable:
         where = ", ".join(source.path for source in sources)
         raise UserError(f"{where}: no mutant can be made of what is loaded")
-    drawn = random.Random(seed).sample(can, len(can))
+    drawn = random.Random(seed).sample(switchable, len(switchable))
     drawn = sorted(drawn, key=lambda mutant: mutant.id not in first)[:sample]
     places = sorted({source.place for source in sources if source.path in {m.path for m in drawn}})
     return Killing(subject, drawn, places, seconds)
@@ -220,9 +219,9 @@ def drawn_killing(
 def chosen_mutants(
     killed: Sequence[Mutant], count: int, seed: int = 0, hard: Iterable[str] | None = None
 ) -> tuple[Mutant, ...]:
-    """`count` of the mutants that a test kills; `hard`: only those with these ids.
+    """Choose `count` of the mutants that a test kills, with `hard` only among those ids.
 
-    If there are fewer, all (dissertation, 3.5.2).
+    If there are fewer, choose all (dissertation, 3.5.2).
 
     >>> chosen_mutants([], 1)
     Traceback (most recent call last):

@@ -1,4 +1,9 @@
-"""The files of a program that are loaded in this process, ready to be given mutants."""
+"""The loaded files of a program, ready to be mutated, and the tests that run on them.
+
+The first part finds files and the functions that exist of them in this process. The second part
+defines what the runs of tests on mutants share: the `Tests` protocol, how a test ends without a
+mutant (`Original`), how outcomes are compared, and in which order tests are tried.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +24,7 @@ from swarmtest.mutate.switching import LiveCode, LiveFile, Steps, live_code
 
 
 def source_of(file: str) -> Source:
-    """A file by its path."""
+    """Read a Python file by its path."""
     path = Path(file)
     if not path.is_file():
         raise UserError(f"{file}: there is no such file to mutate")
@@ -34,21 +39,21 @@ def source_of(file: str) -> Source:
 
 
 def named_sources(files: Iterable[str | Source]) -> list[Source]:
-    """Files by their paths; a directory stands for the Python files in it that hold no tests."""
-    found: dict[str, Source] = {}
-    for one in files:
-        if isinstance(one, Source):
-            found[one.path] = one
-        elif Path(one).is_dir():
-            below = (path.relative_to(one) for path in Path(one).rglob("*.py"))
-            inside = sorted(Path(one) / path for path in below if not _holds_tests(path))
+    """Read files by their paths; a directory means the Python files in it that hold no tests."""
+    sources: dict[str, Source] = {}
+    for file in files:
+        if isinstance(file, Source):
+            sources[file.path] = file
+        elif Path(file).is_dir():
+            below = (path.relative_to(file) for path in Path(file).rglob("*.py"))
+            inside = sorted(Path(file) / path for path in below if not _holds_tests(path))
             if not inside:
-                raise UserError(f"{one}: no Python files to mutate are in this directory")
-            found |= {source.path: source for source in map(source_of, map(str, inside))}
+                raise UserError(f"{file}: no Python files to mutate are in this directory")
+            sources |= {source.path: source for source in map(source_of, map(str, inside))}
         else:
-            source = source_of(one)
-            found[source.path] = source
-    return list(found.values())
+            source = source_of(file)
+            sources[source.path] = source
+    return list(sources.values())
 
 
 def _holds_tests(path: Path) -> bool:
@@ -56,30 +61,30 @@ def _holds_tests(path: Path) -> bool:
 
 
 def loaded_sources(scope: Scope, without: str = "") -> list[Source]:
-    """The loaded files that a scope chooses, but for one that only drives the program.
+    """Return the loaded files that a scope chooses, except `without`, which drives the program.
 
-    If there is nothing else, that one is the program.
+    If no other file is left, `without` itself is the program.
     """
-    found = {}
+    origins = {}
     for name, module in sorted(sys.modules.items()):
         origin = getattr(module, "__file__", None) or ""
         if origin.endswith(".py") and scope.may_choose(name) and scope.chooses(name, origin):
-            found[os.path.realpath(origin)] = origin
-    rest = [file for file in found if file != os.path.realpath(without)] if without else []
-    return [source_of(found[file]) for file in rest or sorted(found)]
+            origins[os.path.realpath(origin)] = origin
+    rest = [file for file in origins if file != os.path.realpath(without)] if without else []
+    return [source_of(origins[file]) for file in rest or sorted(origins)]
 
 
 def live_files(sources: Sequence[Source]) -> list[LiveFile]:
-    """Files with the functions that exist of them: none, of one that is not loaded."""
+    """Return files with the functions that exist of them; a file that is not loaded has none."""
     names = _names_in_code(sources)
-    live = live_code({name for found in names for name in found})
+    live = live_code({name for of_file in names for name in of_file})
     if not any(names):
         shown = ", ".join(source.path for source in sources)
         raise UserError(f"{shown} is not loaded by what is tested: nothing of it can be mutated")
     files = []
-    for source, found in zip(sources, names, strict=True):
+    for source, of_file in zip(sources, names, strict=True):
         # A file may be loaded under two names (as a script and as a module).
-        name = max(found, key=lambda one: len(live[one].functions), default=source.place)
+        name = max(of_file, key=lambda name: len(live[name].functions), default=source.place)
         code = live.get(name, LiveCode())
         placed = replace(source, place=name)
         files.append(LiveFile(placed, code.functions, suspended=code.suspended))
@@ -87,7 +92,7 @@ def live_files(sources: Sequence[Source]) -> list[LiveFile]:
 
 
 def _names_in_code(sources: Iterable[Source]) -> list[list[str]]:
-    """What the code objects of each file call it: as the import system found it."""
+    """Return the file names in the code objects of each file, as the import system set them."""
     by_place: dict[str, list[str]] = {}
     for module in list(sys.modules.values()):
         origin = getattr(module, "__file__", None)
@@ -99,7 +104,7 @@ def _names_in_code(sources: Iterable[Source]) -> list[list[str]]:
 
 
 def without_links(file: str) -> str:
-    """As ``os.path.realpath``, but quick for many files of few directories."""
+    """Do the same as ``os.path.realpath``, but faster for many files in few directories."""
     directory, name = os.path.split(file)
     if not os.path.isabs(file) or os.path.islink(file):
         return os.path.realpath(file)
@@ -111,33 +116,32 @@ def _directory_without_links(directory: str) -> str:
     return os.path.realpath(directory)
 
 
-# -------------------------------------------------------------------------------------------------
-# Tests that are run again and again, and what is known of each without a mutant.
+# Tests that run on mutants.
 
 
 class Tests(Protocol):
-    """Tests that can be run again and again, by their numbers."""
+    """Tests that can be run repeatedly, by their numbers."""
 
     @property
     def names(self) -> Sequence[str]:
-        """What a person calls each."""
+        """The name of each test."""
 
     def run(self, test: int, following: int | None) -> str:
-        """Run one; the same answer means that it ended the same way.
+        """Run a test and return how it ended, as text; equal texts mean equal endings.
 
-        `following` will be run next in this process; None: this is the last.
+        `following` is the test that will run next in this process; None: this is the last.
         """
 
     def finish(self) -> None:
-        """Clear away what tests keep for those that follow: other tests come next, or none."""
+        """Clear what tests keep for later ones (fixtures, say); other tests, or none, come next."""
 
     def why_not(self, ended: str) -> str:
-        """Why a test that ends so without a mutant is of no use; empty: it is."""
+        """Return why a test that ends so without a mutant cannot be used; empty if it can."""
 
 
 @dataclass(frozen=True)
 class Original:
-    """A test without a mutant."""
+    """How a test ends without a mutant."""
 
     ended: str
     seconds: float
@@ -145,14 +149,14 @@ class Original:
     reached: tuple[frozenset[int], ...]
     """For each file, the numbers of the statements that it executed."""
     imports: bool = False
-    """Whether it imports one of the files itself, perhaps again: what is loaded is not what it
-    runs then."""
+    """Whether it imports one of the files itself, perhaps again: then it does not run the code
+    that is loaded in this process."""
 
 
 def outcome_of(
     tests: Tests, test: int, following: int | None, original: Original, steps: Steps
 ) -> int:
-    """Run a test on the program as it is now, and compare."""
+    """Run a test on the program in its current state and compare it with the original."""
     steps.allow(original.steps)
     try:
         ended = tests.run(test, following)
@@ -164,16 +168,15 @@ def outcome_of(
 
 
 def in_turn(tests: Sequence[int]) -> Iterator[tuple[int, int | None]]:
-    """Each test with the one that follows it; None follows the last."""
+    """Yield each test with the one that follows it; None follows the last."""
     return zip(tests, [*tests[1:], None], strict=True)
 
 
-# -------------------------------------------------------------------------------------------------
-# Which test to try first on a mutant.
-
-
 class Order:
-    """Cheap tests come first, and those that killed mutants of the same function (a *group*)."""
+    """The order in which tests are tried on a mutant.
+
+    Quick tests come first, and those that killed mutants of the same function (a *group*).
+    """
 
     def __init__(self, originals: dict[int, Original], groups: Sequence[str]) -> None:
         self._originals = originals
@@ -188,7 +191,7 @@ class Order:
         self._killed[key] += killed
 
     def of(self, mutant: int, tests: list[int]) -> list[int]:
-        """Tests in the order of what they are expected to cost per kill."""
+        """Return tests in the order of their expected cost per kill."""
         group = self._groups[mutant]
 
         def cost(test: int) -> float:

@@ -1,4 +1,9 @@
-"""Kill matrices of the tests of a subject, or of a stored campaign."""
+"""Compute the kill matrix of a subject's tests, or of the tests of a stored campaign.
+
+`kill_matrix` takes tests as data; `mutate_campaign` takes them from a store. Both draw mutants of
+the program's files, run the tests without a mutant, and then run them on the mutants. Tests of
+pytest suites are in `pytest_suites`, and mutants of C programs in `native`.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +34,14 @@ from swarmtest.subjects.subject import Subject
 _SECONDS = 10.0
 
 Lines = Mapping[str, Collection[int]]
+"""Line numbers by `Source.path`."""
 
 
 class SubjectTests:
-    """Tests of a subject as JSON data, replayed: no random generator sees what a mutant does."""
+    """Tests of a subject as JSON data, which are replayed.
+
+    A replay uses no random generator, so a mutant cannot influence what a test contains.
+    """
 
     def __init__(self, subject: Subject, tests: Mapping[str, Any]) -> None:
         self.names = list(tests)
@@ -40,22 +49,22 @@ class SubjectTests:
         self._tests = list(tests.values())
 
     def run(self, test: int, following: int | None) -> str:
-        """The verdict, and the fault that was shown."""
+        """Run a test; return its verdict and fault as text."""
         self._subject.interruptible = False
         result = self._subject.replay(self._tests[test])
         return f"{result.verdict.label} {result.fault.id if result.fault else ''}"
 
     def finish(self) -> None:
-        """Every test starts from nothing: there is nothing to clear away."""
+        """Do nothing: tests of a subject share no state."""
 
     def why_not(self, ended: str) -> str:
-        """One that fails is of use: with a mutant it may pass, or fail otherwise."""
+        """Return why a test cannot be used; a failing test can, as a mutant may make it pass."""
         return "is no test" if ended.startswith(Verdict.INVALID.label) else ""
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """How a kill matrix is to be made."""
+class _RunOptions:
+    """How the tests are run on the mutants."""
 
     limits: Limits
     workers: int
@@ -79,15 +88,15 @@ def kill_matrix(
     mutants_per_fork: int = 32,
     on_progress: Show | None = None,
 ) -> KillMatrix:
-    """Which tests (JSON data, perhaps by name) kill which mutants of the files of a program.
+    """Return which tests (JSON data, perhaps by name) kill which mutants of a program's files.
 
-    `files` are Python files, or directories of them; without: what is loaded of the code beside the
-    subject. For a command subject they are C files; without: those of its ``[mutate]``.
-    `first_kill`: each mutant only up to the first test that kills it. `lines`: only mutants on
-    these, by file. `mutants_per_fork`: 1 gives each mutant a process of its own.
+    `files` are Python files or directories of them; by default the loaded code beside the
+    subject. For a command subject they are C files; by default those of its table ``[mutate]``.
+    `lines` restricts mutants to these lines, by file. `first_kill` stops at the first test that
+    kills a mutant. `mutants_per_fork` = 1 gives each mutant a process of its own.
 
-    A subject that is loaded already cannot be imported anew, so mutants of what runs at import are
-    `not_switchable`; with a `SubjectReference` they are run as well.
+    A subject that is already loaded cannot be imported again, so mutants of code that runs at
+    import are `not_switchable`; with a `SubjectReference` they are run as well.
 
     >>> from swarmtest import Machine, MachineSubject, action
     >>> class Counter(Machine):
@@ -101,7 +110,7 @@ def kill_matrix(
     ...
     swarmtest.UserError: no_such_file.py: there is no such file to mutate
     """
-    named = tests if isinstance(tests, Mapping) else {str(i): one for i, one in enumerate(tests)}
+    named = tests if isinstance(tests, Mapping) else {str(i): test for i, test in enumerate(tests)}
     if not named:
         raise UserError("there are no tests to run on mutants")
     if isinstance(subject, CommandSubject):
@@ -120,7 +129,7 @@ def kill_matrix(
             on_progress=on_progress,
         )
     limits = Limits(seconds, memory, mutants_per_fork)
-    asked = _Asked(limits, workers, first_kill, on_progress)
+    options = _RunOptions(limits, workers, first_kill, on_progress)
     sources = named_sources(files)
 
     def drawn(loaded: Subject) -> Drawn:
@@ -128,8 +137,8 @@ def kill_matrix(
 
     if isinstance(subject, SubjectReference):
         with _loaded(subject, sources) as (loaded, imports):
-            return _matrix(loaded, imports, named, drawn(loaded), asked)
-    return _matrix(subject, None, named, drawn(subject), asked)
+            return _matrix(loaded, imports, named, drawn(loaded), options)
+    return _matrix(subject, None, named, drawn(subject), options)
 
 
 def _drawn(
@@ -151,18 +160,19 @@ def _matrix(
     imports: Imports | None,
     named: Mapping[str, Any],
     drawn: Drawn,
-    asked: _Asked,
+    options: _RunOptions,
 ) -> KillMatrix:
-    concerned = {mutant.path for mutant in drawn.mutants}
-    sources = [source for source in drawn.sources if source.path in concerned]
+    """Run the tests on the mutants; restore the program in this process afterwards."""
+    mutated = {mutant.path for mutant in drawn.mutants}
+    sources = [source for source in drawn.sources if source.path in mutated]
     files = live_files(sources)
     importing = None if imports is None else Importing(imports, sources, dict(named))
     tests = SubjectTests(subject, named)
-    runner = Runner(tests, files, asked.limits, asked.workers, importing)
+    runner = Runner(tests, files, options.limits, options.workers, importing)
     try:
         runner.baseline.run()
         matrix = runner.matrix(
-            drawn.mutants, first_kill=asked.first_kill, on_progress=asked.on_progress
+            drawn.mutants, first_kill=options.first_kill, on_progress=options.on_progress
         )
     finally:
         for file in files:
@@ -174,9 +184,9 @@ def _matrix(
 def _loaded(
     reference: SubjectReference, sources: Sequence[Source]
 ) -> Iterator[tuple[Subject, Imports]]:
-    """A subject, with processes that stand before the import of what it tests."""
-    places = [os.path.realpath(source.place) for source in sources]
-    imports = Imports(Scope(places=tuple(places)) if places else _scope_of(reference), places)
+    """Load a subject, with waiting processes from before the import of the program it tests."""
+    paths = [os.path.realpath(source.place) for source in sources]
+    imports = Imports(Scope(places=tuple(paths)) if paths else _scope_of(reference), paths)
     try:
         with imports.watched():
             subject = reference.load()
@@ -194,7 +204,7 @@ def _scope_of(reference: SubjectReference) -> Scope:
 
 
 def sources_beside(subject: Subject) -> list[Source]:
-    """The loaded files of what a subject tests, where nobody has named them."""
+    """Return the loaded files of the program that a subject tests, if the user named none."""
     where, _ = split_reference(subject.name)
     beside = os.path.dirname(subject.harness) if subject.harness else ""
     package = "" if where.endswith((".py", ".toml")) else where.partition(".")[0]
@@ -219,11 +229,11 @@ def mutate_campaign(
     mutants_per_fork: int = 32,
     on_progress: Show | None = None,
 ) -> KillMatrix:
-    """The kill matrix of a campaign's tests, named ``CAMPAIGN#TRIAL``.
+    """Return the kill matrix of a campaign's tests, which are named ``CAMPAIGN#TRIAL``.
 
-    Without `files`: those that the campaign watched. `tests`: so many of its tests at most; which
-    ones, the seed decides. Tests of which the store knows that they reach no mutant are not run.
-    `mutants_per_fork`: 1 gives each mutant a process of its own.
+    `files` are by default those that the campaign watched. At most `tests` of its tests are used,
+    chosen by the seed. Tests that reach no mutant according to the store are not run.
+    `mutants_per_fork` = 1 gives each mutant a process of its own.
 
     >>> from swarmtest import open_store
     >>> with open_store(":memory:") as store:
@@ -258,22 +268,23 @@ def mutate_campaign(
     named: list[str | Source] = [*files]
     sources = named_sources(named or _watched(store, campaign))
     seconds = record.options.get("seconds") or _SECONDS
-    asked = _Asked(Limits(seconds, 0, mutants_per_fork), workers, first_kill, on_progress)
+    limits = Limits(seconds, 0, mutants_per_fork)
+    options = _RunOptions(limits, workers, first_kill, on_progress)
     with _loaded(SubjectReference.from_json(reference), sources) as (subject, imports):
         check_features(subject, record)
         drawn = _drawn(sources or sources_beside(subject), operators, lines, sample, seed)
         trials = draw_trials(store, campaign, tests, seed)
         needed = trials_that_reach(store, record, subject, drawn, trials)
-        made = tests_of(store, record, subject, needed, seconds, workers)
-        if not made:
+        regenerated = tests_of(store, record, subject, needed, seconds, workers)
+        if not regenerated:
             raise UserError(f"campaign {campaign} has no test that can be made again")
-        matrix = _matrix(subject, imports, made, drawn, asked)
+        matrix = _matrix(subject, imports, regenerated, drawn, options)
     skipped = {trial.trial for trial in trials} - {trial.trial for trial in needed}
     return matrix.with_tests(f"{campaign}#{trial}" for trial in sorted(skipped))
 
 
 def _watched(store: Store, campaign: int) -> list[Source]:
-    """The files of a campaign with coverage, as they are now."""
+    """Return the Python files that a campaign watched, with their current text."""
     return [
         source_of(source.place)
         for source in store.sources(campaign)

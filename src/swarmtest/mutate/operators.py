@@ -1,7 +1,7 @@
-"""What is changed: the operators of Andrews et al., and what Python users expect beside them.
+"""The mutation operators: those of Andrews et al., and others that Python users expect.
 
-Each operator is a plain function from a node to the nodes that may stand in its place; `OPERATORS`
-names them and tells what they do. An operator answers new nodes and leaves the old one alone.
+Each operator is a plain function from a node to the nodes that may replace it; `OPERATORS` lists
+their names and what they do. An operator returns new nodes and does not change the old one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ OPERATORS = {
 }
 """What ``--operators`` can name, and what it means."""
 
-_NOT_USUAL = frozenset({"logging"})
+_NOT_BY_DEFAULT = frozenset({"logging"})
 
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)
 _BITWISE = (ast.BitAnd, ast.BitOr, ast.BitXor)
@@ -54,7 +54,7 @@ _OPPOSITE_COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.IsNot: ast.Is,
 }
 _OTHER_BUILTIN = {"min": "max", "max": "min", "any": "all", "all": "any"}
-_TEXTS = (ast.JoinedStr, ast.List, ast.Tuple, ast.ListComp)
+_SEQUENCES = (ast.JoinedStr, ast.List, ast.Tuple, ast.ListComp)
 _NOT_DELETED = (
     ast.Pass,
     ast.Import,
@@ -67,22 +67,23 @@ _NOT_DELETED = (
 )
 
 Change = tuple[str, ast.AST]
-"""The operator's name, and what stands in the node's place."""
+"""The name of the operator, and the node that replaces the original."""
 
 
 def parse_operators(text: str = "") -> frozenset[str]:
-    """The operators that a user names: ``all``, names, and ``-name`` for all but that one.
+    """Parse a list of operators: ``all``, names, and ``-name`` for all but that one.
 
-    Without a name it is all that are usual: changed log messages are rarely anyone's concern.
+    An empty list means the default operators: all but ``logging``, because tests rarely check log
+    messages.
 
     >>> sorted(parse_operators("relational,negate"))
     ['negate', 'relational']
     >>> "strings" in parse_operators("all,-strings")
     False
     """
-    usual = frozenset(OPERATORS) - _NOT_USUAL
+    default = frozenset(OPERATORS) - _NOT_BY_DEFAULT
     words = [word.strip() for word in text.split(",") if word.strip()]
-    chosen = set(usual) if not words or words[0].startswith("-") else set()
+    chosen = set(default) if not words or words[0].startswith("-") else set()
     for word in words:
         name = word.removeprefix("-")
         if name != "all" and name not in OPERATORS:
@@ -97,7 +98,7 @@ def parse_operators(text: str = "") -> frozenset[str]:
 
 
 def changes_of(node: ast.AST, parent: ast.AST, field: str) -> Iterator[Change]:
-    """Everything that could stand in a node's place."""
+    """Yield everything that could replace a node."""
     make = _BY_TYPE.get(type(node))
     if make is not None:
         yield from make(node)
@@ -166,20 +167,20 @@ def _others(op: ast.operator) -> Iterator[ast.operator]:
         yield ast.Mult()
 
 
-def _named(op: ast.operator) -> str:
+def _operator_name(op: ast.operator) -> str:
     return "bitwise" if isinstance(op, (*_BITWISE, *_SHIFTS)) else "arithmetic"
 
 
 def _binary(node: ast.BinOp) -> Iterator[Change]:
-    if _is_text(node.left) or (isinstance(node.op, ast.Add) and _is_text(node.right)):
-        return  # another operator on text is a TypeError, which tells nobody anything
+    if _is_sequence(node.left) or (isinstance(node.op, ast.Add) and _is_sequence(node.right)):
+        return  # another operator would be a TypeError: any test kills it, so it shows nothing
     for op in _others(node.op):
-        yield _named(op), _with(node, op=op)
+        yield _operator_name(op), _with(node, op=op)
 
 
-def _is_text(node: ast.expr) -> bool:
+def _is_sequence(node: ast.expr) -> bool:
     constant = isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
-    return constant or isinstance(node, _TEXTS)
+    return constant or isinstance(node, _SEQUENCES)
 
 
 def _unary(node: ast.UnaryOp) -> Iterator[Change]:
@@ -206,7 +207,7 @@ def _comparison(node: ast.Compare) -> Iterator[Change]:
 
 
 def _augmented(node: ast.AugAssign) -> Iterator[Change]:
-    if not _is_text(node.value):
+    if not _is_sequence(node.value):
         for op in _others(node.op):
             yield "augmented", _with(node, op=op)
     target = copy.copy(node.target)

@@ -1,13 +1,18 @@
-"""Switching a mutant on in a running program: no file is written, nothing is imported again.
+"""Switch a mutant on in a running program: no file is written, nothing is imported again.
 
-The functions of a loaded file are found by their code objects (among all that the garbage collector
-knows, so it does not matter what decorated, wrapped or stored them), and get other code: the
-mutant's, compiled from the file's text. So it makes no difference whether coverage was woven into
-what was loaded. Default arguments are kept by the function itself and are changed there.
+The functions of a loaded file are found by their code objects (among all objects that the garbage
+collector knows, so decorators and wrappers do not matter). They are given the mutant's code, which
+is compiled from the file's text, so it does not matter either whether the loaded code was woven for
+coverage. Default arguments are stored in the function object and are changed there.
 
-What a module or a class body executes happened when it was imported, and what is suspended (a
-generator) goes on with the code that it has: such mutants cannot be switched on, and `switchable`
-says so.
+Code of a module or a class body ran when it was imported, and a suspended generator continues with
+the code that it has. Such mutants cannot be switched on: `switchable` returns False.
+
+An endless mutant is stopped by a budget of steps, which is the same on every machine. A *step* is a
+pass through the body of a loop in the mutated files, or a call of the mutated function. In the run
+without a mutant each statement is counted, which shows both what a test reaches and how many steps
+it takes; with a mutant, a multiple of those steps is allowed. After that every step raises
+`StepBudgetExceeded`, so that code that swallows the exception gets no further.
 """
 
 from __future__ import annotations
@@ -27,32 +32,22 @@ from swarmtest.coverage.weaving.syntax import is_docstring
 from swarmtest.mutate.generation import function_code, module_code, nested_codes, replacement
 from swarmtest.mutate.mutant import Function, Module, Mutant, Outer, Place, Spot, children
 
-# -------------------------------------------------------------------------------------------------
-# Counting steps: a budget that ends what a mutant made endless, the same on every machine.
-#
-# A *step* is a pass through the body of a loop in the files that are mutated, or the entry of the
-# mutated function. In the original run of a test each statement is counted, which tells both what
-# the
-# test reaches and how many steps it takes; with a mutant, a multiple of those steps is allowed.
-# Then
-# `StepBudgetExceeded` is raised at every further step, so that code which swallows it comes no
-# further.
-#
-# What counts is a constant of the compiled code, not a name: the program's modules gain none.
+# Counting steps. The compiled code refers to its counters by constants, not by names, so that the
+# program's modules do not get new names. These strings are placeholders for the constants.
 
 _COUNTS = "\0swarmtest counts"
 _TICK = "\0swarmtest tick"
 _FACTOR = 10
 _EXTRA = 1000
-_ANY = 1 << 60
+_UNLIMITED = 1 << 60
 
 
 class StepBudgetExceeded(BaseException):
-    """A mutant takes many times the steps of the original: it would perhaps never end."""
+    """Raised when a mutant takes many times the steps of the original and might never end."""
 
 
 class Steps:
-    """The steps that are left to a test; code of a `ticking` module uses them up.
+    """The budget of steps of a test, which the code of a `ticking` module uses up.
 
     >>> steps = Steps()
     >>> steps.allow(0)
@@ -65,55 +60,56 @@ class Steps:
 
     def __init__(self) -> None:
         self.exceeded = False
-        """Whether the test was ended, whatever became of it then."""
-        # What code holds on to stays the same object. A partial object, a chain and a repetition
-        # are all in C: calling them costs less than counting down in Python.
+        """Whether the budget was exceeded, even if the test caught the exception."""
+        # Compiled code holds on to this object, so its state is replaced, never the object. A
+        # partial, a chain and a repeat are implemented in C: calling them costs less than
+        # counting down in Python.
         self.tick: functools.partial[Any] = functools.partial(repeat(None).__next__)
 
     def allow(self, original: int) -> None:
-        """Start a test that takes `original` steps without a mutant."""
+        """Set the budget for a test that takes `original` steps without a mutant."""
         self.exceeded = False
         within = repeat(None, original * _FACTOR + _EXTRA)
         steps = chain(within, map(self._exceed, repeat(None)))
         self.tick.__setstate__((steps.__next__, (), {}, {}))  # type: ignore[attr-defined]
 
     def count(self) -> None:
-        """Start a test that may take any number of steps; `counted` tells how many it took."""
+        """Allow any number of steps; `counted` returns how many were taken."""
         self.exceeded = False
-        self._left = repeat(None, _ANY)  # it tells how many are left, and answers None
+        self._left = repeat(None, _UNLIMITED)  # its length hint is the number of steps left
         self.tick.__setstate__((self._left.__next__, (), {}, {}))  # type: ignore[attr-defined]
 
     def counted(self) -> int:
-        """The steps since `count`."""
-        return _ANY - length_hint(self._left)
+        """Return the number of steps since `count`."""
+        return _UNLIMITED - length_hint(self._left)
 
     def _exceed(self, _: None) -> NoReturn:
         self.exceeded = True
         raise StepBudgetExceeded
 
     def bind(self, code: CodeType) -> CodeType:
-        """Code of a `ticking` module that uses up these steps."""
+        """Return the code of a `ticking` module, bound to this budget."""
         return with_constants(code, {_TICK: self.tick})
 
 
 class _Cells(list[int]):
-    """Numbers in a code object, which is hashed by whoever looks at tracebacks."""
+    """A hashable list: it becomes a constant of a code object, and tracebacks hash those."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
 
 class Counts:
-    """How often each statement of a file was executed; code of a `counting` module tells."""
+    """How often each statement of a file was executed, counted by code of a `counting` module."""
 
     def __init__(self, module: Module) -> None:
         self.of_statements = _Cells([0] * module.statements)
 
     def reset(self) -> None:
-        """Forget what was counted."""
+        """Set all counts to 0."""
         self.of_statements[:] = [0] * len(self.of_statements)
 
     def bind(self, code: CodeType) -> CodeType:
-        """Code of a `counting` module that counts here."""
+        """Return the code of a `counting` module, bound to these counts."""
         return with_constants(code, {_COUNTS: self.of_statements, _TICK: self._count})
 
     def _count(self, number: int) -> None:
@@ -132,9 +128,9 @@ def ticking_at_import(module: Module) -> Module:
     level: list[ast.AST] = [module.tree]
     while level:
         node = level.pop()
-        level += [one for _, _, one in children(node) if not isinstance(one, Function)]
+        level += [child for _, _, child in children(node) if not isinstance(child, Function)]
         if isinstance(node, ast.For | ast.AsyncFor | ast.While):
-            node.body.insert(0, _placed(_tick(), node.body[0]))
+            node.body.insert(0, _with_location(_tick(), node.body[0]))
     return module
 
 
@@ -158,88 +154,88 @@ def _insert(
     before: Callable[[int], ast.stmt | None],
     arguments: Callable[[int], list[ast.expr]],
 ) -> None:
-    """Put statements before numbered ones; a lambda calls before it evaluates."""
+    """Insert a statement before each numbered one; in a lambda, a call before its body."""
     for number, place in enumerate(module.numbered):
         spot = module.spots[place]
         if isinstance(spot.node, ast.Lambda):
             call = ast.Call(ast.Constant(_TICK), arguments(number), [])
             body = spot.node.body
-            spot.node.body = _placed(ast.BoolOp(ast.Or(), [call, body]), body)
+            # The call returns None, so the value is that of the body.
+            spot.node.body = _with_location(ast.BoolOp(ast.Or(), [call, body]), body)
         elif not is_docstring(spot.node):  # type: ignore[arg-type]
             statement = before(number)
             if statement is not None:
-                _put_before(spot, _placed(statement, spot.node))
+                _put_before(spot, _with_location(statement, spot.node))
 
 
 def _put_before(spot: Spot, statement: ast.AST) -> None:
-    suite = getattr(spot.parent, spot.field)
-    suite.insert(next(i for i, one in enumerate(suite) if one is spot.node), statement)
+    body = getattr(spot.parent, spot.field)
+    body.insert(next(i for i, node in enumerate(body) if node is spot.node), statement)
 
 
-def _placed(node: Any, place: ast.AST) -> Any:
-    return ast.fix_missing_locations(ast.copy_location(node, place))
+def _with_location(node: Any, like: ast.AST) -> Any:
+    return ast.fix_missing_locations(ast.copy_location(node, like))
 
 
 def with_constants(code: CodeType, values: dict[str, object]) -> CodeType:
-    """Code in which constants that hold a place are replaced by what belongs there."""
+    """Return code in which placeholder constants are replaced by the given values."""
     constants = []
     changed = False
-    for one in code.co_consts:
-        new: object = one
-        if isinstance(one, CodeType):
-            new = with_constants(one, values)
-        elif isinstance(one, str) and one in values:
-            new = values[one]
-        changed = changed or new is not one
+    for constant in code.co_consts:
+        new: object = constant
+        if isinstance(constant, CodeType):
+            new = with_constants(constant, values)
+        elif isinstance(constant, str) and constant in values:
+            new = values[constant]
+        changed = changed or new is not constant
         constants.append(new)
     return code.replace(co_consts=tuple(constants)) if changed else code
 
 
-# -------------------------------------------------------------------------------------------------
+# Switching mutants on and off.
 
 _Key = tuple[str, int]
-"""The qualified name of a code object, and the line where it begins."""
+"""The qualified name of a code object, and its first line."""
 _PLAIN = (
     ast.Constant, ast.UnaryOp, ast.BinOp, ast.Tuple, ast.operator, ast.unaryop, ast.expr_context
 )  # fmt: skip
-
-
+"""The nodes of a default argument that can be evaluated on its own."""
 _SUSPENDED = {GeneratorType: "gi_code", CoroutineType: "cr_code", AsyncGeneratorType: "ag_code"}
 
 
 class NotSwitchable(Exception):
-    """A mutant that the running program cannot be given."""
+    """Raised for a mutant that cannot be switched on in the running program."""
 
 
 @dataclass
 class LiveCode:
-    """What exists in this process of a file."""
+    """The functions and suspended generators of a file that exist in this process."""
 
     functions: dict[_Key, list[FunctionType]] = field(default_factory=dict)
     suspended: set[_Key] = field(default_factory=set)
-    """The code of generators and coroutines that have begun, or are about to."""
+    """The code of generators and coroutines that are running, suspended or not yet started."""
 
 
 def live_code(filenames: Iterable[str]) -> dict[str, LiveCode]:
-    """What exists in this process of the files that code objects name so."""
-    found = {name: LiveCode() for name in filenames}
-    # A process that forks may have frozen what it loaded, and then it is not told.
+    """Return what exists in this process of files, by the file names in their code objects."""
+    live = {name: LiveCode() for name in filenames}
+    # `gc.get_objects` leaves out frozen objects, and a process that forks may have frozen some.
     frozen = gc.get_freeze_count() > 0
     gc.unfreeze()
     objects = gc.get_objects()
     if frozen:
         gc.freeze()
-    for one in objects:
-        if type(one) is FunctionType:
-            code = one.__code__
-            of_file = found.get(code.co_filename)
+    for value in objects:
+        if type(value) is FunctionType:
+            code = value.__code__
+            of_file = live.get(code.co_filename)
             if of_file is not None:
-                of_file.functions.setdefault(_key(code), []).append(one)
-        elif type(one) in _SUSPENDED:
-            code = getattr(one, _SUSPENDED[type(one)])
-            if code.co_filename in found:
-                found[code.co_filename].suspended.add(_key(code))
-    return found
+                of_file.functions.setdefault(_key(code), []).append(value)
+        elif type(value) in _SUSPENDED:
+            code = getattr(value, _SUSPENDED[type(value)])
+            if code.co_filename in live:
+                live[code.co_filename].suspended.add(_key(code))
+    return live
 
 
 def _key(code: CodeType) -> _Key:
@@ -250,7 +246,7 @@ def _key(code: CodeType) -> _Key:
 class LiveFile:
     """A loaded file of the program, whose functions can be given other code.
 
-    `steps` are used up by all its loops once `tick` was called, and by a mutant's function always.
+    All its loops use up `steps` once `tick` was called; the function of a mutant always does.
     """
 
     source: Source
@@ -263,21 +259,21 @@ class LiveFile:
         self._ticking = ticking(Module(self.source.text, self.source.place))
         self._changed: list[Callable[[], None]] = []
 
-    # What all functions do
+    # Instrumenting all functions
 
     def tick(self) -> None:
-        """Let all loops use up steps."""
+        """Make all loops use up steps."""
         module = ticking(Module(self.source.text, self.source.place), loops_only=True)
         self._give_all(module, self.steps.bind)
 
     def count(self) -> Counts:
-        """Let all functions count their statements."""
+        """Make all functions count their statements."""
         counts = Counts(self.plain)
         self._give_all(counting(Module(self.source.text, self.source.place)), counts.bind)
         return counts
 
     def counting_code(self, counts: Counts) -> CodeType:
-        """The whole file, if it is imported again: its functions count their statements, too."""
+        """Return code of the whole file that counts statements, for when it is imported again."""
         module = counting(Module(self.source.text, self.source.place))
         return counts.bind(module_code(module))
 
@@ -289,7 +285,7 @@ class LiveFile:
     # Mutants
 
     def switch_on(self, mutant: Mutant) -> None:
-        """Let the program be the mutant, until `restore`; `NotSwitchable` says why it cannot."""
+        """Turn the program into the mutant until `restore`; raise `NotSwitchable` if impossible."""
         spot = self._ticking.spots[mutant.place]
         if spot.outer is None:
             self._change_default(mutant)
@@ -306,16 +302,16 @@ class LiveFile:
 
     @property
     def changes(self) -> int:
-        """How much was changed so far: where `restore` can go back to."""
+        """The number of changes so far, to which `restore` can go back."""
         return len(self._changed)
 
     def restore(self, to: int = 0) -> None:
-        """Give back what was changed, all of it or what was changed since."""
+        """Undo all changes, or those since there were `to` of them."""
         while len(self._changed) > to:
             self._changed.pop()()
 
     def switchable(self, mutant: Mutant) -> bool:
-        """Whether a mutant can be switched on in this process."""
+        """Return whether a mutant can be switched on in this process."""
         spot = self.plain.spots[mutant.place]
         if spot.outer is not None:
             outer = self.plain.outers[spot.outer]
@@ -324,19 +320,25 @@ class LiveFile:
         return owner is not None and self._is_live(self.plain.outers[owner])
 
     def statement(self, mutant: Mutant) -> int:
-        """The number of the statement that a test has to execute to notice it; -1: none is."""
+        """Return the number of the statement that a test must execute to notice a mutant.
+
+        It is -1 if there is no such statement.
+        """
         owner = self.default_of(mutant.place)
         if owner is not None:
             return self.plain.entries.get(owner, -1)
         return self.plain.spots[mutant.place].statement
 
     def line_of(self, statement: int) -> int | None:
-        """Where a numbered statement begins; None for a lambda, which has no line of its own."""
+        """Return the first line of a numbered statement; None for a lambda, which has no own."""
         node = self.plain.spots[self.plain.numbered[statement]].node
         return node.lineno if isinstance(node, ast.stmt) else None
 
     def default_of(self, place: Place) -> Place | None:
-        """The outer function that has a default argument at a place which can be changed alone."""
+        """Return the outer function with a default argument at a place, if it can be changed.
+
+        It can if it is made of constants and operators only.
+        """
         for end in range(len(place) - 1, 0, -1):
             outer = self.plain.outers.get(place[:end])
             if outer is None or place[end] != ("args", -1):
@@ -347,17 +349,20 @@ class LiveFile:
         return None
 
     def _is_live(self, outer: Outer) -> bool:
-        found = self.functions.get((outer.qualname, outer.line))
-        if not found:
+        functions = self.functions.get((outer.qualname, outer.line))
+        if not functions:
             return False
-        # Two lambdas on a line have the same name and line.
-        return outer.name != "<lambda>" or len({one.__code__ for one in found}) == 1 == sum(
+        if outer.name != "<lambda>":
+            return True
+        # Two lambdas on the same line cannot be told apart: they have the same name and line.
+        same_line = sum(
             (other.qualname, other.line) == (outer.qualname, outer.line)
             for other in self.plain.outers.values()
         )
+        return len({function.__code__ for function in functions}) == 1 == same_line
 
     def _is_suspended(self, outer: Outer) -> bool:
-        """Whether there is something that would go on with the code it has."""
+        """Return whether a generator or coroutine would continue with the function's old code."""
         within = f"{outer.qualname}.<locals>."
         return any(
             (name, line) == (outer.qualname, outer.line) or name.startswith(within)
@@ -365,25 +370,25 @@ class LiveFile:
         )
 
     def _give(self, module: Module, outer: Outer, bind: Callable[[CodeType], CodeType]) -> None:
-        """Give a function, and those that it made before, the code that the tree has now."""
+        """Give a function, and functions that it has created, the code of the current tree."""
         code = function_code(module, outer)
         lost = self._lost_variables(code)
         if lost:
             code = function_code(module, outer, lost)
             if self._lost_variables(code):
                 raise NotSwitchable(f"{outer.qualname} has other variables of its own")
-        for one in nested_codes(bind(code)):
-            for function in self.functions.get(_key(one), ()):
-                self._set(function, "__code__", one)
+        for new in nested_codes(bind(code)):
+            for function in self.functions.get(_key(new), ()):
+                self._set(function, "__code__", new)
 
     def _lost_variables(self, code: CodeType) -> dict[str, set[str]]:
-        """Variables that live functions take from around them and this code does not."""
+        """Return the free variables of live functions that are missing in their new code."""
         lost: dict[str, set[str]] = {}
-        for one in nested_codes(code):
-            for function in self.functions.get(_key(one), ()):
-                if function.__code__.co_freevars != one.co_freevars:
-                    missing = set(function.__code__.co_freevars) - set(one.co_freevars)
-                    lost.setdefault(one.co_qualname, set()).update(missing)
+        for new in nested_codes(code):
+            for function in self.functions.get(_key(new), ()):
+                if function.__code__.co_freevars != new.co_freevars:
+                    missing = set(function.__code__.co_freevars) - set(new.co_freevars)
+                    lost.setdefault(new.co_qualname, set()).update(missing)
         return lost
 
     def _change_default(self, mutant: Mutant) -> None:

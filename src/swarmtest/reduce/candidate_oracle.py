@@ -1,13 +1,14 @@
-"""Questions about candidates: each is answered once, several at a time where there are workers.
+"""Decide whether candidates are interesting: run each candidate once, several in parallel.
 
-Whoever reduces a test asks one question after the other, and may tell which are likely to come
-(`ahead`): those are begun while there is a worker that would be idle, and ended again when it turns
-out that nobody asks. Answers that are known from before (`known`) cost nothing, so a reduction that
-was stopped goes on by asking the same questions again: it is deterministic.
+A reducer asks about one candidate after the other, and may announce which it is likely to ask about
+next (`ahead`): idle workers start on those, and are stopped if the question never comes. Answers
+from an earlier reduction (`known`) cost nothing. A reduction is deterministic, so one that was
+stopped resumes by asking the same questions again.
 
-Questions go to processes that stand ready (`answering.py`), which is many times faster than a
-process for each; a program that remembers earlier tests may then answer wrongly. So whoever
-believes an answer has it confirmed (`confirms`); if it is wrong, all is asked anew, each alone.
+Candidates run in a pool of processes that are kept ready (`fork_pool`), which is many times faster
+than a new process for each. A program that keeps state between tests may then answer wrongly, so
+the caller has the final answer confirmed in a fresh process (`confirms`); if that fails, the whole
+reduction is repeated with a process per candidate (`alone`).
 """
 
 from __future__ import annotations
@@ -26,18 +27,19 @@ from swarmtest.core.result import Fault, Verdict
 from swarmtest.reduce.keep_criteria import Seen
 
 Answers = MutableMapping[str, bool]
-"""What is known: a hash of the test, and whether it keeps what it has to."""
+"""Answers by the hash of the test: whether that test meets the criterion."""
 
 
 class TimeIsUp(Exception):
-    """The budget is spent: what was found so far is the answer."""
+    """Raised when the budget is spent; the smallest test so far is then the result."""
 
 
 class Asker:
-    """Whether a test is still interesting; runs it to find out.
+    """An oracle for candidates: runs a test and answers whether it is still interesting.
 
-    `runs`: (k, n), it has to be so in k of n runs. `deadline` is a monotonic time. `on_answer` is
-    told after every run of a test that was asked about. `alone`: every run has its own process.
+    `look` runs a test in another process and `holds` judges what was seen. With `runs` = (k, n) the
+    judgement must be positive in k of n runs. `deadline` is a monotonic time. `on_answer` is called
+    with the test and the answer after every question. With `alone` every run has its own process.
     """
 
     def __init__(
@@ -64,10 +66,10 @@ class Asker:
         self._pool = None if alone else Pool(look, seconds)
         self._open: dict[str, _Question] = {}
         self._shown: dict[str, Seen] = {}
-        self._sure: set[str] = set()
-        """What was interesting in a process that had run nothing before."""
+        self._confirmed: set[str] = set()
+        """The tests that were interesting in a process that had run nothing before."""
         self.runs = 0
-        """How many tests were run."""
+        """How many runs were started."""
 
     def __call__(self, test: Any) -> bool:
         key = key_of_test(test)
@@ -82,14 +84,14 @@ class Asker:
         return answer
 
     def ahead(self, tests: Iterable[Any]) -> None:
-        """Begin tests that are likely to be asked about, the likeliest first."""
+        """Start running tests that are likely to be asked about next, the likeliest first."""
         if self._workers == 1:
             return
         self._settle()
         likely = ((key_of_test(test), test) for test in tests)
         first = next(likely, None)
         if first is None or first[0] in self._known:
-            return  # the answer is at hand: it will tell which question comes next
+            return  # the next question is already answered, and what follows depends on it
         rest = ((key, test) for key, test in likely if key not in self._known)
         chosen = dict([first, *itertools.islice(rest, self._workers - 1)])
         self._drop_others(set(chosen))
@@ -98,7 +100,7 @@ class Asker:
                 self._begin(key, test)
 
     def close(self) -> None:
-        """End what is still running."""
+        """Stop all runs and the pool of processes."""
         self._drop_others(set())
         if self._pool is not None:
             self._pool.close()
@@ -109,20 +111,21 @@ class Asker:
         self._open[key] = _Question(self, test)
 
     def start(self, test: Any) -> Asked[Seen]:
-        """Run a test once."""
+        """Start one run of a test."""
         self.runs += 1
         if self._pool is not None:
             return self._pool.ask(test)
         return IsolatedRun(lambda: self._look(test), self._seconds, quiet=True)
 
     def confirms(self, test: Any) -> bool:
-        """Whether an interesting test is so in a process of its own; often that is known."""
+        """Return whether a test is interesting in a fresh process too; run it only if needed."""
         key = key_of_test(test)
-        if self._pool is None or key in self._sure:
+        if self._pool is None or key in self._confirmed:
             return True
         self._pool.close()
         self._pool = None
         self._known.pop(key, None)
+        # The confirmation is one run, and it has to take place even when the budget is spent.
         self._deadline = math.inf
         return self(test)
 
@@ -132,14 +135,14 @@ class Asker:
 
     def _wait_for(self, key: str) -> None:
         while key in self._open:
-            wait_for_any([one.run for one in self._open.values()], self._deadline)
+            wait_for_any([question.run for question in self._open.values()], self._deadline)
             self._settle()
             if key in self._open and time.monotonic() > self._deadline:
                 self.close()
                 raise TimeIsUp
 
     def _settle(self) -> None:
-        """Take the answers that are there; a question that needs more runs gets its next."""
+        """Collect the runs that are over; start the next run of a question that needs more."""
         for key, question in list(self._open.items()):
             if question.run.over:
                 seen = seen_in(question.run)
@@ -147,19 +150,19 @@ class Asker:
                 if holds:
                     self._shown[key] = seen
                     if question.run.alone:
-                        self._sure.add(key)
+                        self._confirmed.add(key)
                 answer = question.after_run(holds, *self._needed)
                 if answer is not None:
                     self._known[key] = answer
                     del self._open[key]
 
     def shown(self, test: Any) -> Seen | None:
-        """What a test showed in the last run in which it was interesting, if it was run here."""
+        """Return what a test showed in its last interesting run; None if there was none here."""
         return self._shown.get(key_of_test(test))
 
 
 class _Question:
-    """A test that is being run, perhaps for the second or third time."""
+    """A test that is being run, perhaps repeatedly, until the answer is known."""
 
     def __init__(self, asker: Asker, test: Any) -> None:
         self._asker = asker
@@ -168,7 +171,7 @@ class _Question:
         self.run = asker.start(test)
 
     def after_run(self, holds: bool, needed: int, most: int) -> bool | None:
-        """The answer, if it is known after one more run; no more are made than that takes."""
+        """Count a run; return the answer, or None after starting another run that it needs."""
         self._met += holds
         self._done += 1
         if self._met >= needed:
@@ -180,12 +183,12 @@ class _Question:
 
 
 def seen_in(run: Asked[Seen]) -> Seen:
-    """What a run that is over showed; the end of its process is a fault like others."""
+    """Return what a finished run showed; a run that ended its process shows that as a fault."""
     outcome = run.outcome()
     return Seen(Verdict.FAILED, outcome) if isinstance(outcome, Fault) else outcome
 
 
 def key_of_test(test: Any) -> str:
-    """A short name for a test (JSON data), the same for equal ones."""
+    """Return a hash of a test (JSON data); equal tests have equal hashes."""
     text = json.dumps(test, sort_keys=True).encode()
     return hashlib.blake2b(text, digest_size=12).hexdigest()

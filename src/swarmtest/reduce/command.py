@@ -1,4 +1,8 @@
-"""``swarmtest reduce``: make a test small."""
+"""``swarmtest reduce``: shrink a test while it keeps what ``--keep`` asks for.
+
+The first half parses ``--keep`` and ``--runs`` and turns them into criteria for the given test; the
+second half is the command itself, its resumable state and its output.
+"""
 
 from __future__ import annotations
 
@@ -36,15 +40,14 @@ from swarmtest.ui.run_options import timeout_option, workers_option
 from swarmtest.ui.terminal.tables import plural
 from swarmtest.ui.terminal.text import json_text
 
-# -------------------------------------------------------------------------------------------------
-# What ``--keep`` can say, and what it means for the test at hand.
+# What ``--keep`` can say.
 
 KINDS = ("fault", "coverage", "targets", "mutants", "minimal-mutants", "command")
 
 
 @dataclass(frozen=True)
 class Wish:
-    """One ``--keep``.
+    """One ``--keep`` option: the kind of criterion and its value.
 
     >>> parse_wish("coverage=90")
     Wish(kind='coverage', value='90')
@@ -55,7 +58,7 @@ class Wish:
 
 
 def parse_wish(text: str) -> Wish:
-    """One ``--keep`` as a user wrote it."""
+    """Parse the text of one ``--keep`` option."""
     kind, equals, value = text.partition("=")
     if kind not in KINDS:
         raise UserError(f"--keep {text}: choose from {', '.join(KINDS)}{did_you_mean(kind, KINDS)}")
@@ -67,7 +70,7 @@ def parse_wish(text: str) -> Wish:
 
 
 def parse_runs(text: str) -> tuple[int, int]:
-    """``K/N``.
+    """Parse the ``K/N`` of ``--runs``.
 
     >>> parse_runs("2/5")
     (2, 5)
@@ -82,7 +85,7 @@ def parse_runs(text: str) -> tuple[int, int]:
 
 
 class Wishes:
-    """What a user wants to keep of one test."""
+    """All ``--keep`` options of one command, for the test that it names."""
 
     def __init__(self, wishes: Sequence[Wish], named: NamedTest, seconds: float, seed: int) -> None:
         self._wishes = wishes
@@ -97,7 +100,10 @@ class Wishes:
         killing: Killing | NativeKilling | None,
         store: str | None,
     ) -> Keep:
-        """All wishes together; `fault` is what the test shows, `killing` knows the mutants."""
+        """Return the criteria of all options.
+
+        `fault` is the fault that the test shows; `killing` runs the mutants that were drawn.
+        """
         keep = Keep()
         for wish in self._wishes:
             match wish.kind:
@@ -106,8 +112,8 @@ class Wishes:
                 case "coverage":
                     keep = replace(keep, coverage=_share(wish))
                 case "targets":
-                    found = self._targets(wish.value, coverage)
-                    keep = replace(keep, targets=keep.targets | found)
+                    keys = self._targets(wish.value, coverage)
+                    keep = replace(keep, targets=keep.targets | keys)
                 case "mutants" | "minimal-mutants":
                     assert killing is not None
                     mutants = self._mutants(wish, killing, store)
@@ -117,7 +123,7 @@ class Wishes:
         return keep
 
     def hard(self, store: str | None) -> list[str]:
-        """The ids of the minimal mutants, if any of them are to be kept."""
+        """Return the ids of the campaign's minimal mutants, if ``--keep`` asks for any."""
         if not any(wish.kind == "minimal-mutants" for wish in self._wishes):
             return []
         if self._named.campaign is None:
@@ -145,7 +151,7 @@ class Wishes:
 
 
 def targets_hit(named: NamedTest, coverage: Coverage | None, seconds: float) -> list[Target]:
-    """What a test hits, from a run in a process of its own."""
+    """Run a test in its own process and return the targets that it hits."""
     watch = Watch(named.subject, coverage)
     run = IsolatedRun(lambda: watch.targets(named.data), seconds, quiet=True)
     wait_for_any([run])
@@ -156,7 +162,7 @@ def targets_hit(named: NamedTest, coverage: Coverage | None, seconds: float) -> 
 
 
 def minimal_ids(store: Store, campaign: int) -> list[str]:
-    """The ids of the minimal mutants by the kills that a campaign has recorded (3.5.1.3)."""
+    """Return the ids of the minimal mutants by a campaign's recorded kills (section 3.5.1.3)."""
     import numpy as np
     from pyroaring import BitMap
 
@@ -169,9 +175,9 @@ def minimal_ids(store: Store, campaign: int) -> list[str]:
             "first"
         )
     killed = np.array([[id in row for row in rows] for id in mutants], bool)
-    chosen = minimal_mutants(killed, minimal_tests(killed)[0])
-    names = [target.name.rpartition(" ")[2] for target in mutants.values()]
-    return [names[i] for i in chosen]
+    minimal = minimal_mutants(killed, minimal_tests(killed)[0])
+    ids = [target.name.rpartition(" ")[2] for target in mutants.values()]
+    return [ids[i] for i in minimal]
 
 
 def _share(wish: Wish) -> float:
@@ -191,9 +197,10 @@ def _count(wish: Wish) -> int:
     return int(wish.value or "1")
 
 
-# -------------------------------------------------------------------------------------------------
+# The command.
 
 _MUTANTS = 200
+"""How many mutants are drawn if some are to be kept and ``--mutants`` is not given."""
 
 
 @click.command()
@@ -274,11 +281,11 @@ def reduce(test: str, **options: Any) -> int:
     A test that keeps coverage or mutants goes on to end as it does: to pass, or to show its fault.
     """
     wishes = [parse_wish(text) for text in options["wishes"]]
-    named, coverage = _named(test, wishes, options)
+    named, coverage = _named_test_and_coverage(test, wishes, options)
     subject = named.subject
     seconds = seconds_of(subject, options["timeout"])
     alone = bool(wishes) and {wish.kind for wish in wishes} == {"command"}
-    fault = None if alone else _fault(named, test, seconds, bool(wishes))
+    fault = None if alone else _fault_of(named, test, seconds, bool(wishes))
     wishes = wishes or [Wish("fault")]
     wants_mutants = any("mutants" in wish.kind for wish in wishes)
     sample = options["mutants"] or (_MUTANTS if wants_mutants else 0)
@@ -320,14 +327,14 @@ def reduce(test: str, **options: Any) -> int:
     finally:
         if killing is not None:
             killing.close()
-    _tell(named, reduced, quality, options)
+    _print_result(named, reduced, quality, options)
     return 130 if reduced.interrupted else 0
 
 
-def _named(
+def _named_test_and_coverage(
     test: str, wishes: list[Wish], options: dict[str, Any]
 ) -> tuple[NamedTest, Coverage | None]:
-    """The test; and what sees its coverage, if that can be seen from Python."""
+    """Return the test, and the coverage that observes it if that can be done from Python."""
     watching: list[Coverage] = []
 
     def watch(reference: SubjectReference) -> None:
@@ -344,7 +351,7 @@ def _named(
 
 
 def _is_plain(name: str) -> bool:
-    """Whether a file is not one of ours: then it is a test as it is."""
+    """Return whether a file exists and is not a test that swarmtest saved."""
     path = Path(name)
     if not path.is_file():
         return False
@@ -357,8 +364,8 @@ def _is_plain(name: str) -> bool:
     return not (isinstance(data, dict) and "format" in data and "subject" in data)
 
 
-def _fault(named: NamedTest, test: str, seconds: float, wished: bool) -> str | None:
-    """The fault that a test shows: as recorded, or when it is run, because a file does not say."""
+def _fault_of(named: NamedTest, test: str, seconds: float, wished: bool) -> str | None:
+    """Return the fault of a test: the recorded one, or for a test from a file, that of a run."""
     if named.fault:
         return named.fault
     if named.fault == "":
@@ -374,13 +381,11 @@ def _fault(named: NamedTest, test: str, seconds: float, wished: bool) -> str | N
 
 
 def _with_runs(keep: Keep, text: str) -> Keep:
-    from dataclasses import replace
-
     return replace(keep, runs=parse_runs(text))
 
 
 class _State:
-    """What is known of a reduction, in a file that the same command goes on with."""
+    """The answers of a reduction, in a file from which the same command resumes."""
 
     def __init__(self, path: str | None, test: str, keep: Keep) -> None:
         self._path = Path(path) if path else None
@@ -427,14 +432,14 @@ def _clear_line(options: dict[str, Any]) -> None:
         click.echo("\r\x1b[K", nl=False, err=True)
 
 
-def _tell(
+def _print_result(
     named: NamedTest, reduced: Reduced, quality: Quality | None, options: dict[str, Any]
 ) -> None:
     whole = reduced.test | {key: named.data[key] for key in ("reference",) if key in named.data}
     if options["output"] is not None:
         save_test(Path(options["output"]), named, whole)
     if options["as_json"]:
-        click.echo(json_text(_data(whole, reduced, quality)))
+        click.echo(json_text(_as_json_data(whole, reduced, quality)))
         return
     click.echo(named.subject.code(reduced.test).rstrip())
     click.echo(f"\n{_summary(reduced, named.subject.part, options['state'])}")
@@ -444,7 +449,7 @@ def _tell(
         click.echo(f"fault {reduced.fault.id}: {reduced.fault.signature}")
 
 
-def _data(whole: Any, reduced: Reduced, quality: Quality | None) -> dict[str, Any]:
+def _as_json_data(whole: Any, reduced: Reduced, quality: Quality | None) -> dict[str, Any]:
     fault = reduced.fault
     return {
         "test": whole,

@@ -1,7 +1,8 @@
-"""After a campaign: the tests of its faults are made small, as far as time allows.
+"""Reduce the tests of a campaign's faults after the campaign, as far as time allows.
 
-Invariants: what is found is stored fault by fault, so that ending it early costs the fault at hand
-only; the tests that it begins with are never changed; no run outlives it.
+Each result is stored as soon as its fault is done, so that stopping early loses only the fault that
+is being reduced. The tests that the campaign recorded are never changed, and no run outlives the
+reduction.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from swarmtest.store.records import FaultRecord, ReductionRecord
 from swarmtest.subjects.subject import Subject
 
 FLAKY_AFTER = 3
-"""Runs that do not show a fault again before it is called flaky."""
+"""How many runs must fail to show a fault before the fault is called flaky."""
 _FEWEST_RUNS = 3
-"""What has to fit into a fault's time for it to be worth a try."""
-_LOOKED_AT = 200
-"""Tests that passed, of which the slowest tells how long one takes that does not hang."""
+"""How many runs must fit into a fault's time for a reduction to be worth trying."""
+_PASSING_TRIALS = 200
+"""How many passing trials are read to learn how long a test takes that does not hang."""
 
 
 def reduce_faults(
@@ -47,10 +48,10 @@ def reduce_faults(
     on_run: Callable[[Reducing], None] | None = None,
     on_fault: Callable[[ReductionRecord], None] | None = None,
 ) -> FaultReductions:
-    """Make the tests of a campaign's faults small and keep what is left of them in the store.
+    """Reduce the tests of a campaign's faults and record the smaller tests in the store.
 
-    The most frequent faults come first; `faults` (ids) picks some. What was reduced earlier is
-    gone on with, unless nothing more can go. Ctrl-C ends it, and what was found is kept.
+    The most frequent faults come first; `faults` selects some by their ids. A reduction that was
+    not completed earlier is continued. Ctrl-C stops the work, and the results so far are kept.
 
     >>> from swarmtest import Campaign, Machine, MachineSubject, action, open_store
     >>> class Counter(Machine):
@@ -72,7 +73,7 @@ def reduce_faults(
 
 
 class _Session:
-    """The faults of one campaign, one after the other."""
+    """Reduces the faults of one campaign, one after the other."""
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class _Session:
     ) -> None:
         record = store.campaign(campaign)
         limits = Limits(record.options.get("seconds"), record.options.get("memory", "auto"))
-        # Candidates may run on all processors at a time, as the tests of the campaign did.
+        # Candidates may run on all processors at once, as the tests of the campaign did.
         memory = limits.memory_bytes(os.cpu_count() or 1)
         self._subject = cast(Subject, WithinMemory(subject, memory))
         self._limit = limits.seconds_of(subject)
@@ -95,8 +96,8 @@ class _Session:
         self._deadline = time.monotonic() + allowed.within(record.wall_seconds)
         self._on_run = on_run
         self._on_fault = on_fault
-        self._known = reductions_of(store, campaign)
-        self._why: dict[str, str] = {}
+        self._reductions = reductions_of(store, campaign)
+        self._reasons: dict[str, str] = {}
 
     def run(self, wanted: Iterable[str] | None) -> FaultReductions:
         chosen = None if wanted is None else set(wanted)
@@ -108,107 +109,109 @@ class _Session:
         faults.sort(key=lambda fault: (-fault.count, fault.first_trial))
         interrupted = False
         try:
-            for place, fault in enumerate(faults):
-                self._reduce(fault, place, len(faults))
+            for index, fault in enumerate(faults):
+                self._reduce(fault, index, len(faults))
         except KeyboardInterrupt:
             interrupted = True
-        tried = self._known.keys() | self._why.keys()
+        tried = self._reductions.keys() | self._reasons.keys()
         untried = tuple(fault.id for fault in faults if fault.id not in tried)
-        return FaultReductions(self._campaign, self._known, untried, self._why, interrupted)
+        return FaultReductions(
+            self._campaign, self._reductions, untried, self._reasons, interrupted
+        )
 
     def _is_done(self, fault: FaultRecord) -> bool:
         if fault.test is None:
-            return True  # there is nothing to begin with
-        known = self._known.get(fault.id)
+            return True  # there is no test to start from
+        earlier = self._reductions.get(fault.id)
         size = self._subject.size(json.loads(fault.test))
-        return known is not None and known.complete and known.size <= size
+        return earlier is not None and earlier.complete and earlier.size <= size
 
-    def _reduce(self, fault: FaultRecord, place: int, faults: int) -> None:
-        patience = self._patience(fault)
+    def _reduce(self, fault: FaultRecord, index: int, faults: int) -> None:
+        waits = self._time_limits(fault)
         left = self._deadline - time.monotonic()
-        share = min(self._allowed.share(left, faults - place) + patience.again, left)
-        if share < patience.least:
+        share = min(self._allowed.share(left, faults - index) + waits.confirmation, left)
+        if share < waits.least:
             return
 
         def on_run(runs: int, size: int) -> None:
             if self._on_run is not None:
-                self._on_run(Reducing(fault.id, place + 1, faults, runs, size))
+                self._on_run(Reducing(fault.id, index + 1, faults, runs, size))
 
-        one = _OneFault(self._subject, fault, self._known.get(fault.id), patience)
+        reducer = _FaultReducer(self._subject, fault, self._reductions.get(fault.id), waits)
         try:
-            reduction = one.reduction(share, on_run)
+            reduction = reducer.reduction(share, on_run)
         except UserError as error:
-            self._why[fault.id] = str(error)
+            self._reasons[fault.id] = str(error)
             return
         self._store.add_reduction(self._campaign, reduction)
-        self._known = reductions_of(self._store, self._campaign)
+        self._reductions = reductions_of(self._store, self._campaign)
         if self._on_fault is not None:
             self._on_fault(reduction)
-        if one.interrupted:
+        if reducer.interrupted:
             raise KeyboardInterrupt
 
-    def _patience(self, fault: FaultRecord) -> _Patience:
-        """How long to wait for the fault's runs.
+    def _time_limits(self, fault: FaultRecord) -> _TimeLimits:
+        """Return how long to wait for the runs of a fault's test.
 
-        A test that hangs takes as long as we wait for it. To wait as long as the campaign did would
-        leave time for a run or two: so only what is left in the end is waited for as long.
+        A test that hangs takes as long as we wait for it. Waiting as long as the campaign did would
+        leave time for only a run or two, so only the final test is given that long.
         """
         took = self._store.trial(self._campaign, fault.trial).wall_ns / 1e9
         if fault.kind != "timeout" or self._subject.seconds is not None:
-            return _Patience(self._limit, took)
-        passed = islice(self._store.trials(self._campaign, verdict=Verdict.PASSED), _LOOKED_AT)
+            return _TimeLimits(self._limit, took)
+        passed = islice(self._store.trials(self._campaign, verdict=Verdict.PASSED), _PASSING_TRIALS)
         slowest = max((trial.wall_ns for trial in passed), default=0) / 1e9
         seconds = 0.5 + 10 * slowest
         if seconds >= self._limit:
-            return _Patience(self._limit, self._limit)
-        return _Patience(seconds, seconds, again=self._limit)
+            return _TimeLimits(self._limit, self._limit)
+        return _TimeLimits(seconds, seconds, confirmation=self._limit)
 
 
 @dataclass(frozen=True)
-class _Patience:
-    """How long to wait for the runs of one fault."""
+class _TimeLimits:
+    """How long, in seconds, to wait for the runs of one fault's test."""
 
     seconds: float
-    """For a run, at most."""
+    """The limit of a run."""
     usual: float
-    """What a run takes, most likely."""
-    again: float = 0.0
-    """For the last one, which makes sure of a test that hangs; 0: there is no need."""
+    """What a run is likely to take."""
+    confirmation: float = 0.0
+    """The limit of the last run, which confirms that the final test hangs; 0: not needed."""
 
     @property
     def least(self) -> float:
-        """The time that is worth a try."""
-        return _FEWEST_RUNS * self.usual + self.again
+        """The time below which a reduction is not worth trying."""
+        return _FEWEST_RUNS * self.usual + self.confirmation
 
 
-class _OneFault:
-    """One fault, from the test that it has, or what is left of that."""
+class _FaultReducer:
+    """Reduces one fault's test, starting from its recorded test or from an earlier reduction."""
 
     def __init__(
         self,
         subject: Subject,
         fault: FaultRecord,
-        known: ReductionRecord | None,
-        patience: _Patience,
+        earlier: ReductionRecord | None,
+        waits: _TimeLimits,
     ) -> None:
         self._subject = subject
         self._fault = fault
-        self._patience = patience
+        self._waits = waits
         self._test = json.loads(str(fault.test))
         size = subject.size(self._test)
         self._begun = ReductionRecord(fault.id, fault.trial, size, size, None)
-        if known is not None and known.test is not None and known.size <= size:
-            self._test = json.loads(known.test)
-            self._begun = known
+        if earlier is not None and earlier.test is not None and earlier.size <= size:
+            self._test = json.loads(earlier.test)
+            self._begun = earlier
         self.interrupted = False
 
     def reduction(self, share: float, on_run: Callable[[int, int], None]) -> ReductionRecord:
-        """What is left after so many seconds."""
-        patience, begun = self._patience, time.monotonic()
-        if not self._shows(self._test, min(patience.seconds, share), FLAKY_AFTER):
-            if patience.again:
+        """Reduce for `share` seconds; return the record without a test if the fault is flaky."""
+        waits, begun = self._waits, time.monotonic()
+        if not self._shows(self._test, min(waits.seconds, share), FLAKY_AFTER):
+            if waits.confirmation:
                 raise UserError(
-                    f"it hangs elsewhere at first, and a run takes {patience.again:g} s"
+                    f"it hangs elsewhere at first, and a run takes {waits.confirmation:g} s"
                 )
             seconds = time.monotonic() - begun
             return self._begun._replace(test=None, runs=FLAKY_AFTER, seconds=seconds)
@@ -216,12 +219,12 @@ class _OneFault:
             self._subject,
             self._test,
             self._fault.id,
-            seconds=patience.seconds,
-            budget=max(begun + share - patience.again - time.monotonic(), 0.0),
+            seconds=waits.seconds,
+            budget=max(begun + share - waits.confirmation - time.monotonic(), 0.0),
             on_run=on_run,
         )
         self.interrupted = reduced.interrupted
-        if patience.again and not self._shows(reduced.test, patience.again):
+        if waits.confirmation and not self._shows(reduced.test, waits.confirmation):
             raise UserError("what is left of it comes to an end after all, only late")
         return self._begun._replace(
             size=reduced.size,
@@ -233,7 +236,7 @@ class _OneFault:
         )
 
     def _shows(self, test: Any, seconds: float, runs: int = 1) -> bool:
-        """Whether a test shows the fault in one of some runs."""
+        """Return whether a test shows the fault in at least one of `runs` runs."""
         for _ in range(runs):
             fault = run_isolated(lambda: self._subject.replay(test), seconds, quiet=True).fault
             if fault is not None and fault.id == self._fault.id:

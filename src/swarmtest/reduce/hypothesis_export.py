@@ -1,7 +1,7 @@
-"""After a campaign: failing tests go to the tool that the subject came from, if it takes them.
+"""Export a campaign's failing tests to Hypothesis's example database.
 
-A Hypothesis user has a database of failing examples, which every later run of pytest replays; what
-swarmtest found belongs there.
+Hypothesis keeps failing examples in a database, and every later run of pytest replays them. The
+failing tests that swarmtest finds in a Hypothesis state machine belong there too.
 """
 
 from __future__ import annotations
@@ -22,25 +22,28 @@ _REDUCTION_SECONDS = 20.0
 def hand_over_faults(
     subject: Any, faults: Iterable[FaultRecord], reductions: Mapping[str, ReductionRecord]
 ) -> list[str]:
-    """Hand the smallest test of each fault over; a line on each. Nothing for other subjects."""
+    """Export the smallest test of each fault; return a line of text about each.
+
+    A subject that does not come from Hypothesis gives an empty list.
+    """
     if not hasattr(subject, "hand_over"):
         return []
     return [
-        _line(subject, fault, reductions.get(fault.id))
+        _export_line(subject, fault, reductions.get(fault.id))
         for fault in faults
         if fault.test is not None
     ]
 
 
-def _line(subject: Any, record: FaultRecord, reduction: ReductionRecord | None) -> str:
+def _export_line(subject: Any, record: FaultRecord, reduction: ReductionRecord | None) -> str:
     assert record.test is not None
     fault = Fault(record.kind, record.signature)
     small = reduction.test if reduction is not None else None
     test = json.loads(small or record.test)
     handed = subject.hand_over(test, fault)
-    least = reduction is not None and reduction.complete
-    if not handed.saved and not least and fault.kind in ("exception", "invariant"):
-        # A shorter test may fit where this one does not.
+    is_minimal = reduction is not None and reduction.complete
+    if not handed.saved and not is_minimal and fault.kind in ("exception", "invariant"):
+        # A shorter test may fit into the database where this one does not.
         from swarmtest.reduce.reduction import reduce_test
 
         try:
@@ -56,6 +59,6 @@ def _line(subject: Any, record: FaultRecord, reduction: ReductionRecord | None) 
 
 
 def _test_file(subject: Any) -> str:
-    """Where pytest finds the test: not where the class is defined, if that is another file."""
-    named = str(subject.name).partition("::")[0]
-    return os.path.relpath(named if os.path.isfile(named) else subject.harness)
+    """Return the file that pytest collects, which need not be the file that defines the class."""
+    path = str(subject.name).partition("::")[0]
+    return os.path.relpath(path if os.path.isfile(path) else subject.harness)

@@ -1,8 +1,8 @@
-"""What a smaller test has to keep, and whether one does.
+"""Criteria for a smaller test: what it has to keep, and whether a run kept it.
 
-A test that is looked at runs in a process of its own; what was seen there (`Seen`) is a few words,
-so that nothing large travels. Whether mutants are killed is asked last, because it costs most, and
-the first that survives is the answer.
+Each candidate runs in another process. What was seen there (`Seen`) is a small summary, so that
+nothing large is sent back. Mutants are checked last because they cost most, and the check stops at
+the first mutant that survives.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ Keys = frozenset[int]
 
 @dataclass(frozen=True)
 class Keep:
-    """What a smaller test has to keep: all that is given here, together.
+    """What a smaller test has to keep; every criterion that is set must hold.
 
     >>> Keep(coverage=0.9).needs_coverage
     True
     """
 
     fault: str | None = None
-    """A fault's id. None: it ends as the original does, that is, passes or shows the same fault."""
+    """The id of a fault. None: the test must end as the original does: pass, or show its fault."""
     coverage: float | None = None
-    """The share of the targets that the original hits: C%-coverage (dissertation, 3.3.2)."""
+    """The share of the original's targets to keep: C%-coverage (dissertation, 3.3.2)."""
     targets: frozenset[int] = frozenset()
-    """Targets to hit (`Target.key`), whatever else is..."""
+    """Targets to hit (`Target.key`), independently of `coverage`."""
     share: float = 1.0
-    """...at least this share of them."""
+    """The share of `targets` that is enough."""
     mutants: tuple[Mutant, ...] = ()
-    """Mutants to kill, each of them: N-mutant reduction (dissertation, 3.3.3)."""
+    """Mutants to kill, all of them: N-mutant reduction (dissertation, 3.3.3)."""
     command: str = ""
-    """A shell command that is to end with status 0; ``{}`` in it is the test as a file."""
+    """A shell command that must exit with status 0; ``{}`` in it is the name of the test's file."""
     runs: tuple[int, int] = (1, 1)
-    """In so many of so many runs: (2, 5) for a fault that shows now and then."""
+    """(k, n): the criteria must hold in k of n runs; (2, 5), say, for a flaky fault."""
 
     def __post_init__(self) -> None:
         for name, share in (("coverage", self.coverage), ("targets", self.share)):
@@ -63,39 +63,39 @@ class Keep:
 
     @property
     def needs_coverage(self) -> bool:
-        """Whether what tests hit has to be seen."""
+        """Whether the targets that tests hit have to be observed."""
         return self.coverage is not None or bool(self.targets)
 
     @property
     def is_command_alone(self) -> bool:
-        """Whether only the command decides: then the test itself need not be run."""
+        """Whether the command is the only criterion, so that the test itself need not run."""
         others = self.fault is not None or self.needs_coverage or self.mutants
         return bool(self.command) and not others
 
 
 class Kills(Protocol):
-    """Whether a test kills mutants, for whoever asks again and again."""
+    """Decides repeatedly, for many tests, whether a test kills a given set of mutants."""
 
     def survivor(self, test: Any) -> Mutant | None:
-        """The first of the mutants that a test does not kill; None: it kills all."""
+        """Return the first mutant that a test does not kill; None if it kills all."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What one run showed."""
+    """What one run showed, as far as the criteria depend on it."""
 
     verdict: Verdict
     fault: Fault | None = None
     kept: int = 0
     """How many of the wanted targets it hit."""
     survivor: str = ""
-    """A mutant that it was to kill, and did not."""
+    """The id of a mutant that it should have killed and did not."""
     status: int = 0
-    """How the command ended."""
+    """The exit status of the command."""
 
 
 class Watch:
-    """Runs tests of a subject, and sees what they hit."""
+    """Runs tests of a subject and observes which targets they hit."""
 
     def __init__(self, subject: Subject, coverage: Coverage | None = None) -> None:
         self._subject = subject
@@ -107,21 +107,21 @@ class Watch:
             self._sender.know(coverage.catalogue)
 
     def run(self, test: Any) -> tuple[Result, Keys]:
-        """Run a test in this process: what came of it, and the keys of what it hit."""
+        """Run a test in this process; return the result and the keys of the targets it hit."""
         subject, coverage = self._subject, self._coverage
         subject.interruptible = False
         if coverage is not None:
             coverage.reset()
         result = subject.replay(test)
         covered = result.covered if coverage is None else (coverage.take(), *result.covered)
-        told = [self._sender.keys(hits) for hits in covered]
+        packed_keys = [self._sender.keys(hits) for hits in covered]
         if result.hits:
-            told.append(self._sender.keys_of_names(result.hits))
-        keys = frozenset(array.array("Q", b"".join(told)))
+            packed_keys.append(self._sender.keys_of_names(result.hits))
+        keys = frozenset(array.array("Q", b"".join(packed_keys)))
         return result._replace(covered=()), keys
 
     def targets(self, test: Any) -> list[Target]:
-        """Run a test in this process: the targets that it hit."""
+        """Run a test in this process; return the targets that it hit."""
         if self._coverage is not None:
             self._coverage.reset()
         result = self._subject.replay(test)
@@ -131,7 +131,12 @@ class Watch:
 
 
 class Kept:
-    """Whether tests keep what they are to keep, compared with an original."""
+    """A criterion with the facts about the original that it needs, ready to judge candidates.
+
+    `ends` decides whether a fault (or None, for a pass) is the right outcome. `needed` of the
+    targets `wanted` must be hit. `file` holds the subject that writes a test as a file for the
+    command, and the seconds that the command may take.
+    """
 
     def __init__(
         self,
@@ -148,12 +153,12 @@ class Kept:
         self._ends = ends
         self._wanted = frozenset(wanted)
         self.needed = needed
-        """How many of the wanted targets are enough."""
+        """How many of the wanted targets must be hit."""
         self._kills = kills
         self._file = file
 
     def look(self, test: Any) -> Seen:
-        """Run a test, in this process; not further than it takes to know."""
+        """Run a test in this process; stop as soon as one criterion does not hold."""
         seen = Seen(Verdict.PASSED) if self._keep.is_command_alone else self._run(test)
         if not self._holds_so_far(seen):
             return seen
@@ -170,11 +175,11 @@ class Kept:
         return Seen(result.verdict, result.fault, kept)
 
     def holds(self, seen: Seen) -> bool:
-        """Whether what was seen is enough."""
+        """Return whether what was seen meets all criteria."""
         return self._holds_so_far(seen) and not seen.survivor and seen.status == 0
 
     def why_not(self, seen: Seen) -> str:
-        """What is missing, for a person."""
+        """Return which criterion does not hold, in words."""
         if seen.verdict == Verdict.INVALID:
             return "it is invalid"
         if not self._ends(seen.fault):
@@ -197,7 +202,10 @@ class Kept:
 
 
 def test_content(subject: Subject, test: Any) -> bytes:
-    """A test as a file; what is printed of one that is no text would be another test."""
+    """Return the bytes of a test's file.
+
+    For a test that is not text the printed form differs from the test, so it cannot be used.
+    """
     if hasattr(subject, "content"):
         content: bytes = subject.content(test)
         return content

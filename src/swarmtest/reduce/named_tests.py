@@ -1,4 +1,8 @@
-"""The test that a user names on the command line: in a store, or in a file."""
+"""Find the test that a user names on the command line, in a store or in a file.
+
+A name is ``CAMPAIGN#TRIAL``, the id of a fault, or a file that ``replay --save`` wrote. If the test
+of a trial was not stored, it is generated again from its configuration and seed.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,7 @@ from swarmtest.subjects.subject import Subject
 from swarmtest.ui.options import existing_store, refuse_imported
 
 Prepare = Callable[[SubjectReference], None]
+"""Called with the subject that is about to be loaded."""
 
 
 @dataclass(frozen=True)
@@ -33,17 +38,18 @@ class NamedTest:
     subject: Subject
     data: Any
     fault: str | None
-    """What it showed when it was recorded; empty: it passed. None: not known."""
+    """The fault that was recorded; empty if the test passed, None if nothing was recorded."""
     campaign: int | None = None
-    """Where it comes from, if from a campaign."""
+    """The campaign that it comes from, if any."""
 
 
 def named_test(
     name: str, store: str | None, timeout: float | None, before_loading: Prepare | None = None
 ) -> NamedTest:
-    """The test of ``3#17``, of a fault's id, or of a file that `replay --save` wrote.
+    """Return the test named ``3#17``, the smallest of a fault's id, or the one in a file.
 
-    `before_loading` is told what will be loaded: coverage has to be there first.
+    `before_loading` is called with the subject before it is loaded, because coverage has to be
+    installed first.
     """
     prepare = before_loading or (lambda reference: None)
     if re.fullmatch(r"\d+#\d+", name):
@@ -53,11 +59,11 @@ def named_test(
         return _from_file(Path(name), prepare)
     if re.fullmatch(r"[0-9a-f]{8}", name):
         opened = existing_store(store)
-        campaign, trial, small = _smallest_of_fault(opened, name)
-        if small is None:
+        campaign, trial, reduced_test = _smallest_of_fault(opened, name)
+        if reduced_test is None:
             return _from_store(opened, campaign, trial, timeout, prepare)
         subject, reference = _subject(opened.campaign(campaign), prepare)
-        data = json.loads(small) | {"reference": reference}
+        data = json.loads(reduced_test) | {"reference": reference}
         return NamedTest(subject, data, name, campaign)
     if "#" in name or name.isdigit():
         raise UserError(f"{name!r} is not CAMPAIGN#TRIAL, like 3#17, nor a file")
@@ -65,7 +71,7 @@ def named_test(
 
 
 def save_test(path: Path, named: NamedTest, data: Any) -> None:
-    """Write a test: as code if the file is named like its kind of code, else as JSON."""
+    """Write a test: as code if the file has the suffix of the subject's code, else as JSON."""
     try:
         if path.suffix == named.subject.suffix:
             path.write_bytes(test_content(named.subject, data))
@@ -76,24 +82,27 @@ def save_test(path: Path, named: NamedTest, data: Any) -> None:
 
 
 def _smallest_of_fault(store: Store, fault: str) -> tuple[int, int, str | None]:
-    """Campaign, trial, and what was left of its test if that was reduced; else None."""
-    found: list[tuple[int, int, int, int, str | None]] = []
+    """Return the campaign and trial of a fault's smallest test, and its reduced test or None.
+
+    Between tests of equal size a reduced one wins, then one of the newest campaign.
+    """
+    candidates: list[tuple[int, int, int, int, str | None]] = []
     for campaign in store.campaigns():
         number = campaign.id
-        found += [
+        candidates += [
             (record.size, 1, -number, record.trial, None)
             for record in store.faults(number)
             if record.id == fault and record.test is not None
         ]
-        small = reductions_of(store, number).get(fault)
-        if small is not None and small.test is not None:
-            found.append((small.size, 0, -number, small.trial, small.test))
-    if not found:
+        reduction = reductions_of(store, number).get(fault)
+        if reduction is not None and reduction.test is not None:
+            candidates.append((reduction.size, 0, -number, reduction.trial, reduction.test))
+    if not candidates:
         raise UserError(
             f"{store.url} has no test of a fault {fault}: `swarmtest faults` lists them"
         )
-    _, _, newest, trial, test = min(found, key=lambda one: one[:4])
-    return -newest, trial, test
+    _, _, negated_campaign, trial, test = min(candidates, key=lambda candidate: candidate[:4])
+    return -negated_campaign, trial, test
 
 
 def _from_store(
@@ -105,9 +114,9 @@ def _from_store(
     if trial.verdict == Verdict.INVALID:
         raise UserError(f"{campaign}#{number} is no test, its generator failed: {trial.missing}")
     subject, reference = _subject(record, prepare)
-    kept = store.test(campaign, number)
-    if kept is not None:
-        data = json.loads(kept)
+    stored_test = store.test(campaign, number)
+    if stored_test is not None:
+        data = json.loads(stored_test)
     elif _dimensions(subject.space) != _dimensions(Space.from_json(record.space)):
         raise UserError(
             f"{campaign}#{number} was not kept whole, and {subject.name} has other features now, "
@@ -120,7 +129,7 @@ def _from_store(
 
 
 def _subject(record: CampaignRecord, prepare: Prepare) -> tuple[Subject, Any]:
-    """The subject of a campaign, and how it is named."""
+    """Load the subject of a campaign; return it and its reference as JSON data."""
     reference = record.options.get("subject")
     if "search" in record.options:
         raise UserError(
@@ -132,23 +141,23 @@ def _subject(record: CampaignRecord, prepare: Prepare) -> tuple[Subject, Any]:
             f"campaign {record.id} tested {record.subject}, which cannot be imported by name; "
             "replay it from the program that defined it"
         )
-    known = SubjectReference.from_json(reference)
-    prepare(known)
-    return known.load(), reference
+    subject_reference = SubjectReference.from_json(reference)
+    prepare(subject_reference)
+    return subject_reference.load(), reference
 
 
 def _dimensions(space: Space) -> tuple[Any, ...]:
-    """What the stored bytes of a configuration depend on; rates and constraints do not matter."""
+    """Return what the stored bytes of a configuration depend on: not rates, not constraints."""
     return space.feature_names, space.settings
 
 
 def seconds_of(subject: Subject, timeout: float | None) -> float:
-    """What one run may take."""
+    """Return the seconds that one run of a subject's test may take."""
     return Limits(timeout).seconds_of(subject)
 
 
 def _regenerated(subject: Subject, configuration: Configuration, seed: int, seconds: float) -> Any:
-    """A test that was not kept whole, made again from its seed, in a process of its own."""
+    """Generate a test that was not stored again from its seed, in its own process."""
     result = run_isolated(
         lambda: Result(Verdict.PASSED, test=subject.test_of(configuration, seed)), seconds
     )

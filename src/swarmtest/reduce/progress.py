@@ -1,18 +1,14 @@
-"""At the end of a campaign its faults are reduced, in sight of who waits."""
+"""Reduce a campaign's faults when it ends, and show progress."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from swarmtest.campaign.reduced_faults import FaultReductions, ReductionTime
 from swarmtest.reduce.fault_reductions import reduce_faults
 from swarmtest.store.interface import Store
 from swarmtest.subjects.subject import Subject
 from swarmtest.ui.terminal.progress import ProgressView
-
-if TYPE_CHECKING:
-    pass
 
 
 def make_small(
@@ -23,8 +19,8 @@ def make_small(
     view: ProgressView,
     faults: Iterable[str] | None = None,
 ) -> FaultReductions:
-    """Reduce the tests of a campaign's faults, and show how it goes."""
-    view.end()  # a line that renews itself has a thread, and processes are forked here
+    """Reduce the tests of a campaign's faults and show progress in `view`."""
+    view.end()  # a live progress line has a thread, and forking with threads is unsafe
     try:
         return reduce_faults(
             subject,

@@ -1,8 +1,11 @@
-"""What a reduction was worth: the rates of the dissertation's section 3.4, and chance beside them.
+"""Measure the quality of a reduction, and reduce plain files.
 
-All are shares from 0 to 1. What cannot be known (no coverage was watched, no mutants were drawn) is
-None, never 0. Random reduction (3.5.2) takes as many parts as the reduction left, any of them: what
-it keeps, any reduction of that size would keep.
+The rates are those of the dissertation's section 3.4: shares from 0 to 1. A rate that cannot be
+known (no coverage was watched, no mutants were drawn) is None, never 0. Each is shown beside the
+rate of random reductions (3.5.2), which keep as many parts as the reduction did, chosen at random:
+what they preserve, any reduction to that size would preserve.
+
+`PlainFile` lets any file be reduced as a test by a command that decides whether it is interesting.
 """
 
 from __future__ import annotations
@@ -24,14 +27,14 @@ from swarmtest.subjects.command.test import CommandTest
 from swarmtest.subjects.subject import Subject
 
 _RANDOM_TESTS = 3
-"""As many as in the dissertation."""
+"""The number of random reductions, the same as in the dissertation."""
 
 
 class KilledBy(Protocol):
-    """Tells which mutants a test kills."""
+    """Finds out which mutants a test kills."""
 
     def killed(self, test: Any) -> Sequence[Mutant]:
-        """The mutants that a test kills."""
+        """Return the mutants that a test kills."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,11 @@ class Quality:
     """
 
     srr: float
-    """Size reduction rate: the share of the parts that are gone."""
+    """Size reduction rate: the share of the parts that were removed."""
     cpr: float | None = None
-    """Coverage preservation rate: the share of what the original hit that is still hit."""
+    """Coverage preservation rate: the share of the original's targets that are still hit."""
     mpr: float | None = None
-    """Mutant preservation rate: the share of the killed mutants that are still killed."""
+    """Mutant preservation rate: the share of the original's killed mutants still killed."""
     random_cpr: float | None = None
     random_mpr: float | None = None
 
@@ -73,7 +76,9 @@ def quality_of(
     seconds: float = 10.0,
     seed: int = 0,
 ) -> Quality:
-    """The rates of a reduction; `coverage` sees what tests hit, `kills` which mutants they kill.
+    """Return the rates of a reduction.
+
+    `coverage` observes what tests hit; `kills` finds out which mutants they kill.
 
     >>> from swarmtest import Keep, Machine, MachineSubject, Target, action, reduce_test
     >>> class Lamp(Machine):
@@ -93,51 +98,52 @@ def quality_of(
     def killed(test: Any) -> frozenset[str]:
         return frozenset(mutant.id for mutant in kills.killed(test)) if kills else frozenset()
 
-    by_chance = _random_tests(subject, original, reduced.size, seed)
-    cpr, random_cpr = _rates(original, reduced.test, by_chance, hits)
-    mpr, random_mpr = _rates(original, reduced.test, by_chance, killed) if kills else (None, None)
+    random_tests = _random_tests(subject, original, reduced.size, seed)
+    cpr, random_cpr = _rates(original, reduced.test, random_tests, hits)
+    mpr, random_mpr = (
+        _rates(original, reduced.test, random_tests, killed) if kills else (None, None)
+    )
     return Quality(reduced.srr, cpr, mpr, random_cpr, random_mpr)
 
 
 def _rates(
     original: Any,
     reduced: Any,
-    by_chance: Sequence[Any],
+    random_tests: Sequence[Any],
     reached: Callable[[Any], frozenset[Any]],
 ) -> tuple[float | None, float | None]:
-    """What a reduction keeps of what the original reached, and what random ones do on average."""
-    whole = reached(original)
-    if not whole:
+    """Return the preservation rate of a reduction, and the mean rate of random reductions."""
+    reached_before = reached(original)
+    if not reached_before:
         return None, None
-    chances = [preservation_rate(whole, reached(test)) for test in by_chance]
-    rate = preservation_rate(whole, reached(reduced))
-    return rate, sum(chances) / len(chances) if chances else None
+    random_rates = [preservation_rate(reached_before, reached(test)) for test in random_tests]
+    rate = preservation_rate(reached_before, reached(reduced))
+    return rate, sum(random_rates) / len(random_rates) if random_rates else None
 
 
 def _random_tests(subject: Any, original: Any, size: int, seed: int) -> list[Any]:
-    """Random reductions; none of tests whose parts do not stand alone."""
+    """Return random reductions; none if the subject's tests have no independent parts."""
     parts: Iterable[Any] = subject.parts(original) if hasattr(subject, "parts") else ()
     parts, rng = list(parts), random.Random(seed)
     if not 0 < size <= len(parts):
         return []
-    chosen = [randomly_reduced(parts, size, rng) for _ in range(_RANDOM_TESTS)]
-    return [subject.with_parts(original, some) for some in chosen]
+    samples = [randomly_reduced(parts, size, rng) for _ in range(_RANDOM_TESTS)]
+    return [subject.with_parts(original, sample) for sample in samples]
 
 
-# -------------------------------------------------------------------------------------------------
-# Any file as a test: for those who bring a command that tells whether it is interesting.
+# Plain files as tests.
 
 PARTS = ("lines", "characters", "bytes")
 
 
 class PlainFile:
-    """A file whose parts are lines (blocks in braces first), then characters or bytes if asked for.
+    """Any file as a subject whose test can be reduced but not run.
 
-    It can be reduced, not run.
+    Its parts are lines (blocks in braces are tried first), then characters or bytes if asked for.
 
     >>> file = PlainFile("report.txt", "characters")
     >>> test = file.test(b"hay\\nneedle\\nhay\\n")
-    >>> file.content(file.reduced(test, lambda one: b"edl" in file.content(one)))
+    >>> file.content(file.reduced(test, lambda smaller: b"edl" in file.content(smaller)))
     b'edl'
     """
 
@@ -152,44 +158,44 @@ class PlainFile:
         self.interruptible = True
 
     def test(self, content: bytes) -> Any:
-        """The test that a file's content is."""
+        """Return the test, as JSON data, whose file has this content."""
         return CommandTest(self.name, content).to_json()
 
     def content(self, test: Any) -> bytes:
-        """The file's content."""
+        """Return the content of the file."""
         return CommandTest.from_json(test).content
 
     def code(self, test: Any) -> str:
-        """The file for a terminal."""
+        """Return the file as text for a terminal."""
         return CommandTest.from_json(test).shown
 
     def size(self, test: Any) -> int:
-        """How many parts it has."""
+        """Return the number of parts."""
         whole = CommandTest.from_json(test)
         return whole.size if self.part == "line" else len(self._pieces(whole))
 
     def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
-        """The parts that are needed."""
-        still = AskedAs(interesting, CommandTest.to_json)
-        small = reduced_text(CommandTest.from_json(test), still)
+        """Return the test with only the parts that it needs to stay interesting."""
+        still_interesting = AskedAs(interesting, CommandTest.to_json)
+        small = reduced_text(CommandTest.from_json(test), still_interesting)
         if self.part != "line":
 
             def joined(pieces: Sequence[bytes]) -> Any:
                 return small.with_content(b"".join(pieces)).to_json()
 
-            kept = minimised(self._pieces(small), AskedAs(interesting, joined))
-            small = small.with_content(b"".join(kept))
+            pieces = minimised(self._pieces(small), AskedAs(interesting, joined))
+            small = small.with_content(b"".join(pieces))
         return small.to_json()
 
     def parts(self, test: Any) -> list[bytes]:
-        """Its parts: lines that are not blank, or what they are made of."""
+        """Return the parts: the lines that are not blank, or the characters or bytes."""
         whole = CommandTest.from_json(test)
         if self.part != "line":
             return self._pieces(whole)
         return [line for line in whole.content.splitlines(keepends=True) if line.strip()]
 
     def with_parts(self, test: Any, parts: Sequence[bytes]) -> Any:
-        """The file with other parts."""
+        """Return the test made of other parts."""
         return CommandTest.from_json(test).with_content(b"".join(parts)).to_json()
 
     def _pieces(self, test: CommandTest) -> list[bytes]:

@@ -1,8 +1,8 @@
-"""Making a test small while it keeps what it is to keep: its fault, coverage, mutants, ...
+"""Shrink a test while it keeps its fault, its coverage, the mutants it kills, or all of these.
 
-The subject knows the parts of its tests and proposes; here each proposal is run, in another process
-because the fault may be the end of it. The original is never changed, and what is found is run once
-more in a process of its own before it is believed.
+The subject knows the parts of its tests and proposes smaller candidates; this module runs each
+candidate, in another process because the fault may end the process. The original test is never
+changed, and the result is run once more in a fresh process before it is accepted.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from swarmtest.subjects.subject import Subject
 if TYPE_CHECKING:
     from swarmtest.coverage.watch import Coverage
 
-_LONGER = 20.0
-"""A candidate may take so many times as long as the original; one that hangs costs no more."""
+_SLOWDOWN_ALLOWED = 20.0
+"""How many times longer than the original a candidate may take; this bounds the cost of a hang."""
 
-_LONG = 0.05
-"""Seconds from which on it pays to run candidates that may not be asked about."""
+_WORTH_PARALLEL = 0.05
+"""The seconds per run above which running candidates speculatively, in parallel, pays."""
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """What is left of a test.
+    """The result of a reduction: the smaller test and how it was found.
 
     >>> Reduced({"steps": []}, Fault("exit", "boom"), 100, 3, runs=42, complete=True).srr
     0.97
@@ -44,22 +44,22 @@ class Reduced:
     test: Any
     """The smaller test, as JSON data."""
     fault: Fault | None
-    """What it shows; None: it passes."""
+    """The fault that it shows; None if it passes."""
     before: int
-    """The size of the test that was given: its parts."""
+    """The number of parts of the original test."""
     size: int
-    """The parts that are left."""
+    """The number of parts that are left."""
     runs: int
-    """How many tests were run on the way."""
+    """How many tests the reduction ran."""
     complete: bool
-    """Whether nothing more can go; False when the time was up before that was known."""
+    """Whether no part can be removed; False if the time ran out before that was known."""
     seconds: float = 0.0
     interrupted: bool = False
-    """Whether the user wanted no more."""
+    """Whether the user interrupted the reduction."""
 
     @property
     def srr(self) -> float:
-        """The size reduction rate: the share of the parts that are gone (dissertation, 3.4.1)."""
+        """The size reduction rate: the share of parts that were removed (dissertation, 3.4.1)."""
         return size_reduction_rate(self.before, self.size)
 
 
@@ -76,15 +76,15 @@ def reduce_test(
     on_run: Callable[[int, int], None] | None = None,
     answers: Answers | None = None,
 ) -> Reduced:
-    """The smallest test found that still keeps what it is to keep; a text is a fault's id.
+    """Return the smallest test found that meets `keep`; a string `keep` is the id of a fault.
 
-    `coverage` sees what tests hit; it was installed before the subject was loaded. `kills` tells
-    whether `keep.mutants` are killed; unless given, they are mutants of loaded Python files.
-    `seconds`: what one run may take. `budget`: what all may take together; then the smallest test
-    so far is the answer. `workers`: how many runs at a time; unless given, one for each processor
-    if the test takes long enough for that to pay. `on_run`: told after each question how
-    many runs there were and the size so far. `answers`: what is known from before; it grows, and
-    with it a reduction that was stopped goes on where it was.
+    `coverage` observes what tests hit; it must be installed before the subject is loaded. `kills`
+    decides whether `keep.mutants` are killed; by default they are mutants of loaded Python files.
+    `seconds` limits one run, and `budget` all runs together; when it is spent, the smallest test so
+    far is the result. `workers` is the number of parallel runs; by default one per processor
+    if the test takes long enough for that to pay. `on_run` is called after each candidate with the
+    number of runs and the smallest size so far. `answers` holds the answers of an earlier
+    reduction and is updated in place, so that a reduction that was stopped can be resumed.
 
     >>> from swarmtest import Machine, MachineSubject, action
     >>> class Counter(Machine):
@@ -110,25 +110,26 @@ def reduce_test(
 
         kills = kills_of(subject, keep.mutants, seconds)
     original = _original(watch, subject, test, keep, seconds)
-    kept = _kept(watch, subject, original, keep, kills, seconds)
-    known: Answers = {} if answers is None else answers
-    search = _Search(subject, test, keep, kept, original, on_run)
+    criterion = _criterion(watch, subject, original, keep, kills, seconds)
+    known_answers: Answers = {} if answers is None else answers
+    search = _Search(subject, test, keep, criterion, original, on_run)
     asker = functools.partial(
         Asker,
-        kept.look,
-        kept.holds,
+        criterion.look,
+        criterion.holds,
         seconds=_limit(original, seconds, keep),
         runs=keep.runs,
         workers=_workers(original) if workers is None else workers,
-        known=known,
+        known=known_answers,
     )
-    # Mutants leave other things behind in a process than tests do; and what shows now and then
-    # cannot be confirmed by one run.
+    # A process that ran mutants is left in another state than one that ran tests, and one run
+    # cannot confirm a flaky fault: in both cases every run needs a process of its own.
     alone = bool(keep.mutants) or keep.runs != (1, 1)
     if not search.run(asker, budget, alone=alone):
-        known.clear()
+        # The shared processes gave a wrong answer, so no answer can be trusted: start over.
+        known_answers.clear()
         search.run(asker, budget, alone=True)
-    smallest, fault = search.told_again(seconds)
+    smallest, fault = search.rerecorded(seconds)
     return Reduced(
         smallest,
         fault,
@@ -144,9 +145,9 @@ def reduce_test(
 def hits_of(
     subject: Subject, test: Any, coverage: Coverage | None = None, seconds: float = 10.0
 ) -> tuple[Result, frozenset[int]]:
-    """What comes of a test in a process of its own, and the keys of the targets that it hits.
+    """Run a test in its own process; return the result and the keys of the targets that it hits.
 
-    If it ends its process, what it hits is not known, and said to be nothing.
+    If the test ends its process, its hits are unknown and the set is empty.
     """
     original = _observed(Watch(subject, coverage), test, seconds)
     return original.result, original.keys
@@ -154,6 +155,8 @@ def hits_of(
 
 @dataclass(frozen=True)
 class _Original:
+    """What the original test did in one run: its result, its hits, and the time it took."""
+
     result: Result
     keys: Keys
     seconds: float
@@ -174,7 +177,7 @@ def _observed(watch: Watch, test: Any, seconds: float) -> _Original:
 
 
 def _original(watch: Watch, subject: Subject, test: Any, keep: Keep, seconds: float) -> _Original:
-    """What the test does before it is reduced."""
+    """Run the original test; raise if it does not show the fault that is to be kept."""
     if keep.is_command_alone:
         return _Original(Result(Verdict.PASSED), frozenset(), seconds)
     for _ in range(keep.runs[1]):
@@ -192,7 +195,7 @@ def _original(watch: Watch, subject: Subject, test: Any, keep: Keep, seconds: fl
     )
 
 
-def _kept(
+def _criterion(
     watch: Watch,
     subject: Subject,
     original: _Original,
@@ -200,13 +203,14 @@ def _kept(
     kills: Kills | None,
     seconds: float,
 ) -> Kept:
+    """Turn the user's `keep` into a criterion for candidates, relative to the original."""
     wanted, share = keep.targets, keep.share
     if keep.coverage is not None:
         wanted, share = wanted | original.keys, keep.coverage
     if keep.needs_coverage and not original.keys:
         why = original.result.missing or "nothing that it reaches is watched"
         raise UserError(f"the test hits no target, so there is no coverage to keep: {why}")
-    # 0.07 * 100 is more than 7 in floating point: nobody means eight of them.
+    # 0.07 * 100 is slightly more than 7 in floating point; 7 targets are meant, not 8.
     needed = math.ceil(round(share * len(wanted), 9)) if keep.needs_coverage else 0
     fault = keep.fault or (original.result.fault.id if original.result.fault else None)
 
@@ -217,29 +221,32 @@ def _kept(
 
 
 def _limit(original: _Original, seconds: float, keep: Keep) -> float:
+    """Return the seconds that one run of a candidate may take."""
     fault = original.result.fault
     if fault is not None and fault.kind == "timeout":
         return seconds
-    return min(seconds, 1.0 + _LONGER * original.seconds) + 10.0 * len(keep.mutants)
+    return min(seconds, 1.0 + _SLOWDOWN_ALLOWED * original.seconds) + 10.0 * len(keep.mutants)
 
 
 def _workers(original: _Original) -> int:
-    return (os.cpu_count() or 1) if original.seconds > _LONG else 1
+    return (os.cpu_count() or 1) if original.seconds > _WORTH_PARALLEL else 1
 
 
-def _check_original(asker: Asker, kept: Kept, original: _Original, test: Any, keep: Keep) -> None:
-    """The original meets the criterion itself, or there is nothing to keep."""
+def _check_original(
+    asker: Asker, criterion: Kept, original: _Original, test: Any, keep: Keep
+) -> None:
+    """Raise if the original does not meet the criterion itself."""
     only_fault = not (keep.needs_coverage or keep.mutants or keep.command)
     if only_fault and keep.runs == (1, 1):
-        return  # it was seen a moment ago
+        return  # `_original` has just seen the fault
     met = 0
     why = ""
     for _ in range(keep.runs[1]):
         run = asker.start(test)
         wait_for_any([run])
         seen: Seen = seen_in(run)
-        met += kept.holds(seen)
-        why = why if kept.holds(seen) else kept.why_not(seen)
+        met += criterion.holds(seen)
+        why = why if criterion.holds(seen) else criterion.why_not(seen)
         if met >= keep.runs[0]:
             return
     times = f" in {met} of {keep.runs[1]} runs, {keep.runs[0]} are needed" if met else ""
@@ -248,12 +255,12 @@ def _check_original(asker: Asker, kept: Kept, original: _Original, test: Any, ke
 
 @dataclass
 class _Search:
-    """For the smallest test: the last that was interesting."""
+    """A search for the smallest test; `smallest` is the last candidate that met the criterion."""
 
     subject: Subject
     test: Any
     keep: Keep
-    kept: Kept
+    criterion: Kept
     original: _Original
     on_run: Callable[[int, int], None] | None
     runs: int = 0
@@ -261,10 +268,10 @@ class _Search:
     interrupted: bool = False
 
     def run(self, make_asker: Callable[..., Asker], budget: float, *, alone: bool) -> bool:
-        """Look for it; False: what was found is not so in a process of its own."""
+        """Search; return False if a fresh process does not confirm the test that was found."""
         before = self.runs
         self.complete = True
-        self._forget()
+        self._start_over()
 
         def note(test: Any, interesting: bool) -> None:
             if interesting:
@@ -276,17 +283,17 @@ class _Search:
         deadline = time.monotonic() + budget
         asker = make_asker(deadline=deadline, alone=alone, on_answer=note)
         try:
-            self._look(asker)
-            believed = self.smallest == self.test or self._is_confirmed(asker)
+            self._search(asker)
+            confirmed = self.smallest == self.test or self._is_confirmed(asker)
         finally:
             asker.close()
             self.runs = before + asker.runs
         seen = asker.shown(self.smallest)
-        if not believed:
-            self._forget()
+        if not confirmed:
+            self._start_over()
         elif seen is not None:
             self.fault = seen.fault
-        return believed or self.interrupted
+        return confirmed or self.interrupted
 
     def _is_confirmed(self, asker: Asker) -> bool:
         try:
@@ -295,33 +302,36 @@ class _Search:
             self.complete, self.interrupted = False, True
             return False
 
-    def told_again(self, seconds: float) -> tuple[Any, Fault | None]:
-        """The test as a new run tells it, unless the user wants no more."""
+    def rerecorded(self, seconds: float) -> tuple[Any, Fault | None]:
+        """Return the smallest test and its fault as a new run records them; Ctrl-C skips this."""
         try:
-            return _told_again(self.subject, self.smallest, self.fault, seconds)
+            return _rerecorded(self.subject, self.smallest, self.fault, seconds)
         except KeyboardInterrupt:
             self.interrupted = True
             return self.smallest, self.fault
 
-    def _forget(self) -> None:
+    def _start_over(self) -> None:
         self.smallest, self.fault = self.test, self.original.result.fault
 
-    def _look(self, asker: Asker) -> None:
+    def _search(self, asker: Asker) -> None:
         try:
-            _check_original(asker, self.kept, self.original, self.test, self.keep)
-            found = self.subject.reduced(self.test, asker)
-            if found != self.smallest:
-                asker(found)
+            _check_original(asker, self.criterion, self.original, self.test, self.keep)
+            reduced = self.subject.reduced(self.test, asker)
+            if reduced != self.smallest:
+                asker(reduced)
         except TimeIsUp:
             self.complete = False
         except KeyboardInterrupt:
             self.complete, self.interrupted = False, True
 
 
-def _told_again(
+def _rerecorded(
     subject: Subject, test: Any, fault: Fault | None, seconds: float
 ) -> tuple[Any, Fault | None]:
-    """The test as a new run tells it: which steps raise an expected exception may have changed."""
+    """Return a test as a new run records it, if the run shows the same fault.
+
+    A test notes which of its steps raise an expected exception; removing steps may change that.
+    """
     if not hasattr(subject, "told_again"):
         return test, fault
     result = run_isolated(lambda: subject.told_again(test), seconds, quiet=True)

@@ -1,4 +1,9 @@
-"""From a campaign to a suite: what counts, which tests are taken, and what came of it."""
+"""Build a suite from a campaign: choose tests, run them, reduce them, and measure the result.
+
+`make_suite` is the entry point. `_SuiteBuilder` gathers what counts (faults, targets) and puts the
+finished suite together; `Taking` chooses whole tests, replaces those that cannot be used any more,
+and reduces each to what it adds to the tests before it.
+"""
 
 from __future__ import annotations
 
@@ -29,195 +34,14 @@ from swarmtest.suite.selection import (
 )
 from swarmtest.suite.suite import Candidate, Suite, SuiteTest, Table, in_turn, read_table
 
-# -------------------------------------------------------------------------------------------------
-# The tests of a suite: chosen whole, run, and reduced to what each adds to those before it.
-
 _ROUNDS = 10
-"""How often tests that cannot be used are replaced by others."""
+"""How many times tests that cannot be used are replaced by others."""
+_SECONDS = 10.0
+"""The time limit of one run if the campaign had none."""
 _NEEDLESS = "what it adds is kept by others"
 
 Tell = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is done, and how much there is."""
-
-
-@dataclass
-class Taking:
-    """Takes tests of a campaign into a suite."""
-
-    bench: Bench
-    table: Table
-    request: SuiteRequest
-    reductions: Sequence[ReductionRecord]
-    """What the campaign has reduced already."""
-    silent: Collection[str]
-    """The faults whose tests hit nothing when the suite runs."""
-    tell: Tell
-    dropped: dict[int, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    whole: list[Taken] = field(default_factory=list)
-    """All that were taken, as they were in the campaign."""
-
-    def tests(self, fixed: Sequence[Candidate]) -> tuple[Choice, list[Taken]]:
-        """What was chosen, and the tests; where time is short, that which reduction has freed is
-        used for others."""
-        choice, whole = self._whole_tests(fixed, self.request)
-        first, tests = choice, self._needed(self._reduced(whole, []))
-        while whole and self.request.seconds is not None and self.request.reduce:
-            left = self.request.seconds - sum(one.seconds for one in tests)
-            if left <= 0:
-                break
-            there = [one.candidate.trial for one in tests]
-            rest = [one for one in fixed if one.trial not in there]
-            choice, whole = self._whole_tests(rest, replace(self.request, seconds=left), there)
-            tests = self._needed([*tests, *self._reduced(whole, tests)])
-        self._note_what_is_gone()
-        self._note_lack_of_time(choice, tests)
-        return first, tests
-
-    # Whole tests
-
-    def _whole_tests(
-        self, fixed: Sequence[Candidate], request: SuiteRequest, there: Collection[int] = ()
-    ) -> tuple[Choice, list[Taken]]:
-        """The chosen tests, as they are; those that cannot be used are replaced by others."""
-        made: dict[int, Taken] = {}
-        for _ in range(_ROUNDS):
-            usable = [one for one in fixed if one.trial not in self.dropped]
-            choice = choose(self.table, usable, request, self.dropped, there)
-            new = [one for one in choice.tests if one.trial not in made]
-            if not new:
-                break
-            for number, one in enumerate(new):
-                self.tell("running chosen tests", number, len(new))
-                taken = self._taken(one)
-                if isinstance(taken, str):
-                    self.dropped[one.trial] = taken
-                else:
-                    made[one.trial] = taken
-        found = [made[one.trial] for one in choice.tests if one.trial in made]
-        self.whole += found
-        if not self.whole:
-            raise UserError(f"no test can be taken: {self._why_none(fixed)}")
-        return choice, found
-
-    def _why_none(self, fixed: Sequence[Candidate]) -> str:
-        if self.dropped:
-            return next(iter(self.dropped.values()))
-        quickest = min(one.seconds for one in [*self.table.tests, *fixed])
-        return f"the quickest takes {quickest:.2g} s, more than {self.request.seconds:g} s"
-
-    def _taken(self, one: Candidate) -> Taken | str:
-        """A test, run once; or why it cannot be used."""
-        try:
-            test, before = self._start(one)
-        except UserError as error:
-            if "other features" in str(error):
-                raise
-            return f"cannot be made again: {error}"
-        look = self.bench.look(test, self._recorded(one.trial))
-        shown = look.fault.id if look.fault else None
-        if look.invalid:
-            return f"is no test any more: {look.invalid}"
-        if shown != one.fault:
-            then = f"showed fault {one.fault}" if one.fault else "passed"
-            now = f"shows fault {shown}" if shown else "passes"
-            return f"{then} in the campaign, and {now} now"
-        size = self.bench.subject.size(test)
-        return Taken(one, test, look, before, size, one.fault not in self.silent)
-
-    def _start(self, one: Candidate) -> tuple[Any, int]:
-        """The test to begin with: of a fault the one that was reduced already, if there is one."""
-        if one.fault is not None and self.request.reduce:
-            for known in self.reductions:
-                if known.fault == one.fault and known.trial == one.trial and known.test:
-                    return json.loads(known.test), known.before
-        test = self.bench.test(one.trial)
-        return test, self.bench.subject.size(test)
-
-    def _recorded(self, trial: int) -> list[int]:
-        for row, one in enumerate(self.table.tests):
-            if one.trial == trial:
-                return [int(i) for i in self.table.hits[row].nonzero()[0]]
-        return []
-
-    # Parts of tests
-
-    def _reduced(self, whole: Sequence[Taken], there: Iterable[Taken]) -> list[Taken]:
-        """Each test with no more than what it adds to those before it."""
-        kept = set(together(there))
-        found = []
-        for number, one in enumerate(whole):
-            self.tell("reducing", number, len(whole))
-            own = one.hits - kept
-            if one.fault is None and (not own or len(kept) >= self._enough):
-                self.dropped[one.candidate.trial] = _NEEDLESS
-                continue
-            smaller = self._smaller(one, own) if self.request.reduce else one
-            kept |= smaller.hits
-            found.append(smaller)
-        return found
-
-    def _smaller(self, one: Taken, own: Collection[int]) -> Taken:
-        share, budget = self.request.keep_parts, self.request.budget
-        why = "it kills mutants that cannot be switched on here"
-        try:
-            reduced = self.bench.reduced(one.data, one.fault, own, share, budget)
-        except UserError as error:
-            reduced, why = None, str(error)
-        if reduced is not None:
-            test, look, complete = reduced
-            shown = look.fault.id if look.fault else None
-            if shown == one.candidate.fault and not look.invalid:
-                size = self.bench.subject.size(test)
-                return replace(one, data=test, look=look, complete=complete, size=size)
-            why = "made smaller, it ends differently"
-        self.notes.append(f"test {one.candidate.trial} stays whole: {why}")
-        return one
-
-    def _needed(self, tests: Sequence[Taken]) -> list[Taken]:
-        left = needed_of(tests, self._enough)
-        trials = {one.candidate.trial for one in left}
-        for one in tests:
-            if one.candidate.trial not in trials:
-                self.dropped[one.candidate.trial] = _NEEDLESS
-        return left
-
-    @property
-    def _enough(self) -> int:
-        return needed(self.request.keep, len(self.table.targets))
-
-    # What a user should know
-
-    def _note_what_is_gone(self) -> None:
-        """Say what tests hit in the campaign and do not hit now: the program is another one."""
-        counted = [one.candidate.trial for one in self.whole if one.counts]
-        recorded = {place for trial in counted for place in self._recorded(trial)}
-        gone = recorded - together(self.whole)
-        if gone:
-            first = ", ".join(str(self.table.targets[i]) for i in sorted(gone)[:3])
-            more = ", ..." if len(gone) > 3 else ""
-            verb = "s are" if len(gone) > 1 else " is"
-            self.notes.append(
-                f"{len(gone):,} target{verb} not hit again when the tests are run: {first}{more}"
-            )
-
-    def _note_lack_of_time(self, choice: Choice, tests: Sequence[Taken]) -> None:
-        if self.request.seconds is None:
-            return
-        if choice.no_time_for:
-            count = choice.no_time_for
-            told = "1 fault is" if count == 1 else f"{count} faults are"
-            self.notes.append(f"{told} left out: no time for the tests")
-        kept, count = len(together(tests)), len(self.table.targets)
-        if kept < self._enough:
-            self.notes.append(
-                f"{self.request.seconds:g} s are enough for {kept:,} of {count:,} targets"
-            )
-
-
-# -------------------------------------------------------------------------------------------------
-
-_SECONDS = 10.0
+"""Called with the current activity, how much of it is done, and how much there is."""
 
 
 def make_suite(
@@ -227,10 +51,10 @@ def make_suite(
     *,
     on_progress: Tell | None = None,
 ) -> Suite:
-    """A small suite that keeps what a campaign reached, or a share of it.
+    """Return a small suite that keeps the targets that a campaign hit, or a share of them.
 
-    The program under test has not been imported yet if the campaign watched its lines: what is
-    loaded already cannot be watched.
+    If the campaign had line coverage, the program under test must not be imported yet: code that
+    is already loaded cannot be watched.
 
     >>> import pathlib, tempfile
     >>> from swarmtest import Campaign, open_store
@@ -256,17 +80,18 @@ def make_suite(
     """
     request = request or SuiteRequest()
     record = store.campaign(campaign)
-    _refuse(record)
-    subject, coverage = _loaded(record)
+    _check_has_tests(record)
+    subject, coverage = _load_watched(record)
     try:
         tell = on_progress or (lambda what, done, count: None)
-        return _Maker(store, record, subject, coverage, request, tell).suite()
+        return _SuiteBuilder(store, record, subject, coverage, request, tell).suite()
     finally:
         if coverage is not None:
             coverage.uninstall()
 
 
-def _refuse(record: CampaignRecord) -> None:
+def _check_has_tests(record: CampaignRecord) -> None:
+    """Raise if the campaign has no tests that can be run again."""
     if "imported" in record.options or not record.space["dimensions"]:
         raise UserError(
             f"campaign {record.id} is coverage of another tool: there are no tests to choose from"
@@ -278,13 +103,13 @@ def _refuse(record: CampaignRecord) -> None:
         )
 
 
-def _loaded(record: CampaignRecord) -> tuple[Subject, Coverage | None]:
-    """The subject, watched from its import on."""
+def _load_watched(record: CampaignRecord) -> tuple[Subject, Coverage | None]:
+    """Load the subject; install the campaign's coverage, if it had any, before the import."""
     reference = SubjectReference.from_json(record.options["subject"])
-    told = record.options.get("coverage")
+    stored_options = record.options.get("coverage")
     coverage = None
-    if told:
-        options = placed(CoverageOptions.from_plain(told), reference)
+    if stored_options:
+        options = placed(CoverageOptions.from_plain(stored_options), reference)
         coverage = Coverage(options).install()
     try:
         subject = reference.load()
@@ -293,7 +118,7 @@ def _loaded(record: CampaignRecord) -> tuple[Subject, Coverage | None]:
             coverage.uninstall()
         raise
     if coverage is not None:
-        early = [one for one in coverage.problems if "before coverage began" in one]
+        early = [text for text in coverage.problems if "before coverage began" in text]
         if early:
             coverage.uninstall()
             raise UserError(early[0])
@@ -301,7 +126,9 @@ def _loaded(record: CampaignRecord) -> tuple[Subject, Coverage | None]:
 
 
 @dataclass
-class _Maker:
+class _SuiteBuilder:
+    """Builds the suite of one campaign for one request."""
+
     store: Store
     record: CampaignRecord
     subject: Subject
@@ -315,22 +142,22 @@ class _Maker:
         written = [fault for fault in faults if self.request.faults != "none"]
         fixed = [self._candidate(fault) for fault in written]
         silent = self._silent(faults)
-        table = self._table(silent, [one.trial for one in fixed])
+        table = self._table(silent, [candidate.trial for candidate in fixed])
         seconds = self.record.options.get("seconds") or _SECONDS
         bench = Bench(self.store, self.record, self.subject, self.coverage, table, seconds)
-        known = self.store.reductions(self.record.id)
-        taking = Taking(bench, table, self.request, known, silent, self.tell)
+        reductions = self.store.reductions(self.record.id)
+        taking = Taking(bench, table, self.request, reductions, silent, self.tell)
         choice, tests = taking.tests(fixed)
         return self._finished(taking, choice, by_worth(tests))
 
     def _faults(self) -> list[FaultRecord]:
-        """The faults that have a test, in the order in which they were found."""
-        found = self.store.faults(self.record.id)
+        """Return the faults that have a test, in the order in which they were found."""
+        faults = self.store.faults(self.record.id)
         if self.request.faults != "none":
-            for fault in found:
+            for fault in faults:
                 if fault.test is None:
                     self.notes.append(f"fault {fault.id} is left out: none of its tests was kept")
-        return [fault for fault in found if fault.test is not None]
+        return [fault for fault in faults if fault.test is not None]
 
     def _candidate(self, fault: FaultRecord) -> Candidate:
         trial = self.store.trial(self.record.id, fault.trial)
@@ -338,7 +165,10 @@ class _Maker:
         return Candidate(fault.trial, fault.size, seconds, fault.id)
 
     def _silent(self, faults: Sequence[FaultRecord]) -> set[str]:
-        """A test that is not run, or ends its process, reaches nothing in the suite."""
+        """Return the faults whose tests hit nothing in the suite.
+
+        Such a test is left out or skipped, or is not run because it would end pytest's process.
+        """
         runs = self.request.faults in ("xfail", "fail")
         return {fault.id for fault in faults if not runs or is_deadly(self.subject, fault.kind)}
 
@@ -353,10 +183,10 @@ class _Maker:
         )
         self.notes += table.notes
         if not table.targets and not fixed:
-            raise UserError(self._nothing())
+            raise UserError(self._why_nothing())
         return table
 
-    def _nothing(self) -> str:
+    def _why_nothing(self) -> str:
         number = self.record.id
         if self.request.targets:
             return f"campaign {number} has hit nothing that {', '.join(self.request.targets)} match"
@@ -369,15 +199,16 @@ class _Maker:
         )
 
     def _finished(self, taking: Taking, choice: Choice, tests: Sequence[Taken]) -> Suite:
-        written = []
-        for number, one in enumerate(tests):
+        """Time the tests and put the suite together, cut to its time limit."""
+        timed = []
+        for number, test in enumerate(tests):
             self.tell("measuring", number, len(tests))
-            written.append(_suite_test(one, taking.bench.seconds(one.data)))
-        made = Suite(
+            timed.append(_suite_test(test, taking.bench.seconds(test.data)))
+        suite = Suite(
             campaign=self.record.id,
             seed=self.record.seed,
             subject=self.subject,
-            tests=in_turn(written, taking.table.targets),
+            tests=in_turn(timed, taking.table.targets),
             targets=taking.table.targets,
             method=choice.method,
             at_least=choice.at_least,
@@ -390,21 +221,210 @@ class _Maker:
             dropped=tuple(sorted(taking.dropped.items())),
             notes=(*self.notes, *taking.notes),
         )
-        made = made.in_time({one.trial: one.seconds for one in written})
-        if not made.tests:
-            raise UserError(f"no test of campaign {made.campaign} is over in {made.limit:g} s")
-        return made
+        suite = suite.in_time({test.trial: test.seconds for test in timed})
+        if not suite.tests:
+            raise UserError(f"no test of campaign {suite.campaign} is over in {suite.limit:g} s")
+        return suite
 
 
-def _suite_test(one: Taken, seconds: float) -> SuiteTest:
+def _suite_test(test: Taken, seconds: float) -> SuiteTest:
     return SuiteTest(
-        trial=one.candidate.trial,
-        data=one.data,
-        before=one.before,
-        size=one.size,
-        hits=one.hits,
-        fault=one.fault,
+        trial=test.candidate.trial,
+        data=test.data,
+        before=test.before,
+        size=test.size,
+        hits=test.hits,
+        fault=test.fault,
         seconds=seconds,
-        seconds_before=one.candidate.seconds,
-        complete=one.complete,
+        seconds_before=test.candidate.seconds,
+        complete=test.complete,
     )
+
+
+@dataclass
+class Taking:
+    """Takes tests of a campaign into a suite: whole first, then reduced."""
+
+    bench: Bench
+    table: Table
+    request: SuiteRequest
+    reductions: Sequence[ReductionRecord]
+    """The reductions that the campaign already has."""
+    silent: Collection[str]
+    """The faults whose tests do not run, and so hit nothing, when the suite runs."""
+    tell: Tell
+    dropped: dict[int, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    whole: list[Taken] = field(default_factory=list)
+    """All tests that were taken, before they were reduced."""
+
+    def tests(self, fixed: Sequence[Candidate]) -> tuple[Choice, list[Taken]]:
+        """Return the first choice of whole tests, and the tests that came of it, reduced.
+
+        If the suite has a time limit, the time that reduction frees is used for more tests.
+        """
+        choice, whole = self._whole_tests(fixed, self.request)
+        first, tests = choice, self._needed(self._reduced(whole, []))
+        while whole and self.request.seconds is not None and self.request.reduce:
+            left = self.request.seconds - sum(test.seconds for test in tests)
+            if left <= 0:
+                break
+            present = [test.candidate.trial for test in tests]
+            rest = [candidate for candidate in fixed if candidate.trial not in present]
+            choice, whole = self._whole_tests(rest, replace(self.request, seconds=left), present)
+            tests = self._needed([*tests, *self._reduced(whole, tests)])
+        self._note_lost_targets()
+        self._note_lack_of_time(choice, tests)
+        return first, tests
+
+    # Whole tests
+
+    def _whole_tests(
+        self, fixed: Sequence[Candidate], request: SuiteRequest, present: Collection[int] = ()
+    ) -> tuple[Choice, list[Taken]]:
+        """Choose whole tests and run them; replace those that cannot be used by others."""
+        usable_tests: dict[int, Taken] = {}
+        for _ in range(_ROUNDS):
+            usable = [candidate for candidate in fixed if candidate.trial not in self.dropped]
+            choice = choose(self.table, usable, request, self.dropped, present)
+            new = [candidate for candidate in choice.tests if candidate.trial not in usable_tests]
+            if not new:
+                break
+            for number, candidate in enumerate(new):
+                self.tell("running chosen tests", number, len(new))
+                taken = self._taken(candidate)
+                if isinstance(taken, str):
+                    self.dropped[candidate.trial] = taken
+                else:
+                    usable_tests[candidate.trial] = taken
+        whole = [
+            usable_tests[candidate.trial]
+            for candidate in choice.tests
+            if candidate.trial in usable_tests
+        ]
+        self.whole += whole
+        if not self.whole:
+            raise UserError(f"no test can be taken: {self._why_none(fixed)}")
+        return choice, whole
+
+    def _why_none(self, fixed: Sequence[Candidate]) -> str:
+        if self.dropped:
+            return next(iter(self.dropped.values()))
+        quickest = min(candidate.seconds for candidate in [*self.table.tests, *fixed])
+        return f"the quickest takes {quickest:.2g} s, more than {self.request.seconds:g} s"
+
+    def _taken(self, candidate: Candidate) -> Taken | str:
+        """Run a test once; return it, or the reason why it cannot be used."""
+        try:
+            test, before = self._starting_test(candidate)
+        except UserError as error:
+            if "other features" in str(error):
+                raise  # this holds for every test of the campaign
+            return f"cannot be made again: {error}"
+        look = self.bench.look(test, self._recorded(candidate.trial))
+        shown = look.fault.id if look.fault else None
+        if look.invalid:
+            return f"is no test any more: {look.invalid}"
+        if shown != candidate.fault:
+            then = f"showed fault {candidate.fault}" if candidate.fault else "passed"
+            now = f"shows fault {shown}" if shown else "passes"
+            return f"{then} in the campaign, and {now} now"
+        size = self.bench.subject.size(test)
+        return Taken(candidate, test, look, before, size, candidate.fault not in self.silent)
+
+    def _starting_test(self, candidate: Candidate) -> tuple[Any, int]:
+        """Return the test to start from and its original size.
+
+        For a fault whose test the campaign has already reduced, this is the reduced test.
+        """
+        if candidate.fault is not None and self.request.reduce:
+            for reduction in self.reductions:
+                same_trial = reduction.trial == candidate.trial
+                if reduction.fault == candidate.fault and same_trial and reduction.test:
+                    return json.loads(reduction.test), reduction.before
+        test = self.bench.test(candidate.trial)
+        return test, self.bench.subject.size(test)
+
+    def _recorded(self, trial: int) -> list[int]:
+        """Return the targets that a trial hit in the campaign."""
+        for row, candidate in enumerate(self.table.tests):
+            if candidate.trial == trial:
+                return [int(i) for i in self.table.hits[row].nonzero()[0]]
+        return []
+
+    # Reduced tests
+
+    def _reduced(self, whole: Sequence[Taken], present: Iterable[Taken]) -> list[Taken]:
+        """Reduce each test to what it adds to those before it; drop tests that add nothing."""
+        kept = set(together(present))
+        reduced = []
+        for number, test in enumerate(whole):
+            self.tell("reducing", number, len(whole))
+            own = test.hits - kept
+            if test.fault is None and (not own or len(kept) >= self._enough):
+                self.dropped[test.candidate.trial] = _NEEDLESS
+                continue
+            smaller = self._smaller(test, own) if self.request.reduce else test
+            kept |= smaller.hits
+            reduced.append(smaller)
+        return reduced
+
+    def _smaller(self, whole: Taken, own: Collection[int]) -> Taken:
+        """Reduce a test while it hits its own targets; keep it whole if that is impossible."""
+        share, budget = self.request.keep_parts, self.request.budget
+        why = "it kills mutants that cannot be switched on here"
+        try:
+            reduced = self.bench.reduced(whole.data, whole.fault, own, share, budget)
+        except UserError as error:
+            reduced, why = None, str(error)
+        if reduced is not None:
+            test, look, complete = reduced
+            shown = look.fault.id if look.fault else None
+            if shown == whole.candidate.fault and not look.invalid:
+                size = self.bench.subject.size(test)
+                return replace(whole, data=test, look=look, complete=complete, size=size)
+            why = "made smaller, it ends differently"
+        self.notes.append(f"test {whole.candidate.trial} stays whole: {why}")
+        return whole
+
+    def _needed(self, tests: Sequence[Taken]) -> list[Taken]:
+        """Return the tests without those that have become redundant."""
+        left = needed_of(tests, self._enough)
+        trials = {test.candidate.trial for test in left}
+        for test in tests:
+            if test.candidate.trial not in trials:
+                self.dropped[test.candidate.trial] = _NEEDLESS
+        return left
+
+    @property
+    def _enough(self) -> int:
+        """The number of targets that the suite has to hit."""
+        return needed(self.request.keep, len(self.table.targets))
+
+    # Notes for the user
+
+    def _note_lost_targets(self) -> None:
+        """Note targets that were hit in the campaign but not now: the program has changed."""
+        counted = [test.candidate.trial for test in self.whole if test.counts]
+        recorded = {target for trial in counted for target in self._recorded(trial)}
+        lost = recorded - together(self.whole)
+        if lost:
+            first = ", ".join(str(self.table.targets[i]) for i in sorted(lost)[:3])
+            more = ", ..." if len(lost) > 3 else ""
+            verb = "s are" if len(lost) > 1 else " is"
+            self.notes.append(
+                f"{len(lost):,} target{verb} not hit again when the tests are run: {first}{more}"
+            )
+
+    def _note_lack_of_time(self, choice: Choice, tests: Sequence[Taken]) -> None:
+        if self.request.seconds is None:
+            return
+        if choice.no_time_for:
+            count = choice.no_time_for
+            faults_are = "1 fault is" if count == 1 else f"{count} faults are"
+            self.notes.append(f"{faults_are} left out: no time for the tests")
+        kept, count = len(together(tests)), len(self.table.targets)
+        if kept < self._enough:
+            self.notes.append(
+                f"{self.request.seconds:g} s are enough for {kept:,} of {count:,} targets"
+            )

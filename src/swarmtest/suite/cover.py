@@ -1,8 +1,9 @@
-"""Few tests that keep much: set cover by always taking the test that adds most.
+"""Set cover by the greedy algorithm: always take the test that adds most.
 
-A problem is tests by *classes* of targets: targets that the same tests hit are one class, which
-weighs as many as they are. `need` says what weight has to be kept; below the whole, the suite is
-non-adequate (Shi et al. 2014). Tests stand in the order of preference: on a tie the first is taken.
+A problem is a table of tests and *classes* of targets: targets that are hit by the same tests form
+one class, whose weight is their number. `need` is the weight that has to be kept; if that is less
+than the total, the suite is non-adequate (Shi et al. 2014). Tests are in order of preference: on a
+tie the first is taken.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Problem:
-    """Tests by classes of targets.
+    """A set-cover problem: which tests hit which classes of targets, and how much is needed.
 
     >>> problem = Problem.of(np.array([[1, 1, 1, 0], [1, 1, 0, 0], [0, 0, 0, 1]], bool))
     >>> problem.weights.tolist(), greedy(problem)
@@ -30,17 +31,17 @@ class Problem:
     """
 
     rows: Bools
-    """Whether a test hits the targets of a class."""
+    """Whether each test (row) hits the targets of each class (column)."""
     weights: Ints
-    """How many targets a class has."""
+    """The number of targets in each class."""
     need: int
     """The weight that has to be kept."""
     members: tuple[tuple[int, ...], ...] = ()
-    """The targets of each class, as columns of the table that it was made from."""
+    """The targets of each class, as columns of the original table."""
 
     @classmethod
     def of(cls, hits: Bools, share: float = 1.0) -> Problem:
-        """The problem of keeping a share of all targets that are hit."""
+        """Return the problem of keeping a share of all targets that are hit."""
         groups: dict[bytes, list[int]] = {}
         packed = np.packbits(hits, axis=0)
         for column, bits in enumerate(np.ascontiguousarray(packed.T)):
@@ -62,11 +63,11 @@ class Problem:
         return self.need >= self.total
 
     def kept(self, chosen: Sequence[int]) -> int:
-        """The weight that tests keep."""
+        """Return the weight that the chosen tests keep."""
         return int(self.weights[self.rows[list(chosen)].any(0)].sum()) if len(chosen) else 0
 
     def after(self, chosen: Sequence[int]) -> Problem:
-        """What is left to be kept when some tests are there already."""
+        """Return the problem that is left when some tests have been chosen."""
         open_classes = np.flatnonzero(~self.rows[list(chosen)].any(0))
         members = tuple(self.members[i] for i in open_classes)
         return replace(
@@ -79,12 +80,15 @@ class Problem:
 
 
 def needed(share: float, total: int) -> int:
-    """How many are a share of a number; 0.07 of 100 are seven, whatever floating point says."""
+    """Return a share of a number, rounded up.
+
+    0.07 * 100 is slightly more than 7 in floating point, so it is rounded to nine places first.
+    """
     return math.ceil(round(share * total, 9))
 
 
 def greedy(problem: Problem, cost: Floats | None = None) -> list[int]:
-    """Tests that keep what is needed, each the one that added most (per cost) when it was taken."""
+    """Return tests that keep what is needed, each the one that added most (per cost) in turn."""
     chosen: list[int] = []
     kept = 0
     for test, gain in _in_greedy_order(problem, cost):
@@ -96,42 +100,42 @@ def greedy(problem: Problem, cost: Floats | None = None) -> list[int]:
 
 
 def _in_greedy_order(problem: Problem, cost: Floats | None) -> list[tuple[int, int]]:
-    """All tests that add anything, with what they add, best first."""
+    """Return all tests that add anything, each with the weight it adds, best first."""
     rows, weights = problem.rows, problem.weights.astype(np.float64)
     gains = rows @ weights
     covered = np.zeros(len(weights), bool)
-    found: list[tuple[int, int]] = []
+    order: list[tuple[int, int]] = []
     while True:
         worth = gains if cost is None else gains / cost
         best = int(np.argmax(worth)) if len(worth) else 0
         if not len(worth) or gains[best] <= 0:
-            return found
-        found.append((best, int(gains[best])))
+            return order
+        order.append((best, int(gains[best])))
         new = np.flatnonzero(rows[best] & ~covered)
         covered[new] = True
         gains -= rows[:, new] @ weights[new]
 
 
 def irredundant(problem: Problem, chosen: Sequence[int]) -> list[int]:
-    """Without tests that the rest can do without; the last that were taken go first.
+    """Return the chosen tests without redundant ones; the last that were chosen go first.
 
     >>> irredundant(Problem.of(np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]], bool)), [0, 1, 2])
     [0, 1]
     """
-    kept = list(chosen)
-    counts = problem.rows[kept].sum(0) if kept else np.zeros(len(problem.weights), np.int64)
-    weight = problem.kept(kept)
+    left = list(chosen)
+    counts = problem.rows[left].sum(0) if left else np.zeros(len(problem.weights), np.int64)
+    weight = problem.kept(left)
     for test in reversed(chosen):
         lost = int(problem.weights[problem.rows[test] & (counts == 1)].sum())
         if weight - lost >= problem.need:
             weight -= lost
             counts = counts - problem.rows[test]
-            kept.remove(test)
-    return kept
+            left.remove(test)
+    return left
 
 
 def thinned(problem: Problem, chosen: Sequence[int]) -> list[int]:
-    """Without the tests that are missed least, one after the other, while enough is kept.
+    """Drop the test whose loss costs least, repeatedly, while enough is kept.
 
     >>> problem = Problem.of(np.array([[1, 1, 1, 0], [0, 0, 0, 1]], bool), share=0.75)
     >>> thinned(problem, [0, 1])
@@ -152,23 +156,24 @@ def thinned(problem: Problem, chosen: Sequence[int]) -> list[int]:
 
 
 def greedy_in_time(problem: Problem, seconds: Floats, budget: float) -> list[int]:
-    """Tests that keep much, and take no longer than a budget together.
+    """Return tests that keep much and together take no longer than a budget.
 
-    Those that add most per second, as long as they fit; or those that add most, or the best single
-    one, if that keeps more: the first alone may fill up with what is merely quick.
+    The best of three candidates is returned: a greedy cover by what tests add per second, one by
+    what they add, and the best single test. The first alone may fill up with tests that are merely
+    quick.
     """
     cost = np.maximum(seconds, 1e-9)
-    ways = [_fitting(problem, seconds, budget, cost), _fitting(problem, seconds, budget, None)]
+    covers = [_fitting(problem, seconds, budget, cost), _fitting(problem, seconds, budget, None)]
     fits = np.flatnonzero(seconds <= budget)
     if len(fits):
         weights = problem.weights.astype(np.float64)
-        ways.append([int(fits[np.argmax(problem.rows[fits] @ weights)])])
-    best = max(ways, key=lambda way: (problem.kept(way), -float(seconds[way].sum())))
+        covers.append([int(fits[np.argmax(problem.rows[fits] @ weights)])])
+    best = max(covers, key=lambda cover: (problem.kept(cover), -float(seconds[cover].sum())))
     return irredundant(replace(problem, need=problem.kept(best)), best)
 
 
 def _fitting(problem: Problem, seconds: Floats, budget: float, cost: Floats | None) -> list[int]:
-    """Greedy, over those that still fit, until what is needed is kept."""
+    """Choose greedily among the tests that still fit the budget, until enough is kept."""
     rows, weights = problem.rows, problem.weights.astype(np.float64)
     gains = rows @ weights
     covered = np.zeros(len(weights), bool)

@@ -1,6 +1,13 @@
-"""The smallest suite, and whether it is known to be: reductions, bounds, search, and SAT.
+"""Find the smallest suite, and prove that it is: reductions, bounds, branch and bound, and SAT.
 
-Everything here is counted, not timed, so that the same problem gives the same answer everywhere.
+All limits count work, not time, so that the same problem gives the same answer on every machine.
+
+The lower bound for (partial) set cover is a Lagrangian relaxation. Each class of targets gets a
+price; the reduced cost of a test is 1 minus the prices of the classes that it hits, and a test is
+worth taking if that is negative. For any prices, the following is a lower bound on the number of
+tests: the sum of the prices, plus all negative reduced costs, minus the highest total price of
+classes that may be left out. Subgradient steps look for good prices, and on the way the tests that
+the prices favour are tried as a suite.
 """
 
 from __future__ import annotations
@@ -15,123 +22,21 @@ import numpy.typing as npt
 
 from swarmtest.suite.cover import Bools, Floats, Problem, greedy, irredundant, thinned
 
-# -------------------------------------------------------------------------------------------------
-# How few tests cannot be enough: a lower bound for set cover, also for part of it.
-#
-# Lagrangian relaxation: each class gets a price u; a test is worth taking if the prices of what it
-# hits exceed 1. For any prices, the sum of them, less what the tests that are worth taking have in
-# excess, less the most that classes which may be left out can be worth, is a number of tests below
-# which nothing does. Subgradient steps look for good prices; on the way, the tests that the prices
-# favour are tried as a suite.
-
-_STEPS = 300
-_WORK = 1_000_000_000
-"""Entries of the table that all steps together may look at."""
+_BOUND_STEPS = 300
+_BOUND_WORK = 1_000_000_000
+"""Entries of the table that all steps of the bound together may read."""
 _SLACK = 1e-6
-
-
-@dataclass(frozen=True)
-class Bound:
-    """What prices tell."""
-
-    value: float
-    prices: Floats
-    chosen: list[int]
-    """The best suite that was known or found."""
-
-    @property
-    def tests(self) -> int:
-        """So many tests are needed at least."""
-        return max(math.ceil(self.value - _SLACK), 0)
-
-    @property
-    def proves(self) -> bool:
-        """Whether nothing smaller than the suite is possible."""
-        return len(self.chosen) <= self.tests
-
-
-def lower_bound(problem: Problem, known: list[int]) -> Bound:
-    """The best bound of some steps; `known` is a suite, to be improved on.
-
-    >>> problem = Problem.of(np.array([[1, 1, 0, 0], [0, 0, 1, 1], [0, 1, 1, 0]], bool))
-    >>> lower_bound(problem, [2, 0, 1]).tests
-    2
-    """
-    rows = problem.rows.astype(np.float32)
-    count = np.maximum(problem.rows.sum(0), 1)
-    prices = 1.0 / np.maximum(rows @ (1.0 / count), 1e-9).max() / count
-    best = Bound(-math.inf, prices, known)
-    length, since = 1.0, 0
-    for _ in range(min(_STEPS, _WORK // rows.size + 1)):
-        excess = 1.0 - rows @ prices.astype(np.float32)
-        left_out = _left_out(problem, prices)
-        value = float(prices.sum() + np.minimum(excess, 0).sum() - (prices * left_out).sum())
-        since += 1
-        if value > best.value + 1e-4:
-            best, since = replace(best, value=value, prices=prices), 0
-            best = replace(best, chosen=_better(problem, best.chosen, excess))
-        if best.proves:
-            break
-        if since >= 15:
-            length, since = length / 2, 0
-        taken = (excess < 0).astype(np.float32)
-        slope = 1.0 - taken @ rows - left_out
-        square = float(slope @ slope)
-        if square == 0 or length < 1e-3:
-            break
-        prices = np.maximum(prices + length * (len(best.chosen) - value) / square * slope, 0)
-    return best
-
-
-def bound_of_prices(problem: Problem, prices: Floats, available: Bools) -> int:
-    """So many of the available tests are needed at least, by these prices."""
-    excess = 1.0 - problem.rows @ prices
-    value = prices.sum() + np.minimum(excess, 0)[available].sum()
-    value -= (prices * _left_out(problem, prices)).sum()
-    return max(math.ceil(float(value) - _SLACK), 0)
-
-
-def _left_out(problem: Problem, prices: Floats) -> Floats:
-    """The classes, one perhaps in part, that are worth most of those that may be left out."""
-    spare = float(problem.total - problem.need)
-    shares = np.zeros(len(prices))
-    if spare <= 0:
-        return shares
-    order = np.argsort(-prices / problem.weights, kind="stable")
-    before = np.cumsum(problem.weights[order]) - problem.weights[order]
-    shares[order] = np.clip((spare - before) / problem.weights[order], 0, 1)
-    return shares
-
-
-def _better(problem: Problem, known: list[int], excess: Floats) -> list[int]:
-    """The suite that comes of taking tests in the order of their excess, if it is smaller."""
-    covered: Bools = np.zeros(len(problem.weights), bool)
-    kept, chosen = 0, []
-    for test in np.argsort(excess, kind="stable")[: 4 * len(known) + 4]:
-        new = problem.rows[test] & ~covered
-        gain = int(problem.weights[new].sum())
-        if gain:
-            chosen.append(int(test))
-            covered |= new
-            kept += gain
-        if kept >= problem.need:
-            found = irredundant(problem, chosen)
-            return found if len(found) < len(known) else known
-    return known
-
-
-# -------------------------------------------------------------------------------------------------
-
-_WORK_SEARCH = 400_000_000
-"""Entries of the table that the search may look at."""
+"""Rounding errors that a bound may have before it is rounded up."""
+_SEARCH_WORK = 400_000_000
+"""Entries of the table that the search may read."""
 _CONFLICTS = 20_000
-"""Of the SAT solver, for each number of tests."""
+"""The SAT solver's limit of conflicts, for each number of tests."""
 _LITERALS = 2_000_000
-"""Beyond so many entries a table is not given to the SAT solver."""
+"""A table with more entries than this is not given to the SAT solver."""
 
 
 def smallest(problem: Problem) -> tuple[list[int], int]:
-    """The fewest tests that were found to keep what is needed; and how many it takes at least.
+    """Return the smallest suite found that keeps what is needed, and a lower bound on its size.
 
     >>> smallest(Problem.of(np.array([[0, 1, 1, 0], [1, 1, 0, 0], [0, 0, 1, 1]], bool)))
     ([1, 2], 2)
@@ -139,7 +44,7 @@ def smallest(problem: Problem) -> tuple[list[int], int]:
     forced, tests, core = _reduced(problem)
     if core.need <= 0:
         return sorted(forced), len(forced)
-    bound = lower_bound(core, _known(core))
+    bound = lower_bound(core, _first_suite(core))
     if not bound.proves:
         bound = _Search(core, bound).run()
     if not bound.proves and core.adequate:
@@ -148,17 +53,17 @@ def smallest(problem: Problem) -> tuple[list[int], int]:
     return sorted(chosen), len(forced) + min(bound.tests, len(bound.chosen))
 
 
-def _known(problem: Problem) -> list[int]:
-    """A suite to begin with: greedy, or what is left of one that keeps all, if that is smaller."""
-    found = greedy(problem)
+def _first_suite(problem: Problem) -> list[int]:
+    """Return a suite to start from: the greedy one, or a smallest complete one, thinned."""
+    by_greed = greedy(problem)
     if problem.adequate:
-        return found
+        return by_greed
     everything, _ = smallest(replace(problem, need=problem.total))
-    return min(found, thinned(problem, everything), key=len)
+    return min(by_greed, thinned(problem, everything), key=len)
 
 
 def _reduced(problem: Problem) -> tuple[list[int], list[int], Problem]:
-    """Tests that are in every smallest suite, and what is left to choose from."""
+    """Return tests that belong to a smallest suite, the other tests, and the problem of those."""
     forced: list[int] = []
     tests = list(range(len(problem.rows)))
     while True:
@@ -178,7 +83,7 @@ def _reduced(problem: Problem) -> tuple[list[int], list[int], Problem]:
 
 
 def _without_implied(problem: Problem) -> Problem:
-    """Only classes that are not hit by all tests that hit another: those are kept anyway."""
+    """Drop each class that is hit by all tests that hit some other class: it is kept anyway."""
     columns = np.ascontiguousarray(problem.rows.T)
     gone = np.zeros(len(columns), bool)
     packed = np.packbits(problem.rows, axis=1)
@@ -195,7 +100,7 @@ def _without_implied(problem: Problem) -> Problem:
 
 
 def _not_contained(rows: Bools) -> list[int]:
-    """The tests that hit something that no other hits along with all the rest; of equals one."""
+    """Return the tests whose hits are not contained in another's; one of those that are equal."""
     packed = np.packbits(np.ascontiguousarray(rows.T), axis=1)
     gone = np.zeros(len(rows), bool)
     for i in np.argsort(rows.sum(1), kind="stable"):
@@ -210,30 +115,123 @@ def _not_contained(rows: Bools) -> list[int]:
 
 
 @dataclass(frozen=True)
+class Bound:
+    """A lower bound on the number of tests, with the prices that give it and the best suite."""
+
+    value: float
+    prices: Floats
+    chosen: list[int]
+    """The smallest suite known so far."""
+
+    @property
+    def tests(self) -> int:
+        """The least number of tests that a suite needs."""
+        return max(math.ceil(self.value - _SLACK), 0)
+
+    @property
+    def proves(self) -> bool:
+        """Whether no suite can be smaller than the chosen one."""
+        return len(self.chosen) <= self.tests
+
+
+def lower_bound(problem: Problem, known: list[int]) -> Bound:
+    """Return the best bound that the subgradient steps find, starting from the suite `known`.
+
+    >>> problem = Problem.of(np.array([[1, 1, 0, 0], [0, 0, 1, 1], [0, 1, 1, 0]], bool))
+    >>> lower_bound(problem, [2, 0, 1]).tests
+    2
+    """
+    rows = problem.rows.astype(np.float32)
+    count = np.maximum(problem.rows.sum(0), 1)
+    prices = 1.0 / np.maximum(rows @ (1.0 / count), 1e-9).max() / count
+    best = Bound(-math.inf, prices, known)
+    length, since = 1.0, 0
+    for _ in range(min(_BOUND_STEPS, _BOUND_WORK // rows.size + 1)):
+        reduced_costs = 1.0 - rows @ prices.astype(np.float32)
+        left_out = _left_out(problem, prices)
+        value = float(prices.sum() + np.minimum(reduced_costs, 0).sum() - (prices * left_out).sum())
+        since += 1
+        if value > best.value + 1e-4:
+            best, since = replace(best, value=value, prices=prices), 0
+            best = replace(best, chosen=_better(problem, best.chosen, reduced_costs))
+        if best.proves:
+            break
+        if since >= 15:
+            length, since = length / 2, 0
+        taken = (reduced_costs < 0).astype(np.float32)
+        slope = 1.0 - taken @ rows - left_out
+        square = float(slope @ slope)
+        if square == 0 or length < 1e-3:
+            break
+        prices = np.maximum(prices + length * (len(best.chosen) - value) / square * slope, 0)
+    return best
+
+
+def bound_of_prices(problem: Problem, prices: Floats, available: Bools) -> int:
+    """Return a lower bound on the number of available tests needed, by the given prices."""
+    reduced_costs = 1.0 - problem.rows @ prices
+    value = prices.sum() + np.minimum(reduced_costs, 0)[available].sum()
+    value -= (prices * _left_out(problem, prices)).sum()
+    return max(math.ceil(float(value) - _SLACK), 0)
+
+
+def _left_out(problem: Problem, prices: Floats) -> Floats:
+    """Return the share of each class to leave out, so that the highest total price is left out.
+
+    At most one class is left out in part.
+    """
+    spare = float(problem.total - problem.need)
+    shares = np.zeros(len(prices))
+    if spare <= 0:
+        return shares
+    order = np.argsort(-prices / problem.weights, kind="stable")
+    before = np.cumsum(problem.weights[order]) - problem.weights[order]
+    shares[order] = np.clip((spare - before) / problem.weights[order], 0, 1)
+    return shares
+
+
+def _better(problem: Problem, known: list[int], reduced_costs: Floats) -> list[int]:
+    """Return the suite of the tests with the least reduced costs if it is smaller than `known`."""
+    covered: Bools = np.zeros(len(problem.weights), bool)
+    kept, chosen = 0, []
+    for test in np.argsort(reduced_costs, kind="stable")[: 4 * len(known) + 4]:
+        new = problem.rows[test] & ~covered
+        gain = int(problem.weights[new].sum())
+        if gain:
+            chosen.append(int(test))
+            covered |= new
+            kept += gain
+        if kept >= problem.need:
+            suite = irredundant(problem, chosen)
+            return suite if len(suite) < len(known) else known
+    return known
+
+
+@dataclass(frozen=True)
 class _Node:
-    """A part of what there is to search."""
+    """A part of the search space: some tests are chosen, some are ruled out."""
 
     still: Bools
-    """The classes that are not kept yet."""
+    """The classes that the chosen tests do not hit."""
     available: Bools
-    """The tests that may be taken."""
+    """The tests that may still be chosen."""
     chosen: tuple[int, ...]
     need: int
 
 
 class _Search:
-    """Branch and bound: the test that adds most is taken, or is left out for good."""
+    """Branch and bound: branch on whether the test that adds most is taken or ruled out."""
 
     def __init__(self, problem: Problem, bound: Bound) -> None:
         self._problem = problem
         self._rows = problem.rows.astype(np.float32)
         self._weights = problem.weights.astype(np.float32)
         self._bound = bound
-        self._left = _WORK_SEARCH
+        self._left = _SEARCH_WORK
         self._best = bound.chosen
 
     def run(self) -> Bound:
-        """The bound with the best suite that was found; proven, if the search came to an end."""
+        """Return the bound with the best suite found; it is proven if the search is exhaustive."""
         everything = np.ones(len(self._weights), bool)
         nodes = [_Node(everything, np.ones(len(self._rows), bool), (), self._problem.need)]
         while nodes and self._left > 0:
@@ -242,7 +240,7 @@ class _Search:
         return replace(self._bound, chosen=self._best, value=value)
 
     def _branches(self, node: _Node) -> list[_Node]:
-        """Without the best test, and with it: the last one is looked at first."""
+        """Return the nodes without and with the best test; the last is searched first."""
         if node.need <= 0:
             if len(node.chosen) < len(self._best):
                 self._best = list(node.chosen)
@@ -261,7 +259,7 @@ class _Search:
         ]
 
     def _fewest(self, node: _Node, gains: npt.NDArray[np.float32]) -> int:
-        """So many more tests are needed at least."""
+        """Return a lower bound on the number of tests that a node still needs."""
         sums = np.cumsum(-np.sort(-gains))
         if sums[-1] < node.need:
             return len(self._best)
@@ -278,12 +276,12 @@ class _Search:
 
 
 def sat_is_installed() -> bool:
-    """Whether python-sat can be used."""
+    """Return whether python-sat is installed."""
     return importlib.util.find_spec("pysat") is not None
 
 
 def _by_sat(problem: Problem, bound: Bound) -> Bound:
-    """Fewer tests, one fewer each time, until there are none or the solver gives up."""
+    """Ask a SAT solver for one test fewer, repeatedly, until there is none or it gives up."""
     if not sat_is_installed() or int(problem.rows.sum()) > _LITERALS:
         return bound
     solvers = importlib.import_module("pysat.solvers")

@@ -1,4 +1,9 @@
-"""What tests of a suite are called, and what is said of them."""
+"""Format the Python text of a suite: names and comments of its tests, and the code itself.
+
+Code is formatted as black and ruff would leave it at any line length of 79 or more. What fits into
+79 characters is on one line; a call or collection that does not fit has one item per line and a
+trailing comma, which tells formatters to keep it so.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +18,13 @@ from collections.abc import Iterable, Sequence
 from swarmtest.core.targets import Target
 from swarmtest.suite.suite import SuiteTest
 
-# -------------------------------------------------------------------------------------------------
-# Python text as black and ruff would leave it, at any line length of 79 or more.
-#
-# What fits a line of 79 is on one; a call or a collection that does not has one item per line,
-# with
-# a comma behind the last, which formatters take as the wish to keep it so.
-
 WIDTH = 79
-_STEP = "    "
-_SINGLE = re.compile(r"(b?)'([^\"]*)'", re.DOTALL)
+_INDENT = "    "
+_SINGLE_QUOTED = re.compile(r"(b?)'([^\"]*)'", re.DOTALL)
 
 
 def formatted(code: str, indent: str = "") -> list[str]:
-    """The lines of some statements.
+    """Return the lines of some statements, formatted.
 
     >>> print(*formatted("shop.add('tea', count=1); shop.close()"), sep="\\n")
     shop.add("tea", count=1)
@@ -39,7 +37,7 @@ def formatted(code: str, indent: str = "") -> list[str]:
 
 
 def expression(code: str, indent: str = "", prefix: str = "", suffix: str = "") -> list[str]:
-    """The lines of one expression, with something before and behind it."""
+    """Return the lines of one expression, formatted, with text before and after it."""
     return _fitted(ast.parse(code, mode="eval").body, indent, prefix, suffix)
 
 
@@ -58,26 +56,27 @@ def _statement(node: ast.stmt, indent: str) -> list[str]:
 
 
 def _block(body: list[ast.stmt], indent: str) -> list[str]:
-    return [line for node in body for line in _statement(node, indent + _STEP)]
+    return [line for node in body for line in _statement(node, indent + _INDENT)]
 
 
 def _fitted(node: ast.expr, indent: str, prefix: str, suffix: str) -> list[str]:
+    """Return an expression on one line if it fits, else with one item per line."""
     line = f"{indent}{prefix}{_text(node)}{suffix}"
     items = _items(node)
     if len(line) <= WIDTH or not items:
         return [line]
-    before, behind = _brackets(node)
-    inside = [line for name, item in items for line in _fitted(item, indent + _STEP, name, ",")]
-    return [f"{indent}{prefix}{before}", *inside, f"{indent}{behind}{suffix}"]
+    opening, closing = _brackets(node)
+    inside = [line for name, item in items for line in _fitted(item, indent + _INDENT, name, ",")]
+    return [f"{indent}{prefix}{opening}", *inside, f"{indent}{closing}{suffix}"]
 
 
 def _items(node: ast.expr) -> list[tuple[str, ast.expr]]:
-    """What stands between the brackets, with what is written before each."""
+    """Return the items between the brackets, each with its prefix, such as ``name=``."""
     if isinstance(node, ast.Call):
-        named = [(f"{one.arg}=" if one.arg else "**", one.value) for one in node.keywords]
-        return [*(("", one) for one in node.args), *named]
+        named = [(f"{word.arg}=" if word.arg else "**", word.value) for word in node.keywords]
+        return [*(("", argument) for argument in node.args), *named]
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
-        return [("", one) for one in node.elts]
+        return [("", element) for element in node.elts]
     if isinstance(node, ast.Dict):
         keys = [f"{_text(key)}: " if key else "**" for key in node.keys]
         return list(zip(keys, node.values, strict=True))
@@ -93,12 +92,13 @@ def _brackets(node: ast.expr) -> tuple[str, str]:
 
 
 def _text(node: ast.AST) -> str:
-    """The code of a node on one line, with the quotes that formatters prefer."""
-    found = ast.unparse(node)
-    if "'" not in found:
-        return found
-    lines = found.splitlines(keepends=True)
-    tokens = [*tokenize.generate_tokens(io.StringIO(found).readline)]
+    """Return the code of a node on one line, with double quotes where formatters use them."""
+    code = ast.unparse(node)
+    if "'" not in code:
+        return code
+    lines = code.splitlines(keepends=True)
+    tokens = [*tokenize.generate_tokens(io.StringIO(code).readline)]
+    # From the end, so that the columns of earlier tokens stay valid.
     for token in reversed(tokens):
         if token.type == tokenize.STRING and token.start[0] == token.end[0]:
             row, start, end = token.start[0] - 1, token.start[1], token.end[1]
@@ -107,28 +107,27 @@ def _text(node: ast.AST) -> str:
 
 
 def _double_quoted(text: str) -> str:
-    found = _SINGLE.fullmatch(text)
-    return f'{found[1]}"{found[2]}"' if found and "\\'" not in found[2] else text
+    match = _SINGLE_QUOTED.fullmatch(text)
+    return f'{match[1]}"{match[2]}"' if match and "\\'" not in match[2] else text
 
 
-# -------------------------------------------------------------------------------------------------
+# Names and comments of tests.
 
-_LONGEST = 60
+_LONGEST_NAME = 60
 _LISTED = 8
-"""Names of targets that are listed of a kind; of the rest only the number is told."""
+"""How many targets of a kind are listed by name; of the others only the number is given."""
 _PLURALS = {"branch": "branches", "du": "definition-use pairs", "path": "paths"}
 
 
 def name_of(test: SuiteTest) -> str:
-    """A function's name: the trial, which no other has, and what it preserves.
+    """Return the name of a test's function: its trial, which is unique, and what it keeps.
 
     >>> line = Target("line", "cart.py:3", "cart.py", 3, "Cart.add")
     >>> name_of(SuiteTest(17, None, 9, 2, adds=(line, line)))
     'test_17_keeps_2_lines_of_cart_add'
     """
     if test.fault is not None:
-        told = _words(f"shows {test.fault.signature}")
-        return f"test_{test.trial}_{told}"
+        return f"test_{test.trial}_{_words(f'shows {test.fault.signature}')}"
     counts = Counter(target.kind for target in test.adds).most_common(2)
     what = " and ".join(counted(count, kind) for kind, count in counts)
     where = Counter(target.function or target.file for target in test.adds).most_common(1)
@@ -138,7 +137,7 @@ def name_of(test: SuiteTest) -> str:
 
 
 def counted(count: int, kind: str) -> str:
-    """A number of targets of a kind.
+    """Return a number of targets of a kind, as text.
 
     >>> counted(1, "branch"), counted(2, "branch"), counted(3, "mutant")
     ('1 branch', '2 branches', '3 mutants')
@@ -148,7 +147,7 @@ def counted(count: int, kind: str) -> str:
 
 
 def comment_of(test: SuiteTest, campaign: int, part: str) -> list[str]:
-    """What a test preserves and where it comes from, as comment lines."""
+    """Return comment lines that say what a test keeps and where it comes from."""
     lines = []
     if test.fault is not None:
         lines += _wrapped(f"Shows fault {test.fault.id}: {test.fault.signature}")
@@ -156,10 +155,10 @@ def comment_of(test: SuiteTest, campaign: int, part: str) -> list[str]:
     for target in test.adds:
         by_kind[target.kind].append(target)
     if by_kind:
-        told = [counted(len(some), kind) for kind, some in sorted(by_kind.items())]
-        lines += _wrapped(f"Keeps {', '.join(told)}:")
-    for kind, some in sorted(by_kind.items()):
-        lines += _wrapped(f"{kind} {places(kind, some)}", "  ")
+        counts = [counted(len(targets), kind) for kind, targets in sorted(by_kind.items())]
+        lines += _wrapped(f"Keeps {', '.join(counts)}:")
+    for kind, targets in sorted(by_kind.items()):
+        lines += _wrapped(f"{kind} {places(kind, targets)}", "  ")
     left = f"{test.size:,} of {test.before:,} {part}s are left"
     whole = f"{test.size:,} {part}{'s' * (test.size != 1)}"
     lines += _wrapped(f"Trial {test.trial} of campaign {campaign}: {left if test.srr else whole}.")
@@ -167,7 +166,7 @@ def comment_of(test: SuiteTest, campaign: int, part: str) -> list[str]:
 
 
 def places(kind: str, targets: Sequence[Target]) -> str:
-    """Where targets are, in short: lines as ranges, of others the first few names.
+    """Return where targets are, in short: lines as ranges, other kinds by the first few names.
 
     >>> lines = [Target("line", f"a.py:{n}", "a.py", n) for n in (3, 4, 5, 9)]
     >>> places("line", lines)
@@ -185,21 +184,21 @@ def places(kind: str, targets: Sequence[Target]) -> str:
 
 
 def _ranges(numbers: Iterable[int]) -> str:
-    found: list[list[int]] = []
+    ranges: list[list[int]] = []
     for number in sorted(numbers):
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
         else:
-            found.append([number, number])
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
+            ranges.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)
 
 
 def _words(text: str) -> str:
-    """Text as a part of an identifier."""
+    """Return text as a part of an identifier, cut at a word if it is long."""
     plain = re.sub(r"[^0-9a-zA-Z]+", "_", text.replace(",", "")).strip("_").lower()
-    if len(plain) <= _LONGEST:
+    if len(plain) <= _LONGEST_NAME:
         return plain
-    return plain[:_LONGEST].rpartition("_")[0] or plain[:_LONGEST]
+    return plain[:_LONGEST_NAME].rpartition("_")[0] or plain[:_LONGEST_NAME]
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:

@@ -1,7 +1,8 @@
-"""A test as the body of a function, for each kind of subject.
+"""Write a test as the body of a function, for each kind of subject.
 
 Machines, classes, state machines of Hypothesis and functions of grammars are called; the commands
-of a TOML file are run. What cannot be said plainly is replayed by swarmtest itself.
+of a TOML file are run by the shell. A test that cannot be written as plain code is replayed by
+swarmtest.
 """
 
 from __future__ import annotations
@@ -26,101 +27,6 @@ from swarmtest.subjects.subject import Subject
 from swarmtest.suite.formatting import WIDTH
 from swarmtest.suite.suite import SuiteTest
 
-# -------------------------------------------------------------------------------------------------
-# A test of commands as a function: the same steps on the same file, by the shell.
-#
-# Said plainly are exit statuses, signals, time limits, and steps that have to agree. What a
-# pattern,
-# a recogniser or a Python function judges is not, nor what a limit of memory does: such tests are
-# replayed by swarmtest.
-
-_RUN = '''
-def run(command, directory, expect=(0,), timeout=10):
-    """Run a shell command: its exit status, which is expected, and its output."""
-    command = command.replace("{here}", shlex.quote(str(HERE)))
-    with subprocess.Popen(
-        command,
-        shell=True,
-        cwd=directory,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    ) as process:
-        try:
-            output, errors = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-    status = process.returncode
-    assert not expect or status in expect, f"{command}: {status}, {errors!r}"
-    return status, output
-'''
-_IMPORTS = ("os", "shlex", "shutil", "signal", "subprocess")
-_PLAIN_FAULTS = frozenset({"signal", "exit", "timeout", "differential"})
-
-
-def of_commands(subject: Any, test: SuiteTest) -> Function | None:
-    """The function; None if what is checked cannot be said plainly."""
-    spec: Specification = subject.spec
-    if not _is_plain(spec) or (test.fault and test.fault.kind not in _PLAIN_FAULTS):
-        return None
-    lines = subject.commands(test.data)
-    if any("{here}" in line or f"'{spec.here}" in line for line in lines):
-        return None
-    saved = CommandTest.from_json(test.data)
-    suffix = spec.generate.suffix
-    name = f"{test.trial}{suffix}"
-    agreeing = {step for group in spec.oracle.differential for step in group}
-    body = [f"shutil.copy(DATA / {name!r}, tmp_path / 'test{suffix}')"]
-    ran = []
-    for number, (step, line) in enumerate(zip(spec.steps, lines, strict=True), 1):
-        if saved.only and step.name not in saved.only:
-            continue
-        call = _call(step, line, spec.here)
-        if step.name in agreeing:
-            call = f"result{number} = {call}"
-            ran.append((step.name, f"result{number}"))
-        body.append(call)
-    for group in spec.oracle.differential:
-        results = [result for step, result in ran if step in group]
-        body += [f"assert {' == '.join(results)}"] if len(results) > 1 else []
-    return Function(
-        "\n".join(body),
-        frozenset(f"import {module}" for module in _IMPORTS),
-        (_RUN,),
-        "tmp_path",
-        {name: saved.content},
-    )
-
-
-def _is_plain(spec: Specification) -> bool:
-    oracle = spec.oracle
-    if oracle.python or oracle.patterns or oracle.recognise:
-        return False
-    needed = {name for step in spec.steps for name in step.needs}
-    for step in spec.steps:
-        ignores = "ignore" in (step.on_crash, step.on_exit, step.on_timeout)
-        if step.call.memory or step.on_timeout == "ignore" or (ignores and step.name in needed):
-            return False
-    return True
-
-
-def _call(step: Step, line: str, here: str) -> str:
-    """The call that runs a step; the directory of the TOML file is found from the test's."""
-    words = [repr(line.replace(here, "{here}")), "tmp_path"]
-    expect = step.call.expect
-    if "ignore" in (step.on_crash, step.on_exit):
-        expect = ()
-    if expect != (0,):
-        words.append(f"expect={expect!r}")
-    if step.call.timeout != 10:
-        words.append(f"timeout={step.call.timeout:g}")
-    return f"run({', '.join(words)})"
-
-
-# -------------------------------------------------------------------------------------------------
-
 _DEADLY = frozenset({"signal", "exit", "timeout", "memory"})
 _CHECK = "check(machine)"
 _REPLAY = '''
@@ -133,28 +39,28 @@ def replay(name):
 
 @dataclass(frozen=True)
 class Function:
-    """What a test needs in the file."""
+    """A test as code: the body of its function, and what that needs in the file."""
 
     body: str
-    """Statements."""
+    """The statements of the body."""
     imports: frozenset[str] = frozenset()
     """Lines like ``from shop import Shop``."""
     definitions: tuple[str, ...] = ()
-    """What stands before the tests, once: names that are set, then functions."""
+    """Code that stands once before all tests: assignments, then functions."""
     arguments: str = ""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Files in the directory of data, by name."""
+    """Files in the data directory, by name."""
     plain: bool = True
-    """Whether it says what it does, and is not a replay."""
+    """Whether it is plain code and not a replay by swarmtest."""
 
 
 def is_deadly(subject: Subject, kind: str) -> bool:
-    """Whether a test of such a fault ends its process, or never comes back, when it runs in it."""
+    """Return whether a test of a fault of this kind ends, or hangs, the process that it runs in."""
     return kind in _DEADLY and not hasattr(subject, "commands")
 
 
 def function_of(subject: Subject, test: SuiteTest) -> Function:
-    """A test as a function; one that cannot be written plainly is replayed."""
+    """Return a test as a function; a test that cannot be written as plain code is replayed."""
     written: Function | None = None
     if isinstance(subject, MachineSubject):
         written = _of_machine(subject, test.data)
@@ -168,7 +74,10 @@ def function_of(subject: Subject, test: SuiteTest) -> Function:
 
 
 def replayed(test: SuiteTest) -> Function:
-    """A test that swarmtest replays: `SUBJECT` is set where the file is put together."""
+    """Return a function that lets swarmtest replay the test.
+
+    It uses `SUBJECT`, which `output_files` defines.
+    """
     name = f"{test.trial}.json"
     return Function(
         f"replay({name!r})",
@@ -181,12 +90,12 @@ def replayed(test: SuiteTest) -> Function:
 
 def _of_machine(subject: MachineSubject, data: Any) -> Function | None:
     names = () if issubclass(subject.machine, ApiMachine) else invariants_of(subject.machine)
-    check = _function_text(
+    check = _check_function(
         "machine", [f"    assert machine.{name}() is not False" for name in names]
     )
     test = MachineTest.from_json(data)
     code = code_of(subject.machine, test, subject.actions, after_step=_CHECK if check else "")
-    return _taken_apart(code, check)
+    return _function_from_program(code, check)
 
 
 def _of_rules(subject: Any, data: Any) -> Function | None:
@@ -194,15 +103,19 @@ def _of_rules(subject: Any, data: Any) -> Function | None:
     from swarmtest.subjects.hypothesis.declaration import invariants_of as invariants_of_rules
     from swarmtest.subjects.hypothesis.test import RuleTest
 
-    known = invariants_of_rules(subject.machine)
+    invariants = invariants_of_rules(subject.machine)
     test = RuleTest.from_json(data)
-    sometimes = [one.function.__name__ for one in known if one.preconditions]
-    if test.violated in sometimes:
+    conditional = [
+        invariant.function.__name__ for invariant in invariants if invariant.preconditions
+    ]
+    if test.violated in conditional:
         return None
-    always = [one.function.__name__ for one in known if not one.preconditions]
-    check = _function_text("state", [f"    state.{name}()" for name in always], sometimes)
+    always = [
+        invariant.function.__name__ for invariant in invariants if not invariant.preconditions
+    ]
+    check = _check_function("state", [f"    state.{name}()" for name in always], conditional)
     after = "check(state)" if check else ""
-    return _taken_apart(code_of_rules(subject, test, after_step=after), check)
+    return _function_from_program(code_of_rules(subject, test, after_step=after), check)
 
 
 def _of_grammar(subject: GrammarSubject, test: SuiteTest) -> Function | None:
@@ -237,21 +150,21 @@ def _import_of(thing: Any) -> str:
     return f"from {thing.__module__} import {thing.__qualname__}"
 
 
-def _function_text(
+def _check_function(
     name: str, lines: Sequence[str], unchecked: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """What is checked after every step as a function; nothing if that is nothing."""
+    """Return the definition of ``check``, which runs after every step; none without `lines`."""
     if not lines:
         return ()
-    told = (
+    comment = (
         [f"    # With a precondition, so not checked: {', '.join(unchecked)}"] if unchecked else []
     )
     head = f'def check({name}):\n    """What holds after every step."""'
-    return ("\n" + "\n".join([head, *told, *lines]) + "\n",)
+    return ("\n" + "\n".join([head, *comment, *lines]) + "\n",)
 
 
-def _taken_apart(code: str, definitions: tuple[str, ...]) -> Function | None:
-    """A program that runs by itself as a function; None if it is no code after all."""
+def _function_from_program(code: str, definitions: tuple[str, ...]) -> Function | None:
+    """Turn a program that runs by itself into a function; None if it does not run."""
     try:
         tree = ast.parse(code)
     except SyntaxError:
@@ -277,3 +190,94 @@ def _single_imports(node: ast.Import | ast.ImportFrom) -> set[str]:
     if isinstance(node, ast.Import):
         return {f"import {alias.name}" for alias in node.names}
     return {f"from {node.module} import {alias.name}" for alias in node.names}
+
+
+# Tests of commands: the same steps on the same file, run by the shell.
+#
+# Exit statuses, signals, time limits and steps that have to agree can be checked by plain code. The
+# judgement of a pattern, a recogniser or a Python function cannot, nor can the effect of a memory
+# limit: such tests are replayed by swarmtest.
+
+_RUN = '''
+def run(command, directory, expect=(0,), timeout=10):
+    """Run a shell command: its exit status, which is expected, and its output."""
+    command = command.replace("{here}", shlex.quote(str(HERE)))
+    with subprocess.Popen(
+        command,
+        shell=True,
+        cwd=directory,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    status = process.returncode
+    assert not expect or status in expect, f"{command}: {status}, {errors!r}"
+    return status, output
+'''
+_IMPORTS = ("os", "shlex", "shutil", "signal", "subprocess")
+_PLAIN_FAULTS = frozenset({"signal", "exit", "timeout", "differential"})
+
+
+def of_commands(subject: Any, test: SuiteTest) -> Function | None:
+    """Return a test of commands as a function; None if its checks need swarmtest."""
+    spec: Specification = subject.spec
+    if not _is_plain(spec) or (test.fault and test.fault.kind not in _PLAIN_FAULTS):
+        return None
+    lines = subject.commands(test.data)
+    if any("{here}" in line or f"'{spec.here}" in line for line in lines):
+        return None
+    saved = CommandTest.from_json(test.data)
+    suffix = spec.generate.suffix
+    name = f"{test.trial}{suffix}"
+    agreeing = {step for group in spec.oracle.differential for step in group}
+    body = [f"shutil.copy(DATA / {name!r}, tmp_path / 'test{suffix}')"]
+    compared = []
+    for number, (step, line) in enumerate(zip(spec.steps, lines, strict=True), 1):
+        if saved.only and step.name not in saved.only:
+            continue
+        call = _call(step, line, spec.here)
+        if step.name in agreeing:
+            call = f"result{number} = {call}"
+            compared.append((step.name, f"result{number}"))
+        body.append(call)
+    for group in spec.oracle.differential:
+        results = [result for step, result in compared if step in group]
+        body += [f"assert {' == '.join(results)}"] if len(results) > 1 else []
+    return Function(
+        "\n".join(body),
+        frozenset(f"import {module}" for module in _IMPORTS),
+        (_RUN,),
+        "tmp_path",
+        {name: saved.content},
+    )
+
+
+def _is_plain(spec: Specification) -> bool:
+    oracle = spec.oracle
+    if oracle.python or oracle.patterns or oracle.recognise:
+        return False
+    needed = {name for step in spec.steps for name in step.needs}
+    for step in spec.steps:
+        ignores = "ignore" in (step.on_crash, step.on_exit, step.on_timeout)
+        if step.call.memory or step.on_timeout == "ignore" or (ignores and step.name in needed):
+            return False
+    return True
+
+
+def _call(step: Step, line: str, here: str) -> str:
+    """Return the call that runs a step; ``{here}`` in it stands for the TOML file's directory."""
+    words = [repr(line.replace(here, "{here}")), "tmp_path"]
+    expect = step.call.expect
+    if "ignore" in (step.on_crash, step.on_exit):
+        expect = ()
+    if expect != (0,):
+        words.append(f"expect={expect!r}")
+    if step.call.timeout != 10:
+        words.append(f"timeout={step.call.timeout:g}")
+    return f"run({', '.join(words)})"

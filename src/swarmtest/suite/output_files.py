@@ -1,6 +1,7 @@
-"""A suite as a pytest file, and the files of data beside it.
+"""Write a suite as a pytest file, with data files beside it.
 
-The same suite gives the same text: no dates, no times, no paths of this machine.
+The same suite always gives the same text: it contains no dates, no times and no paths of this
+machine. Files that swarmtest did not write are not overwritten unless the user insists.
 """
 
 from __future__ import annotations
@@ -21,26 +22,24 @@ from swarmtest.suite.formatting import WIDTH, comment_of, counted, expression, f
 from swarmtest.suite.functions import Function, function_of, is_deadly
 from swarmtest.suite.suite import Suite, SuiteTest
 
-# -------------------------------------------------------------------------------------------------
-# Where a suite is written, and what is never overwritten: files that somebody else has made.
-
 MARK = "made by swarmtest"
-"""In the first line of every file that may be overwritten."""
+"""Text in the first line of every file that may be overwritten."""
+_INDENT = "    "
 
 
 @dataclass(frozen=True)
 class SuiteFile:
-    """What is written."""
+    """The content of a suite's pytest file and its data files."""
 
     text: str
     data: dict[str, bytes]
-    """Files in the directory of data, by name."""
+    """The content of each file in the data directory, by name."""
     names: dict[int, str]
-    """The functions, by trial."""
+    """The name of each test function, by trial."""
 
 
 def data_directory(path: Path) -> Path:
-    """Where the files of data are that a suite needs.
+    """Return the directory of a suite's data files.
 
     >>> data_directory(Path("tests/test_shop.py")).as_posix()
     'tests/test_shop_data'
@@ -49,7 +48,7 @@ def data_directory(path: Path) -> Path:
 
 
 def check_place(path: Path, force: bool = False) -> None:
-    """Say at once why a suite cannot be written there."""
+    """Raise, before any work is done, if a suite cannot be written to a path."""
     if path.suffix != ".py":
         raise UserError(f"{path}: a suite is a Python file (.py)")
     if not path.parent.is_dir():
@@ -63,19 +62,20 @@ def check_place(path: Path, force: bool = False) -> None:
 
 
 def write_suite(file: SuiteFile, path: Path, force: bool = False) -> None:
-    """Write a suite; files that we have not made stay, unless `force`."""
+    """Write a suite; refuse to overwrite files that are not swarmtest's, unless `force`."""
     check_place(path, force)
     data = data_directory(path)
     ours = path.exists() and _is_ours(path)
-    old = {one.name for one in data.iterdir() if one.is_file()} if data.is_dir() else set[str]()
-    taken = sorted(old & file.data.keys())
-    if taken and not ours and not force:
+    old = {entry.name for entry in data.iterdir() if entry.is_file()} if data.is_dir() else set()
+    clashing = sorted(old & file.data.keys())
+    if clashing and not ours and not force:
         raise UserError(
-            f"{data / taken[0]} was not made by `swarmtest suite`: --force overwrites it all the "
-            "same"
+            f"{data / clashing[0]} was not made by `swarmtest suite`: --force overwrites it all "
+            "the same"
         )
     try:
         for name in old - file.data.keys():
+            # Data files are named after trials; any other file in there is the user's.
             if ours and Path(name).stem.isdigit():
                 (data / name).unlink()
         path.write_text(file.text, encoding="utf-8")
@@ -90,23 +90,26 @@ def write_suite(file: SuiteFile, path: Path, force: bool = False) -> None:
 
 
 def files_at(path: Path) -> dict[Path, bytes]:
-    """What is there now, where a suite will be."""
-    data = data_directory(path)
-    places = [path, *(data.iterdir() if data.is_dir() else ())]
-    return {one: one.read_bytes() for one in places if one.is_file()}
+    """Return the current content of the files where a suite will be written."""
+    return {file: file.read_bytes() for file in _paths_of_suite(path) if file.is_file()}
 
 
 def restore(path: Path, files: Mapping[Path, bytes]) -> None:
-    """Put everything back as it was."""
+    """Restore the files that `files_at` returned and delete the others."""
+    for file in _paths_of_suite(path):
+        if file.is_file() and file not in files:
+            file.unlink()
     data = data_directory(path)
-    for one in [path, *(data.iterdir() if data.is_dir() else ())]:
-        if one.is_file() and one not in files:
-            one.unlink()
     if data.is_dir() and not any(data.iterdir()):
         data.rmdir()
-    for one, content in files.items():
-        one.parent.mkdir(exist_ok=True)
-        one.write_bytes(content)
+    for file, content in files.items():
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(content)
+
+
+def _paths_of_suite(path: Path) -> list[Path]:
+    data = data_directory(path)
+    return [path, *(data.iterdir() if data.is_dir() else ())]
 
 
 def _is_ours(path: Path) -> bool:
@@ -116,46 +119,42 @@ def _is_ours(path: Path) -> bool:
         return False
 
 
-# -------------------------------------------------------------------------------------------------
-
-_INDENT = "    "
+# The text of the file.
 
 
 def suite_file(
     suite: Suite, path: Path, command: str, swarmtest_needed: bool | None = None
 ) -> SuiteFile:
-    """A suite as text. `command` makes it again.
+    """Return the files of a suite; the text says that `command` builds it again.
 
-    `swarmtest_needed`: whether the tests were seen to fail without swarmtest; None: not tried yet.
+    `swarmtest_needed` says whether the tests failed without swarmtest; None: not tried yet.
     """
     functions = [function_of(suite.subject, test) for test in suite.tests]
     names = {test.trial: name_of(test) for test in suite.tests}
     head = _head(suite, command, swarmtest_needed)
     top = [*head, "", *_imports(suite, functions, path)]
-    helpers = dict.fromkeys(text for one in functions for text in one.definitions)
-    setting = [text for text in helpers if not text.startswith("\n")]
-    if setting:
-        top += ["", *setting]
+    helpers = dict.fromkeys(text for function in functions for text in function.definitions)
+    # Function definitions start with a line break, assignments do not.
+    assignments = [text for text in helpers if not text.startswith("\n")]
+    if assignments:
+        top += ["", *assignments]
     blocks = [text.strip("\n").splitlines() for text in helpers if text.startswith("\n")]
     for test, function in zip(suite.tests, functions, strict=True):
-        blocks.append(_test(suite, test, function, names[test.trial]))
+        blocks.append(_test_lines(suite, test, function, names[test.trial]))
     text = "\n\n\n".join("\n".join(lines) for lines in [top, *blocks]) + "\n"
-    files = {name: content for one in functions for name, content in one.files.items()}
+    files = {name: content for function in functions for name, content in function.files.items()}
     return SuiteFile(text, files, names)
 
 
-# The parts of the file
-
-
 def _head(suite: Suite, command: str, swarmtest_needed: bool | None) -> list[str]:
-    kept = [f"{kept:,} of {counted(count, kind)}" for kind, (kept, count) in suite.by_kind.items()]
+    parts = [f"{kept:,} of {counted(count, kind)}" for kind, (kept, count) in suite.by_kind.items()]
     faults = len({test.fault.id for test in suite.tests if test.fault is not None})
-    kept += [f"{faults} fault{'s' * (faults != 1)}"] if faults else []
+    parts += [f"{faults} fault{'s' * (faults != 1)}"] if faults else []
     count = len(suite.tests)
-    told = (
+    summary = (
         f"{count} of the {suite.trials:,} tests of campaign {suite.campaign} "
         f"({suite.subject.name}, seed {suite.seed}), by swarmtest {version()}. "
-        f"They keep {', '.join(kept)}."
+        f"They keep {', '.join(parts)}."
     )
     need = {None: "", True: _why_needed(suite), False: "They do not need swarmtest."}
     return [
@@ -163,7 +162,7 @@ def _head(suite: Suite, command: str, swarmtest_needed: bool | None) -> list[str
         "",
         "    " + _harmless(command),
         "",
-        *textwrap.wrap(_harmless(told), WIDTH, break_on_hyphens=False),
+        *textwrap.wrap(_harmless(summary), WIDTH, break_on_hyphens=False),
         *textwrap.wrap(_harmless(need[swarmtest_needed]), WIDTH, break_on_hyphens=False),
         '"""',
     ]
@@ -178,31 +177,34 @@ def _why_needed(suite: Suite) -> str:
 
 
 def _harmless(text: str) -> str:
-    """Text that neither ends a docstring nor escapes anything in it."""
+    """Return text that neither ends a docstring nor contains an escape sequence."""
     return text.replace("\\", "/").replace('"', "'")
 
 
 def _imports(suite: Suite, functions: Sequence[Function], path: Path) -> list[str]:
-    """The import lines: the library's, pytest, what is tested; and where that is found."""
-    lines = {line for one in functions for line in one.imports}
+    """Return the imports (standard library, pytest, code under test), `sys.path` and constants."""
+    lines = {line for function in functions for line in function.imports}
     if any(test.fault for test in suite.tests):
         lines.add("import pytest")
     modules = {line.split(" ")[1] for line in lines if line.startswith("from ")}
     modules |= {
-        word for one in functions for text in one.definitions for word in _imported_by_name(text)
+        module
+        for function in functions
+        for text in function.definitions
+        for module in _imported_by_name(text)
     }
     roots = sorted({root for module in modules if (root := _root(module, path)) is not None})
-    setting = [f"sys.path.insert(0, str({_place(root, path)}))" for root in roots]
-    if any(not one.plain for one in functions):
+    path_lines = [f"sys.path.insert(0, str({_path_expression(root, path)}))" for root in roots]
+    if any(not function.plain for function in functions):
         lines.add("from swarmtest.subjects.loading import SubjectReference")
     constants = _constants(suite, functions, path)
-    if setting:
+    if path_lines:
         lines.add("import sys")
-    if setting or constants:
+    if path_lines or constants:
         lines.add("from pathlib import Path")
     groups = _grouped(lines)
-    # What is under test is imported after the path is set.
-    blocks = [*groups[:2], setting, groups[2], constants]
+    # The code under test is imported after the path is set.
+    blocks = [*groups[:2], path_lines, groups[2], constants]
     return "\n\n".join("\n".join(block) for block in blocks if block).split("\n")
 
 
@@ -212,25 +214,28 @@ def _imported_by_name(text: str) -> list[str]:
 
 def _constants(suite: Suite, functions: Sequence[Function], path: Path) -> list[str]:
     lines = []
-    if any(one.files for one in functions):
+    if any(function.files for function in functions):
         lines.append(f'DATA = Path(__file__).resolve().parent / "{data_directory(path).name}"')
-    if any("HERE" in text for one in functions for text in one.definitions):
+    if any("HERE" in text for function in functions for text in function.definitions):
         harness = Path(suite.subject.harness).resolve().parent
-        lines.append(f"HERE = {_place(str(harness), path)}")
-    if any(not one.plain for one in functions):
+        lines.append(f"HERE = {_path_expression(str(harness), path)}")
+    if any(not function.plain for function in functions):
         where, name = split_reference(suite.subject.name)
         if where.endswith((".py", ".toml")):
-            directory = _place(str(Path(where).resolve().parent), path)
-            found = f"str({directory} / {Path(where).name!r})"
-            found += f" + {'::' + name!r}" if name else ""
+            directory = _path_expression(str(Path(where).resolve().parent), path)
+            reference = f"str({directory} / {Path(where).name!r})"
+            reference += f" + {'::' + name!r}" if name else ""
         else:
-            found = repr(suite.subject.name)
-        lines += formatted(f"SUBJECT = SubjectReference({found}).load()")
+            reference = repr(suite.subject.name)
+        lines += formatted(f"SUBJECT = SubjectReference({reference}).load()")
     return lines
 
 
 def _grouped(lines: Iterable[str]) -> list[list[str]]:
-    """The library's modules, those of pytest and swarmtest, and the rest; names of one together."""
+    """Return sorted imports in three groups: standard library, test tools, code under test.
+
+    Names that come from the same module are joined in one import.
+    """
     plain = {line.split(" ")[1] for line in lines if line.startswith("import ")}
     names: dict[str, set[str]] = defaultdict(set)
     for line in lines:
@@ -240,12 +245,13 @@ def _grouped(lines: Iterable[str]) -> list[list[str]]:
     groups: list[list[str]] = [[], [], []]
     for module in sorted(plain):
         groups[_group(module)].append(f"import {module}")
-    for module, found in sorted(names.items()):
-        groups[_group(module)] += _from(module, sorted(found, key=lambda n: (n.islower(), n)))
+    for module, imported in sorted(names.items()):
+        ordered = sorted(imported, key=lambda name: (name.islower(), name))
+        groups[_group(module)] += _from_import(module, ordered)
     return groups
 
 
-def _from(module: str, names: Sequence[str]) -> list[str]:
+def _from_import(module: str, names: Sequence[str]) -> list[str]:
     line = f"from {module} import {', '.join(names)}"
     if len(line) <= WIDTH:
         return [line]
@@ -260,7 +266,7 @@ def _group(module: str) -> int:
 
 
 def _root(module: str, path: Path) -> str | None:
-    """The directory that has to be on the path for a module; None if it is found anyway."""
+    """Return the directory that must be in `sys.path` for a module; None if it is found anyway."""
     file = getattr(sys.modules.get(module), "__file__", None)
     if _group(module) != 2 or not file:
         return None
@@ -274,8 +280,8 @@ def _root(module: str, path: Path) -> str | None:
     return str(root)
 
 
-def _place(directory: str, path: Path) -> str:
-    """A directory as seen from the file that is written."""
+def _path_expression(directory: str, path: Path) -> str:
+    """Return an expression for a directory, relative to the file that is written."""
     beside = path.resolve().parent
     above = Path(os.path.commonpath([directory, beside]))
     depth = len(beside.relative_to(above).parts)
@@ -284,7 +290,7 @@ def _place(directory: str, path: Path) -> str:
     return start if rest == "." else f'{start} / "{rest}"'
 
 
-def _test(suite: Suite, test: SuiteTest, function: Function, name: str) -> list[str]:
+def _test_lines(suite: Suite, test: SuiteTest, function: Function, name: str) -> list[str]:
     head = f"def {name}({function.arguments}):"
     return [
         *comment_of(test, suite.campaign, suite.subject.part),
@@ -295,7 +301,7 @@ def _test(suite: Suite, test: SuiteTest, function: Function, name: str) -> list[
 
 
 def _marker(suite: Suite, test: SuiteTest, function: Function) -> list[str]:
-    """How pytest takes a test that shows a fault."""
+    """Return the pytest marker of a test that shows a fault."""
     if test.fault is None or suite.faults == "fail":
         return []
     reason = f"fault {test.fault.id}: {test.fault.signature}"
@@ -303,7 +309,7 @@ def _marker(suite: Suite, test: SuiteTest, function: Function) -> list[str]:
         return expression(f"pytest.mark.skip(reason={reason!r})", prefix="@")
     words = ["strict=True"]
     if is_deadly(suite.subject, test.fault.kind):
-        words = ["run=False"]  # it would take pytest with it
+        words = ["run=False"]  # it would end pytest's own process
     elif function.plain and test.fault.kind == "exception":
         words += _raises(test.fault.signature)
     words.append(f"reason={reason!r}")
@@ -311,8 +317,8 @@ def _marker(suite: Suite, test: SuiteTest, function: Function) -> list[str]:
 
 
 def _raises(signature: str) -> list[str]:
-    """The exception, where anyone can name it: another one is another bug."""
+    """Return ``raises=`` for a built-in exception: a test that raises another shows another bug."""
     name = signature.partition(":")[0].partition(" ")[0]
-    known = getattr(builtins, name, None)
-    is_exception = isinstance(known, type) and issubclass(known, Exception)
+    builtin = getattr(builtins, name, None)
+    is_exception = isinstance(builtin, type) and issubclass(builtin, Exception)
     return [f"raises={name}"] if is_exception else []

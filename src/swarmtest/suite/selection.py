@@ -1,8 +1,12 @@
-"""Making a campaign's tests again, seeing what they hit, and making them smaller.
+"""Select the tests of a suite: choose whole tests, run them again, reduce them, order them.
 
-Targets are numbers here: places in the list of those that count. Some cannot be measured in this
-process (mutants of C, or of code that runs when a module is imported): of these only what was
-recorded is known, so a test that is in the suite for one of them stays whole.
+`choose` picks whole tests by what the campaign recorded: those of faults first, then a cover of the
+targets that are left. `Bench` regenerates a test, runs it to see what it hits now, and reduces it.
+`Taken` is a test that was run; `by_worth` and `needed_of` order such tests and drop redundant ones.
+
+A target is a number here: its index in the table's list of targets. Some targets cannot be measured
+in this process (mutants of C code, or of code that runs when a module is imported). For these only
+the campaign's record is known, so a test that is in the suite for one of them stays whole.
 """
 
 from __future__ import annotations
@@ -38,22 +42,160 @@ from swarmtest.suite.cover import Problem, greedy, greedy_in_time, needed
 from swarmtest.suite.exact_cover import smallest
 from swarmtest.suite.suite import Candidate, Table
 
+FAULTS = ("xfail", "fail", "skip", "none")
+METHODS = ("exact", "greedy")
+
+
+@dataclass(frozen=True)
+class SuiteRequest:
+    """What a suite has to keep, and how it is built.
+
+    >>> SuiteRequest(keep=0.9).method
+    'exact'
+    >>> SuiteRequest(keep=90)
+    Traceback (most recent call last):
+    ...
+    swarmtest.UserError: keep is a share above 0, up to 1, not 90
+    """
+
+    keep: float = 1.0
+    """The share of the targets that the whole tests keep."""
+    keep_parts: float = 1.0
+    """The share of its own targets that a test keeps when it is reduced."""
+    kinds: tuple[str, ...] = ()
+    """The kinds of targets that count, like line and mutant. ``coverage`` means all kinds of
+    coverage; with ``fault`` alone only faults count. Empty: all kinds that the campaign has."""
+    targets: tuple[str, ...] = ()
+    """Patterns of the targets that count, like ``line:shop/*``; empty: all."""
+    seconds: float | None = None
+    """How long the suite may take; None: no limit."""
+    method: str = "exact"
+    """``exact`` looks for the fewest tests; ``greedy`` always takes the test that adds most."""
+    faults: str = "xfail"
+    """How tests that show a fault are written: expected to fail (strictly), failing, skipped, or
+    left out (``none``)."""
+    reduce: bool = True
+    """Whether tests are reduced."""
+    budget: float = 30.0
+    """The seconds for the reduction of one test."""
+
+    def __post_init__(self) -> None:
+        for name in ("keep", "keep_parts"):
+            share = getattr(self, name)
+            if not 0 < share <= 1:
+                raise UserError(f"{name} is a share above 0, up to 1, not {share:g}")
+        if self.seconds is not None and not self.seconds > 0:
+            raise UserError(f"a suite cannot take {self.seconds:g} seconds")
+        for name, allowed in (("faults", FAULTS), ("method", METHODS)):
+            value = getattr(self, name)
+            if value not in allowed:
+                raise UserError(f"{name} is one of {', '.join(allowed)}, not {value!r}")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The whole tests that were chosen for a suite."""
+
+    tests: tuple[Candidate, ...]
+    """The tests of faults, then the others, those that add most first."""
+    kept: int
+    """How many of the table's targets they hit, according to the campaign's record."""
+    method: str
+    """How they were chosen."""
+    at_least: int
+    """A lower bound on the number of tests that are needed; 0: unknown."""
+    no_time_for: int = 0
+    """The number of tests of faults that do not fit the time limit."""
+
+
+def choose(
+    table: Table,
+    fixed: Sequence[Candidate],
+    request: SuiteRequest,
+    without: Collection[int] = (),
+    there: Collection[int] = (),
+) -> Choice:
+    """Choose tests that keep what is asked for, in addition to the trials that are `there` already.
+
+    The tests `fixed` are always taken, as far as there is time; the trials `without` never are.
+    """
+    usable = np.array(
+        [test.trial not in without or test.trial in there for test in table.tests], bool
+    )
+    problem = Problem.of(table.hits & usable[:, None])
+    need = needed(request.keep, len(table.targets))
+    problem = replace(problem, need=min(need, problem.total))
+    taken = _fitting(fixed, request.seconds)
+    trials = {*there, *(test.trial for test in taken)}
+    first = [row for row, test in enumerate(table.tests) if test.trial in trials and usable[row]]
+    left = problem.after(first) if first else problem
+    rest, method, at_least = _cover(table, left, request, sum(test.seconds for test in taken))
+    chosen = [row for row in _best_first(left, rest) if row not in first]
+    return Choice(
+        (*taken, *(table.tests[row] for row in chosen)),
+        problem.kept([*first, *chosen]),
+        method,
+        len(taken) + at_least if at_least is not None else 0,
+        len(fixed) - len(taken),
+    )
+
+
+def _fitting(fixed: Sequence[Candidate], seconds: float | None) -> list[Candidate]:
+    """Return as many tests of faults as fit the time; the quickest are taken first."""
+    if seconds is None:
+        return list(fixed)
+    taken = set()
+    left = seconds
+    for test in sorted(fixed, key=lambda test: (test.seconds, test.trial)):
+        if test.seconds <= left:
+            taken.add(test.trial)
+            left -= test.seconds
+    return [test for test in fixed if test.trial in taken]
+
+
+def _cover(
+    table: Table, problem: Problem, request: SuiteRequest, spent: float
+) -> tuple[list[int], str, int | None]:
+    """Return a cover (rows of the table), the method used, and a lower bound or None."""
+    if request.seconds is not None:
+        seconds = np.array([test.seconds for test in table.tests])
+        left = request.seconds - spent
+        rows = greedy_in_time(problem, seconds, left) if problem.need > 0 else []
+        return rows, "greedy in time", None
+    if request.method == "greedy":
+        return greedy(problem), "greedy", None
+    if problem.need <= 0:
+        return [], "exact", 0
+    fewest, at_least = smallest(problem)
+    return fewest, "exact", at_least
+
+
+def _best_first(problem: Problem, chosen: Sequence[int]) -> list[int]:
+    """Return the same tests, ordered so that each is the one that adds most to those before."""
+    only = sorted(chosen)
+    part = replace(problem, rows=np.asfortranarray(problem.rows[only]), need=problem.total)
+    order = [only[row] for row in greedy(part)]
+    return [*order, *(row for row in only if row not in order)]
+
+
+# Running tests again, and reducing them.
+
 _QUICK = 0.2
-"""Seconds: what is quicker is timed more than once."""
+"""A test that takes less than this many seconds is timed more than once."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """What came of one run of a test."""
+    """What one run of a test showed."""
 
     fault: Fault | None
     hits: frozenset[int]
     invalid: str = ""
-    """Why it is no test; empty when it is."""
+    """Why the test is invalid; empty if it is valid."""
 
 
 class Bench:
-    """Runs tests of one campaign's subject, each in a process of its own."""
+    """Runs and reduces tests of one campaign's subject, each in its own process."""
 
     def __init__(
         self,
@@ -79,46 +221,51 @@ class Bench:
     # Tests of the campaign
 
     def test(self, trial: int) -> Any:
-        """The test of a trial: kept, or made again from its seed."""
-        kept = self._store.test(self._record.id, trial)
-        if kept is not None:
-            return json.loads(kept)
+        """Return the test of a trial, from the store or generated again from its seed."""
+        stored = self._store.test(self._record.id, trial)
+        if stored is not None:
+            return json.loads(stored)
         if not self._same_features:
             raise UserError(
                 f"{self.subject.name} has other features now than in campaign {self._record.id}: "
                 "its tests cannot be made again; run a new campaign"
             )
-        told = self._store.trial(self._record.id, trial)
-        configuration = Configuration.from_bytes(self.subject.space, told.configuration)
+        record = self._store.trial(self._record.id, trial)
+        configuration = Configuration.from_bytes(self.subject.space, record.configuration)
         subject = self.subject
-        made = run_isolated(
-            lambda: Result(Verdict.PASSED, test=subject.test_of(configuration, told.seed)),
+        result = run_isolated(
+            lambda: Result(Verdict.PASSED, test=subject.test_of(configuration, record.seed)),
             self._seconds,
             quiet=True,
         )
-        if made.test is None:
+        if result.test is None:
             raise UserError("it ends its process, and was not kept whole")
-        return made.test
+        return result.test
 
-    # What they hit
+    # Runs
 
     def look(self, test: Any, recorded: Collection[int] = ()) -> Look:
-        """Run a test; `recorded`: what it hit in the campaign, if it is as it was there."""
+        """Run a test; return what it shows.
+
+        `recorded` is what it hit in the campaign, if it is still the same test: that is all that
+        is known about targets that cannot be measured here.
+        """
         result, keys = hits_of(self.subject, test, self._coverage, self._seconds)
         invalid = result.missing or "it is invalid" if result.verdict == Verdict.INVALID else ""
         hits = {self._keys[key] for key in keys if key in self._keys}
         if self._killing is not None and result.verdict == Verdict.PASSED:
             killed = {mutant.id for mutant in self._killing.killed(test)}
-            hits |= {place for place, mutant in self._mutants.items() if mutant.id in killed}
+            hits |= {index for index, mutant in self._mutants.items() if mutant.id in killed}
         hits |= self.unmeasured.intersection(recorded)
         return Look(result.fault, frozenset(hits), invalid)
 
     def seconds(self, test: Any) -> float:
-        """What a test takes, without what it takes to watch it; 0 if it ends its process."""
+        """Return how long a test takes when it is not watched; 0 if it ends its process."""
 
         def timed() -> Result:
             took: list[float] = []
-            while len(took) < 3 and sum(took) < _QUICK:  # a new process is slow at first
+            # The first run in a new process is slow, so a quick test gets up to three.
+            while len(took) < 3 and sum(took) < _QUICK:
                 begun = time.perf_counter()
                 self.subject.replay(test)
                 took.append(time.perf_counter() - begun)
@@ -134,51 +281,54 @@ class Bench:
 
     @cached_property
     def _mutants(self) -> dict[int, Mutant]:
-        """The mutants among the targets that can be switched on, by their places."""
+        """The mutants among the targets that can be switched on here, by target."""
         wanted = {
             (target.source, target.name.rpartition(" ")[2]): i
             for i, target in enumerate(self._targets)
             if target.kind == "mutant" and target.file.endswith(".py")
         }
-        found: dict[int, Mutant] = {}
+        switchable: dict[int, Mutant] = {}
         sources = self._sources
         files = live_files([source_of(source.place) for source in sources]) if sources else []
         for source, file in zip(sources, files, strict=True):
             for mutant in mutants_of(file.source):
-                place = wanted.get((source.id, mutant.id))
-                if place is not None and file.switchable(mutant):
-                    found[place] = mutant
-        return found
+                index = wanted.get((source.id, mutant.id))
+                if index is not None and file.switchable(mutant):
+                    switchable[index] = mutant
+        return switchable
 
     @cached_property
     def _sources(self) -> list[Source]:
-        """The Python files that mutants among the targets lie in."""
+        """The Python files that contain mutants among the targets."""
         versions = {target.source for target in self._targets if target.kind == "mutant"}
         sources = self._store.sources(self._record.id)
-        return [one for one in sources if one.id in versions and one.place.endswith(".py")]
+        return [
+            source for source in sources if source.id in versions and source.place.endswith(".py")
+        ]
 
     @cached_property
     def _killing(self) -> Killing | None:
         mutants = [*self._mutants.values()]
-        places = sorted({os.path.realpath(one.place) for one in self._sources})
-        return Killing(self.subject, mutants, places, self._seconds) if mutants else None
+        paths = sorted({os.path.realpath(source.place) for source in self._sources})
+        return Killing(self.subject, mutants, paths, self._seconds) if mutants else None
 
-    # Making them smaller
+    # Reduction
 
     def reduced(
         self, test: Any, fault: Fault | None, own: Collection[int], share: float, budget: float
     ) -> tuple[Any, Look, bool] | None:
-        """A smaller test that keeps its fault and a share of targets; None: it has to stay.
+        """Reduce a test while it keeps its fault and a share of the targets `own`.
 
-        With what it hits, and whether nothing more of it can go. Of its mutants only those are
-        asked for whose killing kills the others, as far as the campaign knows; those that were lost
-        all the same are asked for in another go.
+        Return the smaller test, what it shows, and whether no part of it can be removed; or None if
+        the test has to stay whole. Killing a mutant is expensive to check, so only the mutants that
+        imply the others, by the campaign's record, are criteria of the reduction; if others are
+        lost all the same, the reduction is repeated with those as criteria too.
         """
         if self.unmeasured.intersection(own):
             return None
         mutants = sorted(self._mutants.keys() & set(own))
         keys = frozenset(self._targets[i].key for i in own if i not in self._mutants)
-        some = self._forcing(mutants) if share == 1 else mutants[: needed(share, len(mutants))]
+        required = self._implying(mutants) if share == 1 else mutants[: needed(share, len(mutants))]
         while True:
             reduced = reduce_test(
                 self.subject,
@@ -187,7 +337,7 @@ class Bench:
                     fault=fault.id if fault else None,
                     targets=keys,
                     share=share,
-                    mutants=tuple(self._mutants[i] for i in some),
+                    mutants=tuple(self._mutants[i] for i in required),
                 ),
                 coverage=self._coverage,
                 seconds=self._seconds,
@@ -195,17 +345,16 @@ class Bench:
             )
             look = self.look(reduced.test)
             lost = set(mutants) - look.hits
-            if share < 1 or not lost or lost.issubset(some):
+            if share < 1 or not lost or lost.issubset(required):
                 return reduced.test, look, reduced.complete
-            some = sorted({*some, *lost})
+            required = sorted({*required, *lost})
 
-    def _forcing(self, mutants: Sequence[int]) -> list[int]:
-        """The mutants that force the others to be killed, by all tests of the campaign."""
+    def _implying(self, mutants: Sequence[int]) -> list[int]:
+        """Return the mutants whose killing implied that of the others in the whole campaign."""
         return [mutants[i] for i in minimal_mutants(self._hits[:, list(mutants)].T)]
 
 
-# -------------------------------------------------------------------------------------------------
-# Tests on their way into a suite: what they hit together, which are needed, and their order.
+# Tests on their way into a suite.
 
 
 @dataclass(frozen=True)
@@ -216,192 +365,65 @@ class Taken:
     data: Any
     look: Look
     before: int
-    """The parts that it had in the campaign."""
+    """The number of parts that it had in the campaign."""
     size: int
-    """The parts that it has."""
+    """The number of parts now."""
     counts: bool = True
-    """Whether what it hits is hit when the suite runs: not by a test that is skipped."""
+    """Whether its hits count; those of a test that is skipped in the suite do not."""
     complete: bool = True
-    """Whether nothing more of it can go."""
+    """Whether no part of it can be removed."""
 
     @property
     def fault(self) -> Fault | None:
-        """The fault that it is there for."""
+        """The fault that it shows."""
         return self.look.fault
 
     @property
     def hits(self) -> frozenset[int]:
-        """What it hits, as far as that counts."""
+        """The targets that it hits when the suite runs."""
         return self.look.hits if self.counts else frozenset()
 
     @property
     def seconds(self) -> float:
-        """Those of the campaign, in proportion to what is left: the same store, the same order."""
+        """Its seconds in the campaign, scaled to the share of its parts that is left.
+
+        Measured times vary; with this estimate the same store always gives the same order.
+        """
         return self.candidate.seconds * max(self.size, 1) / max(self.before, 1)
 
 
 def together(tests: Iterable[Taken]) -> frozenset[int]:
-    """What tests hit together."""
-    return frozenset[int]().union(*(one.hits for one in tests))
+    """Return the targets that at least one of the tests hits."""
+    return frozenset[int]().union(*(test.hits for test in tests))
 
 
 def by_worth(tests: Sequence[Taken]) -> list[Taken]:
-    """The same tests, each time the one that adds most per second; a fault counts as a target."""
+    """Return the same tests, always next the one that adds most targets per second.
+
+    A fault counts as a target.
+    """
     rest, order, kept = list(tests), [], frozenset[int]()
     while rest:
-        best = max(rest, key=lambda one: (_worth(one, kept), -one.candidate.trial))
+        best = max(rest, key=lambda test: (_worth(test, kept), -test.candidate.trial))
         rest.remove(best)
         order.append(best)
         kept |= best.hits
     return order
 
 
-def _worth(one: Taken, kept: frozenset[int]) -> float:
-    return (len(one.hits - kept) + (one.fault is not None)) / one.seconds
+def _worth(test: Taken, kept: frozenset[int]) -> float:
+    return (len(test.hits - kept) + (test.fault is not None)) / test.seconds
 
 
 def needed_of(tests: Sequence[Taken], enough: int) -> list[Taken]:
-    """Without tests that have become redundant, those that add least per second first."""
+    """Return the tests without redundant ones: the rest still hits `enough` targets.
+
+    Tests that add least per second are dropped first; tests of faults stay.
+    """
     left = list(tests)
     enough = min(enough, len(together(left)))
-    for one in reversed(by_worth(left)):
-        rest = [other for other in left if other is not one]
-        if one.fault is None and len(together(rest)) >= enough:
+    for test in reversed(by_worth(left)):
+        rest = [other for other in left if other is not test]
+        if test.fault is None and len(together(rest)) >= enough:
             left = rest
     return left
-
-
-# -------------------------------------------------------------------------------------------------
-# Which whole tests are taken: those of faults first, then a cover of what is left.
-
-FAULTS = ("xfail", "fail", "skip", "none")
-METHODS = ("exact", "greedy")
-
-
-@dataclass(frozen=True)
-class SuiteRequest:
-    """What a suite has to keep, and how it is made.
-
-    >>> SuiteRequest(keep=0.9).method
-    'exact'
-    >>> SuiteRequest(keep=90)
-    Traceback (most recent call last):
-    ...
-    swarmtest.UserError: keep is a share above 0, up to 1, not 90
-    """
-
-    keep: float = 1.0
-    """The share of the targets that whole tests keep."""
-    keep_parts: float = 1.0
-    """The share of what a test was chosen for that is left when it is reduced."""
-    kinds: tuple[str, ...] = ()
-    """The kinds of targets that count, like line and mutant; ``coverage`` is all of that, and with
-    ``fault`` alone only faults count; empty: all that the campaign has."""
-    targets: tuple[str, ...] = ()
-    """Patterns of targets that count, like ``line:shop/*``; empty: all."""
-    seconds: float | None = None
-    """What the suite may take; None: any time."""
-    method: str = "exact"
-    """``exact`` looks for the fewest tests, ``greedy`` takes the one that adds most."""
-    faults: str = "xfail"
-    """What tests that show a fault are in the file: expected to fail (strictly), tests that fail,
-    skipped, or not there at all."""
-    reduce: bool = True
-    """Whether tests are made smaller."""
-    budget: float = 30.0
-    """Seconds for the reduction of one test."""
-
-    def __post_init__(self) -> None:
-        for name in ("keep", "keep_parts"):
-            share = getattr(self, name)
-            if not 0 < share <= 1:
-                raise UserError(f"{name} is a share above 0, up to 1, not {share:g}")
-        if self.seconds is not None and not self.seconds > 0:
-            raise UserError(f"a suite cannot take {self.seconds:g} seconds")
-        for name, known in (("faults", FAULTS), ("method", METHODS)):
-            if getattr(self, name) not in known:
-                raise UserError(f"{name} is one of {', '.join(known)}, not {getattr(self, name)!r}")
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The whole tests of a suite."""
-
-    tests: tuple[Candidate, ...]
-    """Those of faults, then the others, those that add most first."""
-    kept: int
-    """How many of the table's targets they hit, as it was recorded."""
-    method: str
-    """How they were chosen."""
-    at_least: int
-    """So many tests it takes, as far as is known; 0: nothing is known."""
-    no_time_for: int = 0
-    """The tests of faults that the time is too short for."""
-
-
-def choose(
-    table: Table,
-    fixed: Sequence[Candidate],
-    request: SuiteRequest,
-    without: Collection[int] = (),
-    there: Collection[int] = (),
-) -> Choice:
-    """Tests that keep what is asked for, in addition to those of the trials that are `there`.
-
-    `fixed` are taken anyway, as far as there is time; trials `without` never are.
-    """
-    usable = np.array([one.trial not in without or one.trial in there for one in table.tests], bool)
-    problem = Problem.of(table.hits & usable[:, None])
-    need = needed(request.keep, len(table.targets))
-    problem = replace(problem, need=min(need, problem.total))
-    taken = _fitting(fixed, request.seconds)
-    trials = {*there, *(one.trial for one in taken)}
-    first = [row for row, one in enumerate(table.tests) if one.trial in trials and usable[row]]
-    left = problem.after(first) if first else problem
-    rest, method, at_least = _cover(table, left, request, sum(one.seconds for one in taken))
-    chosen = [row for row in _best_first(left, rest) if row not in first]
-    return Choice(
-        (*taken, *(table.tests[row] for row in chosen)),
-        problem.kept([*first, *chosen]),
-        method,
-        len(taken) + at_least if at_least is not None else 0,
-        len(fixed) - len(taken),
-    )
-
-
-def _fitting(fixed: Sequence[Candidate], seconds: float | None) -> list[Candidate]:
-    """The tests of faults, as many as fit the time: quick ones first."""
-    if seconds is None:
-        return list(fixed)
-    taken = set()
-    left = seconds
-    for one in sorted(fixed, key=lambda one: (one.seconds, one.trial)):
-        if one.seconds <= left:
-            taken.add(one.trial)
-            left -= one.seconds
-    return [one for one in fixed if one.trial in taken]
-
-
-def _cover(
-    table: Table, problem: Problem, request: SuiteRequest, spent: float
-) -> tuple[list[int], str, int | None]:
-    """Tests, how they were found, and how many it takes at least (None: not known)."""
-    if request.seconds is not None:
-        seconds = np.array([one.seconds for one in table.tests])
-        left = request.seconds - spent
-        found = greedy_in_time(problem, seconds, left) if problem.need > 0 else []
-        return found, "greedy in time", None
-    if request.method == "greedy":
-        return greedy(problem), "greedy", None
-    if problem.need <= 0:
-        return [], "exact", 0
-    fewest, at_least = smallest(problem)
-    return fewest, "exact", at_least
-
-
-def _best_first(problem: Problem, chosen: Sequence[int]) -> list[int]:
-    """The same tests, each time the one that adds most to those before it."""
-    only = sorted(chosen)
-    part = replace(problem, rows=np.asfortranarray(problem.rows[only]), need=problem.total)
-    order = [only[row] for row in greedy(part)]
-    return [*order, *(row for row in only if row not in order)]

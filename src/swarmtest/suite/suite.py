@@ -1,9 +1,10 @@
-"""What a suite is chosen from: a campaign's tests, and the targets that count.
+"""A suite as a value, and the table of tests and targets that a suite is chosen from.
 
-Read in one pass. Tests that hit the same are one: the shortest of them stands for all. A test that
-fails counts only for what no passing test hits: a suite of tests that fail is of no use to anyone
-who wants to see what still works. For mutants it does not count at all: with most of them it fails
-as it did. Faults are not in the table: see `choosing`.
+The table is read from the store in one pass. Tests that hit the same targets are merged, and the
+shortest of them represents the others. A failing test counts only for targets that no passing test
+hits, because a suite of failing tests does not show what still works. For mutants a failing test
+does not count at all: with most mutants it fails exactly as it does without them. Faults are not in
+the table; `selection` takes their tests separately.
 """
 
 from __future__ import annotations
@@ -26,9 +27,6 @@ from swarmtest.store.records import TrialRecord
 from swarmtest.subjects.subject import Subject
 from swarmtest.suite.cover import Bools
 
-# -------------------------------------------------------------------------------------------------
-# A suite as a value: its tests, what each adds, and what they keep together.
-
 
 @dataclass(frozen=True)
 class SuiteTest:
@@ -39,35 +37,37 @@ class SuiteTest:
     """
 
     trial: int
-    """Of the campaign that it comes from."""
+    """The number of the trial in its campaign."""
     data: Any = field(repr=False)
     """The test, as JSON data."""
     before: int
-    """The parts that it had."""
+    """The number of parts before it was reduced."""
     size: int
-    """The parts that it has."""
+    """The number of parts now."""
     adds: tuple[Target, ...] = field(default=(), repr=False)
-    """What it hits that no test before it does."""
+    """The targets that it hits and no earlier test of the suite does."""
     hits: frozenset[int] = field(default=frozenset(), repr=False)
-    """All that it hits, of what counts: places in `Suite.targets`."""
+    """All targets that it hits, as indices into `Suite.targets`."""
     fault: Fault | None = None
-    """What it shows; None: it passes."""
+    """The fault that it shows; None if it passes."""
     seconds: float = 0.0
-    """What it took when it was last run, alone."""
+    """How long its last run took, on its own."""
     seconds_before: float = 0.0
-    """What it took in the campaign."""
+    """How long it took in the campaign."""
     complete: bool = True
-    """Whether nothing more of it can go."""
+    """Whether no part of it can be removed."""
 
     @property
     def srr(self) -> float:
-        """The size reduction rate: the share of its parts that are gone (dissertation, 3.4.1)."""
+        """The size reduction rate: the share of parts that were removed (dissertation, 3.4.1)."""
         return 1 - self.size / self.before if self.before else 0.0
 
 
 @dataclass(frozen=True)
 class Suite:
-    """Tests that keep what a campaign reached, or a share of it; `make_suite` makes one.
+    """Tests that hit the targets that a campaign hit, or a share of them.
+
+    `make_suite` builds one.
 
     >>> from swarmtest import Machine, MachineSubject, Target, action
     >>> class Stack(Machine):
@@ -85,50 +85,50 @@ class Suite:
 
     campaign: int
     seed: int
-    """Of the campaign."""
+    """The seed of the campaign."""
     subject: Subject = field(repr=False, compare=False)
     tests: tuple[SuiteTest, ...]
-    """In the order of what they add per second."""
+    """Ordered by the number of targets that each adds per second."""
     targets: tuple[Target, ...] = field(repr=False)
-    """All that counts."""
+    """All targets that count."""
     method: str
     """How whole tests were chosen: ``exact``, ``greedy`` or, with a limit, ``greedy in time``."""
     at_least: int
-    """So many whole tests are needed to keep what was asked for, as far as is known."""
+    """A lower bound on the whole tests needed to keep as much as was asked for; 0: unknown."""
     trials: int
-    """The tests of the campaign."""
+    """The number of tests in the campaign."""
     trials_seconds: float
-    """What those took."""
+    """How long all tests of the campaign took."""
     chosen: int = 0
     """How many whole tests were chosen, before they were reduced."""
     chosen_kept: int = 0
-    """What those kept."""
+    """How many targets the whole tests hit."""
     faults: str = "xfail"
-    """How tests of faults are written."""
+    """How tests of faults are written: see `SuiteRequest.faults`."""
     limit: float | None = None
-    """The seconds that all may take; None: any time."""
+    """The seconds that the whole suite may take; None: no limit."""
     dropped: tuple[tuple[int, str], ...] = ()
-    """Trials that were chosen and are not in the suite, with the reason."""
+    """Trials that were chosen and are not in the suite, each with the reason."""
     notes: tuple[str, ...] = ()
 
     @property
     def proven(self) -> bool:
-        """Whether it is known that fewer whole tests do not keep as much."""
+        """Whether fewer whole tests are known not to keep as much."""
         return self.chosen == self.at_least
 
     @property
     def kept(self) -> frozenset[int]:
-        """What the tests hit of the targets: places in `targets`."""
-        return frozenset[int]().union(*(one.hits for one in self.tests))
+        """The targets that the tests hit, as indices into `targets`."""
+        return frozenset[int]().union(*(test.hits for test in self.tests))
 
     @property
     def share(self) -> float:
-        """The share of the targets that is kept."""
+        """The share of the targets that the tests hit."""
         return len(self.kept) / len(self.targets) if self.targets else 1.0
 
     @property
     def by_kind(self) -> dict[str, tuple[int, int]]:
-        """For each kind of targets how many are kept, of how many."""
+        """For each kind of target: how many are kept, and how many there are."""
         kept = Counter(self.targets[i].kind for i in self.kept)
         return {
             kind: (kept[kind], count)
@@ -137,51 +137,54 @@ class Suite:
 
     @property
     def parts(self) -> tuple[int, int]:
-        """The parts of all tests, before they were reduced and now."""
-        return sum(one.before for one in self.tests), sum(one.size for one in self.tests)
+        """The number of parts of all tests, before they were reduced and now."""
+        return sum(test.before for test in self.tests), sum(test.size for test in self.tests)
 
     @property
     def seconds(self) -> tuple[float, float]:
-        """What all tests took, in the campaign and when they were last run."""
-        before = sum(one.seconds_before for one in self.tests)
-        return before, sum(one.seconds for one in self.tests)
+        """How long all tests took, in the campaign and when they were last run."""
+        before = sum(test.seconds_before for test in self.tests)
+        return before, sum(test.seconds for test in self.tests)
 
     @property
     def srr(self) -> float:
-        """The size reduction rate of the tests together."""
+        """The size reduction rate of all tests together."""
         before, now = self.parts
         return 1 - now / before if before else 0.0
 
     def without(self, trials: Mapping[int, str]) -> Suite:
-        """The suite without some tests, each with the reason why."""
-        left = in_turn([one for one in self.tests if one.trial not in trials], self.targets)
+        """Return the suite without some trials, given with the reason for each."""
+        left = in_turn([test for test in self.tests if test.trial not in trials], self.targets)
         dropped = sorted({**dict(self.dropped), **trials}.items())
         return replace(self, tests=left, dropped=tuple(dropped))
 
     def in_time(self, seconds: Mapping[int, float]) -> Suite:
-        """The suite within its limit, by what the tests of trials take: the last ones go."""
+        """Return the suite cut to its limit, given how long each trial's test takes.
+
+        The last tests, which add least per second, are dropped.
+        """
         if self.limit is None:
             return self
-        left, gone = self.limit, dict[int, str]()
-        for one in self.tests:
-            left -= seconds.get(one.trial, 0.0)
+        left, dropped = self.limit, dict[int, str]()
+        for test in self.tests:
+            left -= seconds.get(test.trial, 0.0)
             if left < 0:
-                gone[one.trial] = f"when it was run, the {self.limit:g} s were over"
-        return self.without(gone)
+                dropped[test.trial] = f"when it was run, the {self.limit:g} s were over"
+        return self.without(dropped)
 
 
 def in_turn(tests: Iterable[SuiteTest], targets: Sequence[Target]) -> tuple[SuiteTest, ...]:
-    """The same tests, each with what it adds to those before it."""
+    """Return the same tests, each with the targets that it adds to those before it."""
     kept: frozenset[int] = frozenset()
-    found = []
-    for one in tests:
-        new = one.hits - kept
+    updated = []
+    for test in tests:
+        new = test.hits - kept
         kept |= new
-        found.append(replace(one, adds=tuple(targets[i] for i in sorted(new))))
-    return tuple(found)
+        updated.append(replace(test, adds=tuple(targets[i] for i in sorted(new))))
+    return tuple(updated)
 
 
-# -------------------------------------------------------------------------------------------------
+# The table that a suite is chosen from.
 
 
 @dataclass(frozen=True)
@@ -191,42 +194,47 @@ class Candidate:
     trial: int
     steps: int
     seconds: float
-    """As it was recorded, at least a microsecond."""
+    """How long it took in the campaign, at least a microsecond."""
     fault: str | None = None
 
 
 @dataclass(frozen=True)
 class Table:
-    """Tests by targets."""
+    """Which tests hit which targets."""
 
     tests: tuple[Candidate, ...]
-    """Of those that hit the same one each, in order of preference."""
+    """One for each distinct set of hits, in order of preference."""
     targets: tuple[Target, ...]
-    """What is hit by at least one of them, in the order of the store's ids."""
+    """The targets that at least one of the tests hits, in the order of the store's ids."""
     hits: Bools
+    """A row per test and a column per target."""
     trials: int
-    """How many tests were looked at."""
+    """How many tests were read."""
     all_seconds: float
-    """What they took together."""
+    """How long those took together."""
     notes: tuple[str, ...] = ()
 
 
 class _Merged:
-    """Tests by what they hit: of those that hit the same, only the preferred one."""
+    """The preferred test for each set of hits."""
 
     def __init__(self, fixed: Collection[int]) -> None:
         self._fixed = fixed
         self.tests: dict[bytes, Candidate] = {}
 
-    def add(self, hits: bytes, one: Candidate) -> None:
-        known = self.tests.get(hits)
-        if known is None or self.rank(one) < self.rank(known):
-            self.tests[hits] = one
+    def add(self, hits: bytes, test: Candidate) -> None:
+        preferred = self.tests.get(hits)
+        if preferred is None or self.rank(test) < self.rank(preferred):
+            self.tests[hits] = test
 
-    def rank(self, one: Candidate) -> tuple[bool, bool, int, int]:
-        """What is there anyway, then passing before failing, short before long, then the first:
-        not the quickest, which would be another one in each run of the same campaign."""
-        return one.trial not in self._fixed, one.fault is not None, one.steps, one.trial
+    def rank(self, test: Candidate) -> tuple[bool, bool, int, int]:
+        """Return the sort key of preference.
+
+        Tests that are in the suite anyway come first, then passing before failing, short before
+        long, and early before late. Time does not count: the quickest test would be a different
+        one in each run of the same campaign.
+        """
+        return test.trial not in self._fixed, test.fault is not None, test.steps, test.trial
 
 
 def read_table(
@@ -238,35 +246,36 @@ def read_table(
     fixed: Collection[int] = (),
     without: Collection[str] = (),
 ) -> Table:
-    """The tests of a campaign and what they hit.
+    """Read the tests of a campaign and what they hit.
 
-    `kinds`: only these kinds of targets; `patterns`: only targets whose ``kind:name`` one of these
-    matches, like ``line:shop/*``. `fixed` are trials that will be in the suite anyway; tests that
-    show a fault of `without` are not looked at.
+    `kinds` restricts the kinds of targets, and `patterns` the targets to those whose ``kind:name``
+    matches one of them, like ``line:shop/*``. `fixed` are trials that will be in the suite anyway.
+    Tests that show a fault of `without` are ignored.
     """
-    ends = {False: _Merged(fixed), True: _Merged(fixed)}
+    by_failing = {False: _Merged(fixed), True: _Merged(fixed)}
     trials, seconds = 0, 0.0
     for trial in store.trials(campaign):
         if trial.verdict == Verdict.INVALID:
             continue
-        one = _candidate(trial)
-        trials, seconds = trials + 1, seconds + one.seconds
-        if trial.hits and one.fault not in without:
-            ends[one.fault is not None].add(trial.hits, one)
-    rows = {hits: BitMap.deserialize(hits) for merged in ends.values() for hits in merged.tests}
-    known = store.targets(BitMap.union(*rows.values())) if rows else {}
-    wanted, notes = _wanted(store, campaign, known, kinds, patterns)
-    not_for_failing = BitMap(id for id, target in known.items() if target.kind == "mutant")
-    not_for_failing.update(*(rows[hits] for hits in ends[False].tests))
+        test = _candidate(trial)
+        trials, seconds = trials + 1, seconds + test.seconds
+        if trial.hits and test.fault not in without:
+            by_failing[test.fault is not None].add(trial.hits, test)
+    rows = {hits: BitMap.deserialize(hits) for group in by_failing.values() for hits in group.tests}
+    targets = store.targets(BitMap.union(*rows.values())) if rows else {}
+    wanted, notes = _wanted(store, campaign, targets, kinds, patterns)
+    not_for_failing = BitMap(id for id, target in targets.items() if target.kind == "mutant")
+    not_for_failing.update(*(rows[hits] for hits in by_failing[False].tests))
+    # Merge again: tests that differ only in targets that do not count are now the same.
     merged = _Merged(fixed)
-    for failed, found in ends.items():
-        for hits, one in found.tests.items():
+    for failing, group in by_failing.items():
+        for hits, test in group.tests.items():
             ids = rows[hits] & wanted
-            if failed:
+            if failing:
                 ids -= not_for_failing
             if ids:
-                merged.add(ids.serialize(), one)
-    return _table(known, merged, trials, seconds, notes)
+                merged.add(ids.serialize(), test)
+    return _table(targets, merged, trials, seconds, notes)
 
 
 def _candidate(trial: TrialRecord) -> Candidate:
@@ -275,7 +284,7 @@ def _candidate(trial: TrialRecord) -> Candidate:
 
 
 def _table(
-    known: dict[int, Target],
+    all_targets: dict[int, Target],
     merged: _Merged,
     trials: int,
     seconds: float,
@@ -289,7 +298,7 @@ def _table(
     lookup[used] = np.arange(len(used))
     for row, ids in enumerate(sets):
         hits[row, lookup[np.frombuffer(ids.to_array(), np.uint32)]] = True
-    targets = tuple(known[id] for id in used)
+    targets = tuple(all_targets[id] for id in used)
     tests = tuple(merged.tests[ids] for ids in order)
     return Table(tests, targets, hits, trials, seconds, notes)
 
@@ -297,16 +306,16 @@ def _table(
 def _wanted(
     store: Store,
     campaign: int,
-    known: dict[int, Target],
+    targets: dict[int, Target],
     kinds: Collection[str],
     patterns: Sequence[str],
 ) -> tuple[BitMap, tuple[str, ...]]:
-    """The ids of the targets that count, and what a user should know of the others."""
-    wanted_kinds = _meant(campaign, kinds, {target.kind for target in known.values()})
+    """Return the ids of the targets that count, and notes for the user on those left out."""
+    wanted_kinds = _wanted_kinds(campaign, kinds, {target.kind for target in targets.values()})
     old = _outdated(store.sources(campaign))
     wanted = BitMap()
     left_out = 0
-    for id, target in known.items():
+    for id, target in targets.items():
         if target.kind not in wanted_kinds:
             continue
         if patterns and not any(fnmatchcase(str(target), pattern) for pattern in patterns):
@@ -325,24 +334,27 @@ def _wanted(
     return wanted, tuple(notes)
 
 
-def _meant(campaign: int, kinds: Collection[str], there: Set[str]) -> Set[str]:
-    """The kinds that are asked for: ``coverage`` is all that watching a program tells, and of
-    ``fault`` there is nothing in the table."""
+def _wanted_kinds(campaign: int, kinds: Collection[str], present: Set[str]) -> Set[str]:
+    """Return the kinds of targets that `kinds` asks for; all that are present if it is empty.
+
+    ``coverage`` means every kind that comes from watching a program. ``fault`` is allowed but adds
+    nothing, because faults are not in the table.
+    """
     if not kinds:
-        return there
-    groups = {"coverage": there - {"mutant", "event"}, "fault": set[str]()}
-    found = set[str]()
+        return present
+    groups = {"coverage": present - {"mutant", "event"}, "fault": set[str]()}
+    wanted = set[str]()
     for kind in kinds:
-        if kind not in there and not groups.get(kind) and kind != "fault":
-            has = ", ".join(sorted(there)) or "none"
-            near = "" if kind in groups else did_you_mean(kind, sorted({*there, *groups}))
+        if kind not in present and not groups.get(kind) and kind != "fault":
+            has = ", ".join(sorted(present)) or "none"
+            near = "" if kind in groups else did_you_mean(kind, sorted({*present, *groups}))
             raise UserError(
                 f"campaign {campaign} has hit no target of kind {kind!r}{near} (it has: {has})"
             )
-        found |= groups.get(kind, {kind})
-    return found
+        wanted |= groups.get(kind, {kind})
+    return wanted
 
 
 def _outdated(sources: Sequence[Source]) -> dict[str, str]:
-    """The paths of the files that read otherwise now, by the id of the version that is gone."""
+    """Return the paths of files that have changed since, by the id of the recorded version."""
     return {source.id: source.path for source in sources if not is_as_it_was(source)}

@@ -1,4 +1,8 @@
-"""Whether a written suite does what it says: run by pytest, in a process that knows nothing."""
+"""Verify a written suite: run it by pytest in a new process, and drop tests that misbehave.
+
+The file is run with and without swarmtest installed, so that it can say truthfully whether it needs
+swarmtest.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +19,8 @@ from swarmtest.core.errors import UserError
 from swarmtest.suite.output_files import files_at, restore, suite_file, write_suite
 from swarmtest.suite.suite import Suite, SuiteTest
 
-_PER_TEST = 15.0
-_START = """
+_SECONDS_PER_TEST = 15.0
+_PYTEST_SCRIPT = """
 import sys
 import pytest
 
@@ -32,79 +36,80 @@ sys.exit(pytest.main(sys.argv[1:], plugins=[Absent()]))
 
 @dataclass(frozen=True)
 class Ran:
-    """What pytest said of each test."""
+    """What pytest reported about a file of tests."""
 
     ended: Mapping[str, str] = field(default_factory=dict)
-    """``passed``, ``failed``, ``xfailed`` or ``skipped``, by the function's name."""
+    """``passed``, ``failed``, ``xfailed`` or ``skipped``, by the name of the function."""
     seconds: float = 0.0
-    """What pytest took for them, from the collection on."""
+    """How long pytest took, including the collection of tests."""
     seconds_of: Mapping[str, float] = field(default_factory=dict)
-    """What each test took."""
+    """How long each test took."""
     problem: str = ""
-    """Why there is nothing to tell: the file could not be imported, or pytest did not end."""
+    """Why there is no report: the file could not be imported, or pytest did not end."""
 
 
 @dataclass(frozen=True)
 class SavedSuite:
-    """A suite in a file, which was run."""
+    """A suite that was written to a file and run."""
 
     suite: Suite
-    """Without the tests that did not end as they should, twice."""
+    """The suite without the tests that did not end as expected in each of two runs."""
     path: Path
     seconds: float
-    """What pytest says that it took."""
+    """The time that pytest reported."""
     needs_swarmtest: bool
 
 
 def save_suite(
     suite: Suite, path: str | Path, command: str = "", force: bool = False
 ) -> SavedSuite:
-    """Write a suite as a pytest file, run it twice, and drop what does not end as it should.
+    """Write a suite as a pytest file, run it twice, and drop tests that do not end as expected.
 
-    `command`: how the file says that it can be made again. `force`: overwrite also a file that
-    was not made like this. If nothing can be written, what was there stays.
+    `command` is the command line that the file gives for building it again. `force` overwrites
+    also a file that swarmtest did not write. If anything fails, the previous files are restored.
     """
     file = Path(path)
     command = command or f"swarmtest suite {suite.campaign} -o {file.as_posix()}"
     before = files_at(file)
     write_suite(suite_file(suite, file, command), file, force)
     try:
-        return _checked(suite, file, command)
+        return _verified(suite, file, command)
     except BaseException:
         restore(file, before)
         raise
 
 
-def _checked(suite: Suite, file: Path, command: str) -> SavedSuite:
-    """A suite that was written, without the tests that do not end as they should."""
+def _verified(suite: Suite, file: Path, command: str) -> SavedSuite:
+    """Run a suite that was written; write it again without tests that do not end as expected."""
     alone = run_pytest(file, len(suite.tests), without=("swarmtest",))
-    needs = bool(_bad(suite, file, alone))
+    needs = bool(_misbehaving(suite, file, alone))
     ran = run_pytest(file, len(suite.tests))
+    # If the tests do not need swarmtest, the run without it counts as the second run.
     runs = [ran, run_pytest(file, len(suite.tests)) if needs else alone]
     bad: dict[int, str] = {}
-    for one in runs:
-        bad |= _bad(suite, file, one)
+    for run in runs:
+        bad |= _misbehaving(suite, file, run)
     if len(bad) == len(suite.tests):
-        why = next((one.problem for one in runs if one.problem), next(iter(bad.values())))
+        why = next((run.problem for run in runs if run.problem), next(iter(bad.values())))
         raise UserError(f"{file}: none of its tests does what it did in the campaign: {why}")
     names = suite_file(suite, file, command).names
-    checked = suite.without(bad)
-    checked = checked.in_time({trial: ran.seconds_of.get(names[trial], 0.0) for trial in names})
-    if not checked.tests:
+    verified = suite.without(bad)
+    verified = verified.in_time({trial: ran.seconds_of.get(names[trial], 0.0) for trial in names})
+    if not verified.tests:
         raise UserError(f"{file}: no test of it is over in {suite.limit:g} s")
-    write_suite(suite_file(checked, file, command, needs), file, force=True)
-    if len(checked.tests) < len(suite.tests):
-        ran = run_pytest(file, len(checked.tests))
-    return SavedSuite(checked, file, ran.seconds, needs)
+    write_suite(suite_file(verified, file, command, needs), file, force=True)
+    if len(verified.tests) < len(suite.tests):
+        ran = run_pytest(file, len(verified.tests))
+    return SavedSuite(verified, file, ran.seconds, needs)
 
 
 def run_pytest(path: Path, tests: int, without: tuple[str, ...] = ()) -> Ran:
-    """Run a file by pytest in a new process; modules of `without` are as if not installed."""
+    """Run a file by pytest in a new process in which the modules `without` cannot be imported."""
     with tempfile.TemporaryDirectory() as directory:
-        told = Path(directory, "told.xml")
-        words = [sys.executable, "-P", "-c", _START, " ".join(without)]
+        report = Path(directory, "told.xml")
+        words = [sys.executable, "-P", "-c", _PYTEST_SCRIPT, " ".join(without)]
         words += ["-q", "-p", "no:swarmtest.pytest_plugin", "-p", "no:cacheprovider"]
-        words += ["-o", "addopts=", f"--junitxml={told}", str(path)]
+        words += ["-o", "addopts=", f"--junitxml={report}", str(path)]
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
         try:
             done = subprocess.run(
@@ -112,16 +117,17 @@ def run_pytest(path: Path, tests: int, without: tuple[str, ...] = ()) -> Ran:
                 capture_output=True,
                 text=True,
                 env=environment,
-                timeout=60 + _PER_TEST * tests,
+                timeout=60 + _SECONDS_PER_TEST * tests,
             )
         except subprocess.TimeoutExpired:
             return Ran(problem="pytest did not come to an end")
-        return _read(told, done.stdout + done.stderr)
+        return _read_report(report, done.stdout + done.stderr)
 
 
-def _read(told: Path, output: str) -> Ran:
+def _read_report(report: Path, output: str) -> Ran:
+    """Read pytest's JUnit XML file; take a problem from its output if there is one."""
     try:
-        root = ElementTree.parse(told).getroot()
+        root = ElementTree.parse(report).getroot()
     except (OSError, ElementTree.ParseError):
         last = [line for line in output.splitlines() if line.strip()][-1:]
         return Ran(problem=f"pytest could not run it: {' '.join(last)}")
@@ -145,15 +151,15 @@ def _ended(case: ElementTree.Element) -> str:
     return "xfailed" if "xfail" in skipped.get("type", "") else "skipped"
 
 
-def _bad(suite: Suite, path: Path, ran: Ran) -> dict[int, str]:
-    """The trials whose tests did not end as they should, with how they did."""
+def _misbehaving(suite: Suite, path: Path, ran: Ran) -> dict[int, str]:
+    """Return the trials whose tests did not end as expected, each with how it ended."""
     names = suite_file(suite, path, "").names
-    found = {}
+    reasons = {}
     for test in suite.tests:
         ended = ran.ended.get(names[test.trial], "did not run")
         if ended != _expected(suite, test):
-            found[test.trial] = ran.problem or f"as pytest runs it, it {ended}"
-    return found
+            reasons[test.trial] = ran.problem or f"as pytest runs it, it {ended}"
+    return reasons
 
 
 def _expected(suite: Suite, test: SuiteTest) -> str:

@@ -1,7 +1,8 @@
-"""Mutants of a C program, built: as many as possible in one program, the rest one by one.
+"""Build the mutants of a C program: as many as possible in one program, the others one by one.
 
-Each is compared with the program that it is part of, with no mutant on: what putting mutants into
-it changes by itself (memory that is read before it is written) kills nothing.
+Each mutant is compared with the program that contains it, with no mutant switched on. So a
+difference that is caused by inserting mutants, not by the mutant itself (memory that is read before
+it is written, say), kills nothing.
 """
 
 from __future__ import annotations
@@ -37,29 +38,33 @@ from swarmtest.subjects.command.specification import Specification
 from swarmtest.subjects.command.subject import CommandSubject
 
 _ROUNDS = 10
+"""How many times mutants that do not compile are taken out of the common program."""
 _SECONDS = 300.0
+"""The time limit of compiling one file."""
 _REMEMBERED = 1000
+"""How many tests' runs without a mutant are remembered."""
 
 
 @dataclass(frozen=True)
 class Original:
-    """A test without a mutant."""
+    """What a test does without a mutant."""
 
     selected: Seen
-    """With the program that has mutants in it."""
+    """What was seen with the program that contains mutants, none of them on."""
     plain: Seen | None
-    """With the program as it is; None: nobody needs to know."""
+    """What was seen with the unchanged program; None if no mutant has a program of its own."""
     reached: frozenset[str]
-    """Ids of the mutants that it executes."""
+    """The ids of the mutants that it executes."""
     ran: bool
-    """Whether it ran what was built."""
+    """Whether it ran the program that was built."""
 
 
 class BuiltMutants:
     """Mutants of a command subject's program, ready to be run on one test after the other.
 
-    Those that do not compile, or compile to what the program or another mutant does, are left out
-    (`sifted` counts them). Usable in forked processes; `close` removes what was built.
+    Mutants that do not compile, or compile to the code of the program or of another mutant, are
+    left out (`sifted` counts them). An instance can be used in forked processes; `close` removes
+    the programs that were built.
     """
 
     def __init__(
@@ -70,7 +75,7 @@ class BuiltMutants:
         workers: int = 2,
         one_by_one: bool = False,
     ) -> None:
-        """`one_by_one`: a program for each mutant, which takes longer and tells the same."""
+        """Build the mutants; `one_by_one` builds a program for each, slower but equivalent."""
         places = {mutant.path: _place_of(mutant, subject) for mutant in mutants}
         files = named_c_files(dict.fromkeys(places.values()))
         wanted = found_again(files, mutants)
@@ -83,7 +88,7 @@ class BuiltMutants:
 
     @classmethod
     def of(cls, project: Project, sifted: Sifted, workers: int) -> BuiltMutants:
-        """Mutants of a project that is there already, sifted."""
+        """Build mutants of an existing project that have already been sifted."""
         built = cls.__new__(cls)
         built._begin(project, sifted, workers)
         return built
@@ -93,43 +98,43 @@ class BuiltMutants:
     ) -> None:
         self._project = project
         self.sifted = sifted
-        self.mutants = tuple(one.mutant for one in sifted.mutants)
-        self._by_id = {one.mutant.id: one for one in sifted.mutants}
+        self.mutants = tuple(c_mutant.mutant for c_mutant in sifted.mutants)
+        self._by_id = {c_mutant.mutant.id: c_mutant for c_mutant in sifted.mutants}
         self._observer = Observer(project.spec)
         self._selected = project.copy("selected")
         self._schema = self._build_schema(workers, one_by_one)
         self._alone = self._build_alone(workers)
         self._originals: OrderedDict[str, Original] = OrderedDict()
 
-    # What is asked
+    # Running tests
 
     def kills(self, test: Any, among: Collection[Mutant] | None = None) -> frozenset[Mutant]:
-        """The mutants that a test (JSON data) kills; `among`: only these are tried."""
+        """Return the mutants that a test (JSON data) kills, of all or of those in `among`."""
         tried = self.mutants if among is None else among
-        return frozenset(one for one in tried if self.outcome(test, one) > PASSED)
+        return frozenset(mutant for mutant in tried if self.outcome(test, mutant) > PASSED)
 
     def kills_all(self, test: Any, among: Collection[Mutant] | None = None) -> bool:
-        """Whether a test kills all of them; nothing is run after the first that survives."""
+        """Return whether a test kills all mutants; stop at the first that survives."""
         tried = self.mutants if among is None else among
         reached = self.original(test).reached
-        return all(one.id in reached for one in tried) and all(
-            self.outcome(test, one) > PASSED for one in tried
+        return all(mutant.id in reached for mutant in tried) and all(
+            self.outcome(test, mutant) > PASSED for mutant in tried
         )
 
     def reached(self, test: Any) -> frozenset[Mutant]:
-        """The mutants that a test executes; it can kill no others."""
+        """Return the mutants that a test executes; it can kill no others."""
         ids = self.original(test).reached
-        return frozenset(one for one in self.mutants if one.id in ids)
+        return frozenset(mutant for mutant in self.mutants if mutant.id in ids)
 
     def outcome(self, test: Any, mutant: Mutant) -> int:
-        """What becomes of a test under a mutant: an entry of a kill matrix."""
+        """Return the outcome of a test under a mutant: an entry of a kill matrix."""
         original = self.original(test)
         if mutant.id not in self._by_id or mutant.id not in original.reached:
             return PASSED
         return self.outcome_beside(original, test, mutant)
 
     def outcome_beside(self, original: Original, test: Any, mutant: Mutant) -> int:
-        """The same, if it is known already what comes of the test without a mutant."""
+        """Return the same, given what the test does without a mutant."""
         number = self._schema.numbers.get(mutant.id)
         beside, here = original.selected, self._selected
         env = {MUTANT: str(number), LIMIT: str(int(beside.cpu_limit * 1e6))}
@@ -140,14 +145,14 @@ class BuiltMutants:
         return beside.outcome(self._observer.see(test, here, env, beside.limit))
 
     def original(self, test: Any) -> Original:
-        """What comes of a test without a mutant; remembered for a while."""
+        """Return what a test does without a mutant, remembered from earlier calls."""
         key = json.dumps(test, sort_keys=True)
-        found = self._originals.get(key)
-        if found is None:
-            found = self._originals[key] = self.run_original(test)
+        original = self._originals.get(key)
+        if original is None:
+            original = self._originals[key] = self.run_original(test)
             if len(self._originals) > _REMEMBERED:
                 self._originals.popitem(last=False)
-        return found
+        return original
 
     def run_original(self, test: Any) -> Original:
         """Run a test without a mutant."""
@@ -156,14 +161,14 @@ class BuiltMutants:
         selected = self._observer.see(test, self._selected, {REACHED: str(marks)})
         if selected.broken:
             raise UserError(f"{self._project.spec.path}: {selected.broken}")
-        found = marks.read_bytes()
+        marked = marks.read_bytes()
         sites = self._schema.sites
-        reached = {one for one in self._by_id if one not in sites or found[sites[one]]}
+        reached = {id for id in self._by_id if id not in sites or marked[sites[id]]}
         plain = self._observer.see(test, self._project.original) if self._alone else None
-        return Original(selected, plain, frozenset(reached), bool(found[0]))
+        return Original(selected, plain, frozenset(reached), bool(marked[0]))
 
     def close(self) -> None:
-        """Remove what was built."""
+        """Remove the programs that were built."""
         self._observer.scratch.close()
         self._project.close()
 
@@ -175,7 +180,7 @@ class BuiltMutants:
 
     @property
     def spec(self) -> Specification:
-        """What the subject's file says."""
+        """The specification in the subject's TOML file."""
         return self._project.spec
 
     @property
@@ -185,7 +190,7 @@ class BuiltMutants:
 
     @property
     def selectable(self) -> int:
-        """How many of the mutants are in one program; the others have one each."""
+        """The number of mutants in the common program; the others have one each."""
         return len(self._schema.numbers)
 
     @property
@@ -193,10 +198,13 @@ class BuiltMutants:
         """The files that were mutated."""
         return tuple(file.source for file in self._project.files)
 
-    # How they are built
+    # Building
 
     def _build_schema(self, workers: int, one_by_one: bool) -> Schema:
-        """All that can be switched in one program; on lines that do not compile so, none is."""
+        """Build the common program, with all mutants that can be switched in it.
+
+        Lines that do not compile with mutants in them get none.
+        """
         project = self._project
         everything = {file.source.place: _all_lines(file) for file in project.files}
         if not one_by_one:
@@ -213,7 +221,7 @@ class BuiltMutants:
         return schema
 
     def _compilable_schema(self, workers: int) -> Schema:
-        """As many mutants as each file compiles with."""
+        """Write the files with as many mutants as each compiles with."""
         without: dict[str, set[int]] = {file.source.place: set() for file in self._project.files}
         left = self._project.files
         for round_ in range(_ROUNDS):
@@ -225,7 +233,7 @@ class BuiltMutants:
                 break
             for file in left:
                 barred = without[file.source.place]
-                if wrong[file] <= barred:
+                if wrong[file] <= barred:  # mutants on other lines are the cause
                     wrong[file] |= self._lines_around(file, wrong[file], 2**round_)
                 barred |= _all_lines(file) if round_ == _ROUNDS - 2 else wrong[file]
         return schema
@@ -239,7 +247,7 @@ class BuiltMutants:
         return schema
 
     def _wrong_lines(self, file: CFile) -> set[int]:
-        """The lines of a file that do not compile with mutants in them."""
+        """Return the lines of a file that do not compile with mutants in them."""
         compiled = self._project.compiled(file)
         directory = self._selected / compiled.directory.relative_to(self._project.original)
         name = os.path.relpath(self._project.place_in(self._selected, file), directory)
@@ -250,33 +258,36 @@ class BuiltMutants:
         return ended.error_lines(Path(name).name) & _all_lines(file) or _all_lines(file)
 
     def _lines_around(self, file: CFile, lines: set[int], reach: int) -> set[int]:
-        """Lines near these, and where the places begin that reach over them.
+        """Return lines near these, and the first lines of the spots that span them.
 
-        A line that is wrong without a mutant on it has to do with one before: an ``else`` of an
-        ``if`` that is another statement now.
+        If a line without a mutant does not compile, a mutant before it is the cause: it may be the
+        ``else`` of an ``if`` that has become another statement.
         """
-        spots = (one.spot for one in self._by_id.values() if one.file is file)
+        spots = (c_mutant.spot for c_mutant in self._by_id.values() if c_mutant.file is file)
         over = {
-            spot.line for spot in spots if any(spot.line <= one <= spot.last_line for one in lines)
+            spot.line
+            for spot in spots
+            if any(spot.line <= line <= spot.last_line for line in lines)
         }
-        return over | {near for one in lines for near in range(one - reach, one + reach + 1)}
+        return over | {near for line in lines for near in range(line - reach, line + reach + 1)}
 
     def _build_alone(self, workers: int) -> dict[str, Path]:
-        """Directories with a program each, for mutants that cannot be switched."""
-        alone = [one for one in self._by_id.values() if one.mutant.id not in self._schema.numbers]
+        """Build a program for each mutant that cannot be switched; return the directories."""
+        alone = [c_mutant for id, c_mutant in self._by_id.items() if id not in self._schema.numbers]
         with ThreadPoolExecutor(max(workers, 1)) as pool:
             built = dict(zip(alone, pool.map(self._build_one, alone), strict=True))
-        failed = {one.mutant.id for one, path in built.items() if path is None}
+        failed = {c_mutant.mutant.id for c_mutant, path in built.items() if path is None}
         self.sifted.not_compiled += len(failed)
-        self.mutants = tuple(one for one in self.mutants if one.id not in failed)
-        for one in failed:
-            del self._by_id[one]
-        return {one.mutant.id: path for one, path in built.items() if path is not None}
+        self.mutants = tuple(mutant for mutant in self.mutants if mutant.id not in failed)
+        for id in failed:
+            del self._by_id[id]
+        return {c_mutant.mutant.id: path for c_mutant, path in built.items() if path is not None}
 
-    def _build_one(self, one: CMutant) -> Path | None:
+    def _build_one(self, c_mutant: CMutant) -> Path | None:
+        """Build a program with one mutant; return its directory, or None if that fails."""
         project = self._project
-        directory = project.copy(f"alone-{one.mutant.id}")
-        project.place_in(directory, one.file).write_bytes(one.text)
+        directory = project.copy(f"alone-{c_mutant.mutant.id}")
+        project.place_in(directory, c_mutant.file).write_bytes(c_mutant.text)
         if project.builder.build(directory).status:
             return None
         shared(directory, project.original, project.written)
@@ -288,15 +299,14 @@ def _all_lines(file: CFile) -> set[int]:
 
 
 def _place_of(mutant: Mutant, subject: CommandSubject) -> str:
-    """The file of a mutant: its path is as seen from the project's top, or from the program."""
+    """Return the file of a mutant, whose path is relative to the project or to the program."""
     for base in (Path.cwd(), *Path.cwd().parents, Path(subject.spec.here)):
         if (base / mutant.path).is_file():
             return str(base / mutant.path)
     raise UserError(f"{mutant.path}: there is no such file to mutate")
 
 
-# -------------------------------------------------------------------------------------------------
-# Choosing mutants of a C program: those of files and lines, all of them or a sample.
+# Drawing mutants of a C program: all of some files and lines, or a sample.
 
 
 def drawn_mutants(
@@ -310,45 +320,51 @@ def drawn_mutants(
     workers: int = 2,
     first: Collection[str] = (),
 ) -> BuiltMutants:
-    """Mutants of C files, built; without `files`: of those that ``[mutate]`` names.
+    """Draw mutants of C files and build them; by default of the files that ``[mutate]`` names.
 
-    `lines`: only mutants on these, by `Source.path`. `sample`: so many of those that compile and
-    are not trivially equivalent, the same for the same seed; `first` are ids of some that are drawn
-    before all others.
+    `lines` restricts them to these lines, by `Source.path`. `sample` is the number to draw among
+    those that compile and are not trivially equivalent; the same seed draws the same mutants.
+    `first` are the ids of mutants that are drawn before all others.
     """
     if sample is not None and sample < 1:
         raise UserError(f"--sample {sample}: a sample has at least one mutant")
     named = list(files)
-    all_used = bool(named) and not any(isinstance(one, str) and Path(one).is_dir() for one in named)
+    all_used = bool(named) and not any(
+        isinstance(file, str) and Path(file).is_dir() for file in named
+    )
     project = Project(subject, named_c_files(named), all_used)
     try:
-        found = _found(project, operators, lines)
-        order = {id(one): i for i, one in enumerate(found)}
+        population = _all_mutants(project, operators, lines)
+        order = {id(c_mutant): i for i, c_mutant in enumerate(population)}
         if sample is not None:
-            found.sort(key=lambda one: (one.mutant.id not in first, _luck(one, seed)))
-        sifted = project.sifted(found, workers, sample)
+            population.sort(
+                key=lambda c_mutant: (c_mutant.mutant.id not in first, _rank(c_mutant, seed))
+            )
+        sifted = project.sifted(population, workers, sample)
         if not sifted.mutants:
             where = ", ".join(file.source.path for file in project.files)
             raise UserError(f"no mutant is left of {where}: other lines or operators?")
-        sifted.mutants.sort(key=lambda one: order[id(one)])
+        sifted.mutants.sort(key=lambda c_mutant: order[id(c_mutant)])
         return BuiltMutants.of(project, sifted, workers)
     except BaseException:
         project.close()
         raise
 
 
-def _found(
+def _all_mutants(
     project: Project,
     operators: str | Collection[str],
     lines: Mapping[str, Collection[int]] | None,
 ) -> list[CMutant]:
     return [
-        one
+        c_mutant
         for file in project.files
         if lines is None or file.source.path in lines
-        for one in mutants_in(file, operators, None if lines is None else lines[file.source.path])
+        for c_mutant in mutants_in(
+            file, operators, None if lines is None else lines[file.source.path]
+        )
     ]
 
 
-def _luck(one: CMutant, seed: int) -> int:
-    return mixed(key_of(one.mutant.id) ^ mixed(seed))
+def _rank(c_mutant: CMutant, seed: int) -> int:
+    return mixed(key_of(c_mutant.mutant.id) ^ mixed(seed))

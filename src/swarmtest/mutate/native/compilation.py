@@ -1,8 +1,11 @@
-"""Running a build, and learning from it how each C file is compiled.
+"""Run a build, learn from it how each C file is compiled, and compile mutants.
 
-A directory of stand-ins goes before all others on PATH: a compiler that is called by its name is
-first noted down, then run. No warnings: a mutant may do what nobody would write, and a build may
-take warnings for errors.
+A directory of wrapper scripts comes first on PATH: when a build calls a compiler by its name, the
+wrapper notes the command line and then runs the compiler. It turns warnings off, because mutants
+often contain code that deserves a warning, and a build may treat warnings as errors.
+
+Mutants are compiled to assembler text to find those that optimisation makes equal to the program or
+to each other (dissertation, 3.5.1.2). The results are cached on disk between runs.
 """
 
 from __future__ import annotations
@@ -25,19 +28,27 @@ from swarmtest.languages.c.syntax_tree import CFile
 from swarmtest.mutate.native.generation import CMutant
 
 _COMPILERS = re.compile(r"(?:[\w-]+-)?(?:gcc|cc|clang|c89|c99|tcc)(?:-[\d.]+)?")
-_STAND_IN = """\
+_WRAPPER = """\
 #!/bin/sh
 printf '%s\\0' "$PWD" {compiler} "$@" > "$SWARMTEST_COMPILED/$$"
 exec {compiler} "$@" -w
 """
-_SEPARATE = frozenset(
+_FLAGS_WITH_ARGUMENT = frozenset(
     {"-D", "-U", "-I", "-include", "-imacros", "-isystem", "-iquote", "-idirafter"}
 )
-_KEPT = ("-D", "-U", "-I", "-f", "-m", "-std=", "-include", "-i", "-pthread", "-ansi", "-trad")
-_NOT_KEPT = ("-flto", "-fprofile", "-ftest-coverage", "-fsanitize", "-fdiagnostics", "-fplugin")
+_KEPT_FLAGS = (
+    "-D", "-U", "-I", "-f", "-m", "-std=", "-include", "-i", "-pthread", "-ansi", "-trad"
+)  # fmt: skip
+_DROPPED_FLAGS = (
+    "-flto",
+    "-fprofile",
+    "-ftest-coverage",
+    "-fsanitize",
+    "-fdiagnostics",
+    "-fplugin",
+)
 _ERROR = re.compile(r"^(.*?):(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", re.MULTILINE)
-
-_TELLING = re.compile(r"\berror: |\bundefined reference\b|\*\*\* |: not found$")
+_MENTIONS_ERROR = re.compile(r"\berror: |\bundefined reference\b|\*\*\* |: not found$")
 
 
 @dataclass(frozen=True)
@@ -46,28 +57,28 @@ class Compiled:
 
     compiler: str
     flags: tuple[str, ...]
-    """Those that decide what it means: not optimisation, nor what is made of it."""
+    """The flags that decide what the file means, not those of optimisation or output."""
     directory: Path
     path: str
-    """The file, as the compiler is told."""
+    """The file, as on the compiler's command line."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a build ended."""
+    """How a command ended, and what it printed."""
 
     status: int
     output: str
 
     @property
     def first_error(self) -> str:
-        """The line that says most: the first that speaks of an error, or else the last."""
+        """The first line that mentions an error, or else the last line."""
         lines = [line.strip() for line in self.output.splitlines() if line.strip()]
-        telling = [line for line in lines if _TELLING.search(line)]
-        return (telling or lines[-1:] or [f"exit status {self.status}"])[0]
+        errors = [line for line in lines if _MENTIONS_ERROR.search(line)]
+        return (errors or lines[-1:] or [f"exit status {self.status}"])[0]
 
     def error_lines(self, name: str) -> set[int]:
-        """The lines of a file of this name that a compiler complained about."""
+        """Return the line numbers of a compiler's errors in a file of this name."""
         return {
             int(line) for path, line, _ in _ERROR.findall(self.output) if Path(path).name == name
         }
@@ -79,25 +90,25 @@ class Builder:
     def __init__(self, command: str, seconds: float, directory: Path) -> None:
         self._command = command
         self._seconds = seconds
-        self._stand_ins = directory / "compilers"
+        self._wrappers = directory / "compilers"
         self._notes = directory / "compiled"
-        self._stand_ins.mkdir()
+        self._wrappers.mkdir()
         self._notes.mkdir()
-        _write_stand_ins(self._stand_ins)
+        _write_wrappers(self._wrappers)
 
     def build(self, where: Path) -> Ended:
         """Build in a directory."""
         environment = {
             **os.environ,
-            "PATH": f"{self._stand_ins}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            "PATH": f"{self._wrappers}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
             "SWARMTEST_COMPILED": str(self._notes),
             "LC_ALL": "C",
         }
         return run(["sh", "-c", self._command], where, self._seconds, environment)
 
     def compiled(self, files: list[Path]) -> dict[Path, Compiled]:
-        """How files were compiled, of those that were."""
-        found: dict[Path, Compiled] = {}
+        """Return how files were compiled, for those that were."""
+        by_path: dict[Path, Compiled] = {}
         wanted = {path.resolve(): path for path in files}
         for note in sorted(self._notes.iterdir()):
             directory, compiler, *words = (
@@ -110,14 +121,14 @@ class Builder:
                     path = wanted.get((Path(directory) / word).resolve())
                     if path is not None:
                         flags = kept_flags(words)
-                        found[path] = Compiled(compiler, flags, Path(directory), word)
-        return found
+                        by_path[path] = Compiled(compiler, flags, Path(directory), word)
+        return by_path
 
 
 def run(
     words: list[str], where: Path, seconds: float, environment: dict[str, str] | None = None
 ) -> Ended:
-    """Run a command to its end; what it prints is kept together."""
+    """Run a command to its end, with its output and errors in one text."""
     process = subprocess.Popen(
         words,
         cwd=where,
@@ -137,7 +148,7 @@ def run(
 
 
 def kept_flags(words: list[str]) -> tuple[str, ...]:
-    """The flags of a compiler's command that decide what a file means.
+    """Return the flags of a compiler's command line that decide what a file means.
 
     >>> kept_flags(["-O2", "-I", "lib", "-DN=1", "-flto", "-c", "a.c", "-o", "a.o", "-lm"])
     ('-I', 'lib', '-DN=1')
@@ -145,28 +156,29 @@ def kept_flags(words: list[str]) -> tuple[str, ...]:
     kept: list[str] = []
     left = iter(words)
     for word in left:
-        if word in _SEPARATE:
+        if word in _FLAGS_WITH_ARGUMENT:
             kept += [word, next(left, "")]
         elif word in ("-o", "-MF", "-MT", "-MQ", "-x", "-T", "-L", "-l"):
             next(left, "")
-        elif word.startswith(_KEPT) and not word.startswith(_NOT_KEPT):
+        elif word.startswith(_KEPT_FLAGS) and not word.startswith(_DROPPED_FLAGS):
             kept.append(word)
     return tuple(kept)
 
 
-def _write_stand_ins(directory: Path) -> None:
+def _write_wrappers(directory: Path) -> None:
+    """Write a wrapper for each C compiler on PATH."""
     seen: set[str] = set()
-    for place in os.environ.get("PATH", os.defpath).split(os.pathsep):
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         try:
-            names = os.listdir(place or ".")
+            names = os.listdir(folder or ".")
         except OSError:
             continue
         for name in names:
-            real = os.path.join(os.path.abspath(place), name)
+            real = os.path.join(os.path.abspath(folder), name)
             if name not in seen and _COMPILERS.fullmatch(name) and os.access(real, os.X_OK):
                 seen.add(name)
                 script = directory / name
-                script.write_text(_STAND_IN.format(compiler=shlex.quote(real)))
+                script.write_text(_WRAPPER.format(compiler=shlex.quote(real)))
                 script.chmod(0o755)
     if not seen:
         raise UserError(
@@ -174,60 +186,62 @@ def _write_stand_ins(directory: Path) -> None:
         )
 
 
-# -------------------------------------------------------------------------------------------------
-# What mutants compile to, kept on disk between runs.
-#
-# A cache that cannot be read or written is no error: the work is done again.
+# The cache of what mutants compile to. If it cannot be read or written, that is not an error: the
+# work is done again.
 
 MOST = 64 << 20
-"""Bytes; beyond that, what was not used for longest is removed."""
+"""The size limit of the cache in bytes; the files that were used least recently are removed."""
 
 
 def cache_directory() -> Path:
-    """Where it is: below ``XDG_CACHE_HOME``, or ``~/.cache``."""
+    """Return the directory of the cache, in ``XDG_CACHE_HOME`` or ``~/.cache``."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return Path(base, "swarmtest", "c-mutants")
 
 
 class Cache:
-    """Texts by key, of one file of a program in one version."""
+    """Texts by key, for one version of one file of a program."""
 
     def __init__(self, name: str) -> None:
         self._path = cache_directory() / f"{name}.json"
-        self._found: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
         self._new = False
         with contextlib.suppress(OSError, ValueError):
-            found = json.loads(self._path.read_text())
-            if isinstance(found, dict):
-                self._found = found
+            texts = json.loads(self._path.read_text())
+            if isinstance(texts, dict):
+                self._texts = texts
             os.utime(self._path)
 
     def get(self, key: str) -> str | None:
-        """What was kept."""
-        return self._found.get(key)
+        """Return the text of a key, if there is one."""
+        return self._texts.get(key)
 
     def put(self, key: str, text: str) -> None:
-        """Keep something, until `save` for this run only."""
-        self._found[key] = text
+        """Set the text of a key; it is not on disk before `save`."""
+        self._texts[key] = text
         self._new = True
 
     def save(self) -> None:
-        """Write it; another process never sees half of it."""
+        """Write the cache to disk atomically."""
         if not self._new:
             return
         with contextlib.suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=self._path.parent)
             with os.fdopen(handle, "w") as file:
-                json.dump(self._found, file)
+                json.dump(self._texts, file)
             os.replace(temporary, self._path)
             self._new = False
-            _bound(self._path.parent, MOST)
+            _limit_size(self._path.parent, MOST)
 
 
-def _bound(directory: Path, most: int) -> None:
+def _limit_size(directory: Path, most: int) -> None:
+    """Remove the files that were used least recently, until `most` bytes are left."""
     newest_first = sorted(
-        ((one.stat().st_mtime, one.stat().st_size, one.path) for one in os.scandir(directory)),
+        (
+            (entry.stat().st_mtime, entry.stat().st_size, entry.path)
+            for entry in os.scandir(directory)
+        ),
         reverse=True,
     )
     total = 0
@@ -237,25 +251,22 @@ def _bound(directory: Path, most: int) -> None:
             os.unlink(path)
 
 
-# -------------------------------------------------------------------------------------------------
-# Mutants that optimisation makes equal to the program, or to each other (dissertation, 3.5.1.2).
-#
-# Each is compiled alone, with the build's own flags and -O3, to assembler text: it has everything
-# that an object file has, and nothing of where it was made. Labels are numbered by the order in
-# which
-# they appear, because a compiler also counts those that it threw away.
+# The code of mutants. Each mutant is compiled alone, with the build's own flags and -O3, to
+# assembler text: that has everything that an object file has, and no trace of where it was made.
+# Labels are renumbered in the order in which they appear, because a compiler also counts labels
+# that it dropped.
 
 _SECONDS = 120.0
 _LABEL = re.compile(r"\.L\w+")
-_NAMES = re.compile(r"^\s*\.(?:file|ident)\b.*$", re.MULTILINE)
+_FILE_NAMES = re.compile(r"^\s*\.(?:file|ident)\b.*$", re.MULTILINE)
 NOT_COMPILED = ""
-"""Stands for the code of what does not compile."""
+"""The digest of a mutant that does not compile."""
 NOT_USED = "not used"
-"""Stands for the code of a file that the build leaves out."""
+"""The digest of a mutant in a file that the build does not compile."""
 
 
 class Objects:
-    """The code that mutants of a file are compiled to, remembered between runs."""
+    """Digests of the code that the mutants of a file are compiled to, cached between runs."""
 
     def __init__(self, file: CFile, compiled: Compiled, place: Path) -> None:
         self._file = file
@@ -267,23 +278,23 @@ class Objects:
             raise UserError(f"{file.source.path}: it does not compile by itself")
 
     def digests(self, mutants: Sequence[CMutant], workers: int) -> list[str]:
-        """A hash of each mutant's code; `NOT_COMPILED` for one that does not compile."""
+        """Return a hash of each mutant's code; `NOT_COMPILED` for one that does not compile."""
         with ThreadPoolExecutor(max(workers, 1)) as pool:
-            found = list(pool.map(self._known, mutants))
+            digests = list(pool.map(self._cached_digest, mutants))
         self._cache.save()
-        return found
+        return digests
 
-    def _known(self, one: CMutant) -> str:
-        spot = one.spot
+    def _cached_digest(self, c_mutant: CMutant) -> str:
+        spot = c_mutant.spot
         key = hashlib.blake2b(
-            f"{spot.start}:{spot.end}:{one.mutant.change}".encode(errors="surrogatepass"),
+            f"{spot.start}:{spot.end}:{c_mutant.mutant.change}".encode(errors="surrogatepass"),
             digest_size=12,
         ).hexdigest()
-        found = self._cache.get(key)
-        if found is None:
-            found = self._digest(one.text)
-            self._cache.put(key, found)
-        return found
+        digest = self._cache.get(key)
+        if digest is None:
+            digest = self._digest(c_mutant.text)
+            self._cache.put(key, digest)
+        return digest
 
     def _digest(self, text: bytes) -> str:
         compiled = self._compiled
@@ -299,7 +310,7 @@ class Objects:
         return canonical(ended.output) if ended.status == 0 else NOT_COMPILED
 
     def _key(self) -> str:
-        """What the code of mutants depends on, beside the mutants: headers too."""
+        """Return a hash of everything but the mutants that their code depends on, with headers."""
         compiled = self._compiled
         version = run([compiled.compiler, "--version"], compiled.directory, _SECONDS).output
         words = [compiled.compiler, *compiled.flags, "-w", "-E", "-P", str(self._place)]
@@ -312,7 +323,7 @@ class Objects:
 
 
 def canonical(assembler: str) -> str:
-    """A hash of assembler text, whatever its labels and its file are called.
+    """Return a hash of assembler text that does not depend on the names of labels and files.
 
     >>> one = ".file \\"a.c\\"\\njmp .L2\\n.L2:\\n.L7:\\n"
     >>> canonical(one) == canonical(one.replace("L2", "L3").replace("a.c", "b.c"))
@@ -320,6 +331,7 @@ def canonical(assembler: str) -> str:
     """
     labels: dict[str, str] = {}
     text = _LABEL.sub(
-        lambda found: labels.setdefault(found[0], f".L{len(labels)}"), _NAMES.sub("", assembler)
+        lambda match: labels.setdefault(match[0], f".L{len(labels)}"),
+        _FILE_NAMES.sub("", assembler),
     )
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=12).hexdigest()

@@ -1,10 +1,10 @@
-"""Where a C file can be changed: every place with what could stand there.
+"""Generate the mutants of C files: find the spots that can be changed, and their replacements.
 
-Left alone are preprocessor lines, attributes, assembler, whatever the grammar does not understand,
-and lines with a comment ``pragma: no mutate``.
+Not mutated are preprocessor lines, attributes, assembler, code that the grammar cannot parse, and
+lines with a comment ``pragma: no mutate``.
 
-A spot is *switchable* if what stands there is decided while the program runs. Constants that the
-compiler needs (labels of cases, sizes of arrays, initial values of static variables) are not.
+A spot is *switchable* if its value is decided while the program runs. Constants that the compiler
+needs (labels of cases, sizes of arrays, initial values of static variables) are not.
 """
 
 from __future__ import annotations
@@ -26,138 +26,107 @@ from swarmtest.mutate.operators import parse_operators
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from swarmtest.languages.c.syntax_tree import CFile
-
-
-# -------------------------------------------------------------------------------------------------
-# What is changed in C: the operators of Andrews et al. (the dissertation, 3.5.1.2).
-#
-# An operator answers texts that may stand in a node's place. They have the precedence that the
-# node
-# had, whatever they hold, and the type: a constant keeps its suffix, so that a mutant is the same
-# whether it is compiled alone or chosen among others at run time (`schemata`).
-
-_CLASSES = (
-    ("arithmetic", ("+", "-", "*", "/", "%")),
-    ("relational", ("<", "<=", ">", ">=", "==", "!=")),
-    ("logical", ("&&", "||")),
-    ("bitwise", ("&", "|", "^")),
-    ("bitwise", ("<<", ">>")),
-    ("augmented", ("+=", "-=", "*=", "/=", "%=")),
-    ("augmented", ("&=", "|=", "^=")),
-    ("augmented", ("<<=", ">>=")),
-    ("increments", ("++", "--")),
-)
-_CLASS_OF = {word: (name, words) for name, words in _CLASSES for word in words}
-_INTEGER = re.compile(r"(-?)(0[xX][\da-fA-F']+|0[bB][01']+|\d[\d']*)([uUlLzZ]*)")
-_STRENGTH = {
-    word: strength
-    for strength, words in enumerate(
-        ("||", "&&", "|", "^", "&", "== !=", "< <= > >=", "<< >>", "+ -", "* / %")
-    )
-    for word in words.split()
-}
-_SIGNED = ("binary_expression", "unary_expression", "cast_expression", "pointer_expression")
-"""Around these, a minus needs parentheses."""
-_INT_MAX = 2**31 - 1
-
 Change = tuple[str, str]
-"""The operator's name, and the text that stands in the node's place."""
+"""The name of the operator, and the text that replaces the node."""
 
 
-def changes_of(node: Node, file: CFile) -> Iterator[Change]:
-    """Everything that could stand in an expression's place."""
-    make = _BY_TYPE.get(node.type)
-    if make is not None:
-        yield from make(node, file)
+@dataclass(frozen=True)
+class CMutant:
+    """A mutant with the file and the spot that it changes."""
+
+    mutant: Mutant
+    file: CFile
+    spot: Spot
+
+    @property
+    def text(self) -> bytes:
+        """The whole file, mutated; lines keep their numbers."""
+        return self.file.changed(self.spot.start, self.spot.end, self.mutant.change)
 
 
-def negated(node: Node, file: CFile) -> str:
-    """A decision the other way round; that of a statement is in parentheses, and stays so."""
-    text = file.text(node.start_byte, node.end_byte)
-    return f"(!{text})" if node.type == "parenthesized_expression" else f"!({text})"
+def c_mutants_of(
+    path: str | Path, operators: str | Collection[str] = "", lines: Collection[int] | None = None
+) -> list[Mutant]:
+    """Return the mutants of a C file, in the order of its text; with `lines`, only those on them.
 
-
-def _integer(node: Node, file: CFile) -> Iterator[Change]:
-    literal = file.text(node.start_byte, node.end_byte)
-    found = _INTEGER.fullmatch(literal)
-    if found is None:
-        return  # a float
-    value, suffix = integer_value(literal), found[3]
-    if not suffix and found[2].startswith("0") and abs(value) > _INT_MAX:
-        suffix = "u"
-    before = file.raw[node.start_byte - 1 : node.start_byte]
-    gap = " " if before.isalnum() or before == b"_" else ""
-    signed = node.parent is not None and node.parent.type in _SIGNED
-    for other in dict.fromkeys((0, 1, -1, value + 1, value - 1)):
-        if other != value:
-            text = f"{other}{suffix}"
-            yield "integers", gap + (f"({text})" if other < 0 and signed else text)
-
-
-def integer_value(literal: str) -> int:
-    """What an integer constant of C is.
-
-    >>> [integer_value(text) for text in ("10", "010", "0x10UL", "-1", "0b11", "1'000")]
-    [10, 8, 16, -1, 3, 1000]
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".c") as file:
+    ...     _ = file.write("int least(int a, int b) { return a < b ? a : b; }")
+    ...     file.flush()
+    ...     mutants = c_mutants_of(file.name, "negate,relational")
+    >>> print(mutants[-1].after)
+    int least(int a, int b) { return a != b ? a : b; }
     """
-    found = _INTEGER.fullmatch(literal)
-    assert found is not None, literal
-    digits = found[2].replace("'", "")
-    octal = len(digits) > 1 and digits[0] == "0" and digits[1] in "01234567"
-    value = int(digits, 8) if octal else int(digits, 0) if digits.strip("0") else 0
-    return -value if found[1] else value
+    return [c_mutant.mutant for c_mutant in mutants_in(c_file(path), operators, lines)]
 
 
-def _binary(node: Node, file: CFile) -> Iterator[Change]:
-    operator = node.child_by_field_name("operator")
-    left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
-    if operator is None or left is None or right is None:
-        return
-    name, words = _CLASS_OF.get(operator.type, ("", ()))
-    before = file.text(left.end_byte, operator.start_byte)
-    after = file.text(operator.end_byte, right.start_byte)
-    first = file.text(left.start_byte, left.end_byte)
-    last = file.text(right.start_byte, right.end_byte)
-    for other in words:
-        if other != operator.type:
-            text = f"{_in(first, left, other)}{before}{other}{after}{_in(last, right, other, 1)}"
-            outer = _strength(node.parent)
-            yield name, f"({text})" if outer >= _STRENGTH.get(other, outer + 1) else text
+def mutants_in(
+    file: CFile, operators: str | Collection[str] = "", lines: Collection[int] | None = None
+) -> list[CMutant]:
+    """Return the mutants of a file with their spots."""
+    chosen = parse_operators(operators if isinstance(operators, str) else ",".join(operators))
+    wanted = None if lines is None else frozenset(lines)
+    return [
+        c_mutant
+        for c_mutant in _all_mutants(file)
+        if c_mutant.mutant.operator in chosen and (wanted is None or c_mutant.mutant.line in wanted)
+    ]
 
 
-def _strength(node: Node | None) -> int:
-    """How tightly a binary operator binds; -1 for what is none."""
-    operator = node.child_by_field_name("operator") if node is not None else None
-    if node is None or operator is None or node.type != "binary_expression":
-        return -1
-    return _STRENGTH[operator.type]
+def found_again(files: Sequence[CFile], mutants: Sequence[Mutant]) -> list[CMutant]:
+    """Return mutants with their spots in the current files; raise if one no longer exists."""
+    by_id: Mapping[tuple[str, str], CMutant] = {
+        (c_mutant.mutant.path, c_mutant.mutant.id): c_mutant
+        for file in files
+        for c_mutant in _all_mutants(file)
+    }
+    for mutant in mutants:
+        if (mutant.path, mutant.id) not in by_id:
+            raise UserError(
+                f"mutant {mutant.id} of {mutant.path}:{mutant.line} is there no more: "
+                "the file was changed since"
+            )
+    return [by_id[mutant.path, mutant.id] for mutant in mutants]
 
 
-def _in(text: str, operand: Node, operator: str, least: int = 0) -> str:
-    """An operand with the parentheses that another operator needs around it."""
-    strength = _strength(operand)
-    loose = 0 <= strength < _STRENGTH.get(operator, 0) + least
-    return f"({text})" if loose else text
+def _all_mutants(file: CFile) -> Iterator[CMutant]:
+    ordinals: Counter[str] = Counter()
+    for spot in spots_of(file):
+        before, head, tail = _lines(file, spot)
+        for operator, change in spot.changes:
+            statement = content_hash(spot.statement)
+            parts = (file.source.path, spot.function, statement, operator, before.strip(), change)
+            identity = "\0".join(parts)
+            # The same change may be possible twice in a statement, so occurrences are numbered.
+            ordinals[identity] += 1
+            digest = hashlib.blake2b(
+                f"{identity}\0{ordinals[identity]}".encode(errors="surrogatepass"), digest_size=5
+            )
+            mutant = Mutant(
+                digest.hexdigest(),
+                file.source.path,
+                spot.line,
+                spot.function,
+                operator,
+                before,
+                f"{head}{change.rstrip()}{tail}",
+                (("start", spot.start), ("end", spot.end)),
+                change,
+                spot.statement,
+            )
+            yield CMutant(mutant, file, spot)
 
 
-def _update(node: Node, file: CFile) -> Iterator[Change]:
-    operator = node.child_by_field_name("operator")
-    if operator is not None:
-        other = "--" if operator.type == "++" else "++"
-        before = file.text(node.start_byte, operator.start_byte)
-        yield "increments", f"{before}{other}{file.text(operator.end_byte, node.end_byte)}"
+def _lines(file: CFile, spot: Spot) -> tuple[str, str, str]:
+    """Return the lines of a spot, and the text on them before and after it."""
+    first = file.raw.rfind(b"\n", 0, spot.start) + 1
+    last = file.raw.find(b"\n", spot.end)
+    last = len(file.raw) if last < 0 else last
+    before = file.text(first, last).replace("\r", "")
+    return before, file.text(first, spot.start), file.text(spot.end, last).replace("\r", "")
 
 
-_BY_TYPE: dict[str, Callable[[Node, CFile], Iterator[Change]]] = {
-    "number_literal": _integer,
-    "binary_expression": _binary,
-    "assignment_expression": _binary,
-    "update_expression": _update,
-}
-
-
-# -------------------------------------------------------------------------------------------------
+# The spots of a file.
 
 EXPRESSION, DECISION, STATEMENT = "expression", "decision", "statement"
 
@@ -207,14 +176,14 @@ _FIXED = frozenset(
         "subscript_designator",
     }
 )
-"""Nodes in which the compiler needs to know values, or evaluates nothing."""
+"""Nodes in which values must be known at compile time, or are not evaluated at all."""
 _FIXED_FIELDS = {("case_statement", "value"), ("array_declarator", "size")}
 _FIXED_STORAGE = frozenset({"static", "extern", "constexpr", "_Thread_local", "thread_local"})
 
 
 @dataclass(frozen=True)
 class Spot:
-    """A place that can be changed."""
+    """A piece of a file that can be changed, and what it can be changed to."""
 
     kind: str
     """One of `EXPRESSION`, `DECISION` (of an if, while or ?:), `STATEMENT`."""
@@ -223,17 +192,19 @@ class Spot:
     line: int
     last_line: int
     function: str
-    """The function around it; empty at file level."""
+    """The enclosing function; empty at file level."""
     body: int
-    """Where that function's body begins, behind its brace; -1 at file level."""
+    """The offset where that function's body begins, after its brace; -1 at file level."""
     statement: str
-    """The text of the statement around it, without what is nested in it."""
+    """The text of the enclosing statement, without statements that are nested in it."""
     switchable: bool
     changes: tuple[Change, ...]
 
 
 @dataclass(frozen=True)
 class _Around:
+    """The context of a node; the fields are those of a `Spot`."""
+
     function: str = ""
     body: int = -1
     statement: str = ""
@@ -241,7 +212,7 @@ class _Around:
 
 
 def spots_of(file: CFile) -> Iterator[Spot]:
-    """All places of a file, in the order of its text; an outer one comes before what is in it."""
+    """Yield all spots of a file in the order of its text, outer spots before inner ones."""
     marked = {i for i, line in enumerate(file.raw.splitlines(), 1) if _PRAGMA.search(line)}
     left = [(parsed(file.raw), _Around())]
     while left:
@@ -252,15 +223,15 @@ def spots_of(file: CFile) -> Iterator[Spot]:
         below = []
         for i, child in enumerate(node.children):
             name = node.field_name_for_child(i) or ""
-            if child.type in _LEFT_ALONE or child.is_missing or _is_condition(node, name):
+            if child.type in _LEFT_ALONE or child.is_missing or _is_directive_condition(node, name):
                 continue
             fixed = (node.type, name) in _FIXED_FIELDS
             below.append((child, _replaced(inside, switchable=False) if fixed else inside))
         left += reversed(below)
 
 
-def _is_condition(node: Node, name: str) -> bool:
-    """Whether a child is the condition of an ``#if``."""
+def _is_directive_condition(node: Node, name: str) -> bool:
+    """Return whether a child is the condition of an ``#if``."""
     return name == "condition" and node.type.startswith("preproc_")
 
 
@@ -269,7 +240,7 @@ def _replaced(around: _Around, **fields: object) -> _Around:
 
 
 def _inside(node: Node, around: _Around, file: CFile) -> _Around:
-    """What is around that which a node holds."""
+    """Return the context of the children of a node."""
     if node.type == "function_definition":
         body = node.child_by_field_name("body")
         begins = body.start_byte + 1 if body is not None else -1
@@ -299,7 +270,7 @@ def _function_name(node: Node, file: CFile) -> str:
 
 
 def _header(node: Node, file: CFile) -> str:
-    """A statement's text up to the statements that it holds."""
+    """Return the text of a statement up to the first statement in it."""
     end = node.end_byte
     for child in node.children:
         if child.type in _DELETED or child.type == "compound_statement":
@@ -314,13 +285,13 @@ def _spots_at(node: Node, around: _Around, file: CFile) -> Iterator[Spot]:
         directive = re.search(rb"^\s*#", file.raw[node.start_byte : node.end_byte], re.MULTILINE)
         yield _spot(EXPRESSION, node, around, changes, not directive)
     decision = node.child_by_field_name("condition")
-    asks = ("if_statement", "while_statement", "do_statement", "conditional_expression")
-    if decision is not None and node.type in asks and not decision.has_error:
+    deciding = ("if_statement", "while_statement", "do_statement", "conditional_expression")
+    if decision is not None and node.type in deciding and not decision.has_error:
         yield _spot(DECISION, decision, around, (("negate", negated(decision, file)),))
-    counts = node.named_child_count + (node.type != "expression_statement")
-    # The end of main is a return of 0; the end of any other function gives no value.
-    needed = around.function != "main" and _gives_the_value(node)
-    if node.type in _DELETED and counts and not needed:
+    is_empty = node.type == "expression_statement" and not node.named_child_count
+    # Reaching the end of main returns 0; reaching the end of another function returns no value.
+    needed = around.function != "main" and _returns_the_value(node)
+    if node.type in _DELETED and not is_empty and not needed:
         nothing = ";" + "\n" * file.raw.count(b"\n", node.start_byte, node.end_byte)
         if not node.has_error and around.body >= 0:
             yield _spot(STATEMENT, node, around, (("delete", nothing),))
@@ -343,10 +314,11 @@ def _spot(
     )
 
 
-def _gives_the_value(node: Node) -> bool:
-    """Whether a function would end without its value if this were deleted: undefined behaviour.
+def _returns_the_value(node: Node) -> bool:
+    """Return whether a function could end without its return value if this were deleted.
 
-    What such a mutant does differs from build to build, so that no test can be blamed for it.
+    That is undefined behaviour: what such a mutant does differs from build to build, so tests
+    cannot be expected to kill it.
     """
     if not _returns_something(node):
         return False
@@ -368,98 +340,126 @@ def _returns_something(node: Node) -> bool:
     return any(_returns_something(child) for child in node.named_children)
 
 
-# -------------------------------------------------------------------------------------------------
-# From a C file to its mutants, and from a mutant back to the place that it changes.
+# The operators of Andrews et al. (dissertation, 3.5.1.2).
+#
+# An operator yields texts that may replace a node. A replacement has the precedence and the type of
+# the node: a constant keeps its suffix, so that a mutant is the same whether it is compiled alone
+# or selected among others at run time (`schemata`).
+
+_CLASSES = (
+    ("arithmetic", ("+", "-", "*", "/", "%")),
+    ("relational", ("<", "<=", ">", ">=", "==", "!=")),
+    ("logical", ("&&", "||")),
+    ("bitwise", ("&", "|", "^")),
+    ("bitwise", ("<<", ">>")),
+    ("augmented", ("+=", "-=", "*=", "/=", "%=")),
+    ("augmented", ("&=", "|=", "^=")),
+    ("augmented", ("<<=", ">>=")),
+    ("increments", ("++", "--")),
+)
+_CLASS_OF = {word: (name, words) for name, words in _CLASSES for word in words}
+_INTEGER = re.compile(r"(-?)(0[xX][\da-fA-F']+|0[bB][01']+|\d[\d']*)([uUlLzZ]*)")
+_STRENGTH = {
+    word: strength
+    for strength, words in enumerate(
+        ("||", "&&", "|", "^", "&", "== !=", "< <= > >=", "<< >>", "+ -", "* / %")
+    )
+    for word in words.split()
+}
+_SIGNED = ("binary_expression", "unary_expression", "cast_expression", "pointer_expression")
+"""The nodes in which a negative number needs parentheses."""
+_INT_MAX = 2**31 - 1
 
 
-@dataclass(frozen=True)
-class CMutant:
-    """A mutant with the place in the file that it changes."""
-
-    mutant: Mutant
-    file: CFile
-    spot: Spot
-
-    @property
-    def text(self) -> bytes:
-        """The whole file, mutated; its lines keep their numbers."""
-        return self.file.changed(self.spot.start, self.spot.end, self.mutant.change)
+def changes_of(node: Node, file: CFile) -> Iterator[Change]:
+    """Yield everything that could replace an expression."""
+    make = _BY_TYPE.get(node.type)
+    if make is not None:
+        yield from make(node, file)
 
 
-def c_mutants_of(
-    path: str | Path, operators: str | Collection[str] = "", lines: Collection[int] | None = None
-) -> list[Mutant]:
-    """The mutants of a C file, in the order of its text; only those on `lines`, if any are given.
+def negated(node: Node, file: CFile) -> str:
+    """Return a decision negated; that of a statement keeps its parentheses."""
+    text = file.text(node.start_byte, node.end_byte)
+    return f"(!{text})" if node.type == "parenthesized_expression" else f"!({text})"
 
-    >>> import tempfile
-    >>> with tempfile.NamedTemporaryFile("w", suffix=".c") as file:
-    ...     _ = file.write("int least(int a, int b) { return a < b ? a : b; }")
-    ...     file.flush()
-    ...     mutants = c_mutants_of(file.name, "negate,relational")
-    >>> print(mutants[-1].after)
-    int least(int a, int b) { return a != b ? a : b; }
+
+def _integer(node: Node, file: CFile) -> Iterator[Change]:
+    literal = file.text(node.start_byte, node.end_byte)
+    match = _INTEGER.fullmatch(literal)
+    if match is None:
+        return  # a float
+    value, suffix = integer_value(literal), match[3]
+    if not suffix and match[2].startswith("0") and abs(value) > _INT_MAX:
+        suffix = "u"  # such an octal or hexadecimal constant is unsigned
+    before = file.raw[node.start_byte - 1 : node.start_byte]
+    gap = " " if before.isalnum() or before == b"_" else ""
+    signed = node.parent is not None and node.parent.type in _SIGNED
+    for other in dict.fromkeys((0, 1, -1, value + 1, value - 1)):
+        if other != value:
+            text = f"{other}{suffix}"
+            yield "integers", gap + (f"({text})" if other < 0 and signed else text)
+
+
+def integer_value(literal: str) -> int:
+    """Return the value of an integer constant of C.
+
+    >>> [integer_value(text) for text in ("10", "010", "0x10UL", "-1", "0b11", "1'000")]
+    [10, 8, 16, -1, 3, 1000]
     """
-    return [one.mutant for one in mutants_in(c_file(path), operators, lines)]
+    match = _INTEGER.fullmatch(literal)
+    assert match is not None, literal
+    digits = match[2].replace("'", "")
+    octal = len(digits) > 1 and digits[0] == "0" and digits[1] in "01234567"
+    value = int(digits, 8) if octal else int(digits, 0) if digits.strip("0") else 0
+    return -value if match[1] else value
 
 
-def mutants_in(
-    file: CFile, operators: str | Collection[str] = "", lines: Collection[int] | None = None
-) -> list[CMutant]:
-    """The mutants of a file with their places."""
-    chosen = parse_operators(operators if isinstance(operators, str) else ",".join(operators))
-    wanted = None if lines is None else frozenset(lines)
-    return [
-        one
-        for one in _all_mutants(file)
-        if one.mutant.operator in chosen and (wanted is None or one.mutant.line in wanted)
-    ]
+def _binary(node: Node, file: CFile) -> Iterator[Change]:
+    operator = node.child_by_field_name("operator")
+    left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+    if operator is None or left is None or right is None:
+        return
+    name, words = _CLASS_OF.get(operator.type, ("", ()))
+    before = file.text(left.end_byte, operator.start_byte)
+    after = file.text(operator.end_byte, right.start_byte)
+    first = file.text(left.start_byte, left.end_byte)
+    last = file.text(right.start_byte, right.end_byte)
+    for other in words:
+        if other != operator.type:
+            new_left = _parenthesised(first, left, other)
+            new_right = _parenthesised(last, right, other, 1)
+            text = f"{new_left}{before}{other}{after}{new_right}"
+            outer = _strength(node.parent)
+            yield name, f"({text})" if outer >= _STRENGTH.get(other, outer + 1) else text
 
 
-def found_again(files: Sequence[CFile], mutants: Sequence[Mutant]) -> list[CMutant]:
-    """Mutants with their places, in the files as they are now; one that is no more is an error."""
-    known: Mapping[tuple[str, str], CMutant] = {
-        (one.mutant.path, one.mutant.id): one for file in files for one in _all_mutants(file)
-    }
-    for mutant in mutants:
-        if (mutant.path, mutant.id) not in known:
-            raise UserError(
-                f"mutant {mutant.id} of {mutant.path}:{mutant.line} is there no more: "
-                "the file was changed since"
-            )
-    return [known[mutant.path, mutant.id] for mutant in mutants]
+def _strength(node: Node | None) -> int:
+    """Return how tightly a binary operator binds; -1 if the node is not one."""
+    operator = node.child_by_field_name("operator") if node is not None else None
+    if node is None or operator is None or node.type != "binary_expression":
+        return -1
+    return _STRENGTH[operator.type]
 
 
-def _all_mutants(file: CFile) -> Iterator[CMutant]:
-    ordinals: Counter[str] = Counter()
-    for spot in spots_of(file):
-        before, head, tail = _lines(file, spot)
-        for operator, change in spot.changes:
-            statement = content_hash(spot.statement)
-            parts = (file.source.path, spot.function, statement, operator, before.strip(), change)
-            said = "\0".join(parts)
-            ordinals[said] += 1
-            digest = hashlib.blake2b(
-                f"{said}\0{ordinals[said]}".encode(errors="surrogatepass"), digest_size=5
-            )
-            mutant = Mutant(
-                digest.hexdigest(),
-                file.source.path,
-                spot.line,
-                spot.function,
-                operator,
-                before,
-                f"{head}{change.rstrip()}{tail}",
-                (("start", spot.start), ("end", spot.end)),
-                change,
-                spot.statement,
-            )
-            yield CMutant(mutant, file, spot)
+def _parenthesised(text: str, operand: Node, operator: str, least: int = 0) -> str:
+    """Return an operand, in parentheses if another operator needs them around it."""
+    strength = _strength(operand)
+    loose = 0 <= strength < _STRENGTH.get(operator, 0) + least
+    return f"({text})" if loose else text
 
 
-def _lines(file: CFile, spot: Spot) -> tuple[str, str, str]:
-    """The lines of a place, and what is on them before and behind it."""
-    first = file.raw.rfind(b"\n", 0, spot.start) + 1
-    last = file.raw.find(b"\n", spot.end)
-    last = len(file.raw) if last < 0 else last
-    before = file.text(first, last).replace("\r", "")
-    return before, file.text(first, spot.start), file.text(spot.end, last).replace("\r", "")
+def _update(node: Node, file: CFile) -> Iterator[Change]:
+    operator = node.child_by_field_name("operator")
+    if operator is not None:
+        other = "--" if operator.type == "++" else "++"
+        before = file.text(node.start_byte, operator.start_byte)
+        yield "increments", f"{before}{other}{file.text(operator.end_byte, node.end_byte)}"
+
+
+_BY_TYPE: dict[str, Callable[[Node, CFile], Iterator[Change]]] = {
+    "number_literal": _integer,
+    "binary_expression": _binary,
+    "assignment_expression": _binary,
+    "update_expression": _update,
+}

@@ -1,4 +1,8 @@
-"""Which tests of a command subject kill which mutants of its C program."""
+"""Compute the kill matrix of a command subject's tests for the mutants of its C program.
+
+Every test runs twice without a mutant before the mutants are run, and once more afterwards. A test
+that does not end the same way each time is left out.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +23,11 @@ from swarmtest.subjects.command.subject import CommandSubject
 from swarmtest.subjects.loading import SubjectReference
 
 _CHUNK = 16
+"""How many tests one fork runs without a mutant."""
 _PAIRS = 64
+"""How many pairs of a mutant and a test one fork runs, at least."""
 _SLACK = 30.0
+"""Seconds that a fork may take in addition to the time limits of its tests."""
 FLAKY = "gave something else when it was run again without a mutant"
 SLOWLY = "takes too long without a mutant"
 
@@ -40,10 +47,11 @@ def native_kill_matrix(
     first_kill: bool = False,
     on_progress: Show | None = None,
 ) -> KillMatrix:
-    """The kill matrix of tests (JSON data, by name) for the mutants of C files.
+    """Return the kill matrix of tests (JSON data, by name) for the mutants of C files.
 
-    Without `files`: those that the subject's ``[mutate]`` names. `lines`: only mutants on these, by
-    `Source.path`. `sample`: so many mutants that compile and are not trivially equivalent.
+    `files` are by default those that the subject's table ``[mutate]`` names. `lines` restricts the
+    mutants to these lines, by `Source.path`. `sample` is the number of mutants to draw among those
+    that compile and are not trivially equivalent.
     """
     built = drawn_mutants(
         subject,
@@ -55,7 +63,7 @@ def native_kill_matrix(
         workers=workers,
     )
     with built:
-        matrix = _Filled(built, tests, workers, first_kill, on_progress).matrix()
+        matrix = _MatrixRunner(built, tests, workers, first_kill, on_progress).matrix()
         return replace(
             matrix,
             population=built.sifted.population,
@@ -66,8 +74,8 @@ def native_kill_matrix(
         )
 
 
-class _Filled:
-    """Runs everything in forks, and puts it together."""
+class _MatrixRunner:
+    """Runs the tests in forks and puts the kill matrix together."""
 
     def __init__(
         self,
@@ -90,25 +98,25 @@ class _Filled:
         first = self._run_originals(range(len(self._tests)))
         again = self._run_originals(first)
         self._originals = first
-        self._drop_unlike(again)
+        self._drop_flaky(again)
         if not self._originals:
-            why = "; ".join(f"{len(names)}: {one}" for one, names in self._left_out.items())
+            why = "; ".join(f"{len(names)}: {reason}" for reason, names in self._left_out.items())
             raise UserError(f"no test can tell mutants apart: {why}")
-        if not any(one.ran for one in self._originals.values()):
+        if not any(original.ran for original in self._originals.values()):
             raise UserError(
                 f"{self._built.spec.path}: no step runs what [mutate] builds, so no mutant would "
                 "ever run: name the program as {here}/PROGRAM"
             )
         outcomes, reached = self._outcomes()
-        # What depends on the time of day is the same in two runs, and another one later.
-        self._drop_unlike(self._run_originals(self._originals))
-        kept = sorted(self._originals)
+        # A result that depends on the time may be the same in two runs at once and differ later.
+        self._drop_flaky(self._run_originals(self._originals))
+        used = sorted(self._originals)
         return KillMatrix(
             self._built.mutants,
-            tuple(self._names[i] for i in kept),
-            outcomes[:, kept],
-            reached[:, kept],
-            tuple(self._originals[i].selected.seconds for i in kept),
+            tuple(self._names[i] for i in used),
+            outcomes[:, used],
+            reached[:, used],
+            tuple(self._originals[i].selected.seconds for i in used),
             complete=not self._first_kill,
             left_out={why: tuple(names) for why, names in self._left_out.items()},
         )
@@ -124,24 +132,24 @@ class _Filled:
         wanted = list(numbers)
         chunks = [wanted[i : i + _CHUNK] for i in range(0, len(wanted), _CHUNK)]
         seconds = self._built.seconds + _SLACK
-        found: dict[int, Original] = {}
+        originals: dict[int, Original] = {}
         for answer in Forks(run, self._workers).answers(
             Task(chunk, [seconds] * len(chunk)) for chunk in chunks
         ):
             if isinstance(answer.value, UserError):
                 raise answer.value
             if answer.value is not None:
-                found[answer.item] = answer.value
-        return found
+                originals[answer.item] = answer.value
+        return originals
 
-    def _drop_unlike(self, again: Mapping[int, Original]) -> None:
-        """Leave out tests that do not end twice in the same way, or never end."""
-        for number, one in list(self._originals.items()):
+    def _drop_flaky(self, again: Mapping[int, Original]) -> None:
+        """Leave out tests that ended differently the second time, or timed out."""
+        for number, original in list(self._originals.items()):
             other = again.get(number)
             why = ""
-            if one.selected.timed_out:
+            if original.selected.timed_out:
                 why = SLOWLY
-            elif other is None or _digests(one) != _digests(other):
+            elif other is None or _digests(original) != _digests(other):
                 why = FLAKY
             if why:
                 del self._originals[number]
@@ -159,8 +167,8 @@ class _Filled:
         forks = Forks(self._run_pairs, self._workers)
         for answer in forks.answers(self._tasks(reached)):
             mutant, test = answer.item
-            lost = SLOW if answer.silent else CRASHED
-            outcomes[mutant, test] = lost if answer.value is None else answer.value
+            without_answer = SLOW if answer.silent else CRASHED
+            outcomes[mutant, test] = without_answer if answer.value is None else answer.value
             left[mutant] -= 1
             if not left[mutant] or (self._first_kill and outcomes[mutant, test] > PASSED):
                 done.add(mutant)
@@ -171,7 +179,7 @@ class _Filled:
         return outcomes, reached
 
     def _tasks(self, reached: Any) -> Iterator[Task]:
-        """Pairs of a mutant and a test, quick tests first; what belongs to a mutant stays so."""
+        """Yield tasks of pairs of a mutant and a test: quick tests first, a mutant in one task."""
         order = sorted(self._originals, key=lambda test: self._originals[test].selected.seconds)
         pairs: list[tuple[int, int]] = []
         for mutant in range(len(reached)):
@@ -189,7 +197,7 @@ class _Filled:
 
     def _run_pairs(self, pairs: list[tuple[int, int]], tell: Tell) -> None:
         killed: set[int] = set()
-        for at, (mutant, test) in enumerate(pairs):
+        for index, (mutant, test) in enumerate(pairs):
             if self._first_kill and mutant in killed:
                 continue
             outcome = self._built.outcome_beside(
@@ -198,16 +206,13 @@ class _Filled:
             count = 1
             if self._first_kill and outcome > PASSED:
                 killed.add(mutant)
-                count = sum(1 for one, _ in pairs[at:] if one == mutant)
+                count = sum(1 for other, _ in pairs[index:] if other == mutant)
             tell(outcome, count)
 
 
-def _digests(one: Original) -> tuple[bytes, bytes]:
-    return one.selected.digest, one.plain.digest if one.plain is not None else b""
-
-
-# -------------------------------------------------------------------------------------------------
-# Mutants of the C program that a stored campaign has tested.
+def _digests(original: Original) -> tuple[bytes, bytes]:
+    plain = original.plain.digest if original.plain is not None else b""
+    return original.selected.digest, plain
 
 
 def mutate_c_campaign(
@@ -224,7 +229,7 @@ def mutate_c_campaign(
     first_kill: bool = False,
     on_progress: Show | None = None,
 ) -> KillMatrix:
-    """The kill matrix of a campaign's tests, named ``CAMPAIGN#TRIAL``, for a C program."""
+    """Return the kill matrix of a campaign's tests, named ``CAMPAIGN#TRIAL``, for a C program."""
     record = store.campaign(campaign)
     subject = SubjectReference.from_json(record.options["subject"]).load()
     if not isinstance(subject, CommandSubject):
@@ -238,12 +243,12 @@ def mutate_c_campaign(
             )
     check_features(subject, record)
     trials = draw_trials(store, campaign, tests, seed)
-    made = tests_of(store, record, subject, trials, subject.seconds or 0.0, workers)
-    if not made:
+    regenerated = tests_of(store, record, subject, trials, subject.seconds or 0.0, workers)
+    if not regenerated:
         raise UserError(f"campaign {campaign} has no test that can be made again")
     return native_kill_matrix(
         subject,
-        made,
+        regenerated,
         named,
         operators=operators,
         lines=lines,

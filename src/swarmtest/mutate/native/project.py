@@ -1,4 +1,9 @@
-"""A program that is built to be mutated: a copy that stays as it is, and what becomes of others."""
+"""A C program that is built to be mutated: copies of its directory, and which mutants compile.
+
+Mutants are built in copies of the program's directory, which itself is never changed. The first
+copy stays as it is, and the copies for mutants are made from it. File times are preserved, so that
+`make` builds only what depends on a changed file.
+"""
 
 from __future__ import annotations
 
@@ -17,101 +22,29 @@ from swarmtest.mutate.native.compilation import NOT_COMPILED, NOT_USED, Builder,
 from swarmtest.mutate.native.generation import CMutant
 from swarmtest.subjects.command.subject import CommandSubject
 
-# -------------------------------------------------------------------------------------------------
-# Copies of a program's directory, in which mutants are built: the program's own is never touched.
-#
-# Times are kept, so that `make` makes anew only what depends on a file that was changed.
-
-_LEFT_OUT = ("__pycache__", "node_modules", "swarmtest.db", "swarmtest.db-shm", "swarmtest.db-wal")
-_MOST = 1 << 30
-
-
-def copied(directory: Path, to: Path) -> None:
-    """Copy a directory without what is hidden, and without stores of campaigns."""
-    size = sum(path.lstat().st_size for path in _files(directory))
-    if size > _MOST:
-        raise UserError(
-            f"{directory} has {size >> 20:,} MiB: the program is built in copies of the directory "
-            "of its TOML file, so that should hold the program alone"
-        )
-    shutil.copytree(directory, to, symlinks=True, ignore=lambda _, names: _ignored(names))
-
-
-def _walk(directory: Path) -> list[tuple[str, list[str], list[str]]]:
-    found = []
-    for place, folders, names in os.walk(directory):
-        folders[:] = sorted(set(folders) - _ignored(folders))
-        found.append((place, folders, sorted(set(names) - _ignored(names))))
-    return found
-
-
-def _ignored(names: list[str]) -> set[str]:
-    return {name for name in names if name.startswith(".") or name in _LEFT_OUT}
-
-
-def written_since(directory: Path, moment: int) -> frozenset[Path]:
-    """The files, seen from the directory, that were written since a moment (nanoseconds)."""
-    return frozenset(
-        path.relative_to(directory)
-        for path in _files(directory)
-        if path.lstat().st_mtime_ns >= moment
-    )
-
-
-def twin(directory: Path, to: Path, written: frozenset[Path]) -> None:
-    """Copy a copy: only files that a build writes are made anew, the others are the same files."""
-    shutil.copytree(
-        directory,
-        to,
-        symlinks=True,
-        copy_function=lambda old, new: (
-            shutil.copy2(old, new)
-            if Path(old).relative_to(directory) in written
-            else os.link(old, new)
-        ),
-    )
-
-
-def shared(directory: Path, other: Path, written: frozenset[Path]) -> None:
-    """Let files that a build could have written in a twin, and did not, be one as well."""
-    for name in written:
-        path, same = directory / name, other / name
-        if path.is_symlink() or not path.is_file() or not same.is_file():
-            continue
-        mine, its = path.stat(), same.stat()
-        if (mine.st_size, mine.st_mtime_ns) == (its.st_size, its.st_mtime_ns):
-            path.unlink()
-            path.hardlink_to(same)
-
-
-def _files(directory: Path) -> list[Path]:
-    return [Path(place, name) for place, _, names in _walk(directory) for name in names]
-
-
-# -------------------------------------------------------------------------------------------------
-
 _CLOCK = 50_000_000
 """Nanoseconds by which the clock of a file system may be behind."""
 
 
 @dataclass
 class Sifted:
-    """Mutants that are worth running, and how many are not."""
+    """Mutants that are worth running, and the numbers of those that are not."""
 
     mutants: list[CMutant]
     equivalent: int = 0
-    """Those that compile to what the program does."""
+    """The number of mutants that compile to the program's own code."""
     duplicate: int = 0
-    """Those that compile to what another does."""
+    """The number of mutants that compile to the code of another mutant."""
     not_compiled: int = 0
     population: int = 0
-    """Of how many they are a sample; 0: they are all."""
+    """The number of mutants that these are a sample of; 0: these are all."""
 
 
 class Project:
-    """A command subject's program, built in a directory that is removed at the end.
+    """A command subject's program, built in a temporary directory that is removed at the end.
 
-    Without `files`: those of its table. `all_used`: a file that the build does not use is an error.
+    `files` are by default those of its table ``[mutate]``. With `all_used` a file that the build
+    does not use is an error.
     """
 
     def __init__(
@@ -130,7 +63,7 @@ class Project:
             self.place_in(self.here, file)
         self.directory = Path(tempfile.mkdtemp(prefix="swarmtest-mutants-"))
         self.close = weakref.finalize(self, _remove, self.directory, os.getpid())
-        """Remove all that was built; done by itself when the process ends."""
+        """Remove everything that was built; this also happens when the process ends."""
         self.original = self.directory / "original"
         try:
             self.builder = Builder(mutate.build, mutate.seconds, self.directory)
@@ -141,7 +74,7 @@ class Project:
         self._objects: dict[str, Objects] = {}
 
     def place_in(self, directory: Path, file: CFile) -> Path:
-        """Where a file is in a copy of the program's directory."""
+        """Return the path of a file in a copy of the program's directory."""
         place = Path(file.source.place)
         if not place.is_relative_to(self.here):
             raise UserError(
@@ -151,24 +84,24 @@ class Project:
         return directory / place.relative_to(self.here)
 
     def copy(self, name: str) -> Path:
-        """Another copy of the program, built as far as the original is."""
+        """Make another copy of the program, with everything that was built in the original."""
         twin(self.original, self.directory / name, self.written)
         return self.directory / name
 
     def compiled(self, file: CFile) -> Compiled:
-        """How the build compiles a file."""
+        """Return how the build compiles a file."""
         return self._compiled[self.place_in(self.original, file)]
 
     def sifted(self, mutants: Sequence[CMutant], workers: int, most: int | None = None) -> Sifted:
-        """The first `most` of those that compile, each to something that nothing else does."""
+        """Return the first `most` mutants that compile, each to code that no other has."""
         sifted = Sifted([])
         seen: set[tuple[str, str]] = set()
         left = list(mutants)
         while left and (most is None or len(sifted.mutants) < most):
             count = len(left) if most is None else most - len(sifted.mutants)
             batch, left = left[:count], left[count:]
-            for one, digest in zip(batch, self._digests(batch, workers), strict=True):
-                place = one.file.source.place
+            for c_mutant, digest in zip(batch, self._digests(batch, workers), strict=True):
+                place = c_mutant.file.source.place
                 if digest == NOT_COMPILED:
                     sifted.not_compiled += 1
                 elif digest == NOT_USED or digest == self._objects[place].original:
@@ -177,15 +110,15 @@ class Project:
                     sifted.duplicate += 1
                 else:
                     seen.add((place, digest))
-                    sifted.mutants.append(one)
+                    sifted.mutants.append(c_mutant)
         if left:
             sifted.population = len(sifted.mutants) + len(left)
         return sifted
 
     def _digests(self, mutants: list[CMutant], workers: int) -> list[str]:
-        found: dict[int, str] = {}
+        by_index: dict[int, str] = {}
         for file in self.files:
-            own = [i for i, one in enumerate(mutants) if one.file is file]
+            own = [i for i, c_mutant in enumerate(mutants) if c_mutant.file is file]
             if own:
                 objects = self._objects.get(file.source.place)
                 if objects is None:
@@ -193,18 +126,19 @@ class Project:
                     objects = Objects(file, self.compiled(file), place)
                     self._objects[file.source.place] = objects
                 digests = objects.digests([mutants[i] for i in own], workers)
-                found |= dict(zip(own, digests, strict=True))
-        return [found.get(i, NOT_USED) for i in range(len(mutants))]
+                by_index |= dict(zip(own, digests, strict=True))
+        return [by_index.get(i, NOT_USED) for i in range(len(mutants))]
 
     def _build(self, all_used: bool) -> dict[Path, Compiled]:
+        """Build the original; return how each of its files was compiled."""
         copied(self.here, self.original)
         places = {self.place_in(self.original, file): file for file in self.files}
         began = time.time_ns() - _CLOCK
         for place, file in places.items():
-            place.write_bytes(file.raw)  # newer than what was made of it: it is compiled again
+            place.write_bytes(file.raw)  # now newer than its object file: it is compiled again
         ended = self.builder.build(self.original)
         self.written = written_since(self.original, began)
-        """What the build writes, beside the files that are mutated."""
+        """The files that the build writes, and the files that are mutated."""
         if ended.status:
             raise UserError(
                 f"{self.spec.path}: [mutate] build failed without a mutant: "
@@ -223,10 +157,10 @@ class Project:
 
 
 def mutated_files(subject: CommandSubject) -> list[str]:
-    """The C files that a subject's ``[mutate]`` names; all beside its file unless it names any."""
+    """Return the C files that a subject's ``[mutate]`` names; by default all beside its file."""
     spec = subject.spec
     patterns = spec.mutate.files or ("*.c",)
-    paths = {str(path) for one in patterns for path in Path(spec.here).glob(one)}
+    paths = {str(path) for pattern in patterns for path in Path(spec.here).glob(pattern)}
     if not paths:
         raise UserError(f"{spec.path}: [mutate] files: no file is called {' or '.join(patterns)}")
     return sorted(paths)
@@ -235,3 +169,73 @@ def mutated_files(subject: CommandSubject) -> list[str]:
 def _remove(directory: Path, owner: int) -> None:
     if os.getpid() == owner:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+# Copies of directories.
+
+_NOT_COPIED = (
+    "__pycache__", "node_modules", "swarmtest.db", "swarmtest.db-shm", "swarmtest.db-wal"
+)  # fmt: skip
+_MOST_BYTES = 1 << 30
+
+
+def copied(directory: Path, to: Path) -> None:
+    """Copy a directory without hidden files and without stores of campaigns."""
+    size = sum(path.lstat().st_size for path in _files(directory))
+    if size > _MOST_BYTES:
+        raise UserError(
+            f"{directory} has {size >> 20:,} MiB: the program is built in copies of the directory "
+            "of its TOML file, so that should hold the program alone"
+        )
+    shutil.copytree(directory, to, symlinks=True, ignore=lambda _, names: _ignored(names))
+
+
+def _walk(directory: Path) -> list[tuple[str, list[str], list[str]]]:
+    folders_and_files = []
+    for place, folders, names in os.walk(directory):
+        folders[:] = sorted(set(folders) - _ignored(folders))
+        folders_and_files.append((place, folders, sorted(set(names) - _ignored(names))))
+    return folders_and_files
+
+
+def _ignored(names: list[str]) -> set[str]:
+    return {name for name in names if name.startswith(".") or name in _NOT_COPIED}
+
+
+def written_since(directory: Path, moment: int) -> frozenset[Path]:
+    """Return the files, relative to the directory, written since a moment (nanoseconds)."""
+    return frozenset(
+        path.relative_to(directory)
+        for path in _files(directory)
+        if path.lstat().st_mtime_ns >= moment
+    )
+
+
+def twin(directory: Path, to: Path, written: frozenset[Path]) -> None:
+    """Copy a copy: files that a build writes are copied, all others are hard links."""
+    shutil.copytree(
+        directory,
+        to,
+        symlinks=True,
+        copy_function=lambda old, new: (
+            shutil.copy2(old, new)
+            if Path(old).relative_to(directory) in written
+            else os.link(old, new)
+        ),
+    )
+
+
+def shared(directory: Path, other: Path, written: frozenset[Path]) -> None:
+    """Turn files of a twin that a build could have written, and did not, into hard links too."""
+    for name in written:
+        path, same = directory / name, other / name
+        if path.is_symlink() or not path.is_file() or not same.is_file():
+            continue
+        mine, its = path.stat(), same.stat()
+        if (mine.st_size, mine.st_mtime_ns) == (its.st_size, its.st_mtime_ns):
+            path.unlink()
+            path.hardlink_to(same)
+
+
+def _files(directory: Path) -> list[Path]:
+    return [Path(place, name) for place, _, names in _walk(directory) for name in names]

@@ -1,13 +1,18 @@
-"""All mutants of C files in one program, behind a selector that is read when it starts.
+"""Mutant schemata: many mutants of C files in one program, and runs of that program.
 
-An expression becomes ``(mutant == 17 ? (a - b) : (a + b))``. Only one mutant is on at a time, so
-the text of a mutant holds no other: the file grows by what mutants change, not by their products.
-What is there stays, with text put before and behind it, and never a line more: a compiler's message
-about a line is about the places on that line, so mutants that cannot be put into the program this
-way are found by compiling it, and are left to be built one by one.
+A selector that is read when the program starts switches one mutant on. An expression becomes
+``(mutant == 17 ? (a - b) : (a + b))``. Only one mutant is on at a time, so the text of a mutant
+contains no other mutant, and the file grows with the number of mutants, not of their combinations.
+The original text stays, with text inserted before and after it but never a line break. So a
+compiler's message about a line concerns the spots on that line: mutants that cannot be inserted in
+this way are found by compiling the program, and are built one by one.
 
-Every place also marks itself as reached, in memory that is shared with us if we ask for it. Byte 0
-says that the program has run at all.
+Every spot also marks itself as reached, in memory that is shared with swarmtest on request. Byte 0
+says that the program ran at all.
+
+`Observer` runs a test and reduces what it makes the program do to a hash: how each step ended, what
+it printed, and the files that are left in the test's directory. A mutant is killed if the hash
+differs. Names of directories that differ in every run are removed first.
 """
 
 from __future__ import annotations
@@ -31,134 +36,12 @@ from swarmtest.subjects.command.step_runner import Stepper
 from swarmtest.subjects.command.steps import Caller, Outcome
 from swarmtest.subjects.command.test import CommandTest
 
-# -------------------------------------------------------------------------------------------------
-# What a test makes a program do, as a value: a mutant is killed if it is another one.
-#
-# Seen are how each step ended, what it printed, and the files that are left in the test's
-# directory.
-# Names of directories that are others in every run are taken out of all of these.
-
-_TIMES = 10.0
-"""How much longer than the original a mutant may take ..."""
-_AT_LEAST = 1.0
-"""... but so many seconds in any case ..."""
-_AT_LEAST_CPU = 0.1
-"""... and so many of CPU time, which says more on a busy machine."""
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What was seen of one run."""
-
-    digest: bytes
-    """The same means: nothing to tell the runs apart."""
-    seconds: float
-    cpu_seconds: float
-    timed_out: bool
-    crashed: bool
-    broken: str = ""
-    """Why a step could not be started at all."""
-
-    @property
-    def limit(self) -> float:
-        """The seconds that a mutant has for each step of the same test."""
-        return max(_AT_LEAST, _TIMES * self.seconds)
-
-    @property
-    def cpu_limit(self) -> float:
-        """The same of CPU time."""
-        return max(_AT_LEAST_CPU, _TIMES * self.cpu_seconds)
-
-    def outcome(self, mutant: Seen) -> int:
-        """What a mutant's run is beside this one of the original: an entry of a kill matrix."""
-        if mutant.digest == self.digest:
-            return PASSED
-        if mutant.timed_out and not self.timed_out:
-            return SLOW
-        return CRASHED if mutant.crashed and not self.crashed else FAILED
-
-
-class Observer:
-    """Runs the steps of a command subject with programs that are built in other directories."""
-
-    def __init__(self, spec: Specification) -> None:
-        self._spec = spec
-        self.scratch = Scratch()
-
-    def see(
-        self,
-        test: Any,
-        here: Path,
-        env: Mapping[str, str] | None = None,
-        limit: float | None = None,
-    ) -> Seen:
-        """Run a test (JSON data) with the programs in `here`; `limit`: seconds for each step."""
-        steps = tuple(_changed(step, env or {}, limit) for step in self._spec.steps)
-        spec = replace(self._spec, path=here / self._spec.path.name, steps=steps)
-        stepper = Stepper(spec, self.scratch, Caller(self.scratch, spec.here))
-        digest = hashlib.blake2b(digest_size=16)
-        began = time.monotonic()
-        names = (spec.here.encode(), b"{here}")
-        stepped = stepper.run(
-            CommandTest.from_json(test), lambda directory: _files(directory, names, digest)
-        )
-        seconds = time.monotonic() - began
-        outcomes = list(stepped.outcomes.values())
-        for outcome in outcomes:
-            digest.update(repr(_told(outcome)).encode())
-        broken = next((one.skipped for one in outcomes if one.broken), "")
-        return Seen(
-            digest.digest(),
-            seconds,
-            stepped.cpu_seconds,
-            any(_timed_out(one) for one in outcomes),
-            any(one.signal for one in outcomes),
-            broken,
-        )
-
-
-def _changed(step: Step, env: Mapping[str, str], limit: float | None) -> Step:
-    """A step as mutants run it: without coverage, with another environment and time limit."""
-    timeout = step.call.timeout if limit is None else min(limit, step.call.timeout)
-    call = replace(step.call, env={**step.call.env, **env}, timeout=timeout)
-    return replace(step, call=call, cover="")
-
-
-def _timed_out(outcome: Outcome) -> bool:
-    return outcome.timed_out or outcome.signal == signal.SIGPROF
-
-
-def _told(outcome: Outcome) -> tuple[object, ...]:
-    if _timed_out(outcome):
-        return outcome.name, "timeout"  # how far it came is a matter of luck
-    how = (outcome.status, outcome.signal, outcome.skipped)
-    return (outcome.name, *how, outcome.stdout, outcome.stderr)
-
-
-def _files(directory: Path, names: tuple[bytes, bytes], digest: Any) -> None:
-    """Hash all that is in a directory."""
-    own = str(directory).encode()
-    for place, folders, files in os.walk(directory):
-        folders.sort()
-        for name in sorted([*files, *folders]):
-            path = os.path.join(place, name)
-            digest.update(os.path.relpath(path, directory).encode(errors="surrogateescape") + b"\0")
-            if os.path.islink(path):
-                digest.update(os.readlink(path).encode(errors="surrogateescape"))
-            elif os.path.isfile(path):
-                content = Path(path).read_bytes() if os.access(path, os.R_OK) else b""
-                content = content.replace(own, b"{dir}").replace(*names)
-                digest.update(hashlib.blake2b(content).digest())
-
-
-# -------------------------------------------------------------------------------------------------
-
 MUTANT, REACHED, LIMIT = "SWARMTEST_MUTANT", "SWARMTEST_REACHED", "SWARMTEST_MICROSECONDS"
-"""Environment variables: the mutant's number; a file in which places mark themselves; CPU time
-after which the program ends by a signal (SIGPROF), however busy the machine is."""
+"""Environment variables: the number of the mutant; the file in which spots mark themselves; and the
+CPU time after which a signal (SIGPROF) ends the program, however busy the machine is."""
 
 _BEFORE = "extern int swarmtest_mutant;extern unsigned char*swarmtest_reached;\n#line 1\n"
-_BEHIND = """
+_AFTER = """
 #ifndef SWARMTEST_RUNTIME
 #define SWARMTEST_RUNTIME
 __attribute__((weak)) int swarmtest_mutant;
@@ -194,46 +77,48 @@ __attribute__((constructor)) static void swarmtest_start(void) {
 }
 #endif
 """
-_FLAT = re.compile(
+_COMMENT_OR_NEWLINE = re.compile(
     r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|/\*.*?\*/|//[^\n]*|\\?\r?\n""", re.DOTALL
 )
 
 
 @dataclass(frozen=True)
 class Schema:
-    """What of the mutants of some files is in one program."""
+    """Files with mutants inserted, for one program."""
 
     texts: Mapping[str, bytes]
-    """The files, by `Source.place`."""
+    """The text of each file, by `Source.place`."""
     numbers: Mapping[str, int]
-    """The selector's number of each mutant that is in it, by id."""
+    """The selector's number of each mutant in the program, by its id."""
     sites: Mapping[str, int]
-    """For a mutant's id the byte that is set where it is reached; a mutant that is not in the
-    program may have the byte of its function. One without a byte has to be taken as reached."""
+    """The byte that is set when a mutant is reached, by the mutant's id. A mutant that is not in
+    the program may have the byte of its function. One without a byte must be taken as reached."""
     size: int
+    """The number of bytes for marks."""
 
 
 def schema_of(
     files: Sequence[CFile], mutants: Iterable[CMutant], without: Mapping[str, set[int]]
 ) -> Schema:
-    """The files with their mutants in them; not on the lines `without`, by `Source.place`."""
+    """Insert mutants into files, but not on the lines `without`, by `Source.place`."""
     numbers: dict[str, int] = {}
     sites: dict[str, int] = {}
-    inserted: dict[str, _Inserted] = {file.source.place: _Inserted(file) for file in files}
+    inserted: dict[str, _Insertions] = {file.source.place: _Insertions(file) for file in files}
     functions: dict[tuple[str, int], int] = {}
     by_spot: dict[tuple[str, Spot], list[CMutant]] = {}
-    for one in mutants:
-        by_spot.setdefault((one.file.source.place, one.spot), []).append(one)
+    for c_mutant in mutants:
+        by_spot.setdefault((c_mutant.file.source.place, c_mutant.spot), []).append(c_mutant)
     used = 1
     for (place, spot), group in by_spot.items():
         barred = without.get(place, set())
         if spot.switchable and barred.isdisjoint((spot.line, spot.last_line)):
-            chosen = []
-            for one in group:
-                numbers[one.mutant.id] = len(numbers) + 1
-                sites[one.mutant.id] = used
-                chosen.append((numbers[one.mutant.id], one.mutant.change))
-            inserted[place].put(spot, used, chosen)
+            alternatives = []
+            for c_mutant in group:
+                mutant = c_mutant.mutant
+                numbers[mutant.id] = len(numbers) + 1
+                sites[mutant.id] = used
+                alternatives.append((numbers[mutant.id], mutant.change))
+            inserted[place].put(spot, used, alternatives)
             used += 1
         elif spot.body >= 0 and inserted[place].line_at(spot.body) not in barred:
             site = functions.get((place, spot.body), 0)
@@ -241,15 +126,15 @@ def schema_of(
                 functions[place, spot.body] = site = used
                 inserted[place].mark(spot.body, site)
                 used += 1
-            sites |= {one.mutant.id: site for one in group}
+            sites |= {c_mutant.mutant.id: site for c_mutant in group}
     names = {"mutant": MUTANT, "reached": REACHED, "limit": LIMIT}
-    behind = _BEHIND % {"size": used, **names}
-    texts = {place: one.text(behind) for place, one in inserted.items()}
+    runtime = _AFTER % {"size": used, **names}
+    texts = {place: insertions.text(runtime) for place, insertions in inserted.items()}
     return Schema(texts, numbers, sites, used)
 
 
-class _Inserted:
-    """Text to be put into a file, without moving what is there to other lines."""
+class _Insertions:
+    """Text to insert into a file without changing the line of anything in it."""
 
     def __init__(self, file: CFile) -> None:
         self._file = file
@@ -258,38 +143,156 @@ class _Inserted:
     def line_at(self, offset: int) -> int:
         return self._file.raw.count(b"\n", 0, offset) + 1
 
-    def put(self, spot: Spot, site: int, chosen: list[tuple[int, str]]) -> None:
-        """Text around a place: what its mutants do there if they are on."""
+    def put(self, spot: Spot, site: int, alternatives: list[tuple[int, str]]) -> None:
+        """Insert text around a spot that selects among its mutants, given by number and text."""
         mark = f"swarmtest_reached[{site}]=1"
         if spot.kind == STATEMENT:
-            before, behind = f"{{if({mark},swarmtest_mutant!={chosen[0][0]}){{", "}}"
+            before, after = f"{{if({mark},swarmtest_mutant!={alternatives[0][0]}){{", "}}"
         elif spot.kind == DECISION:
-            before, behind = f"({mark},(swarmtest_mutant=={chosen[0][0]})==!(", "))"
+            before, after = f"({mark},(swarmtest_mutant=={alternatives[0][0]})==!(", "))"
         else:
-            texts = (f"swarmtest_mutant=={number}?({_flat(text)}):" for number, text in chosen)
-            before, behind = f"({mark},{''.join(texts)}(", "))"
-        # At one offset what ends comes first, the inner before the outer; then what begins, the
-        # outer before the inner. Of places alike, the one found later is the inner one.
+            texts = (
+                f"swarmtest_mutant=={number}?({_flat(text)}):" for number, text in alternatives
+            )
+            before, after = f"({mark},{''.join(texts)}(", "))"
+        # At the same offset, ends come first, inner before outer; then beginnings, outer before
+        # inner. Of two spots with the same extent, the one found later is the inner one.
         order = len(self._pieces)
         self._pieces.append(((spot.start, 1, -spot.end, order), before))
-        self._pieces.append(((spot.end, 0, -spot.start, -order), behind))
+        self._pieces.append(((spot.end, 0, -spot.start, -order), after))
 
     def mark(self, body: int, site: int) -> None:
-        """Text that says that a function was called."""
+        """Insert text that marks a function as called."""
         self._pieces.append(((body, 0, 0, 0), f"swarmtest_reached[{site}]=1;"))
 
-    def text(self, behind: str) -> bytes:
+    def text(self, after: str) -> bytes:
+        """Return the file with all insertions, and `after` at its end."""
         raw, parts, done = self._file.raw, [_BEFORE.encode()], 0
         for (offset, *_), piece in sorted(self._pieces):
             parts += [raw[done:offset], piece.encode(self._file.encoding, "replace")]
             done = offset
-        return b"".join([*parts, raw[done:], behind.encode()])
+        return b"".join([*parts, raw[done:], after.encode()])
 
 
 def _flat(text: str) -> str:
-    """Code in one line, without comments.
+    """Return code on one line, without comments.
 
     >>> _flat('a /* one */ + "//" // two\\n  * b')
     'a   + "//"     * b'
     """
-    return _FLAT.sub(lambda found: found[1] or " ", text)
+    return _COMMENT_OR_NEWLINE.sub(lambda match: match[1] or " ", text)
+
+
+# Running tests.
+
+_SLOWDOWN_ALLOWED = 10.0
+"""How many times longer than the original a mutant may take."""
+_LEAST_SECONDS = 1.0
+"""A mutant may always take this many seconds."""
+_LEAST_CPU_SECONDS = 0.1
+"""A mutant may always take this much CPU time, which is more reliable on a busy machine."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was seen of one run."""
+
+    digest: bytes
+    """A hash of everything that was seen; runs with equal hashes are equal."""
+    seconds: float
+    cpu_seconds: float
+    timed_out: bool
+    crashed: bool
+    broken: str = ""
+    """Why a step could not be started at all."""
+
+    @property
+    def limit(self) -> float:
+        """The seconds that a mutant may take for each step of the same test."""
+        return max(_LEAST_SECONDS, _SLOWDOWN_ALLOWED * self.seconds)
+
+    @property
+    def cpu_limit(self) -> float:
+        """The seconds of CPU time that a mutant may take."""
+        return max(_LEAST_CPU_SECONDS, _SLOWDOWN_ALLOWED * self.cpu_seconds)
+
+    def outcome(self, mutant: Seen) -> int:
+        """Compare a mutant's run with this run of the original; return a kill matrix's entry."""
+        if mutant.digest == self.digest:
+            return PASSED
+        if mutant.timed_out and not self.timed_out:
+            return SLOW
+        return CRASHED if mutant.crashed and not self.crashed else FAILED
+
+
+class Observer:
+    """Runs the steps of a command subject with programs that are built in other directories."""
+
+    def __init__(self, spec: Specification) -> None:
+        self._spec = spec
+        self.scratch = Scratch()
+
+    def see(
+        self,
+        test: Any,
+        here: Path,
+        env: Mapping[str, str] | None = None,
+        limit: float | None = None,
+    ) -> Seen:
+        """Run a test (JSON data) with the programs in `here`; `limit` is in seconds per step."""
+        steps = tuple(_changed(step, env or {}, limit) for step in self._spec.steps)
+        spec = replace(self._spec, path=here / self._spec.path.name, steps=steps)
+        stepper = Stepper(spec, self.scratch, Caller(self.scratch, spec.here))
+        digest = hashlib.blake2b(digest_size=16)
+        began = time.monotonic()
+        names = (spec.here.encode(), b"{here}")
+        stepped = stepper.run(
+            CommandTest.from_json(test), lambda directory: _files(directory, names, digest)
+        )
+        seconds = time.monotonic() - began
+        outcomes = list(stepped.outcomes.values())
+        for outcome in outcomes:
+            digest.update(repr(_observable(outcome)).encode())
+        broken = next((outcome.skipped for outcome in outcomes if outcome.broken), "")
+        return Seen(
+            digest.digest(),
+            seconds,
+            stepped.cpu_seconds,
+            any(_timed_out(outcome) for outcome in outcomes),
+            any(outcome.signal for outcome in outcomes),
+            broken,
+        )
+
+
+def _changed(step: Step, env: Mapping[str, str], limit: float | None) -> Step:
+    """Return a step as mutants run it: without coverage, with another environment and limit."""
+    timeout = step.call.timeout if limit is None else min(limit, step.call.timeout)
+    call = replace(step.call, env={**step.call.env, **env}, timeout=timeout)
+    return replace(step, call=call, cover="")
+
+
+def _timed_out(outcome: Outcome) -> bool:
+    return outcome.timed_out or outcome.signal == signal.SIGPROF
+
+
+def _observable(outcome: Outcome) -> tuple[object, ...]:
+    if _timed_out(outcome):
+        return outcome.name, "timeout"  # how far it got differs from run to run
+    how = (outcome.status, outcome.signal, outcome.skipped)
+    return (outcome.name, *how, outcome.stdout, outcome.stderr)
+
+
+def _files(directory: Path, names: tuple[bytes, bytes], digest: Any) -> None:
+    """Add everything in a directory to a hash."""
+    own = str(directory).encode()
+    for place, folders, files in os.walk(directory):
+        folders.sort()
+        for name in sorted([*files, *folders]):
+            path = os.path.join(place, name)
+            digest.update(os.path.relpath(path, directory).encode(errors="surrogateescape") + b"\0")
+            if os.path.islink(path):
+                digest.update(os.readlink(path).encode(errors="surrogateescape"))
+            elif os.path.isfile(path):
+                content = Path(path).read_bytes() if os.access(path, os.R_OK) else b""
+                content = content.replace(own, b"{dir}").replace(*names)
+                digest.update(hashlib.blake2b(content).digest())
