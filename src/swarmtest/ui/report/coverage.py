@@ -1,7 +1,7 @@
 """Coverage in a report: a table of files, listings with hitting fractions, and other targets.
 
-A listing shows the source of a file with the hitting fraction of each line. Targets that have no line
-of source (events, paths, predicates) get tables of their own.
+A listing shows the source of a file with the hitting fraction of each line. Targets that have no
+line of source (events, paths, predicates) get tables of their own.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ class _File:
 def listings(study: Study, groups: RoleGroups, disk: bool = True) -> list[Listing]:
     """Return all watched files, by path.
 
-    `groups` has the hits of lines, blocks and branches. If `disk` is set, the files on this machine are
-    read to see whether they have changed. If the files have too many lines together, those with the
-    most reached targets keep their lines.
+    `groups` has the hits of lines, blocks and branches. If `disk` is set, the files on this machine
+    are read to see whether they have changed. If the files have too many lines together, those with
+    the most reached targets keep their lines.
     """
     all_listings = [
         _listing(study, groups, file, f"f{number}", disk)

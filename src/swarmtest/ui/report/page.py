@@ -1,7 +1,7 @@
 """The report: its contents, gathered from a store, and its HTML.
 
-`make_page` gathers everything about some campaigns into a `Page`, and `report_html` renders that as one
-HTML file that needs nothing else: no network, no fonts, no libraries. The dashboard shares the
+`make_page` gathers everything about some campaigns into a `Page`, and `report_html` renders that as
+one HTML file that needs nothing else: no network, no fonts, no libraries. The dashboard shares the
 templates (`environment`).
 """
 

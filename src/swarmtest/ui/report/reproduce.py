@@ -34,8 +34,8 @@ _RACE_PREFIX = "race "
 def run_command(record: CampaignRecord, tests: int) -> str:
     """Return the command that runs a campaign's tests again; empty if no command can.
 
-    The budget is the number of tests that were run (for a search, the number of visits), whatever ended
-    the campaign: a time limit or Ctrl-C would not end it at the same test again.
+    The budget is the number of tests that were run (for a search, the number of visits), whatever
+    ended the campaign: a time limit or Ctrl-C would not end it at the same test again.
 
     >>> options = {"subject": {"text": "stack.py"}, "budget": {"wall_seconds": 1}}
     >>> run_command(CampaignRecord("stack.py::Stack", "coin", 3, {}, options), 8983)
@@ -160,7 +160,7 @@ def _machine_code(test: MachineTest) -> str:
 
 
 def _head(subject: str) -> list[str]:
-    """Return the lines that start a machine in a file; for other subjects, a comment with its name."""
+    """Return the lines that start a machine in a file; for other subjects, a comment."""
     file, _, name = subject.rpartition("::")
     if not (file.endswith(".py") and name.isidentifier()):
         return [f"# {subject}"]

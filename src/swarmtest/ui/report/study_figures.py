@@ -34,7 +34,7 @@ _FREQUENT = 0.1
 
 
 def interval_plot(study: Study, target: Target) -> IntervalPlot:
-    """Return the intervals of one target, with the most frequent features of its tests at the top."""
+    """Return the intervals of one target, with the features most frequent in its tests first."""
     roles = sorted(study.roles(target), key=_plot_order)
     title = target.detail or target.name
     return IntervalPlot(

@@ -75,7 +75,7 @@ def percent(value: float) -> str:
 
 
 def role_table(plot: IntervalPlot, effects: Sequence[Effect]) -> Table:
-    """Return the numbers of an interval plot, with each feature's effect on the hitting fraction."""
+    """Return the numbers of an interval plot, and each feature's effect on the hitting fraction."""
     by_name = {effect.feature: effect for effect in effects}
     rows = []
     for role in plot.roles:
@@ -284,7 +284,7 @@ def _median(survival: Survival, unit: str) -> Cell:
 
 
 def growth_table(found: Sequence[Growth]) -> Table:
-    """Return a row per strategy and kind: what was found, and what as many tests again would find."""
+    """Return a row per strategy and kind: what was found, and what as many tests would add."""
     rows = [
         (Cell(entry.strategy, cls="name"), number_cell(entry.tests), *_growth_row(kind))
         for entry in found
