@@ -263,23 +263,23 @@ def fault_page(store: Store, campaign: int, id: str) -> FaultPage:
 
 def race_pages(store: Store, campaign: int) -> list[FaultPage]:
     """Return the faults for which the store has recorded what the threads did."""
-    pages = [_fault_page(store, campaign, known) for known in known_faults(store, [campaign])]
+    pages = [_fault_page(store, campaign, fault) for fault in known_faults(store, [campaign])]
     return [page for page in pages if page.race is not None]
 
 
-def _fault_page(store: Store, campaign: int, known: KnownFault) -> FaultPage:
-    record = as_shown(known.record, known.reduction)
+def _fault_page(store: Store, campaign: int, fault: KnownFault) -> FaultPage:
+    record = as_shown(fault.record, fault.reduction)
     options = store.campaign(campaign).options
     part = str(options.get("part", "step"))
-    code, original = _fault_code(record), _fault_code(known.record)
-    replay = command_text(replay_words(campaign, known.record, known.reduction), store.url)
+    code, original = _fault_code(record), _fault_code(fault.record)
+    replay = command_text(replay_words(campaign, fault.record, fault.reduction), store.url)
     return FaultPage(
-        known,
+        fault,
         record,
         code,
         original if original != code else None,
-        reduction_line(known.record, known.reduction, known.reduced_in, part),
-        fault_configurations(store, campaign, [known.record])[known.record.id],
+        reduction_line(fault.record, fault.reduction, fault.reduced_in, part),
+        fault_configurations(store, campaign, [fault.record])[fault.record.id],
         part,
         _race(record.test),
         replay if options.get("subject") else "",

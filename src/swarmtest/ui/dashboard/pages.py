@@ -242,7 +242,7 @@ class Pages:
 
 
 def _is_search(record: CampaignRecord) -> bool:
-    """Whether a campaign explored a space."""
+    """Return whether a campaign explored a space."""
     return "search" in record.options
 
 

@@ -142,13 +142,15 @@ class Outlook:
 
 def outlook(store: Store, campaign: int) -> Outlook:
     """Return the discovery curves of a campaign, and estimates of what is still to be found."""
-    found = discovery(store, campaign)
-    curves = discovery_curves([found])
+    discovered = discovery(store, campaign)
+    curves = discovery_curves([discovered])
     estimate = growth(store, [campaign])
     ahead = {kind.kind: _ahead(kind) for kind in estimate.kinds}
     pairs = tuple(
         (_with_forecast(by_tests, ahead.get(kind)), by_time)
-        for kind, by_tests, by_time in zip(_kinds(found), curves[::2], curves[1::2], strict=True)
+        for kind, by_tests, by_time in zip(
+            _kinds(discovered), curves[::2], curves[1::2], strict=True
+        )
     )
     return Outlook(str(verdict(estimate)), growth_table([estimate]), pairs)
 
@@ -160,12 +162,11 @@ def _kinds(run: Discovery) -> list[str]:
 
 def _ahead(kind: KindGrowth) -> Ahead:
     """Return the expected point of a kind's curve after as many tests again."""
-    found, new = kind.seen.found, kind.new
-    return Ahead(2.0 * kind.seen.tests, found + new.value, found + new.low, found + new.high)
+    so_far, new = kind.seen.found, kind.new
+    return Ahead(2.0 * kind.seen.tests, so_far + new.value, so_far + new.low, so_far + new.high)
 
 
 def _with_forecast(curves: Curves, ahead: Ahead | None) -> Curves:
-    """-"""
     (curve,) = curves.curves
     return replace(curves, curves=(replace(curve, ahead=ahead),))
 

@@ -95,7 +95,7 @@ class Machine:
         while queue:
             pid = queue.pop(0)
             process = self._process(pid)
-            if process is not None and pid not in {process.pid for process in processes}:
+            if process is not None and pid not in {other.pid for other in processes}:
                 processes.append(process)
                 queue = [*children.get(pid, ()), *queue]
         with self._lock:

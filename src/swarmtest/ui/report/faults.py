@@ -122,14 +122,14 @@ def _merged(
     campaign, best = min(records, key=lambda pair: (pair[1].test is None, pair[1].size))
     first, record = records[0]
     counts = {number: record.count for number, record in records}
-    known = KnownFault(best, campaign, counts, (first, record.first_trial))
+    fault = KnownFault(best, campaign, counts, (first, record.first_trial))
     if not reductions:
-        return known
+        return fault
     # The same choice as that of `swarmtest replay FAULT`: the smallest, and the newest of equals.
     reduced_in, smallest = min(
-        reductions, key=lambda record: (record[1].test is None, record[1].size, -record[0])
+        reductions, key=lambda pair: (pair[1].test is None, pair[1].size, -pair[0])
     )
-    return replace(known, reduction=smallest, reduced_in=reduced_in)
+    return replace(fault, reduction=smallest, reduced_in=reduced_in)
 
 
 def load_subject(store: Store, campaign: int) -> tuple[Any, str]:

@@ -302,12 +302,12 @@ def growth_table(found: Sequence[Growth]) -> Table:
 
 def _growth_row(kind: KindGrowth) -> tuple[Cell, ...]:
     seen = kind.seen
-    found = f"{seen.found:,}"
+    reached = f"{seen.found:,}"
     if kind.unreached is not None:
-        found += f" of {seen.found + kind.unreached:,}"
+        reached += f" of {seen.found + kind.unreached:,}"
     return (
         Cell(kind.kind),
-        Cell(found, seen.found),
+        Cell(reached, seen.found),
         number_cell(seen.once),
         number_cell(seen.twice),
         *(
