@@ -310,7 +310,7 @@ def _cut(lines: Sequence[str]) -> Code:
 ROWS = 50
 VERDICTS = {"passed": 0, "failed": 1, "invalid": 2}
 _MAX_NUMBER = 2**62
-"""Larger numbers would not fit into an integer column of the store."""
+"""Keeps numbers from an address within the 64-bit integers of the store."""
 
 
 @dataclass(frozen=True)
