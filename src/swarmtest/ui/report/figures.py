@@ -50,7 +50,7 @@ def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 @dataclass(frozen=True)
 class IntervalPlot:
-    """A plot of how many of a target's tests contain each feature (figures 3, 4, 6 of the paper)."""
+    """A plot of how many of a target's tests contain each feature (the paper's figures 3, 4, 6)."""
 
     name: str
     title: str
