@@ -263,7 +263,10 @@ def _fault_fields(fault: FaultRecord, reduction: ReductionRecord | None) -> dict
 
 
 def _never_seen(campaign: Campaign, outcome: Outcome) -> list[str]:
-    """Return a note about features that a generator was allowed to use, and that no test has."""
+    """Return a note about features that a generator was allowed to use, and that no test has.
+
+    It is no error, because such features may just be rare.
+    """
     if not outcome.unused or campaign.subject.part == "step":
         return []
     names = list(outcome.unused)
@@ -272,7 +275,7 @@ def _never_seen(campaign: Campaign, outcome: Outcome) -> list[str]:
 
 
 def _why(store: Store, outcome: Outcome) -> dict[str, list[str]]:
-    """Return the roles for each fault in short, unless so many tests make the user wait."""
+    """Return the roles for each fault in short; none if the study would make the user wait."""
     if not outcome.faults or outcome.progress.tests > _MAX_STUDIED_TESTS:
         return {}
     if outcome.progress.tests <= _FEW_TESTS and _has_too_few_hits(store, outcome):

@@ -23,7 +23,7 @@ from swarmtest.ui.terminal.reduced_tests import as_shown, is_smaller, reduction_
 from swarmtest.ui.terminal.tables import command_text, fault_configurations, test_code
 
 MOST_FAULTS = 60
-"""The most faults that are shown in detail; the others are only in the table."""
+"""The most faults shown in detail, so that a report stays readable; the table has them all."""
 _MAX_CODE_LINES = 400
 
 
