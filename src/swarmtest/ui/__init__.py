@@ -1,1 +1,1 @@
-"""Ui."""
+"""The user interfaces: command line, terminal output, HTML report and dashboard."""

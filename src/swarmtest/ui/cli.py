@@ -1,4 +1,8 @@
-"""The command line: commands parse and print; everything else is in the rooms below."""
+"""The command line: the group of all commands, and the entry point of the program.
+
+The table of commands has the first sentence of each command's help, so that listing the commands
+imports none of them.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """What the list of commands says about a command before its module is imported."""
+    """A command in the list of commands, before its module is imported."""
 
     place: str
-    """``MODULE:NAME``."""
+    """Where the command is, as ``MODULE:NAME``."""
     help: str
     """The first sentence of its help text."""
 
@@ -143,14 +147,14 @@ COMMANDS = {
         "Compile C or C++ with coverage for swarmtest.",
     ),
 }
-"""The commands, in the order in which help lists them."""
+"""The commands, in the order in which the help lists them."""
 
 
 class Commands(click.Group):
-    """Import a command's module only when the command runs or shows its own help."""
+    """A click group that imports a command's module only to run it or to show its help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names, in the order of a user's day."""
+        """Return the names of the commands, in the order in which a user needs them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -207,7 +211,7 @@ def group(context: click.Context) -> None:
 
 
 def main() -> None:
-    """Entry point of the ``swarmtest`` program."""
+    """Run the ``swarmtest`` program."""
     for stream in (sys.stdout, sys.stderr):
         # A signature with a character that the terminal cannot show must not end a campaign.
         if isinstance(stream, io.TextIOWrapper):
@@ -227,7 +231,7 @@ def main() -> None:
         click.echo("swarmtest: interrupted", err=True)
         status = 130
     except BrokenPipeError:
-        # The reader of our output (head, less) has seen enough.
+        # The reader of our output (head, less) has closed the pipe.
         sys.stderr.close()
         status = 0
     sys.exit(status or 0)

@@ -1,6 +1,6 @@
-"""Options of commands that look at a store, and what their values mean.
+"""Options and arguments that commands share, and what their values mean.
 
-Every command imports this module, so it needs nothing that runs tests: see `run_options`.
+Every command imports this module, so it imports nothing that runs tests; `run_options` does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def store_option(command: Command) -> Command:
-    """``--store``."""
+    """Add the option ``--store`` to a command."""
     return click.option(
         "--store",
         metavar="FILE",
@@ -33,22 +33,22 @@ def store_option(command: Command) -> Command:
 
 
 def campaign_numbers(word: str) -> list[int]:
-    """The campaigns of ``7`` or ``3-9``; none if that is not what it is.
+    """Return the campaigns that ``7`` or ``3-9`` names; none if the word is something else.
 
     >>> campaign_numbers("3-5"), campaign_numbers("stack.py")
     ([3, 4, 5], [])
     """
-    found = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", word)
-    if not found:
+    match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", word)
+    if not match:
         return []
-    low, high = int(found[1]), int(found[2] or found[1])
+    low, high = int(match[1]), int(match[2] or match[1])
     if not low <= high <= low + 10_000:
         raise UserError(f"{word}: a range goes from low to high, like 3-9, over 10,000 at most")
     return [*range(low, high + 1)]
 
 
 def campaigns_argument(command: Command) -> Command:
-    """``[CAMPAIGN]...``: numbers, and ranges like ``3-9``."""
+    """Add the argument ``[CAMPAIGN]...`` to a command: numbers, and ranges like ``3-9``."""
 
     def numbers(context: click.Context, parameter: object, words: tuple[str, ...]) -> list[int]:
         for word in words:
@@ -60,7 +60,7 @@ def campaigns_argument(command: Command) -> Command:
 
 
 def confidence_option(command: Command) -> Command:
-    """``--confidence``."""
+    """Add the option ``--confidence`` to a command."""
     return click.option(
         "--confidence",
         type=float,
@@ -72,17 +72,17 @@ def confidence_option(command: Command) -> Command:
 
 
 def existing_store(store: str | None, *, write: bool = False) -> Store:
-    """The store of a command that needs what is there; most only read it."""
+    """Open a store that must exist; read-only, unless `write` is set."""
     return open_store(store, must_exist=True, read_only=not write)
 
 
 def screen_width() -> int:
-    """The columns of the terminal; 0, which is no limit, for a file or a pipe."""
+    """Return the columns of the terminal; 0, which means no limit, for a file or a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
 def refuse_imported(record: CampaignRecord, done: str) -> None:
-    """Only tests of our own can be run again."""
+    """Raise `UserError` if a campaign was imported: its tests cannot be run again."""
     file = record.imported_from
     if file:
         raise UserError(
@@ -92,7 +92,7 @@ def refuse_imported(record: CampaignRecord, done: str) -> None:
 
 
 def latest_campaign(store: Store, campaign: int | None) -> int:
-    """The campaign that was named, or the newest."""
+    """Return the named campaign if it exists, or the newest if none is named."""
     if campaign is not None:
         return store.campaign(campaign).id
     campaigns = store.campaigns()

@@ -18,14 +18,14 @@ from swarmtest.ui.options import Command
 
 
 def _with_all(options: Sequence[Callable[[Any], Any]], command: Command) -> Command:
-    """A command with options, in the order in which they are listed."""
+    """Add options to a command; its help lists them in this order."""
     for option in reversed(options):
         command = option(command)
     return command
 
 
 def budget_options(command: Command) -> Command:
-    """The limits of a campaign."""
+    """Add the options that limit a campaign."""
     options = [
         click.option("-n", "--tests", type=int, metavar="N", help="Stop after N tests."),
         click.option("--time", "wall", metavar="TIME", help="Stop after this time: 30s, 5m, 2h."),
@@ -44,7 +44,7 @@ def budget_options(command: Command) -> Command:
 
 
 def view_options(command: Command) -> Command:
-    """How progress and results are shown."""
+    """Add the options for how progress and results are shown."""
     command = click.option("--json", "as_json", is_flag=True, help="JSON lines, for programs.")(
         command
     )
@@ -54,7 +54,7 @@ def view_options(command: Command) -> Command:
 
 
 def subject_options(command: Command) -> Command:
-    """How a subject is tested."""
+    """Add the options for how a subject is tested."""
     options = [
         click.option(
             "--steps", metavar="N | LOW-HIGH", help="Steps of a test, instead of the machine's."
@@ -72,7 +72,7 @@ def subject_options(command: Command) -> Command:
 
 
 def coverage_options(command: Command) -> Command:
-    """What is watched while tests run."""
+    """Add the options for what is watched while tests run."""
     options = [
         click.option(
             "--coverage",
@@ -99,7 +99,7 @@ def coverage_options(command: Command) -> Command:
 
 
 def timeout_option(command: Command) -> Command:
-    """``--timeout``, in seconds; None if it is not given."""
+    """Add the option ``--timeout``, in seconds; its value is None if it is not given."""
 
     def seconds(context: click.Context, parameter: object, text: str | None) -> float | None:
         return None if text is None else parse_seconds(text)
@@ -113,7 +113,7 @@ def timeout_option(command: Command) -> Command:
 
 
 def workers_option(command: Command) -> Command:
-    """``--workers``."""
+    """Add the option ``--workers``."""
     return click.option(
         "-j",
         "--workers",
@@ -125,7 +125,7 @@ def workers_option(command: Command) -> Command:
 
 
 def engine_options(command: Command) -> Command:
-    """Where tests run."""
+    """Add the options for where tests run."""
     options = [
         click.option(
             "--engine",
@@ -147,7 +147,7 @@ def engine_options(command: Command) -> Command:
 
 
 def avoid_option(command: Command) -> Command:
-    """``--avoid``."""
+    """Add the option ``--avoid``."""
     return click.option(
         "--avoid",
         multiple=True,
@@ -158,7 +158,7 @@ def avoid_option(command: Command) -> Command:
 
 
 def reduce_options(command: Command) -> Command:
-    """Whether and how long the tests of faults are made small at the end."""
+    """Add the options for whether, and for how long, faults are reduced at the end."""
     options = [
         click.option(
             "--no-reduce", is_flag=True, help="Do not make the tests of faults small at the end."
@@ -174,17 +174,17 @@ def reduce_options(command: Command) -> Command:
 
 
 def parse_reduction_time(options: dict[str, Any]) -> ReductionTime | None:
-    """What `reduce_options` say; None: not at all."""
-    told = options["reduce_time"]
+    """Return the time that `reduce_options` allow for reduction; None if there is none at all."""
+    text = options["reduce_time"]
     if options["no_reduce"]:
-        if told is not None:
+        if text is not None:
             raise UserError("--reduce-time and --no-reduce: say one of them")
         return None
-    return ReductionTime(None if told is None else parse_seconds(told))
+    return ReductionTime(None if text is None else parse_seconds(text))
 
 
 def parse_steps(text: str | None) -> tuple[int, int] | None:
-    """``50`` or ``10-200``.
+    """Return the lowest and highest number of steps in a text like ``50`` or ``10-200``.
 
     >>> parse_steps("10-200")
     (10, 200)
@@ -204,7 +204,7 @@ def parse_steps(text: str | None) -> tuple[int, int] | None:
 
 
 def parse_budget(options: dict[str, Any]) -> Budget | None:
-    """The limits that were given; None if there was none."""
+    """Return the limits that the options set; None if they set none."""
     budget = Budget(
         tests=options["tests"],
         wall_seconds=parse_seconds(options["wall"]) if options["wall"] else None,
@@ -216,7 +216,7 @@ def parse_budget(options: dict[str, Any]) -> Budget | None:
 
 
 def parse_subject(path: str, options: dict[str, Any]) -> SubjectReference:
-    """What PATH and the options of `subject_options` name."""
+    """Return the subject that PATH and the options of `subject_options` name."""
     if options["raises"] and not options["api"]:
         raise UserError("--raises goes with --api; a machine's actions say raises= themselves")
     steps = parse_steps(options["steps"])
@@ -224,7 +224,7 @@ def parse_subject(path: str, options: dict[str, Any]) -> SubjectReference:
 
 
 def parse_coverage(options: dict[str, Any]) -> CoverageOptions | None:
-    """What ``--coverage``, ``--cover`` and ``--probes`` ask for."""
+    """Return what the options of `coverage_options` ask for; None if they ask for nothing."""
     if options["kinds"] is None:
         if options["cover"]:
             raise UserError("--cover goes with --coverage: say what to watch, like --coverage line")
@@ -234,7 +234,7 @@ def parse_coverage(options: dict[str, Any]) -> CoverageOptions | None:
 
 
 def parse_seed(text: str) -> int:
-    """A number, or ``random``."""
+    """Return the seed that a text names: a number, or a random one for ``random``."""
     if text == "random":
         return secrets.randbelow(10**6)
     try:

@@ -1,4 +1,7 @@
-"""What `run` and `resume` print when a campaign is over."""
+"""What `run` and `resume` print when a campaign ends: totals, faults, races and coverage.
+
+Modules that only some campaigns need (coverage, races, roles) are imported where they are used.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +43,7 @@ if TYPE_CHECKING:
     from swarmtest.coverage.totals import Tally
 
 
-# -------------------------------------------------------------------------------------------------
-# What a person wants to know when a campaign ends, as text for a terminal.
+# Totals and faults.
 
 
 def outcome_text(
@@ -51,7 +53,10 @@ def outcome_text(
     why: Mapping[str, Sequence[str]],
     reductions: Mapping[str, ReductionRecord],
 ) -> str:
-    """Totals, and each fault by the smallest test there is; `why`: lines about its roles."""
+    """Return the totals of a campaign, and each fault with its smallest test.
+
+    `why` has lines about the roles of features for each fault.
+    """
     progress = outcome.progress
     rate = progress.tests / progress.wall_seconds if progress.wall_seconds else 0.0
     lines = [
@@ -76,16 +81,18 @@ def outcome_text(
     return "\n".join(lines)
 
 
-# -------------------------------------------------------------------------------------------------
-# Tests that the generator could not make, as text: why, and under which configurations.
+# Invalid tests, which the generator could not make.
 
-_MOST = 8
-_HEAD = ("invalid", "of tests", "configuration")
-_FEATURES = ("feature", "invalid with", "invalid without")
+_MAX_ROWS = 8
+_CONFIGURATION_HEAD = ("invalid", "of tests", "configuration")
+_FEATURE_HEAD = ("feature", "invalid with", "invalid without")
 
 
 def invalid_lines(store: Store, campaign: int) -> list[str]:
-    """Reasons, the worst configurations, and the features that go with it; nothing if none was."""
+    """Return the reasons for invalid tests, the worst configurations, and the features involved.
+
+    Return no lines if no test was invalid.
+    """
     space = Space.from_json(store.campaign(campaign).space)
     reasons: Counter[str] = Counter()
     tests: Counter[bytes] = Counter()
@@ -101,48 +108,52 @@ def invalid_lines(store: Store, campaign: int) -> list[str]:
     lines = [
         f"invalid tests: {reasons.total():,}, in {plural(len(invalid), 'configuration')}, "
         f"of which {useless:,} gave no valid test",
-        *(f"  {count:,}: {reason}" for reason, count in reasons.most_common(_MOST)),
+        *(f"  {count:,}: {reason}" for reason, count in reasons.most_common(_MAX_ROWS)),
     ]
     if any(count > 1 for count in tests.values()):
-        worst = sorted(invalid, key=lambda c: (-invalid[c] / tests[c], -tests[c], c))[:_MOST]
+        worst = sorted(invalid, key=lambda c: (-invalid[c] / tests[c], -tests[c], c))[:_MAX_ROWS]
         rows = [
             (str(invalid[c]), str(tests[c]), str(Configuration.from_bytes(space, c))) for c in worst
         ]
-        lines += ["", *table(_HEAD, rows, right="rr").splitlines()]
-    return [*lines, "", *table(_FEATURES, _feature_rows(space, tests, invalid), " rr").splitlines()]
+        lines += ["", *table(_CONFIGURATION_HEAD, rows, right="rr").splitlines()]
+    return [
+        *lines,
+        "",
+        *table(_FEATURE_HEAD, _feature_rows(space, tests, invalid), " rr").splitlines(),
+    ]
 
 
 def _feature_rows(
     space: Space, tests: Counter[bytes], invalid: Counter[bytes]
 ) -> list[tuple[str, ...]]:
-    """For each feature the share of invalid tests with and without it, largest difference first."""
+    """Return the share of invalid tests with and without each feature, largest difference first."""
     shares: list[tuple[float, str, tuple[str, str]]] = []
     bits = {c: Configuration.from_bytes(space, c).bits for c in tests}
     for i, name in enumerate(space.feature_names):
         with_it = [c for c in tests if bits[c] >> i & 1]
         without = [c for c in tests if not bits[c] >> i & 1]
         pair = [
-            sum(invalid[c] for c in some) / max(sum(tests[c] for c in some), 1)
-            for some in (with_it, without)
+            sum(invalid[c] for c in group) / max(sum(tests[c] for c in group), 1)
+            for group in (with_it, without)
         ]
         shown = [
-            f"{share:.1%}" if some else "-"
-            for share, some in zip(pair, (with_it, without), strict=True)
+            f"{share:.1%}" if group else "-"
+            for share, group in zip(pair, (with_it, without), strict=True)
         ]
         shares.append((-abs(pair[0] - pair[1]), name, (shown[0], shown[1])))
-    return [(name, *shown) for _, name, shown in sorted(shares)[:_MOST]]
+    return [(name, *shown) for _, name, shown in sorted(shares)[:_MAX_ROWS]]
 
 
-# -------------------------------------------------------------------------------------------------
+# The whole report.
 
-_NAMED = 8
-_WIDEST_RACE = 110
-_QUICKLY_STUDIED = 200_000
-"""Tests that are studied within a second or two."""
-_FEWEST_HITS = 4
-"""With fewer hits no feature can have a role, whatever its chance (95%, Wilson)."""
+_MAX_NAMES = 8
+_MAX_RACE_WIDTH = 110
+_MAX_STUDIED_TESTS = 200_000
+"""Tests that can be studied within a second or two."""
+_MIN_HITS = 4
+"""With fewer hits no feature can have a role, whatever its base rate (95%, Wilson)."""
 _FEW_TESTS = 100
-"""Campaigns up to this size are looked through before a study is begun."""
+"""Up to this many tests are checked for enough hits before a study, whose import is slow."""
 
 
 def report_outcome(
@@ -153,14 +164,15 @@ def report_outcome(
     handed: list[str],
     found: FaultReductions | None,
 ) -> None:
-    """Print what came of a campaign.
+    """Print the result of a campaign.
 
-    `handed`: what became of faults that another tool keeps as well; `found`: of reducing them.
+    `handed` has lines about faults that were also handed to another tool; `found` is the result of
+    reducing the faults.
     """
     tally = _tally(campaign, store, outcome)
     notes = reduction_notes(found, store.url) if found else []
     if isinstance(view, JsonLines):
-        view.event("end", _end(store, outcome, tally, [*handed, *notes]))
+        view.event("end", _end_event(store, outcome, tally, [*handed, *notes]))
         return
     races = _races(campaign, store, outcome, found)
     if races is not None:
@@ -195,44 +207,46 @@ def _tally(campaign: Campaign, store: Store, outcome: Outcome) -> Tally | None:
 
 
 def _print_outcome(
-    campaign: Campaign, store: Store, outcome: Outcome, found: FaultReductions | None
+    campaign: Campaign, store: Store, outcome: Outcome, reduced: FaultReductions | None
 ) -> None:
     for note in [*outcome.notes, *_never_seen(campaign, outcome)]:
         click.echo(f"note: {note}")
     configurations = fault_configurations(store, outcome.campaign, outcome.faults)
     reductions = reductions_of(store, outcome.campaign)
-    why = with_reasons(_why(store, outcome), found)
+    why = with_reasons(_why(store, outcome), reduced)
     click.echo(outcome_text(outcome, campaign.subject, configurations, why, reductions))
 
 
 def _races(
-    campaign: Campaign, store: Store, outcome: Outcome, found: FaultReductions | None
+    campaign: Campaign, store: Store, outcome: Outcome, reduced: FaultReductions | None
 ) -> str | None:
     """Return the races that a program with threads showed, as text; None for other subjects."""
     if campaign.subject.part != "switch":
-        return None  # and what is about threads need not be imported
+        return None  # without importing anything about threads
     from swarmtest.race.subject import ThreadsSubject
     from swarmtest.race.views import races_text
 
     if not isinstance(campaign.subject, ThreadsSubject):
         return None
-    why_not = found.why if found else {}
+    why_not = reduced.why if reduced else {}
     return races_text(store, outcome, campaign.subject, why_not, race_width())
 
 
 def race_width() -> int:
-    """How wide a timeline may be."""
-    return min(screen_width() or _WIDEST_RACE, _WIDEST_RACE)
+    """Return how wide a timeline of threads may be."""
+    return min(screen_width() or _MAX_RACE_WIDTH, _MAX_RACE_WIDTH)
 
 
-def _end(store: Store, outcome: Outcome, tally: Tally | None, notes: list[str]) -> dict[str, Any]:
-    """The last event, for programs."""
-    small = reductions_of(store, outcome.campaign)
+def _end_event(
+    store: Store, outcome: Outcome, tally: Tally | None, notes: list[str]
+) -> dict[str, Any]:
+    """Return the fields of the last JSON event."""
+    reductions = reductions_of(store, outcome.campaign)
     return {
         "campaign": outcome.campaign,
         "reason": outcome.reason,
         "progress": vars(outcome.progress),
-        "faults": [_fault(fault, small.get(fault.id)) for fault in outcome.faults],
+        "faults": [_fault_fields(fault, reductions.get(fault.id)) for fault in outcome.faults],
         "unused": outcome.unused,
         "notes": [*outcome.notes, *notes],
         "coverage": tally.shares() if tally else {},
@@ -240,40 +254,46 @@ def _end(store: Store, outcome: Outcome, tally: Tally | None, notes: list[str]) 
     }
 
 
-def _fault(fault: FaultRecord, small: ReductionRecord | None) -> dict[str, Any]:
+def _fault_fields(fault: FaultRecord, reduction: ReductionRecord | None) -> dict[str, Any]:
     test = json.loads(fault.test) if fault.test else None
-    return fault._asdict() | {"test": test, "reduced": reduction_data(small) if small else None}
+    return fault._asdict() | {
+        "test": test,
+        "reduced": reduction_data(reduction) if reduction else None,
+    }
 
 
 def _never_seen(campaign: Campaign, outcome: Outcome) -> list[str]:
-    """Of generators, features that never appeared are worth a note; they may just be rare."""
+    """Return a note about features that a generator was allowed to use, and that no test has.
+
+    It is no error, because such features may just be rare.
+    """
     if not outcome.unused or campaign.subject.part == "step":
         return []
     names = list(outcome.unused)
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return [f"allowed, but in no test: {', '.join(names[:_NAMED])}{more}"]
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return [f"allowed, but in no test: {', '.join(names[:_MAX_NAMES])}{more}"]
 
 
 def _why(store: Store, outcome: Outcome) -> dict[str, list[str]]:
-    """Triggers and suppressors in short, unless a long campaign would make its user wait."""
-    if not outcome.faults or outcome.progress.tests > _QUICKLY_STUDIED:
+    """Return the roles for each fault in short; none if the study would make the user wait."""
+    if not outcome.faults or outcome.progress.tests > _MAX_STUDIED_TESTS:
         return {}
-    if outcome.progress.tests <= _FEW_TESTS and _is_too_little(store, outcome):
-        return {fault.id: [_too_few(fault)] for fault in outcome.faults}
+    if outcome.progress.tests <= _FEW_TESTS and _has_too_few_hits(store, outcome):
+        return {fault.id: [_too_few_hits(fault)] for fault in outcome.faults}
     from swarmtest.roles.views import study_or_none, why_in_short
 
     return why_in_short(study_or_none(store, outcome.campaign))
 
 
-def _is_too_little(store: Store, outcome: Outcome) -> bool:
+def _has_too_few_hits(store: Store, outcome: Outcome) -> bool:
     """Return whether no fault can have triggers yet, though features were left to chance."""
-    return all(fault.count < _FEWEST_HITS for fault in outcome.faults) and any(
-        0 < chance < 1
+    return all(fault.count < _MIN_HITS for fault in outcome.faults) and any(
+        0 < propensity < 1
         for trial in store.trials(outcome.campaign)
-        for chance in unpack_floats(trial.propensities)
+        for propensity in unpack_floats(trial.propensities)
     )
 
 
-def _too_few(fault: FaultRecord) -> str:
-    more = plural(_FEWEST_HITS - fault.count, "more hit")
+def _too_few_hits(fault: FaultRecord) -> str:
+    more = plural(_MIN_HITS - fault.count, "more hit")
     return f"triggers unknown: insufficient data, at least {more} needed"

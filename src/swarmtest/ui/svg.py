@@ -1,4 +1,7 @@
-"""The few words of SVG that figures need. Colours are the page's: elements have classes only."""
+"""The elements of SVG that figures need.
+
+Elements have classes instead of colours, so a drawing takes its colours from the page around it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from swarmtest.ui.terminal.text import printable
 
 
 def element(tag: str, *inside: str, title: str = "", **attributes: object) -> str:
-    """An element; ``cls`` is its class, and what is None is left out.
+    """Return an element; `cls` is its class, and attributes that are None are left out.
 
     >>> element("line", x1=0, x2=2.5, cls="axis")
     '<line x1="0" x2="2.5" class="axis"/>'
@@ -19,7 +22,7 @@ def element(tag: str, *inside: str, title: str = "", **attributes: object) -> st
     for name, value in attributes.items():
         if value is not None:
             name = "class" if name == "cls" else name.replace("_", "-")
-            words.append(f'{name}="{escape(_spelt(value))}"')
+            words.append(f'{name}="{escape(_attribute_text(value))}"')
     content = (f"<title>{escape(printable(title))}</title>" if title else "") + "".join(inside)
     return f"<{' '.join(words)}>{content}</{tag}>" if content else f"<{' '.join(words)}/>"
 
@@ -32,22 +35,27 @@ def text(
     anchor: str = "start",
     turn: str | None = None,
 ) -> str:
-    """Words; `anchor` is ``start``, ``middle`` or ``end``."""
-    where = None if anchor == "start" else anchor
-    shown = escape(printable(words))
-    return element("text", shown, x=x, y=y, cls=cls or None, text_anchor=where, transform=turn)
+    """Return a text; `anchor` is ``start``, ``middle`` or ``end``."""
+    text_anchor = None if anchor == "start" else anchor
+    escaped = escape(printable(words))
+    return element(
+        "text", escaped, x=x, y=y, cls=cls or None, text_anchor=text_anchor, transform=turn
+    )
 
 
 def line(x1: float, y1: float, x2: float, y2: float, cls: str) -> str:
-    """A straight line."""
+    """Return a straight line."""
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, cls=cls)
 
 
 def mark(shape: str, x: float, y: float, cls: str, size: float = 5.0) -> str:
-    """A mark around a point: circle, square, diamond, up, down or cross."""
+    """Return a mark around a point: circle, square, diamond, up, down or cross."""
     if shape == "circle":
         return element("circle", cx=x, cy=y, r=size, cls=cls)
-    corners = " ".join(f"{_spelt(x + a * size)},{_spelt(y + b * size)}" for a, b in _CORNERS[shape])
+    corners = " ".join(
+        f"{_attribute_text(x + a * size)},{_attribute_text(y + b * size)}"
+        for a, b in _CORNERS[shape]
+    )
     if shape == "cross":
         a, b, c, d = corners.split()
         return element("path", d=f"M{a}L{b}M{c}L{d}", cls=cls)
@@ -64,25 +72,25 @@ _CORNERS = {
 
 
 def picture(width: float, height: float, label: str, *parts: str) -> str:
-    """A whole figure, which scales down to narrow screens but never up."""
+    """Return a whole figure, which scales down to narrow screens but never up."""
     return element(
         "svg",
         *parts,
         xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {_spelt(width)} {_spelt(height)}",
+        viewBox=f"0 0 {_attribute_text(width)} {_attribute_text(height)}",
         width=width,
         height=height,
         role="img",
-        cls="wide" if width > _FITS else "fit",
+        cls="wide" if width > _PHONE_WIDTH else "fit",
         aria_label=printable(label),
     )
 
 
-_FITS = 700.0
-"""A figure no wider than this can be read on a phone when it is made smaller."""
+_PHONE_WIDTH = 700.0
+"""A figure that is not wider can still be read on a phone, where it is scaled down."""
 
 
-def _spelt(value: object) -> str:
+def _attribute_text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.1f}".removesuffix(".0")
     return str(value)
@@ -90,7 +98,7 @@ def _spelt(value: object) -> str:
 
 @dataclass(frozen=True)
 class Scale:
-    """From a number to a place, evenly or by tenfolds.
+    """A mapping from values to positions, linear or logarithmic (`tenfolds`).
 
     >>> Scale(0, 1, 100, 300).at(0.5)
     200.0
@@ -103,7 +111,7 @@ class Scale:
     tenfolds: bool = False
 
     def at(self, value: float) -> float:
-        """Where a value is."""
+        """Return the position of a value."""
         low, high = self.low, self.high
         if self.tenfolds:
             low, high, value = math.log10(low), math.log10(high), math.log10(max(value, low))
@@ -111,7 +119,7 @@ class Scale:
         return self.start + share * (self.end - self.start)
 
     def ticks(self, most: int = 5) -> list[float]:
-        """Round numbers along it."""
+        """Return round values for ticks."""
         if self.tenfolds:
             return _tenfolds(self.low, self.high)
         return _even_ticks(self.low, self.high, most)
@@ -129,12 +137,12 @@ def _tenfolds(low: float, high: float) -> list[float]:
 
 
 def _even_ticks(low: float, high: float, most: int) -> list[float]:
-    """Whole numbers, at most so many."""
+    """Return whole numbers at even distances, at most about `most` of them."""
     step = 1.0
     factors = (2.0, 2.5, 2.0)
-    turn = 0
+    count = 0
     while (high - low) / step > most:
-        step *= factors[turn % 3]
-        turn += 1
+        step *= factors[count % 3]
+        count += 1
     first = math.ceil(low / step)
     return [k * step for k in range(first, math.floor(high / step) + 1)]

@@ -1,1 +1,1 @@
-"""Commands."""
+"""The commands that belong to no single capability."""

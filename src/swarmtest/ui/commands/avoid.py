@@ -1,4 +1,4 @@
-"""``swarmtest run --avoid``: keep what is known to fail out of new configurations."""
+"""``swarmtest run --avoid``: keeping known faults out of new configurations."""
 
 from __future__ import annotations
 
@@ -15,26 +15,28 @@ from swarmtest.roles.triage import CommonFeatures, avoiding, triage
 from swarmtest.store.interface import Store
 from swarmtest.subjects.loading import SubjectReference
 
-_KNOWN = "known"
+_ALL_KNOWN = "known"
 
 
 def avoiding_faults(
     reference: SubjectReference, store: Store, asked: tuple[str, ...], quiet: bool
 ) -> SubjectReference:
-    """The same subject with known faults kept out of its configurations."""
+    """Return the subject with constraints that keep the triggers of faults out."""
     subject = reference.load()
     study = _study(store, subject.name, subject.space)
-    named = [_fault(study, text) for text in asked if text != _KNOWN]
-    found = dict(avoiding(study, named))
-    if _KNOWN in asked:
+    named = [_fault(study, text) for text in asked if text != _ALL_KNOWN]
+    avoided = dict(avoiding(study, named))
+    if _ALL_KNOWN in asked:
         triaged = triage(study).faults
-        found |= {one.fault: one.combination for one in triaged if one.combination is not None}
-        if not found:
+        avoided |= {
+            entry.fault: entry.combination for entry in triaged if entry.combination is not None
+        }
+        if not avoided:
             raise UserError(f"no fault of {subject.name} is known well enough to be avoided")
     if not quiet:
-        for fault, shared in found.items():
-            click.echo(_said(fault, shared))
-    constraints = [shared.forbidden(fault.name) for fault, shared in found.items()]
+        for fault, shared in avoided.items():
+            click.echo(_avoided_text(fault, shared))
+    constraints = [shared.forbidden(fault.name) for fault, shared in avoided.items()]
     try:
         subject.space.constrained(constraints)
     except UserError as error:
@@ -44,18 +46,20 @@ def avoiding_faults(
 
 def _study(store: Store, subject: str, space: Space) -> Study:
     names = space.feature_names
-    same = [
+    usable = [
         record
         for record in store.campaigns()
         if record.subject == subject
         and record.space["dimensions"]
         and Space.from_json(record.space).feature_names == names
-        # What avoided a fault shows it rarely, and then with other features.
+        # A campaign that avoided a fault shows it rarely, and then with other features.
         and not record.avoids
         and store.summary(record.id)["trials"]
     ]
-    # The same strategy, seed and constraints give the same tests: one of such campaigns is enough.
-    campaigns = {(r.strategy, r.seed, json.dumps(r.space)): r.id for r in same}
+    # Campaigns with the same strategy, seed and constraints have the same tests: take one of them.
+    campaigns = {
+        (record.strategy, record.seed, json.dumps(record.space)): record.id for record in usable
+    }
     if not campaigns:
         raise UserError(
             f"{store.url} has no earlier campaign of {subject} (with these features): there is no "
@@ -66,14 +70,16 @@ def _study(store: Store, subject: str, space: Space) -> Study:
 
 def _fault(study: Study, text: str) -> Target:
     id = text.removeprefix("fault:")
-    found = [fault for fault in study.faults if id and fault.name.startswith(id)]
-    if len(found) == 1:
-        return found[0]
-    known = did_you_mean(id, [fault.name for fault in study.faults])
-    raise UserError(f"--avoid takes a fault's id or {_KNOWN!r}, and {text!r} is none{known}")
+    matches = [fault for fault in study.faults if id and fault.name.startswith(id)]
+    if len(matches) == 1:
+        return matches[0]
+    suggestion = did_you_mean(id, [fault.name for fault in study.faults])
+    raise UserError(
+        f"--avoid takes a fault's id or {_ALL_KNOWN!r}, and {text!r} is none{suggestion}"
+    )
 
 
-def _said(fault: Target, shared: CommonFeatures) -> str:
+def _avoided_text(fault: Target, shared: CommonFeatures) -> str:
     return (
         f"avoiding fault {fault.name}: no {shared} ({shared.failing:.0%} of the tests that showed "
         f"it, {shared.passing:.0%} of the others)"

@@ -1,4 +1,4 @@
-"""``swarmtest check``: is a subject fit to be tested?"""
+"""``swarmtest check``, ``init`` and ``cc``: preparing a subject before the first campaign."""
 
 from __future__ import annotations
 
@@ -38,36 +38,33 @@ def check(path: str, api: bool, quick: bool, start: str) -> int:
         from swarmtest.subjects.grammar.generator import load_grammar
 
         generator = load_grammar(path, start=start)
-        _refuse(generator.grammar.notes)
+        _raise_problems(generator.grammar.notes)
         space = Space(generator.features, generator.constraints)
     else:
         subject = SubjectReference(path, api).load()
-        _refuse(subject.check(thorough=not quick))
+        _raise_problems(subject.check(thorough=not quick))
         Campaign(subject, "coin", 1, store=":memory:", workers=0).rehearse()
         path, space = subject.name, subject.space
     unknown = " so far; no test was run" if quick else ""
-    click.echo(f"{path}: {_described(space)}: nothing wrong{unknown}")
+    click.echo(f"{path}: {_size_in_words(space)}: nothing wrong{unknown}")
     return 0
 
 
-def _refuse(problems: Sequence[str]) -> None:
+def _raise_problems(problems: Sequence[str]) -> None:
+    """Print all problems but the last, and raise `UserError` for that, if there are any."""
     for problem in problems[:-1]:
         click.echo(f"swarmtest: {problem}", err=True)
     if problems:
         raise UserError(problems[-1])
 
 
-def _described(space: Space) -> str:
+def _size_in_words(space: Space) -> str:
     words = [plural(len(space.features), "feature")]
     if space.settings:
         words.append(plural(len(space.settings), "setting"))
     if space.clauses:
         words.append(plural(len(space.clauses), "constraint"))
     return ", ".join(words)
-
-
-# -------------------------------------------------------------------------------------------------
-# ``swarmtest init``: a commented TOML file to start from.
 
 
 @click.command()
@@ -95,10 +92,6 @@ def init(template: str | None, output: str | None) -> None:
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
     click.echo(f"{path} is written; next: swarmtest check {path}, swarmtest run {path}")
-
-
-# -------------------------------------------------------------------------------------------------
-# ``swarmtest cc``: a compiler that builds for the fast path of native coverage.
 
 
 @click.command(

@@ -1,4 +1,4 @@
-"""``swarmtest coverage`` and ``swarmtest import-coverage``."""
+"""``swarmtest coverage`` and ``swarmtest import-coverage``: showing and importing coverage."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def coverage(campaign: int | None, store: str | None, **options: Any) -> None:
     swarmtest coverage --show shop/cart.py  a file, with the number of tests per line
     swarmtest coverage -o .coverage         for `coverage report` and `coverage html`
     """
-    _check(options)
+    _check_options(options)
     opened = existing_store(store)
     number = latest_campaign(opened, campaign)
-    everything = options["targets"] or options["as_json"] or _is_json(options["output"])
-    tally = campaign_tally(opened, number, options["by_test"], events=everything)
+    with_events = options["targets"] or options["as_json"] or _is_json(options["output"])
+    tally = campaign_tally(opened, number, options["by_test"], events=with_events)
     if not tally.catalogue.targets:
         raise UserError(nothing_watched(opened.campaign(number)))
     if options["output"] is not None:
@@ -85,8 +85,8 @@ def coverage(campaign: int | None, store: str | None, **options: Any) -> None:
         click.echo(missing, err=options["as_json"])
 
 
-def _check(options: dict[str, Any]) -> None:
-    """Refuse what does not go together."""
+def _check_options(options: dict[str, Any]) -> None:
+    """Raise `UserError` for options that do not go together."""
     names = {"show": "--show", "targets": "--targets", "as_json": "--json", "output": "-o"}
     asked = [name for key, name in names.items() if options[key] not in (None, False)]
     if len(asked) > 1:

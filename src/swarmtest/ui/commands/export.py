@@ -1,4 +1,4 @@
-"""``swarmtest copy``."""
+"""``swarmtest export``, ``delete`` and ``copy``: moving campaigns out of a store."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ from swarmtest.store.copies import COPYING, copy_campaign
 from swarmtest.store.export import FORMATS, export_campaign
 from swarmtest.store.interface import Store, is_postgres
 from swarmtest.ui.options import existing_store, latest_campaign, store_option
-
-# -------------------------------------------------------------------------------------------------
-# ``swarmtest export`` and ``swarmtest delete``.
 
 
 @click.command()
@@ -69,9 +66,6 @@ def delete(campaigns: tuple[int, ...], yes: bool, store: str | None) -> None:
         click.echo(f"campaign {number} is deleted")
 
 
-# -------------------------------------------------------------------------------------------------
-
-
 @click.command()
 @click.argument("source", metavar="FROM")
 @click.argument("destination", metavar="TO")
@@ -93,17 +87,17 @@ def copy(source: str, destination: str, campaigns: tuple[int, ...]) -> None:
     with existing_store(source) as old:
         numbers = list(campaigns) or [record.id for record in old.campaigns()]
         for number in numbers:
-            _check(old, number)
+            _refuse_unfinished(old, number)
         if not numbers:
             raise UserError(f"{old.url} holds no campaign yet: there is nothing to copy")
-        if _same_place(source, destination):
+        if _is_same_store(source, destination):
             raise UserError(f"{old.url} is both FROM and TO: name two stores")
         with open_store(destination) as new:
             for number in numbers:
                 _copy(old, new, number)
 
 
-def _check(store: Store, number: int) -> None:
+def _refuse_unfinished(store: Store, number: int) -> None:
     if store.campaign(number).status == COPYING:
         raise UserError(
             f"campaign {number} in {store.url} is itself an unfinished copy: finish it first, "
@@ -111,7 +105,7 @@ def _check(store: Store, number: int) -> None:
         )
 
 
-def _same_place(source: str, destination: str) -> bool:
+def _is_same_store(source: str, destination: str) -> bool:
     if is_postgres(source) or is_postgres(destination):
         return source == destination
     paths = [path.removeprefix("sqlite:///") for path in (source, destination)]
@@ -120,10 +114,10 @@ def _same_place(source: str, destination: str) -> bool:
 
 def _copy(old: Store, new: Store, number: int) -> None:
     copied = copy_campaign(old, new, number, _Progress(number, old.summary(number)["trials"]))
-    before = "was copied before" if copied.was_there else "equal"
+    comparison = "was copied before" if copied.was_there else "equal"
     click.echo(
         f"campaign {number} -> {copied.number}: {copied.trials:,} trials, "
-        f"sha256 {copied.hash} {before}"
+        f"sha256 {copied.hash} {comparison}"
     )
     if copied.unknown_targets:
         click.echo(
@@ -133,7 +127,7 @@ def _copy(old: Store, new: Store, number: int) -> None:
 
 
 class _Progress:
-    """A line on standard error every few seconds, for who waits."""
+    """A callback that prints a line on standard error every few seconds."""
 
     def __init__(self, campaign: int, total: int) -> None:
         self._campaign, self._total = campaign, total

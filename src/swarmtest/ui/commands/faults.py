@@ -34,53 +34,61 @@ def faults(campaign: str | None, fault: str | None, store: str | None, as_json: 
     if campaign is not None and not campaign.isdigit():
         campaign, fault = None, campaign
     number = latest_campaign(opened, None if campaign is None else int(campaign))
-    found = opened.faults(number)
+    records = opened.faults(number)
     if fault is not None:
-        chosen = [f for f in found if f.id.startswith(fault)]
-        if not chosen:
-            known = did_you_mean(fault, [f.id for f in found])
-            raise UserError(f"campaign {number} has no fault {fault!r}{known}")
-        found = chosen
+        matching = [record for record in records if record.id.startswith(fault)]
+        if not matching:
+            suggestion = did_you_mean(fault, [record.id for record in records])
+            raise UserError(f"campaign {number} has no fault {fault!r}{suggestion}")
+        records = matching
     reductions = reductions_of(opened, number)
     if as_json:
-        for f in found:
-            small = reductions.get(f.id)
-            click.echo(json.dumps(f._asdict() | {"reduced": small._asdict() if small else None}))
+        for record in records:
+            reduction = reductions.get(record.id)
+            click.echo(
+                json.dumps(
+                    record._asdict() | {"reduced": reduction._asdict() if reduction else None}
+                )
+            )
         return
-    if not found:
+    if not records:
         click.echo(f"campaign {number} found no fault")
     subject = subject_or_none(opened, number)
-    configurations = fault_configurations(opened, number, found)
-    study = study_or_none(opened, number) if found else None
+    configurations = fault_configurations(opened, number, records)
+    study = study_or_none(opened, number) if records else None
     part = opened.campaign(number).options.get("part", "step")
-    for f in found:
-        small = reductions.get(f.id)
-        command = command_text(replay_words(number, f, small), opened.url) if subject else ""
-        roles = study.roles(study.find(f"fault:{f.id}")) if study else []
-        reduced = reduction_line(f, small, number, part)
-        f = as_shown(f, small)
-        lines = fault_lines(f, subject, configurations[f.id], command, _why(roles), reduced)
+    for record in records:
+        reduction = reductions.get(record.id)
+        command = (
+            command_text(replay_words(number, record, reduction), opened.url) if subject else ""
+        )
+        roles = study.roles(study.find(f"fault:{record.id}")) if study else []
+        reduced = reduction_line(record, reduction, number, part)
+        record = as_shown(record, reduction)
+        lines = fault_lines(
+            record, subject, configurations[record.id], command, _role_lines(roles), reduced
+        )
         click.echo("\n".join(lines))
         if subject and any(role.is_discovery() for role in roles):
-            click.echo(f"  go on without it: {_avoiding(opened, number, f.id)}")
+            click.echo(f"  go on without it: {_avoid_command(opened, number, record.id)}")
         click.echo()
-        if fault is not None and f.details:
-            click.echo(f.details)
+        if fault is not None and record.details:
+            click.echo(record.details)
 
 
-def _why(roles: list[FeatureRole]) -> list[str]:
-    """Interval bars."""
+def _role_lines(roles: list[FeatureRole]) -> list[str]:
+    """Return interval bars of the features that have a role."""
     lines = role_lines(roles, rate=0.05, screen=screen_width())
     return ["triggers and suppressors:", *(f"  {line}" for line in lines)] if lines else []
 
 
-def _avoiding(store: Store, campaign: int, fault: str) -> str:
+def _avoid_command(store: Store, campaign: int, fault: str) -> str:
     subject = store.campaign(campaign).subject
     return command_text(f"run {shlex.quote(subject)} --avoid {fault}", store.url)
 
 
 def subject_or_none(store: Store, campaign: int) -> Any:
-    """The subject of a campaign, if it can be loaded here."""
+    """Return the subject of a campaign; None if it cannot be loaded."""
     subject, why = load_subject(store, campaign)
     if why and store.campaign(campaign).options.get("subject"):
         click.echo(f"(tests are shown as plain steps: {why})", err=True)

@@ -1,4 +1,4 @@
-"""``swarmtest features``: what can be turned on and off, and what that means for the rest."""
+"""``swarmtest features`` and ``swarmtest strategies``: what a campaign can vary, and how."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from swarmtest.ui.options import screen_width
 from swarmtest.ui.terminal.tables import fitted, plural, wrapped
 from swarmtest.ui.terminal.text import json_text
 
-_SHOWN = 2
-"""Names that a cell shows before it counts the rest."""
+_MAX_NAMES = 2
+"""The most names in a cell; the others are counted."""
 
 
 @click.command()
@@ -37,39 +37,39 @@ def features(path: str, api: bool, start: str, as_json: bool) -> None:
     swarmtest features stack.py
     swarmtest features examples/sql.lark
     """
-    subject, space, generator = _loaded(path, api, start)
+    subject, space, generator = _load(path, api, start)
     if generator is None:
         data: dict[str, Any] = {"subject": subject, "space": space.to_json()}
         click.echo(json_text(data) if as_json else _plain_text(space))
         return
     from swarmtest.subjects.grammar.feature_constraints import implications
 
-    found = implications(generator.graph)
+    entries = implications(generator.graph)
     if as_json:
-        listed = [one.to_json() for one in found]
+        listed = [entry.to_json() for entry in entries]
         data = {"subject": subject, "space": space.to_json(), "implications": listed}
         click.echo(json_text(data))
         return
     rows = [
         (
-            one.feature,
-            _names(one.within),
-            _names(one.brings),
-            str(len(one.enables)),
-            _ways(one.ways),
+            entry.feature,
+            _names(entry.within),
+            _names(entry.brings),
+            str(len(entry.enables)),
+            _ways(entry.ways),
         )
-        for one in found
+        for entry in entries
     ]
     head = ("feature", "only within", "brings along", "enables", "ways to it")
     click.echo(_table(head, rows, "   rr", cut=(1, 2, 0)))
     click.echo()
-    click.echo(wrapped(_summary(found, len(space.constraints)), screen_width()))
+    click.echo(wrapped(_summary(entries, len(space.constraints)), screen_width()))
     for note in generator.grammar.notes:
         click.echo(note)
 
 
-def _loaded(path: str, api: bool, start: str) -> tuple[str, Space, Any]:
-    """The subject's name, its space, and the generator if it has a grammar."""
+def _load(path: str, api: bool, start: str) -> tuple[str, Space, Any]:
+    """Return the subject's name, its space, and its generator if it has a grammar."""
     if is_grammar_file(path):
         from swarmtest.subjects.grammar.generator import load_grammar
 
@@ -100,7 +100,7 @@ def _plain_text(space: Space) -> str:
     ]
     head = ("feature", "group", "rate", "requires", "excludes", "mandatory")
     lines = [_table(head, rows, cut=(0,))]
-    lines += [f"setting {s.name}: {_values(s.values)}" for s in space.settings]
+    lines += [f"setting {setting.name}: {_values(setting.values)}" for setting in space.settings]
     lines += [f"constraint: {constraint}" for constraint in space.constraints]
     return "\n".join(lines)
 
@@ -111,14 +111,16 @@ def _table(
     right: str = "",
     cut: tuple[int, ...] = (),
 ) -> str:
-    """A table without the columns that say nothing."""
-    used = [c for c in range(len(head)) if c == 0 or any(row[c] for row in rows)]
+    """Return a table without its empty columns."""
+    used = [
+        column for column in range(len(head)) if column == 0 or any(row[column] for row in rows)
+    ]
     return fitted(
-        tuple(head[c] for c in used),
-        [tuple(row[c] for c in used) for row in rows],
-        right="".join(right.ljust(len(head))[c] for c in used),
+        tuple(head[column] for column in used),
+        [tuple(row[column] for column in used) for row in rows],
+        right="".join(right.ljust(len(head))[column] for column in used),
         width=screen_width(),
-        cut=[used.index(c) for c in cut if c in used],
+        cut=[used.index(column) for column in cut if column in used],
     )
 
 
@@ -129,9 +131,9 @@ def _values(values: Any) -> str:
 
 
 def _names(names: tuple[str, ...]) -> str:
-    """The last names, which are the nearest, and how many there are besides."""
-    shown = ", ".join(names[-_SHOWN:])
-    more = len(names) - _SHOWN
+    """Return the last names, which are the nearest, and the number of the others."""
+    shown = ", ".join(names[-_MAX_NAMES:])
+    more = len(names) - _MAX_NAMES
     return shown if more <= 0 else f"{shown} +{more}"
 
 
@@ -139,17 +141,13 @@ def _ways(ways: tuple[str, ...]) -> str:
     return ways[0] if len(ways) == 1 and ways[0] == "start" else str(len(ways))
 
 
-def _summary(found: Any, constraints: int) -> str:
-    one_way = sum(len(one.ways) == 1 for one in found)
-    most = max(found, key=lambda one: len(one.ways))
+def _summary(entries: Any, constraints: int) -> str:
+    one_way = sum(len(entry.ways) == 1 for entry in entries)
+    most = max(entries, key=lambda entry: len(entry.ways))
     return (
-        f"{plural(len(found), 'feature')}, {plural(constraints, 'constraint')}; {one_way} can be "
+        f"{plural(len(entries), 'feature')}, {plural(constraints, 'constraint')}; {one_way} can be "
         f"reached in one way only, and {most.feature} in {len(most.ways)}"
     )
-
-
-# -------------------------------------------------------------------------------------------------
-# ``swarmtest strategies``: the strategies and their parameters.
 
 
 @click.command()

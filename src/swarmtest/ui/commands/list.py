@@ -23,10 +23,10 @@ def list_campaigns(store: str | None, as_json: bool) -> None:
     if as_json:
         for row in rows:
             values = dict(zip(_HEAD, row, strict=True))
-            numbers = {k: int(values[k].replace(",", "")) for k in _NUMBERS}
+            numbers = {name: int(values[name].replace(",", "")) for name in _NUMBERS}
             record = opened.campaign(numbers["campaign"])
-            told = {"strategy": record.strategy, "avoids": record.avoids}
-            click.echo(json.dumps(values | numbers | told))
+            details = {"strategy": record.strategy, "avoids": record.avoids}
+            click.echo(json.dumps(values | numbers | details))
     elif rows:
         click.echo(table(_HEAD, rows, right="r   r rr"))
     else:

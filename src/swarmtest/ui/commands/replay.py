@@ -1,4 +1,4 @@
-"""``swarmtest replay``: run one test again."""
+"""``swarmtest replay``: running one test again."""
 
 from __future__ import annotations
 
@@ -76,10 +76,12 @@ def _verdict(result: Result, recorded: str | None, part: str) -> str:
     if result.skipped:
         lines.append(f"{result.skipped} steps were skipped: their value or guard was gone")
     if recorded is not None:
-        shown = result.fault.id if result.fault else ""
-        same = shown == recorded
-        was = f"fault {recorded}" if recorded else "a pass"
-        lines.append("the same as recorded" if same else f"not what was recorded: {was}")
+        fault = result.fault.id if result.fault else ""
+        is_same = fault == recorded
+        recorded_text = f"fault {recorded}" if recorded else "a pass"
+        lines.append(
+            "the same as recorded" if is_same else f"not what was recorded: {recorded_text}"
+        )
     return "\n".join(lines)
 
 

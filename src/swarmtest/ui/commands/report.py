@@ -1,4 +1,7 @@
-"""``swarmtest report``: everything about campaigns in one HTML file, and figures for papers."""
+"""``swarmtest report`` and ``swarmtest dashboard``: campaigns in a browser.
+
+The report is one HTML file, with figures for papers; the dashboard is a server with live pages.
+"""
 
 from __future__ import annotations
 
@@ -91,14 +94,14 @@ def report(
 
 
 def _check_writable(output: Path) -> None:
-    """Refuse before the work, not after it."""
+    """Raise `UserError` if the report cannot be written, before the work instead of after it."""
     if output.is_dir():
         raise UserError(f"{output} is a directory: name a file, like {output / 'report.html'}")
     if not output.parent.is_dir():
         raise UserError(f"{output}: there is no directory {output.parent}")
-    place = output if output.exists() else output.parent
-    if not os.access(place, os.W_OK):
-        raise UserError(f"{output}: {place} is not writable")
+    target = output if output.exists() else output.parent
+    if not os.access(target, os.W_OK):
+        raise UserError(f"{output}: {target} is not writable")
 
 
 def _make_directory(figures: Path) -> None:
@@ -128,10 +131,7 @@ def _say_figures(directory: Path, written: Iterable[Path]) -> None:
     click.echo(f"{directory}: {plural(len(names), 'file')} ({counts})")
 
 
-# -------------------------------------------------------------------------------------------------
-# ``swarmtest dashboard``: a live page of what runs and what was found.
-
-_NEEDED = ("starlette", "uvicorn")
+_DASHBOARD_PACKAGES = ("starlette", "uvicorn")
 
 
 @click.command()
@@ -174,7 +174,7 @@ def dashboard(
     swarmtest dashboard --read-only         nothing can be started from it
     swarmtest dashboard --host 0.0.0.0      for other machines, with a token
     """
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    missing = [name for name in _DASHBOARD_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise UserError(
             f"the dashboard needs {' and '.join(missing)}: pip install 'swarmtest[dashboard]'"

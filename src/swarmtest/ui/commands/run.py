@@ -1,4 +1,4 @@
-"""``swarmtest run`` and ``swarmtest resume``."""
+"""``swarmtest run`` and ``swarmtest resume``: running a campaign, and reducing its faults."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from swarmtest.ui.run_report import report_outcome
 from swarmtest.ui.terminal.progress import JsonLines, ProgressView, view_for
 from swarmtest.ui.terminal.tables import command_text, plural
 
-_LEAST_MEMORY = 64 << 20
+_MIN_MEMORY = 64 << 20
 _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
 
 
@@ -80,7 +80,7 @@ def run(path: str, **options: Any) -> int:
     """
     reference = parse_subject(path, options)
     budget = parse_budget(options) or _DEFAULT_BUDGET
-    parse_reduction_time(options)
+    parse_reduction_time(options)  # to refuse wrong options before the campaign, not after it
     store = open_store(options["store"])
     if options["avoid"]:
         from swarmtest.ui.commands.avoid import avoiding_faults
@@ -123,7 +123,7 @@ def resume(campaign: int | None, **options: Any) -> int:
 
     CAMPAIGN is its number; the newest one if left out.
     """
-    parse_reduction_time(options)
+    parse_reduction_time(options)  # to refuse wrong options before the campaign, not after it
     store = existing_store(options["store"], write=True)
     number = latest_campaign(store, campaign)
     record = store.campaign(number)
@@ -132,8 +132,8 @@ def resume(campaign: int | None, **options: Any) -> int:
         from swarmtest.search.command import resume_search
 
         return resume_search(store, record, options)
-    known = Budget(**record.options["budget"])
-    budget = parse_budget(options) or known
+    previous = Budget(**record.options["budget"])
+    budget = parse_budget(options) or previous
     view = _view(budget, options)
     try:
         engine = parse_engine(options["engine"], options["engine_option"])
@@ -145,6 +145,7 @@ def resume(campaign: int | None, **options: Any) -> int:
 
 
 def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str, Any]) -> int:
+    # SIGTERM ends a campaign as Ctrl-C does.
     signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
     if isinstance(view, JsonLines):
         view.event(
@@ -171,12 +172,12 @@ def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str
         click.echo(f"left out, for want of type hints: {', '.join(left_out)}")
     outcome = campaign.run()
     view.end()
-    found = _reduced(campaign, store, outcome, view, options)
+    reduced = _reduce(campaign, store, outcome, view, options)
     reductions = reductions_of(store, outcome.campaign)
     stopped = outcome.interrupted
     handed = [] if stopped else hand_over_faults(campaign.subject, outcome.faults, reductions)
-    report_outcome(campaign, store, outcome, view, handed, found)
-    if found and found.interrupted:
+    report_outcome(campaign, store, outcome, view, handed, reduced)
+    if reduced and reduced.interrupted:
         return 130
     return _status(outcome, options, steps=campaign.subject.part == "step")
 
@@ -187,14 +188,14 @@ def _where(campaign: Campaign) -> str:
     return plural(campaign.workers, "worker") if campaign.workers else "in this process"
 
 
-def _reduced(
+def _reduce(
     campaign: Campaign,
     store: Store,
     outcome: Outcome,
     view: ProgressView,
     options: dict[str, Any],
 ) -> FaultReductions | None:
-    """What came of reducing; None if that is not wanted, or the user wants no more."""
+    """Reduce the faults; return None if that is not wanted, or the user has interrupted."""
     allowed = parse_reduction_time(options)
     if allowed is None or outcome.interrupted or not outcome.faults:
         return None
@@ -213,7 +214,10 @@ def _view(budget: Budget, options: dict[str, Any]) -> ProgressView:
 
 
 def _status(outcome: Outcome, options: dict[str, Any], *, steps: bool) -> int:
-    """The exit status; `steps`: tests are made of actions, and one that never runs is a mistake."""
+    """Return the exit status.
+
+    `steps` says that tests consist of actions; then an action that never ran is a mistake.
+    """
     if outcome.interrupted:
         return 130
     if outcome.progress.tests and outcome.progress.invalid == outcome.progress.tests:
@@ -237,6 +241,6 @@ def _memory(text: str) -> int | str:
     if text == "auto":
         return text
     size = 0 if text == "none" else parse_bytes(text)
-    if 0 < size < _LEAST_MEMORY:
+    if 0 < size < _MIN_MEMORY:
         raise UserError(f"--memory {text}: a worker needs at least 64MB")
     return size

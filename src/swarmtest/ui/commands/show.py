@@ -11,7 +11,7 @@ from swarmtest.ui.run_report import invalid_lines
 from swarmtest.ui.terminal.coverage import campaign_tally, coverage_lines
 from swarmtest.ui.terminal.tables import campaign_lines, command_text, feature_rows, table
 
-_FEATURES = ("feature", "allowed in", "used in", "times", "fails if allowed", "fails if not")
+_FEATURE_HEAD = ("feature", "allowed in", "used in", "times", "fails if allowed", "fails if not")
 
 
 @click.command()
@@ -25,7 +25,7 @@ def show(campaign: int | None, store: str | None) -> None:
         click.echo(line)
     features = feature_rows(opened, number)
     if features:
-        click.echo("\n" + table(_FEATURES, features, right=" rrrrr"))
+        click.echo("\n" + table(_FEATURE_HEAD, features, right=" rrrrr"))
         invalid = invalid_lines(opened, number)
         if invalid:
             click.echo("\n" + "\n".join(invalid))
@@ -33,26 +33,26 @@ def show(campaign: int | None, store: str | None) -> None:
     if tally.catalogue.targets:
         command = command_text(f"coverage {number}", opened.url)
         click.echo("\n" + "\n".join(coverage_lines(tally, command)))
-    found = opened.faults(number)
-    if found:
-        small = reductions_of(opened, number)
+    faults = opened.faults(number)
+    if faults:
+        reductions = reductions_of(opened, number)
         rows = [
             (
-                f.id,
-                f.kind,
-                f"{f.count:,}",
-                str(f.first_trial),
-                str(f.size),
-                _left(small.get(f.id)),
-                f.signature,
+                fault.id,
+                fault.kind,
+                f"{fault.count:,}",
+                str(fault.first_trial),
+                str(fault.size),
+                _reduced_size(reductions.get(fault.id)),
+                fault.signature,
             )
-            for f in found
+            for fault in faults
         ]
         head = ("fault", "kind", "tests", "first", "steps", "reduced", "signature")
         click.echo("\n" + table(head, rows, right="  rrrr"))
         click.echo(f"\ntests as code: {command_text(f'faults {number}', opened.url)}")
 
 
-def _left(reduction: ReductionRecord | None) -> str:
-    """The size of a test that was made small, for a table."""
+def _reduced_size(reduction: ReductionRecord | None) -> str:
+    """Return the size of a reduced test, for a table."""
     return str(reduction.size) if reduction is not None and reduction.test is not None else "-"

@@ -1,1 +1,1 @@
-"""Dashboard."""
+"""The dashboard: live pages about campaigns in a browser."""

@@ -1,4 +1,7 @@
-"""What can be done from a page: start, stop, resume, focus, reduce. Each is a command."""
+"""The actions of the dashboard: start, stop, resume, focus and reduce.
+
+All but stopping run a command of swarmtest, as a job.
+"""
 
 from __future__ import annotations
 
@@ -34,34 +37,32 @@ ABOUT: dict[str, Make] = {
     "focus": focus_command,
     "reduce": reduce_command,
 }
-"""What can be done with a campaign, by the last word of the address."""
-
-
-_MOST_FIELDS = 50
-"""Of a form: ours have far fewer."""
+"""Builders of the commands about a campaign, by the last word of the address."""
+_MAX_FIELDS = 50
+"""The most fields that a form may have; our own have far fewer."""
 
 
 class Actions:
-    """Only reached by a POST that the guard has let through."""
+    """The handlers of POST requests, which the guard has let through."""
 
     def __init__(self, desk: Desk, guard: Guard) -> None:
         self._desk = desk
         self._guard = guard
 
     async def start(self, request: Request) -> Response:
-        """A new campaign."""
+        """Start a new campaign."""
         form = await self._form(request)
         return await run_in_threadpool(self._run, run_command(form))
 
     def about(self, make: Make) -> Answer:
-        """Resume, focus or reduce."""
+        """Return the handler that builds a command about a campaign, and runs it."""
 
-        async def answer(request: Request) -> Response:
+        async def handle(request: Request) -> Response:
             form = await self._form(request)
             campaign = int(request.path_params["campaign"])
-            return await run_in_threadpool(self._about, campaign, form, make)
+            return await run_in_threadpool(self._run_about, campaign, form, make)
 
-        return answer
+        return handle
 
     async def stop_campaign(self, request: Request) -> Response:
         """End a campaign as Ctrl-C would."""
@@ -80,18 +81,18 @@ class Actions:
         return RedirectResponse(f"/commands/{job.number}", 303)
 
     async def _form(self, request: Request) -> Form:
-        """What was posted, if our own page posted it."""
+        """Return the posted form; raise `PermissionError` if it is not from one of our pages."""
         body = (await request.body()).decode("utf-8", "replace")
         try:
-            told = parse_qs(body, max_num_fields=_MOST_FIELDS)
+            fields = parse_qs(body, max_num_fields=_MAX_FIELDS)
         except ValueError:
-            raise UserError(f"a form of at most {_MOST_FIELDS} fields is expected") from None
-        form = {name: values[0] for name, values in told.items()}
+            raise UserError(f"a form of at most {_MAX_FIELDS} fields is expected") from None
+        form = {name: values[0] for name, values in fields.items()}
         if not self._guard.is_from_us(form.get("csrf", "")):
             raise PermissionError("this form is not of this dashboard: load the page again")
         return form
 
-    def _about(self, campaign: int, form: Form, make: Make) -> Response:
+    def _run_about(self, campaign: int, form: Form, make: Make) -> Response:
         with self._desk.store() as store:
             record = store.campaign(campaign)
         return self._run(make(record, form))
@@ -114,7 +115,7 @@ class Actions:
 
 
 def job_of(jobs: list[Job], record: CampaignRecord) -> Job | None:
-    """The command of this dashboard that runs a campaign, if one does."""
+    """Return the running job of this dashboard that runs a campaign; None if none does."""
     text = (record.options.get("subject") or {}).get("text")
     for job in jobs:
         if job.is_running and (
@@ -126,15 +127,15 @@ def job_of(jobs: list[Job], record: CampaignRecord) -> Job | None:
 
 
 def _campaign_process(store: Store, campaign: int) -> int:
-    """The process of a campaign that somebody else has started on this machine."""
+    """Return the process of a campaign that was started outside the dashboard, on this machine."""
     workers = store.workers(campaign)
-    here = [one.pid for one in workers if one.host == platform.node()]
-    found = {parent for pid in here if (parent := campaign_process(pid)) is not None}
-    if len(found) == 1:
-        return found.pop()
-    where = sorted({one.host for one in workers})
-    told = f" (its workers are on {', '.join(where)})" if where else ""
+    local_pids = [worker.pid for worker in workers if worker.host == platform.node()]
+    parents = {parent for pid in local_pids if (parent := campaign_process(pid)) is not None}
+    if len(parents) == 1:
+        return parents.pop()
+    hosts = sorted({worker.host for worker in workers})
+    known_hosts = f" (its workers are on {', '.join(hosts)})" if hosts else ""
     raise UserError(
-        f"campaign {campaign} was not started here, and its process is not known{told}: "
+        f"campaign {campaign} was not started here, and its process is not known{known_hosts}: "
         "press Ctrl-C where it runs"
     )

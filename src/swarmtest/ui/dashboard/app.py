@@ -1,4 +1,4 @@
-"""The addresses of a dashboard, and what answers them."""
+"""The dashboard as an ASGI application: its routes, and serving it from start to end."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _SECONDS_BETWEEN_SAMPLES = 2.0
 
 
 class Dashboard:
-    """A dashboard as an ASGI application, and what runs beside it."""
+    """A dashboard: an ASGI application, and the context that its pages share."""
 
     def __init__(self, settings: Settings) -> None:
         self.desk = Desk(settings)
-        # The guard is outside of everything, and the actions ask it for its secret.
-        guard = Guard(lambda scope, receive, send: inside(scope, receive, send), settings)
-        inside = _application(self.desk, guard)
+        # The guard wraps the application, whose actions in turn need the guard's secret.
+        guard = Guard(lambda scope, receive, send: application(scope, receive, send), settings)
+        application = _application(self.desk, guard)
         self.app = guard
 
 
@@ -55,60 +55,60 @@ def _application(desk: Desk, guard: Guard) -> Starlette:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return StreamingResponse(desk.live.stream(), 200, headers, "text/event-stream")
 
-    one = "/campaigns/{campaign:int}"
-    shown: dict[str, Callable[[Request], Response]] = {
+    campaign = "/campaigns/{campaign:int}"
+    pages_by_path: dict[str, Callable[[Request], Response]] = {
         "/": pages.campaigns,
-        one: pages.overview,
-        f"{one}/faults": pages.faults,
-        f"{one}/faults/{{fault}}": pages.fault,
-        f"{one}/roles": pages.roles,
-        f"{one}/source": pages.source,
-        f"{one}/source/{{file}}": pages.source,
-        f"{one}/configurations": pages.configurations,
-        f"{one}/trials/{{trial:int}}": pages.trial,
-        f"{one}/races": pages.races,
-        f"{one}/search": pages.search,
+        campaign: pages.overview,
+        f"{campaign}/faults": pages.faults,
+        f"{campaign}/faults/{{fault}}": pages.fault,
+        f"{campaign}/roles": pages.roles,
+        f"{campaign}/source": pages.source,
+        f"{campaign}/source/{{file}}": pages.source,
+        f"{campaign}/configurations": pages.configurations,
+        f"{campaign}/trials/{{trial:int}}": pages.trial,
+        f"{campaign}/races": pages.races,
+        f"{campaign}/search": pages.search,
         "/compare": pages.compare,
         "/resources": system.resources,
         "/commands": system.commands,
         "/commands/{job:int}": system.command,
     }
-    done = {
+    actions_by_path = {
         "/start": actions.start,
-        f"{one}/stop": actions.stop_campaign,
+        f"{campaign}/stop": actions.stop_campaign,
         "/commands/{job:int}/stop": actions.stop_job,
-        **{f"{one}/{name}": actions.about(make) for name, make in ABOUT.items()},
+        **{f"{campaign}/{name}": actions.about(make) for name, make in ABOUT.items()},
     }
-    routes = [Route(path, page, methods=["GET"]) for path, page in shown.items()]
-    routes += [Route(path, act, methods=["POST"]) for path, act in done.items()]
+    routes = [Route(path, page, methods=["GET"]) for path, page in pages_by_path.items()]
+    routes += [Route(path, action, methods=["POST"]) for path, action in actions_by_path.items()]
     routes.append(Route("/events", events, methods=["GET"]))
     routes += _assets()
 
-    def problem(request: Request, error: Exception) -> Response:
-        status, why = 500, str(error)
+    def problem_page(request: Request, error: Exception) -> Response:
+        status, reason = 500, str(error)
         if isinstance(error, HTTPException):
-            status, why = error.status_code, error.detail
+            status, reason = error.status_code, error.detail
         elif isinstance(error, PermissionError):
             status = 403
         elif isinstance(error, StoreProblem):
             status = 503
         elif isinstance(error, UserError):
             status = 404 if request.method == "GET" else 400
-        return desk.page(request, "problem.html", status, why=why)
+        return desk.page(request, "problem.html", status, why=reason)
 
     return Starlette(
         routes=routes,
         lifespan=lifespan,
         exception_handlers={
-            UserError: problem,
-            PermissionError: problem,
-            HTTPException: problem,
+            UserError: problem_page,
+            PermissionError: problem_page,
+            HTTPException: problem_page,
         },
     )
 
 
 async def _sample(desk: Desk) -> None:
-    """The load of the machine, again and again."""
+    """Sample the load of the machine until cancelled."""
     while True:
         await anyio.to_thread.run_sync(desk.machine.sample)
         if desk.live.listeners:
@@ -117,14 +117,14 @@ async def _sample(desk: Desk) -> None:
 
 
 def _assets() -> list[Route]:
-    """The files of the package, by their names: no path is ever taken from a request."""
-    own = files("swarmtest.ui.dashboard").joinpath("static")
-    known = {
+    """Return a route for each static file; no file path is ever taken from a request."""
+    static = files("swarmtest.ui.dashboard").joinpath("static")
+    assets = {
         "report.css": (asset("report.css"), "text/css"),
         "report.js": (asset("report.js"), "text/javascript"),
-        "dashboard.css": (own.joinpath("dashboard.css").read_text("utf-8"), "text/css"),
-        "dashboard.js": (own.joinpath("dashboard.js").read_text("utf-8"), "text/javascript"),
-        "icon.svg": (own.joinpath("icon.svg").read_text("utf-8"), "image/svg+xml"),
+        "dashboard.css": (static.joinpath("dashboard.css").read_text("utf-8"), "text/css"),
+        "dashboard.js": (static.joinpath("dashboard.js").read_text("utf-8"), "text/javascript"),
+        "icon.svg": (static.joinpath("icon.svg").read_text("utf-8"), "image/svg+xml"),
     }
 
     def answer(text: str, kind: str) -> Callable[[Request], Response]:
@@ -133,26 +133,28 @@ def _assets() -> list[Route]:
 
     return [
         Route(f"/static/{name}", answer(text, kind), methods=["GET"])
-        for name, (text, kind) in known.items()
+        for name, (text, kind) in assets.items()
     ]
 
 
-# -------------------------------------------------------------------------------------------------
-# A dashboard from start to end: its socket, its address, its last words.
+# Serving.
 
-_WAITING = 128
-"""Connections that may wait to be taken."""
+_BACKLOG = 128
+"""Connections that may wait to be accepted."""
 
 
 def serve(settings: Settings, say: Callable[[str], None], open_browser: bool = False) -> None:
-    """Serve until Ctrl-C."""
-    with _bound(settings) as listening:
+    """Serve a dashboard until Ctrl-C."""
+    with _listen(settings) as listening:
         dashboard = Dashboard(settings)
-        dashboard.desk.store().close()  # a store that cannot be read is told before all else
+        dashboard.desk.store().close()  # fail now if the store cannot be read
         address = _address(settings, listening)
         say(f"dashboard of {dashboard.desk.store_name}: {address}")
         if settings.token:
-            say("the address has the token: who has it can see everything" + _and_do(settings))
+            say(
+                "the address has the token: who has it can see everything"
+                + _also_commands(settings)
+            )
         say("Ctrl-C ends it")
         config = uvicorn.Config(
             dashboard.app,
@@ -172,25 +174,25 @@ def serve(settings: Settings, say: Callable[[str], None], open_browser: bool = F
 
 
 class _Server(uvicorn.Server):
-    """Ends the streams of events first, for it waits until all answers are given."""
+    """A server that ends the event streams first, because it waits for all responses to end."""
 
     def __init__(self, config: uvicorn.Config, dashboard: Dashboard) -> None:
         super().__init__(config)
         self._dashboard = dashboard
 
     def handle_exit(self, sig: int, frame: object) -> None:
-        """A signal to end has come."""
+        """End the event streams, then shut down as usual."""
         self._dashboard.desk.live.close()
         super().handle_exit(sig, frame)  # type: ignore[arg-type]
 
 
-def _and_do(settings: Settings) -> str:
+def _also_commands(settings: Settings) -> str:
     return "" if settings.read_only else " and run commands as you"
 
 
-def _bound(settings: Settings) -> socket.socket:
-    """A socket that listens; every way in which that can fail is one line."""
-    place = f"{settings.host}:{settings.port}"
+def _listen(settings: Settings) -> socket.socket:
+    """Return a socket that listens; raise `UserError` if that fails in any way."""
+    address_text = f"{settings.host}:{settings.port}"
     try:
         family, kind, _, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM
@@ -201,7 +203,7 @@ def _bound(settings: Settings) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
-        listening.listen(_WAITING)
+        listening.listen(_BACKLOG)
     except OSError as error:
         listening.close()
         if error.errno == errno.EADDRINUSE:
@@ -209,7 +211,7 @@ def _bound(settings: Settings) -> socket.socket:
                 f"port {settings.port} is in use: pass another --port, or --port 0 for any"
             ) from None
         raise UserError(
-            f"cannot listen on {place}: {error.strerror}: pass another --host or --port"
+            f"cannot listen on {address_text}: {error.strerror}: pass another --host or --port"
         ) from None
     return listening
 

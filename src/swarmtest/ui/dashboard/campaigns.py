@@ -1,4 +1,7 @@
-"""Campaigns as pages show them: how far, how fast, how healthy."""
+"""Campaigns, faults and trials as the pages of the dashboard show them.
+
+Everything here is cheap to read from a store; what takes longer is in `queries`.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +42,7 @@ from swarmtest.ui.terminal.tables import (
     test_code,
 )
 
-# -------------------------------------------------------------------------------------------------
-# Small curves of what happens now: a rate, a load.
+# Sparklines: small curves of a current rate or load.
 
 _WIDTH, _HEIGHT = 300.0, 64.0
 _TOP, _BOTTOM, _RIGHT = 6.0, 14.0, 56.0
@@ -49,7 +51,10 @@ _TOP, _BOTTOM, _RIGHT = 6.0, 14.0, 56.0
 def sparkline(
     points: Sequence[tuple[float, float]], label: str, shown: str, high: float = 0.0
 ) -> Markup:
-    """A curve over time with its last value beside it; `high`: the top of its axis, if known."""
+    """Draw a curve over time with its last value beside it.
+
+    `high` is the top of the vertical axis; 0 means the largest value.
+    """
     if len(points) < 2:
         return Markup("")
     top = high or max(value for _, value in points) or 1.0
@@ -71,53 +76,52 @@ def sparkline(
     return Markup(picture(_WIDTH, _HEIGHT, f"{label}: {shown}", *parts))
 
 
-# -------------------------------------------------------------------------------------------------
+# Campaigns and their workers.
 
-_ROWS = 100
-"""Campaigns on a page."""
-_SILENT = 30.0
-"""Seconds without a word after which a worker, or a campaign, is called silent."""
+_CAMPAIGNS_PER_PAGE = 100
+_SILENT_AFTER = 30.0
+"""Seconds without a sign of life after which a worker or a campaign is called silent."""
 
 
 @dataclass(frozen=True)
 class CampaignView:
-    """One campaign, from what is cheap to know."""
+    """A campaign, with what is cheap to know about it."""
 
     record: CampaignRecord
     facts: Facts
     rate: float | None
-    """Tests per second now; None if it does not run or that is not known yet."""
+    """Current tests per second; None if the campaign does not run or its rate is not known yet."""
     silent: float
-    """For how many seconds nothing has come from it, though it runs; 0: not long enough."""
+    """Seconds since a running campaign last showed progress; 0 if that is not long ago."""
 
     @property
     def is_running(self) -> bool:
-        """Whether the store says so."""
+        """Whether the campaign is running, according to the store."""
         return self.record.status == "running"
 
     @property
     def seconds(self) -> float:
-        """How long it has taken so far."""
+        """How long the campaign has taken so far."""
         if self.is_running:
             return max(self.record.wall_seconds, time.time() - self.record.created)
         return self.record.wall_seconds
 
     @property
     def mean_rate(self) -> float:
-        """Tests per second from its beginning."""
+        """Tests per second since the start."""
         return self.facts.tests / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def budget(self) -> str:
-        """When it is to stop, in words."""
+        """When the campaign will stop, in words."""
         try:
             return Budget(**self.record.options.get("budget", {})).describe()
-        except (TypeError, UserError):  # of another version, or written by another program
+        except (TypeError, UserError):  # written by another version or another program
             return "?"
 
     @property
     def share(self) -> float | None:
-        """How much of its budget is used, from 0 to 1; None if it has no limit."""
+        """The share of the budget that is used, from 0 to 1; None if there is no limit."""
         if self.record.status == "finished":
             return 1.0
         limits = self.record.options.get("budget", {})
@@ -132,14 +136,14 @@ class CampaignView:
 
     @property
     def health(self) -> str:
-        """One word for a badge."""
+        """The status, or ``silent``, for a badge."""
         if self.is_running and self.silent:
             return "silent"
         return self.record.status
 
 
 def campaign_view(store: Store, record: CampaignRecord, watch: Watch) -> CampaignView:
-    """One campaign as it is now."""
+    """Return the current view of a campaign."""
     facts = facts_of(store, record)
     running = record.status == "running"
     rate = watch.rate(record.id) if running else None
@@ -148,61 +152,64 @@ def campaign_view(store: Store, record: CampaignRecord, watch: Watch) -> Campaig
 
 @dataclass(frozen=True)
 class CampaignPage:
-    """Some campaigns, newest first, and where the others are."""
+    """One page of campaigns, newest first."""
 
     views: tuple[CampaignView, ...]
     older: int | None
-    """Those before this number are on the next page."""
+    """The next page has the campaigns before this number; None if there is none."""
     is_first: bool
 
 
 def campaign_page(store: Store, watch: Watch, before: int | None = None) -> CampaignPage:
-    """The newest campaigns, or those before a number."""
-    records = [one for one in store.campaigns() if before is None or one.id < before]
-    shown = records[: -_ROWS - 1 : -1]
+    """Return the newest campaigns, or the newest ones before a number."""
+    records = [record for record in store.campaigns() if before is None or record.id < before]
+    shown = records[: -_CAMPAIGNS_PER_PAGE - 1 : -1]
     views = tuple(campaign_view(store, record, watch) for record in shown)
-    older = shown[-1].id if len(records) > _ROWS else None
+    older = shown[-1].id if len(records) > _CAMPAIGNS_PER_PAGE else None
     return CampaignPage(views, older, before is None)
 
 
 def _silence(record: CampaignRecord, facts: Facts, watch: Watch) -> float:
-    """How long ago a running campaign last said anything, as far as we have seen."""
+    """Return for how long a running campaign has shown no progress; 0 if that is not long."""
     samples = watch.history(record.id)
     if not samples:
         return 0.0
-    last = next(one for one in samples if one.tests == samples[-1].tests)
-    still = samples[-1].at - last.at
+    first_unchanged = next(sample for sample in samples if sample.tests == samples[-1].tests)
+    unchanged = samples[-1].at - first_unchanged.at
     if facts.workers:
-        still = min(still, max(time.time() - facts.workers, 0.0))
-    return still if still >= _SILENT else 0.0
+        unchanged = min(unchanged, max(time.time() - facts.workers, 0.0))
+    return unchanged if unchanged >= _SILENT_AFTER else 0.0
 
 
 @dataclass(frozen=True)
 class WorkerView:
-    """A worker, and whether it is well."""
+    """A worker and its health."""
 
     record: WorkerRecord
     health: str
-    """Its state; ``silent`` if it works and has not spoken for long."""
+    """The state of the worker; ``silent`` if it should be working and has sent nothing for long."""
     rate: float
 
 
 def worker_views(store: Store, record: CampaignRecord) -> list[WorkerView]:
-    """The workers of a campaign."""
-    found = []
-    for one in store.workers(record.id):
-        quiet = record.status == "running" and time.time() - one.last_seen > _SILENT
-        health = "silent" if quiet and one.state in ("working", "idle") else one.state
-        seconds = one.last_seen - one.started
-        found.append(WorkerView(one, health, one.tests / seconds if seconds > 0 else 0.0))
-    return found
+    """Return the workers of a campaign."""
+    views = []
+    for worker in store.workers(record.id):
+        is_quiet = record.status == "running" and time.time() - worker.last_seen > _SILENT_AFTER
+        health = "silent" if is_quiet and worker.state in ("working", "idle") else worker.state
+        seconds = worker.last_seen - worker.started
+        views.append(WorkerView(worker, health, worker.tests / seconds if seconds > 0 else 0.0))
+    return views
 
 
 def progress_curves(record: CampaignRecord, points: list[ProgressPoint]) -> list[Curves]:
-    """Faults by tests and by CPU time, from totals: at once, whatever the number of tests."""
+    """Return curves of faults by tests and by CPU time.
+
+    They are drawn from running totals, so their cost does not depend on the number of tests.
+    """
     if not points or not points[-1].faults:
         return []
-    found = tuple(point.faults for point in points)
+    faults = tuple(point.faults for point in points)
     by_tests = tuple(float(point.tests) for point in points)
     by_time = tuple(max(point.cpu_ns / 1e9, 1e-9) for point in points)
     return [
@@ -211,33 +218,32 @@ def progress_curves(record: CampaignRecord, points: list[ProgressPoint]) -> list
             f"Faults by {unit}",
             unit if unit == "tests" else "CPU seconds",
             "faults",
-            (Curve(record.id, record.label, effort, found),),
+            (Curve(record.id, record.label, effort, faults),),
         )
         for unit, effort in (("tests", by_tests), ("CPU time", by_time))
     ]
 
 
 def tests_in_words(view: CampaignView) -> str:
-    """For a title."""
+    """Return the number of tests and faults as text for a title."""
     return f"{plural(view.facts.tests, 'test')}, {plural(view.facts.faults, 'fault')}"
 
 
-# -------------------------------------------------------------------------------------------------
-# Faults as pages show them: with their tests as code, from what the store has, and no more.
+# Faults, with their tests as code. Only the store is read: no subject is loaded.
 
-_CODE_LINES = 400
+_MAX_CODE_LINES = 400
 
 
 @dataclass(frozen=True)
 class FaultPage:
-    """One fault."""
+    """A fault, with everything that its page shows."""
 
     known: KnownFault
     record: FaultRecord
-    """With the test and the output that are shown: the smallest."""
+    """The fault with its smallest test, and the output of that test."""
     code: Code
     original: Code | None
-    """The test as it was found, if `code` is what is left of it."""
+    """The test as it was found, if `code` is a reduced one."""
     reduced: str
     configuration: str
     part: str
@@ -246,32 +252,34 @@ class FaultPage:
 
 
 def fault_page(store: Store, campaign: int, id: str) -> FaultPage:
-    """A fault of a campaign; a `UserError` if it has none of this name."""
-    known = next((one for one in known_faults(store, [campaign]) if one.record.id == id), None)
-    if known is None:
+    """Return a fault of a campaign; raise `UserError` if the campaign has no fault of this id."""
+    match = next(
+        (fault for fault in known_faults(store, [campaign]) if fault.record.id == id), None
+    )
+    if match is None:
         raise UserError(f"campaign {campaign} has no fault {id}")
-    return _page(store, campaign, known)
+    return _fault_page(store, campaign, match)
 
 
 def race_pages(store: Store, campaign: int) -> list[FaultPage]:
-    """The faults of which the store knows what the threads did."""
-    pages = [_page(store, campaign, known) for known in known_faults(store, [campaign])]
+    """Return the faults for which the store has recorded what the threads did."""
+    pages = [_fault_page(store, campaign, fault) for fault in known_faults(store, [campaign])]
     return [page for page in pages if page.race is not None]
 
 
-def _page(store: Store, campaign: int, known: KnownFault) -> FaultPage:
-    record = as_shown(known.record, known.reduction)
+def _fault_page(store: Store, campaign: int, fault: KnownFault) -> FaultPage:
+    record = as_shown(fault.record, fault.reduction)
     options = store.campaign(campaign).options
     part = str(options.get("part", "step"))
-    code, original = _code(record), _code(known.record)
-    replay = command_text(replay_words(campaign, known.record, known.reduction), store.url)
+    code, original = _fault_code(record), _fault_code(fault.record)
+    replay = command_text(replay_words(campaign, fault.record, fault.reduction), store.url)
     return FaultPage(
-        known,
+        fault,
         record,
         code,
         original if original != code else None,
-        reduction_line(known.record, known.reduction, known.reduced_in, part),
-        fault_configurations(store, campaign, [known.record])[known.record.id],
+        reduction_line(fault.record, fault.reduction, fault.reduced_in, part),
+        fault_configurations(store, campaign, [fault.record])[fault.record.id],
         part,
         _race(record.test),
         replay if options.get("subject") else "",
@@ -285,52 +293,60 @@ def _race(test: str | None) -> RaceView | None:
         return None
 
 
-def _code(record: FaultRecord) -> Code:
+def _fault_code(record: FaultRecord) -> Code:
     try:
         lines = test_code(record.test, StoredTests()).rstrip().splitlines()
     except ValueError:  # not even JSON
         lines = str(record.test).splitlines()
-    return Code("\n".join(lines[:_CODE_LINES]), max(len(lines) - _CODE_LINES, 0))
+    return _cut(lines)
 
 
-# -------------------------------------------------------------------------------------------------
-# Configurations tried: one page of them at a time, found by their numbers.
+def _cut(lines: Sequence[str]) -> Code:
+    return Code("\n".join(lines[:_MAX_CODE_LINES]), max(len(lines) - _MAX_CODE_LINES, 0))
+
+
+# Trials, one page at a time. A page starts at a trial number, which the store finds fast.
 
 ROWS = 50
 VERDICTS = {"passed": 0, "failed": 1, "invalid": 2}
-_FAR = 2**62
+_MAX_NUMBER = 2**62
+"""Keeps numbers from an address within the 64-bit integers of the store."""
 
 
 @dataclass(frozen=True)
 class TrialRow:
-    """One line of the table."""
+    """A trial as a row of the table."""
 
     record: TrialRecord
     verdict: str
     configuration: str
     hits: int | None
-    """Targets that it reached; None if that is not known."""
+    """The number of targets that the trial reached; None if that is not known."""
 
 
 @dataclass(frozen=True)
 class TrialPage:
-    """Some trials, the newest first, and where the others are."""
+    """One page of trials, newest first, with the queries of its neighbours."""
 
     rows: tuple[TrialRow, ...]
     verdict: str
     fault: str
     older: str
-    """The query of the next page; empty if there is none."""
+    """The query of the page with older trials; empty if there is none."""
     newer: str
     newest: str
     features: int
 
 
 def trial_page(store: Store, record: CampaignRecord, query: Mapping[str, str]) -> TrialPage:
-    """The page that a query asks for: `before` or `after` a number, of a verdict or a fault."""
+    """Return the page of trials that a query asks for.
+
+    A query may have `before` or `after`, which are trial numbers, and a `verdict` and a `fault`
+    that the trials must have.
+    """
     verdict, fault = query.get("verdict", ""), query.get("fault", "")
     before, after = whole(query.get("before")), whole(query.get("after"))
-    back = after is not None
+    goes_back = after is not None
     records = list(
         store.trials(
             record.id,
@@ -338,41 +354,41 @@ def trial_page(store: Store, record: CampaignRecord, query: Mapping[str, str]) -
             after=-1 if after is None else after,
             verdict=VERDICTS.get(verdict),
             fault=fault or None,
-            newest_first=not back,
+            newest_first=not goes_back,
             limit=ROWS + 1,
         )
     )
-    more = len(records) > ROWS
+    has_more = len(records) > ROWS
     records = records[:ROWS]
-    if back:
+    if goes_back:
         records.reverse()
     space = space_of(record)
-    kept = {"verdict": verdict if verdict in VERDICTS else "", "fault": fault}
+    filters = {"verdict": verdict if verdict in VERDICTS else "", "fault": fault}
 
-    def place(**where: int) -> str:
-        return "?" + urlencode({name: v for name, v in kept.items() if v} | where)
+    def link(**bound: int) -> str:
+        return "?" + urlencode({name: value for name, value in filters.items() if value} | bound)
 
-    older = bool(records) and (more or back)
-    newer = bool(records) and (more if back else before is not None)
+    has_older = bool(records) and (has_more or goes_back)
+    has_newer = bool(records) and (has_more if goes_back else before is not None)
     return TrialPage(
-        tuple(_row(space, one) for one in records),
-        kept["verdict"],
+        tuple(_row(space, trial) for trial in records),
+        filters["verdict"],
         fault,
-        place(before=records[-1].trial) if older else "",
-        place(after=records[0].trial) if newer else "",
-        place(),
+        link(before=records[-1].trial) if has_older else "",
+        link(after=records[0].trial) if has_newer else "",
+        link(),
         len(space.features) if space else 0,
     )
 
 
 def space_of(record: CampaignRecord) -> Space | None:
-    """The space of a campaign; None for coverage of other tools, which has none."""
+    """Return the space of a campaign; None for coverage of other tools, which has none."""
     return Space.from_json(record.space) if record.space.get("dimensions") else None
 
 
 def whole(text: str | None) -> int | None:
-    """A number in an address; None if there is none, or something else."""
-    return min(int(text), _FAR) if text and text.isdecimal() and len(text) < 20 else None
+    """Return the number in a query; None if it is missing or is not a number."""
+    return min(int(text), _MAX_NUMBER) if text and text.isdecimal() and len(text) < 20 else None
 
 
 def _row(space: Space | None, record: TrialRecord) -> TrialRow:
@@ -393,19 +409,19 @@ def _configuration(space: Space | None, record: TrialRecord) -> str:
 
 @dataclass(frozen=True)
 class TrialView:
-    """One test, whole."""
+    """A trial, with everything that its page shows."""
 
     row: TrialRow
     used: tuple[tuple[str, float, int], ...]
-    """Each feature, its weight, and how often it appeared."""
+    """For each feature: its name, its weight, and how often it appeared in the test."""
     settings: tuple[tuple[str, str], ...]
     code: Code | None
-    """If the test was kept."""
+    """The test; None if the store has not kept it."""
     replay: str
 
 
 def trial_view(store: Store, record: CampaignRecord, number: int) -> TrialView:
-    """What the store knows of one test."""
+    """Return what the store knows about one trial."""
     trial = store.trial(record.id, number)
     space = space_of(record)
     used: tuple[tuple[str, float, int], ...] = ()
@@ -416,12 +432,13 @@ def trial_view(store: Store, record: CampaignRecord, number: int) -> TrialView:
         padded = [*counts, *[0] * (len(space.features) - len(counts))]
         weights = configuration.weights
         used = tuple(zip(space.feature_names, weights, padded, strict=False))
-        settings = tuple((one.name, str(configuration[one.name])) for one in space.settings)
+        settings = tuple(
+            (dimension.name, str(configuration[dimension.name])) for dimension in space.settings
+        )
     test = store.test(record.id, number)
     code = None
     if test is not None:
-        lines = test_code(test, StoredTests()).rstrip().splitlines()
-        code = Code("\n".join(lines[:400]), max(len(lines) - 400, 0))
+        code = _cut(test_code(test, StoredTests()).rstrip().splitlines())
     replay = command_text(f"replay {record.id}#{number}", store.url)
     has_subject = bool(record.options.get("subject"))
     return TrialView(_row(space, trial), used, settings, code, replay if has_subject else "")

@@ -1,7 +1,12 @@
-"""Commands that were started from the page: child processes, and what they print.
+"""Commands started from the dashboard: built from forms, and run as child processes (jobs).
 
-Invariants: words, never a shell; a session of their own, so that Ctrl-C at the dashboard does not
-hit them by accident; when the dashboard ends, they are interrupted as by Ctrl-C, not killed.
+A form becomes the command that a person would type, as a list of words and never as a line for a
+shell. Values are joined to their options with ``=``, so that no value can be taken for another
+option.
+
+A job runs in a session of its own, so that Ctrl-C at the dashboard does not reach it directly. When
+the dashboard ends, its jobs are interrupted as by Ctrl-C, and killed only if they do not end in
+time.
 """
 
 from __future__ import annotations
@@ -25,11 +30,7 @@ from swarmtest.store.records import CampaignRecord
 from swarmtest.ui.dashboard.store_watch import Live
 from swarmtest.ui.terminal.tables import command_text
 
-# -------------------------------------------------------------------------------------------------
-# From the forms of a page to commands: the very ones that a person would type.
-#
-# A form becomes a list of words, never a line for a shell. Values are tied to their options with
-# ``=``, so that none can pass for another option.
+# From forms to commands.
 
 Form = Mapping[str, str]
 _WHOLE = re.compile(r"[0-9]{1,12}")
@@ -43,12 +44,12 @@ AIMS = {
     "diff": "a git revision",
     "target": "KIND:NAME",
 }
-"""What `swarmtest focus` can be pointed at, and how that is written."""
+"""What `swarmtest focus` can aim at, and how each is written."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """What comes after ``swarmtest``.
+    """The arguments of a ``swarmtest`` command.
 
     >>> command = Command(("run", "stack.py"), (("--tests", "100"), ("--api", "")))
     >>> command.words()
@@ -59,35 +60,35 @@ class Command:
 
     plain: tuple[str, ...]
     options: tuple[tuple[str, str], ...] = ()
-    """Each with its value; empty: a flag."""
+    """Pairs of an option and its value; the value of a flag is empty."""
     campaign: int | None = None
-    """The one that it is about, if that is there already."""
+    """The existing campaign that the command is about, if there is one."""
 
     def words(self) -> list[str]:
-        """As a process gets them."""
-        tied = [f"{name}={value}" if value else name for name, value in self.options]
-        return [*self.plain, *tied]
+        """Return the arguments for a process."""
+        joined = [f"{name}={value}" if value else name for name, value in self.options]
+        return [*self.plain, *joined]
 
     def text(self, store: str) -> str:
-        """As a person types it."""
+        """Return the command as a person would type it."""
         words = [*map(shlex.quote, self.plain)]
         words += [f"{name} {shlex.quote(value)}" if value else name for name, value in self.options]
         return command_text(" ".join(words), store)
 
 
 def run_command(form: Form) -> Command:
-    """A new campaign.
+    """Return the command that runs a new campaign.
 
     >>> run_command({"subject": "stack.py", "tests": "500", "strategy": "coin"}).words()
     ['run', 'stack.py', '--strategy=coin', '--tests=500']
     """
     subject = _subject(form.get("subject", ""))
     options = [
-        *_given(form, "strategy"),
+        *_text(form, "strategy"),
         *_budget(form),
         *_whole(form, "seed"),
         *_whole(form, "workers"),
-        *_given(form, "coverage"),
+        *_text(form, "coverage"),
     ]
     if form.get("api"):
         options.append(("--api", ""))
@@ -95,12 +96,12 @@ def run_command(form: Form) -> Command:
 
 
 def resume_command(record: CampaignRecord, form: Form) -> Command:
-    """More of a campaign."""
+    """Return the command that resumes a campaign."""
     return Command(("resume", str(record.id)), tuple(_budget(form)), record.id)
 
 
 def focus_command(record: CampaignRecord, form: Form) -> Command:
-    """Tests that go where a person points."""
+    """Return the command that directs tests at what the form names."""
     reference = _reference(record)
     aim, where = form.get("aim", ""), form.get("where", "").strip()
     if aim not in AIMS:
@@ -115,7 +116,7 @@ def focus_command(record: CampaignRecord, form: Form) -> Command:
 
 
 def reduce_command(record: CampaignRecord, form: Form) -> Command:
-    """A fault's test made smaller."""
+    """Return the command that reduces the test of a fault."""
     _reference(record)
     fault = form.get("fault", "")
     if not _FAULT.fullmatch(fault):
@@ -141,7 +142,7 @@ def _budget(form: Form) -> list[tuple[str, str]]:
     return [*_whole(form, "tests"), *_time(form, "time")]
 
 
-def _given(form: Form, name: str) -> list[tuple[str, str]]:
+def _text(form: Form, name: str) -> list[tuple[str, str]]:
     value = form.get(name, "").strip()
     return [(f"--{name}", value)] if value else []
 
@@ -160,56 +161,55 @@ def _time(form: Form, name: str) -> list[tuple[str, str]]:
     return [(f"--{name}", value)] if value else []
 
 
-# -------------------------------------------------------------------------------------------------
+# Running commands as jobs.
 
-_MOST_LINES = 2_000
-_MOST_LETTERS = 2_000
-"""Of a line."""
-_QUIET = 0.3
-"""Seconds between two announcements of what a command prints."""
+_MAX_LINES = 2_000
+_MAX_LINE_LENGTH = 2_000
+_ANNOUNCE_INTERVAL = 0.3
+"""Seconds between two announcements that a command has printed something."""
 _GRACE = 10.0
-"""Seconds that commands have to end after an interrupt, when the dashboard ends."""
-_MOST_JOBS = 8
-"""That run at the same time."""
+"""Seconds that jobs have to end after an interrupt, when the dashboard ends."""
+_MAX_JOBS = 8
+"""The most jobs that may run at the same time."""
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 @dataclass
 class Job:
-    """One command."""
+    """A command that was started from the dashboard."""
 
     number: int
     command: Command
     shown: str
-    """As a person would type it."""
+    """The command as a person would type it."""
     process: subprocess.Popen[str]
     started: float = field(default_factory=time.time)
     ended: float | None = None
-    lines: deque[str] = field(default_factory=lambda: deque(maxlen=_MOST_LINES))
+    lines: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_LINES))
     printed: int = 0
-    """Lines in all; those before `lines` are not kept."""
+    """The number of lines printed so far; only the last of them are kept in `lines`."""
     stopping: bool = False
 
     @property
     def status(self) -> str:
-        """``running``, ``stopping``, ``done``, or how it ended."""
+        """``running``, ``stopping``, ``done``, or how the command ended."""
         code = self.process.returncode
         if self.ended is None or code is None:
             return "stopping" if self.stopping else "running"
-        told = {0: "done", 1: "done, faults found", 2: "refused", 130: "interrupted"}
-        return told.get(code, f"ended with status {code}")
+        meanings = {0: "done", 1: "done, faults found", 2: "refused", 130: "interrupted"}
+        return meanings.get(code, f"ended with status {code}")
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the command has not ended."""
         return self.ended is None
 
 
 class Jobs:
-    """All commands of this dashboard."""
+    """The jobs of a dashboard."""
 
     def __init__(self, live: Live, store: Callable[[], tuple[str, str]]) -> None:
-        """`store`: the store as a process takes it, and as a person may see it."""
+        """`store` returns the address of the store twice: for a process, and as it may be shown."""
         self._live = live
         self._store = store
         self._jobs: dict[int, Job] = {}
@@ -217,23 +217,23 @@ class Jobs:
         self._lock = threading.Lock()
 
     def all(self) -> list[Job]:
-        """Newest first."""
+        """Return all jobs, newest first."""
         return sorted(self._jobs.values(), key=lambda job: -job.number)
 
     def get(self, number: int) -> Job | None:
-        """One of them."""
+        """Return the job of this number; None if there is none."""
         return self._jobs.get(number)
 
     def of_campaign(self, campaign: int) -> list[Job]:
-        """Those that are about a campaign, newest first."""
+        """Return the jobs about a campaign, newest first."""
         return [job for job in self.all() if job.command.campaign == campaign]
 
     def start(self, command: Command) -> Job:
-        """Run a command; what it prints is kept."""
+        """Start a command, and collect what it prints."""
         url, shown = self._store()
         with self._lock:
-            if sum(job.is_running for job in self._jobs.values()) >= _MOST_JOBS:
-                raise UserError(f"{_MOST_JOBS} commands are running already: stop one first")
+            if sum(job.is_running for job in self._jobs.values()) >= _MAX_JOBS:
+                raise UserError(f"{_MAX_JOBS} commands are running already: stop one first")
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "swarmtest", *command.words()],
                 stdin=subprocess.DEVNULL,
@@ -258,7 +258,7 @@ class Jobs:
         return job
 
     def stop(self, job: Job) -> None:
-        """As Ctrl-C would."""
+        """Interrupt a job as Ctrl-C would."""
         if job.is_running:
             job.stopping = True
             with contextlib.suppress(ProcessLookupError):
@@ -266,7 +266,7 @@ class Jobs:
             self._live.announce(f"job:{job.number}")
 
     def close(self) -> None:
-        """Interrupt what runs, and wait for it."""
+        """Interrupt all running jobs, and wait until they have ended."""
         for job in self.all():
             self.stop(job)
         deadline = time.monotonic() + _GRACE
@@ -281,15 +281,15 @@ class Jobs:
 
     def _read(self, job: Job) -> None:
         assert job.process.stdout is not None
-        told = 0.0
+        announced = 0.0
         for line in job.process.stdout:
-            # What is drawn over and over on one line of a terminal: only its last state.
-            last = line.rstrip("\r\n").rpartition("\r")[2]
-            job.lines.append(_COLOURS.sub("", last)[:_MOST_LETTERS])
+            # A progress line overwrites itself with carriage returns; only its last state is kept.
+            final_text = line.rstrip("\r\n").rpartition("\r")[2]
+            job.lines.append(_COLOURS.sub("", final_text)[:_MAX_LINE_LENGTH])
             job.printed += 1
             now = time.monotonic()
-            if now - told > _QUIET:
-                told = now
+            if now - announced > _ANNOUNCE_INTERVAL:
+                announced = now
                 self._live.announce(f"job:{job.number}")
         job.process.stdout.close()
         job.process.wait()

@@ -1,11 +1,15 @@
-"""Who may ask for what: every request passes here before anything else sees it.
+"""The context of a dashboard: its settings, what its pages share, and the guard in front of them.
 
-- The name in the address has to be ours: a foreign name that was made to lead here (DNS rebinding)
-  gets nothing.
-- Where there is a token, a browser brings it once in the address and from then on in a cookie that
-  scripts cannot read and other sites cannot send.
-- What changes something is a POST with a secret that only our own pages know, from our own pages.
-- Every answer carries a policy under which a browser runs no script but the ones in the package.
+Every request passes the guard (`Guard`) before any page sees it:
+
+- The host name in the request must be one of this dashboard's names. That stops DNS rebinding,
+  where a foreign name is made to resolve to this machine.
+- If the dashboard has a token, a browser sends it once in the address, and from then on in a cookie
+  that scripts cannot read and other sites cannot send.
+- A request that changes something must be a POST that comes from one of our own pages and carries a
+  secret that only those pages contain.
+- Every response carries a content security policy under which a browser runs only the scripts of
+  this package.
 """
 
 from __future__ import annotations
@@ -40,38 +44,37 @@ from swarmtest.ui.report.page import environment
 from swarmtest.ui.terminal.tables import command_text
 from swarmtest.ui.terminal.text import duration
 
-# -------------------------------------------------------------------------------------------------
-# What a dashboard was asked to be.
+# Settings.
 
 LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How one dashboard is served.
+    """Settings of a dashboard.
 
     >>> Settings(store=None).is_local, Settings(store=None, host="0.0.0.0").is_local
     (True, False)
     """
 
     store: str | None
-    """As `swarmtest.store.open_store` takes it; None: the usual place."""
+    """A store as `swarmtest.store.open_store` accepts it; None is the default store."""
     host: str = LOOPBACK
     port: int = 8321
     read_only: bool = False
     token: str = ""
-    """What a browser has to bring; empty: nothing, which is for loopback only."""
+    """The token that a browser must send; empty means none, which is for loopback only."""
     seconds: float = 1.0
-    """Between two looks at the store."""
+    """The time between two polls of the store."""
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether only this machine can reach the dashboard."""
         return is_loopback(self.host)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or address is this machine and no other.
+    """Return whether a host name or address always means this machine.
 
     >>> is_loopback("localhost"), is_loopback("::1"), is_loopback("10.0.0.5")
     (True, True, False)
@@ -84,18 +87,17 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-# -------------------------------------------------------------------------------------------------
-# Everything that the pages of one dashboard share.
+# What all pages share.
 
 _THEMES = ("light", "dark")
 
 
 class StoreProblem(UserError):
-    """The store cannot be read now; perhaps later."""
+    """The store cannot be read at the moment; a later attempt may succeed."""
 
 
 class Desk:
-    """The store, those who watch and compute, and the templates."""
+    """The shared context of the pages: settings, store, background threads, jobs and templates."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -106,7 +108,10 @@ class Desk:
         self.jobs = Jobs(self.live, self._named_store)
 
     def store(self) -> Store:
-        """A store for one request, for a store belongs to one thread."""
+        """Open the store for one request.
+
+        A store belongs to one thread, so requests cannot share one.
+        """
         try:
             return open_store(self.settings.store, must_exist=True, read_only=True)
         except UserError as error:
@@ -114,7 +119,7 @@ class Desk:
 
     @cached_property
     def store_name(self) -> str:
-        """The store as a person may see it: without a password."""
+        """The address of the store without its password, as it may be shown."""
         with self.store() as store:
             return store.url
 
@@ -122,12 +127,12 @@ class Desk:
         return self.settings.store or self.store_name, self.store_name
 
     def begin(self) -> None:
-        """From the loop that serves."""
+        """Start the background threads; call this from the event loop of the server."""
         self.live.begin()
         self.watch.begin()
 
     def close(self) -> None:
-        """End all that was begun."""
+        """Stop everything that `begin` and the pages started."""
         self.live.close()
         self.watch.close()
         self.jobs.close()
@@ -136,13 +141,13 @@ class Desk:
     def page(
         self, request: Request, template: str, status: int = 200, /, **values: Any
     ) -> HTMLResponse:
-        """A template with what all of them need."""
-        chosen = request.cookies.get("swarmtest_theme", "")
+        """Render a template with its own values and those that every template needs."""
+        theme = request.cookies.get("swarmtest_theme", "")
         html = self._templates.get_template(template).render(
             **values,
             path=request.url.path,
             csrf=request.state.csrf,
-            theme=chosen if chosen in _THEMES else "",
+            theme=theme if theme in _THEMES else "",
             read_only=self.settings.read_only,
             store_name=self.store_name,
             jobs_running=sum(job.is_running for job in self.jobs.all()),
@@ -151,19 +156,19 @@ class Desk:
 
     @cached_property
     def _templates(self) -> Environment:
-        made = environment("swarmtest.ui.dashboard")
-        made.filters |= _FILTERS
-        made.filters["shell"] = lambda words: command_text(words, self.store_name)
-        return made
+        templates = environment("swarmtest.ui.dashboard")
+        templates.filters |= _FILTERS
+        templates.filters["shell"] = lambda words: command_text(words, self.store_name)
+        return templates
 
 
 def when(seconds: float) -> str:
-    """A moment, by the clock of this machine."""
+    """Format a time stamp as local date and time."""
     return datetime.datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def ago(seconds: float) -> str:
-    """How long ago a moment was.
+    """Say how long ago a time stamp was.
 
     >>> ago(time.time() - 150)
     '2 min ago'
@@ -172,7 +177,7 @@ def ago(seconds: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """A duration in words, roughly.
+    """Format a duration roughly, in its largest suitable unit.
 
     >>> span(0.2), span(59), span(150), span(7300), span(200_000)
     ('0 s', '59 s', '2 min', '2 h', '2 days')
@@ -184,7 +189,7 @@ def span(seconds: float) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes.
+    """Format a number of bytes.
 
     >>> size(3_400_000)
     '3.4 MB'
@@ -207,13 +212,13 @@ _FILTERS: Mapping[str, Any] = {
 }
 
 
-# -------------------------------------------------------------------------------------------------
+# The guard.
 
 COOKIE = "swarmtest_token"
-_MOST_BYTES = 64 << 10
-"""Of what is posted: a form of ours is far smaller."""
-_LONGEST_PATH = 2000
-"""Of an address: Python reads no number of more than 4,300 digits."""
+_MAX_POST_BYTES = 64 << 10
+"""The largest body of a POST that is accepted; our own forms are far smaller."""
+_MAX_PATH_LENGTH = 2000
+"""The longest path that is accepted: Python refuses to parse integers of over 4,300 digits."""
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -238,22 +243,22 @@ HEADERS = {
 
 
 class Guard:
-    """Refuses what is not allowed, and marks every answer with the policy."""
+    """ASGI middleware that refuses what is not allowed, and adds the policy to every response."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
         self._settings = settings
         self._names = {settings.host, socket.gethostname(), socket.getfqdn()}
         self.secret = secrets.token_urlsafe(24)
-        """What our own forms send along."""
+        """The secret that our own forms send, against cross-site request forgery."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request, or the start and the end of the server."""
+        """Serve one request, or pass on the start and the end of the server."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
 
-        async def marked(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update(HEADERS)
@@ -261,19 +266,19 @@ class Guard:
             await send(message)
 
         scope.setdefault("state", {})["csrf"] = self.secret
-        answer = self._answer(Request(scope))
-        await (answer or self._app)(scope, receive, marked)
+        refusal = self._answer(Request(scope))
+        await (refusal or self._app)(scope, receive, send_with_headers)
 
     def _answer(self, request: Request) -> Response | None:
-        """What is answered here and now; None: the request may go on."""
-        if len(request.scope["path"]) > _LONGEST_PATH:
-            return _refusal(414, f"no address here has more than {_LONGEST_PATH:,} characters")
+        """Return a response that ends the request here; None if the request may go on."""
+        if len(request.scope["path"]) > _MAX_PATH_LENGTH:
+            return _refusal(414, f"no address here has more than {_MAX_PATH_LENGTH:,} characters")
         if not self._is_our_name(request.headers):
             return _refusal(421, "this address is not one of this dashboard's names")
         if self._settings.token:
-            given = request.query_params.get("token")
-            if given is not None and request.method == "GET":
-                return self._admit(request, given)
+            token = request.query_params.get("token")
+            if token is not None and request.method == "GET":
+                return self._admit(request, token)
             if not _same(request.cookies.get(COOKIE, ""), self._settings.token):
                 return _refusal(
                     403, "a token is needed: open the address that `swarmtest dashboard` printed"
@@ -284,36 +289,38 @@ class Guard:
             return _refusal(405, "only GET and POST are understood")
         return self._refuse_post(request.headers)
 
-    def _admit(self, request: Request, given: str) -> Response:
-        """The first visit: the token goes into a cookie and out of the address."""
-        if not _same(given, self._settings.token):
+    def _admit(self, request: Request, token: str) -> Response:
+        """Move the token of a first visit from the address into a cookie."""
+        if not _same(token, self._settings.token):
             return _refusal(403, "this token is not the one that `swarmtest dashboard` printed")
-        rest = [(k, v) for k, v in request.query_params.multi_items() if k != "token"]
-        # Twice a slash would be the name of another site.
+        other_parameters = [(k, v) for k, v in request.query_params.multi_items() if k != "token"]
+        # A path with two leading slashes would redirect to another site.
         path = "/" + request.url.path.lstrip("/\\")
-        answer = RedirectResponse(path + ("?" + urlencode(rest) if rest else ""), 303)
-        answer.set_cookie(COOKIE, given, httponly=True, samesite="strict", path="/")
-        return answer
+        response = RedirectResponse(
+            path + ("?" + urlencode(other_parameters) if other_parameters else ""), 303
+        )
+        response.set_cookie(COOKIE, token, httponly=True, samesite="strict", path="/")
+        return response
 
     def _refuse_post(self, headers: Headers) -> Response | None:
         if self._settings.read_only:
             return _refusal(403, "this dashboard is read-only")
         length = headers.get("content-length", "")
-        if not length.isdigit() or int(length) > _MOST_BYTES:
-            return _refusal(413, f"a form of at most {_MOST_BYTES:,} bytes is expected")
-        # Without a referrer, browsers say "null" for a form of the very same page.
+        if not length.isdigit() or int(length) > _MAX_POST_BYTES:
+            return _refusal(413, f"a form of at most {_MAX_POST_BYTES:,} bytes is expected")
+        # Our policy sends no referrer, so browsers send "null" even for a form of our own page.
         origin = headers.get("origin", "null")
-        foreign = origin != "null" and origin.partition("://")[2] != headers.get("host")
-        if foreign or headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        is_foreign = origin != "null" and origin.partition("://")[2] != headers.get("host")
+        if is_foreign or headers.get("sec-fetch-site", "same-origin") != "same-origin":
             return _refusal(403, "this came from another site")
         return None
 
     def is_from_us(self, secret: str) -> bool:
-        """Whether a form has what only our own pages know."""
+        """Return whether a form carries the secret that only our own pages contain."""
         return _same(secret, self.secret)
 
     def _is_our_name(self, headers: Headers) -> bool:
-        # The port may be another: that of a tunnel.
+        # The port is not compared: behind a tunnel it is another one.
         try:
             name = urlsplit("//" + headers.get("host", "")).hostname or ""
         except ValueError:
@@ -324,7 +331,7 @@ class Guard:
 
 
 def _is_address(name: str) -> bool:
-    """Whether it is a number: no one can make a number lead elsewhere."""
+    """Return whether a host name is a numeric address, which DNS rebinding cannot redirect."""
     try:
         ipaddress.ip_address(name)
     except ValueError:
@@ -332,9 +339,9 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode(), other.encode())
+def _same(left: str, right: str) -> bool:
+    return hmac.compare_digest(left.encode(), right.encode())
 
 
-def _refusal(status: int, why: str) -> Response:
-    return PlainTextResponse(f"swarmtest: {why}\n", status)
+def _refusal(status: int, reason: str) -> Response:
+    return PlainTextResponse(f"swarmtest: {reason}\n", status)

@@ -1,4 +1,8 @@
-"""The pages about the store: each reads a little, and asks for what takes long."""
+"""The pages of the dashboard: campaigns (`Pages`), and the machine and its jobs (`SystemPages`).
+
+Each page reads from the store what is cheap to read, and shows slow queries as far as they have
+been answered in the background (`queries`).
+"""
 
 from __future__ import annotations
 
@@ -40,40 +44,40 @@ from swarmtest.ui.terminal.tables import command_text
 T = TypeVar("T")
 _CURVE_POINTS = 200
 _NEWEST_FAULTS = 5
-_FEWEST = 2
-"""Campaigns that can be compared."""
-_MOST = 200
+_MIN_COMPARED = 2
+"""The fewest campaigns that can be compared."""
+_MAX_COMPARED = 200
 
 
 class Pages:
-    """What is shown for which address."""
+    """The pages about the store; each method renders one."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
     def campaigns(self, request: Request) -> Response:
-        """All campaigns, and a form for a new one."""
+        """Render the list of campaigns, with a form for a new one."""
         before = whole(request.query_params.get("before"))
         with self._desk.store() as store:
-            found = campaign_page(store, self._desk.watch, before)
-        return self._desk.page(request, "campaigns.html", page=found, strategies=strategy_names())
+            page = campaign_page(store, self._desk.watch, before)
+        return self._desk.page(request, "campaigns.html", page=page, strategies=strategy_names())
 
     def overview(self, request: Request) -> Response:
-        """One campaign: how far, how fast, what was found and what is left."""
+        """Render one campaign: its progress and speed, what it found and what is left to find."""
         with self._desk.store() as store:
             view = self._view(request, store)
             record = view.record
             points = store.progress(record.id, _CURVE_POINTS)
             summary = store.summary(record.id)
             workers = worker_views(store, record)
-            newest = sorted(known_faults(store, [record.id]), key=lambda one: one.first)
-        samples = [(one.at, one.tests) for one in self._desk.watch.history(record.id)]
+            newest = sorted(known_faults(store, [record.id]), key=lambda fault: fault.first)
+        samples = [(sample.at, sample.tests) for sample in self._desk.watch.history(record.id)]
         rates = [
-            (b[0], (b[1] - a[1]) / (b[0] - a[0]))
-            for a, b in itertools.pairwise(samples)
-            if b[0] > a[0]
+            (end, (tests_at_end - tests_at_start) / (end - start))
+            for (start, tests_at_start), (end, tests_at_end) in itertools.pairwise(samples)
+            if end > start
         ]
-        now = f"{view.rate:,.0f}/s" if view.rate is not None else ""
+        current_rate = f"{view.rate:,.0f}/s" if view.rate is not None else ""
         return self._campaign_page(
             request,
             "overview.html",
@@ -82,7 +86,7 @@ class Pages:
             workers=workers,
             newest=newest[: -_NEWEST_FAULTS - 1 : -1],
             curves=progress_curves(record, points),
-            rates=sparkline(rates, "tests per second", now) if view.is_running else "",
+            rates=sparkline(rates, "tests per second", current_rate) if view.is_running else "",
             outlook=self._ask("outlook", view, questions.outlook),
             again=run_command(record, view.facts.tests),
             aims=AIMS,
@@ -90,27 +94,27 @@ class Pages:
         )
 
     def faults(self, request: Request) -> Response:
-        """The faults of a campaign."""
+        """Render the faults of a campaign."""
         with self._desk.store() as store:
             view = self._view(request, store)
-            found = known_faults(store, [view.record.id])
-        found.sort(key=lambda fault: fault.first)
+            faults = known_faults(store, [view.record.id])
+        faults.sort(key=lambda fault: fault.first)
         roles = self._ask("roles", view, questions.roles)
-        return self._campaign_page(request, "faults_page.html", view, faults=found, roles=roles)
+        return self._campaign_page(request, "faults_page.html", view, faults=faults, roles=roles)
 
     def fault(self, request: Request) -> Response:
-        """One fault, with its test as code."""
+        """Render one fault, with its test as code."""
         with self._desk.store() as store:
             view = self._view(request, store)
-            found = fault_page(store, view.record.id, request.path_params["fault"])
+            fault = fault_page(store, view.record.id, request.path_params["fault"])
         roles = self._ask("roles", view, questions.roles)
-        return self._campaign_page(request, "fault.html", view, fault=found, roles=roles)
+        return self._campaign_page(request, "fault.html", view, fault=fault, roles=roles)
 
     def roles(self, request: Request) -> Response:
-        """Triggers and suppressors, with intervals."""
+        """Render triggers and suppressors, with their intervals."""
         with self._desk.store() as store:
             view = self._view(request, store)
-            signatures = {one.id: one.signature for one in store.faults(view.record.id)}
+            signatures = {fault.id: fault.signature for fault in store.faults(view.record.id)}
             command = command_text(f"roles {view.record.id}", store.url)
         return self._campaign_page(
             request,
@@ -122,75 +126,75 @@ class Pages:
         )
 
     def source(self, request: Request) -> Response:
-        """What was reached: a table of files, and one of them with hitting fractions."""
+        """Render what was reached: a table of files, and one file with hitting fractions."""
         with self._desk.store() as store:
             view = self._view(request, store)
             command = command_text(f"coverage {view.record.id}", store.url)
         reached = self._ask("source", view, questions.reached)
-        wanted = request.path_params.get("file", "")
+        file = request.path_params.get("file", "")
         listing = None
         if reached.value is not None:
-            known = {one.id: one for one in reached.value.listings}
-            if wanted and wanted not in known:
+            listings = {listing.id: listing for listing in reached.value.listings}
+            if file and file not in listings:
                 raise UserError(f"campaign {view.record.id} watched no such file")
-            listing = known.get(wanted)
+            listing = listings.get(file)
         return self._campaign_page(
             request, "source.html", view, reached=reached, listing=listing, shell=command
         )
 
     def configurations(self, request: Request) -> Response:
-        """The configurations tried, a page of them at a time."""
+        """Render one page of the configurations that were tried."""
         with self._desk.store() as store:
             view = self._view(request, store)
-            found = trial_page(store, view.record, dict(request.query_params))
-            faults = [one.id for one in store.faults(view.record.id)]
+            page = trial_page(store, view.record, dict(request.query_params))
+            fault_ids = [fault.id for fault in store.faults(view.record.id)]
         return self._campaign_page(
-            request, "configurations.html", view, page=found, fault_ids=faults
+            request, "configurations.html", view, page=page, fault_ids=fault_ids
         )
 
     def trial(self, request: Request) -> Response:
-        """One test."""
+        """Render one trial."""
         with self._desk.store() as store:
             view = self._view(request, store)
-            found = trial_view(store, view.record, int(request.path_params["trial"]))
-        return self._campaign_page(request, "trial.html", view, trial=found)
+            trial = trial_view(store, view.record, int(request.path_params["trial"]))
+        return self._campaign_page(request, "trial.html", view, trial=trial)
 
     def races(self, request: Request) -> Response:
-        """What threads did, in columns."""
+        """Render what the threads did in failing tests, in columns."""
         with self._desk.store() as store:
             view = self._view(request, store)
-            found = race_pages(store, view.record.id)
-        return self._campaign_page(request, "races.html", view, faults=found)
+            faults = race_pages(store, view.record.id)
+        return self._campaign_page(request, "races.html", view, faults=faults)
 
     def search(self, request: Request) -> Response:
-        """An explored space."""
+        """Render the space that a search has explored."""
         with self._desk.store() as store:
             view = self._view(request, store)
             command = command_text(f"search plot {view.record.id}", store.url)
-        asked: Computed[SearchPage] = Computed(problem=f"campaign {view.record.id} is no search")
+        answer: Computed[SearchPage] = Computed(problem=f"campaign {view.record.id} is no search")
         if _is_search(view.record):
-            asked = self._ask("search", view, questions.search)
-        return self._campaign_page(request, "search.html", view, search=asked, shell=command)
+            answer = self._ask("search", view, questions.search)
+        return self._campaign_page(request, "search.html", view, search=answer, shell=command)
 
     def compare(self, request: Request) -> Response:
-        """Several campaigns side by side."""
-        told = map(whole, request.query_params.getlist("c")[:_MOST])
-        wanted = {number for number in told if number is not None}
+        """Render a comparison of several campaigns."""
+        numbers_asked = map(whole, request.query_params.getlist("c")[:_MAX_COMPARED])
+        asked_for = {number for number in numbers_asked if number is not None}
         with self._desk.store() as store:
-            known = list(campaign_page(store, self._desk.watch).views)
-            shown = {view.record.id for view in known}
-            known += [
+            views = list(campaign_page(store, self._desk.watch).views)
+            listed = {view.record.id for view in views}
+            views += [
                 campaign_view(store, store.campaign(number), self._desk.watch)
-                for number in sorted(wanted - shown, reverse=True)
+                for number in sorted(asked_for - listed, reverse=True)
             ]
-        chosen = [view for view in reversed(known) if view.record.id in wanted]
+        chosen = [view for view in reversed(views) if view.record.id in asked_for]
         numbers = [view.record.id for view in chosen]
-        asked: Computed[questions.Compared] = Computed()
+        answer: Computed[questions.Compared] = Computed()
         command = ""
-        if len(chosen) >= _FEWEST:
-            words = " ".join(map(str, numbers))
-            command = command_text(f"compare {words}", self._desk.store_name)
-            asked = self._desk.computing.ask(
+        if len(chosen) >= _MIN_COMPARED:
+            arguments = " ".join(map(str, numbers))
+            command = command_text(f"compare {arguments}", self._desk.store_name)
+            answer = self._desk.computing.ask(
                 f"compare:{'-'.join(map(str, numbers))}",
                 tuple((view.facts.status, view.facts.tests) for view in chosen),
                 lambda store: questions.compared(store, numbers),
@@ -199,9 +203,9 @@ class Pages:
         return self._desk.page(
             request,
             "compare.html",
-            campaigns=known,
+            campaigns=views,
             chosen=numbers,
-            compared=asked,
+            compared=answer,
             shell=command,
             topics=" ".join(f"campaign:{number}" for number in numbers),
         )
@@ -238,24 +242,23 @@ class Pages:
 
 
 def _is_search(record: CampaignRecord) -> bool:
-    """Whether a campaign explored a space."""
+    """Return whether a campaign explored a space."""
     return "search" in record.options
 
 
-# -------------------------------------------------------------------------------------------------
-# The pages about this machine, and about the commands that were started here.
+# This machine, and the commands that were started from the dashboard.
 
 _SHOWN_LINES = 500
 
 
 class SystemPages:
-    """Resources and commands."""
+    """The pages about this machine and about the jobs; each method renders one."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
     def resources(self, request: Request) -> Response:
-        """What this machine is doing, and who of the campaigns' processes."""
+        """Render the load of this machine, and the processes of campaigns on it."""
         machine = self._desk.machine
         machine.sample()
         roots = self._roots()
@@ -267,17 +270,17 @@ class SystemPages:
             host=platform.node(),
             load=loads[-1] if loads else None,
             pictures=_pictures(loads),
-            processes=[(one, roots.get(one.pid, "")) for one in processes],
+            processes=[(process, roots.get(process.pid, "")) for process in processes],
             total=_total(processes),
             disk=disk_share(self._desk.store_name),
         )
 
     def commands(self, request: Request) -> Response:
-        """All commands that were started here."""
+        """Render the list of commands that were started from the dashboard."""
         return self._desk.page(request, "commands.html", jobs=self._desk.jobs.all())
 
     def command(self, request: Request) -> Response:
-        """One command, and what it prints."""
+        """Render one command, and what it has printed."""
         job = self._desk.jobs.get(int(request.path_params["job"]))
         if job is None:
             raise UserError("there is no such command")
@@ -287,22 +290,22 @@ class SystemPages:
         )
 
     def _roots(self) -> dict[int, str]:
-        """The processes that campaigns are known to have here, and what they are."""
-        found = {
+        """Return the processes on this machine that are known to run campaigns, with labels."""
+        labels = {
             job.process.pid: f"command {job.number}"
             for job in self._desk.jobs.all()
             if job.is_running
         }
         with self._desk.store() as store:
-            running = [one.id for one in store.campaigns() if one.status == "running"]
-            workers = [(number, one) for number in running for one in store.workers(number)]
+            running = [record.id for record in store.campaigns() if record.status == "running"]
+            workers = [(number, worker) for number in running for worker in store.workers(number)]
         for number, worker in workers:
             if worker.host == platform.node() and is_swarmtest(worker.pid):
-                whole = campaign_process(worker.pid)
-                if whole is not None:
-                    found.setdefault(whole, f"campaign {number}")
-                found.setdefault(worker.pid, f"campaign {number}, worker")
-        return found
+                parent = campaign_process(worker.pid)
+                if parent is not None:
+                    labels.setdefault(parent, f"campaign {number}")
+                labels.setdefault(worker.pid, f"campaign {number}, worker")
+        return labels
 
 
 def _pictures(loads: list[Load]) -> list[tuple[str, object]]:
@@ -310,11 +313,19 @@ def _pictures(loads: list[Load]) -> list[tuple[str, object]]:
         return []
     last = loads[-1]
     return [
-        ("CPU", sparkline([(x.at, x.busy) for x in loads], "CPU", f"{last.busy:.0%}", 1.0)),
-        ("Memory", sparkline([(x.at, x.memory) for x in loads], "memory", f"{last.memory:.0%}", 1)),
-        ("Load", sparkline([(x.at, x.load) for x in loads], "load", f"{last.load:.1f}")),
+        (
+            "CPU",
+            sparkline([(load.at, load.busy) for load in loads], "CPU", f"{last.busy:.0%}", 1.0),
+        ),
+        (
+            "Memory",
+            sparkline(
+                [(load.at, load.memory) for load in loads], "memory", f"{last.memory:.0%}", 1
+            ),
+        ),
+        ("Load", sparkline([(load.at, load.load) for load in loads], "load", f"{last.load:.1f}")),
     ]
 
 
 def _total(processes: list[Process]) -> tuple[float, int]:
-    return sum(one.cpu for one in processes), sum(one.memory for one in processes)
+    return sum(process.cpu for process in processes), sum(process.memory for process in processes)

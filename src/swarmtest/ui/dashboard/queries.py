@@ -1,7 +1,9 @@
-"""What takes long to know of a campaign: each question reads a store and gives plain values.
+"""Slow queries about campaigns, and the thread pool that answers them in the background.
 
-The values are whole: nothing in them reads the store later, for it is closed by then. Nothing here
-loads a subject.
+A page never waits for a slow query: it shows the last answer, or that one is being computed, and
+reloads when the answer is announced (`Computing`). Each query reads a store and returns plain
+values. The values are complete: nothing in them reads the store later, because it is closed by
+then. No query loads a subject.
 """
 
 from __future__ import annotations
@@ -42,134 +44,136 @@ from swarmtest.ui.report.tables import (
     role_table,
 )
 
-# -------------------------------------------------------------------------------------------------
-# What takes long is computed beside the page, kept, and told when it is there.
-#
-# A page never waits: it shows what is known so far, or that it is being computed.
-
 T = TypeVar("T")
 _THREADS = 2
-_MOST_KEPT = 64
-_RESTS = 8.0
-"""After a computation it rests so many times as long as it took: the campaign needs the CPU."""
+_MAX_ANSWERS = 64
+_REST_FACTOR = 8.0
+"""A query rests for this many times its duration before it is repeated: campaigns need the CPU."""
+
+
+# Computing in the background.
 
 
 @dataclass(frozen=True)
 class Computed(Generic[T]):
-    """What is known of a question."""
+    """The state of a query: its last answer, and whether a new one is being computed."""
 
     value: T | None = None
     problem: str = ""
     """Why there is no value, if it could not be computed."""
     version: Hashable = None
-    """Of the data that the value is about."""
+    """The version of the data that the value was computed from."""
     is_computing: bool = False
     seconds: float = 0.0
 
 
 class Computing:
-    """Questions to a store, their last answers, and who is working on them."""
+    """A thread pool that answers queries and keeps their last answers."""
 
     def __init__(self, open_store: Callable[[], Store], live: Live) -> None:
         self._open = open_store
         self._live = live
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="computing")
         self._lock = threading.Lock()
-        self._known: dict[str, Computed[Any]] = {}
+        self._answers: dict[str, Computed[Any]] = {}
         self._due: dict[str, float] = {}
         self._running: dict[str, Future[None]] = {}
 
     def close(self) -> None:
-        """Begin nothing more, and wait for what has begun."""
+        """Start no more queries, and wait for those that are running."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def ask(
         self, topic: str, version: Hashable, question: Callable[[Store], T], hurry: bool = False
     ) -> Computed[T]:
-        """The last answer; a new one is begun if the data has changed and it is time for that.
+        """Return the last answer, and start computing a new one if the data has changed.
 
-        `topic`: what pages are told when there is a new one. `hurry`: the campaign has ended.
+        A new computation waits until the rest after the last one is over, unless `hurry` is set,
+        which callers do for a campaign that has ended. `topic` names the query, and is what is
+        announced to pages when there is a new answer.
         """
         with self._lock:
-            known = self._known.get(topic, Computed())
-            fresh = known.version == version
-            due = hurry or time.monotonic() >= self._due.get(topic, 0.0)
-            if not fresh and due and topic not in self._running:
+            last = self._answers.get(topic, Computed())
+            is_fresh = last.version == version
+            is_due = hurry or time.monotonic() >= self._due.get(topic, 0.0)
+            if not is_fresh and is_due and topic not in self._running:
                 self._running[topic] = self._pool.submit(self._answer, topic, version, question)
             return Computed(
-                known.value,
-                known.problem,
-                known.version,
-                not fresh and topic in self._running,
-                known.seconds,
+                last.value,
+                last.problem,
+                last.version,
+                not is_fresh and topic in self._running,
+                last.seconds,
             )
 
     def _answer(self, topic: str, version: Hashable, question: Callable[[Store], T]) -> None:
-        begun = time.monotonic()
+        started = time.monotonic()
         value, problem = None, ""
         try:
             with self._open() as store:
                 value = question(store)
         except UserError as error:
             problem = str(error)
-        except Exception as error:  # a page says so; the others go on
+        except Exception as error:  # the page shows it, and the other pages keep working
             problem = f"a bug in swarmtest: {type(error).__name__}: {error}"
-        took = time.monotonic() - begun
+        seconds = time.monotonic() - started
         with self._lock:
-            self._known[topic] = Computed(value, problem, version, False, took)
-            self._due[topic] = time.monotonic() + _RESTS * took
+            self._answers[topic] = Computed(value, problem, version, False, seconds)
+            self._due[topic] = time.monotonic() + _REST_FACTOR * seconds
             del self._running[topic]
-            while len(self._known) > _MOST_KEPT:
-                del self._known[next(iter(self._known))]
+            while len(self._answers) > _MAX_ANSWERS:
+                del self._answers[next(iter(self._answers))]
         self._live.announce(topic)
 
 
-# -------------------------------------------------------------------------------------------------
+# The queries.
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """What was found when, and what is left."""
+    """What a campaign found when, and how much is left to find."""
 
     sentence: str
-    """What to do, and why."""
+    """Advice on whether to go on, with its reason."""
     table: Table
     curves: tuple[tuple[Curves, Curves], ...]
-    """By kind: by tests and by CPU time."""
+    """For each kind of target, a curve by tests and a curve by CPU time."""
 
 
 def outlook(store: Store, campaign: int) -> Outlook:
-    """Discovery curves, and estimates of what is still to be found."""
-    run = discovery(store, campaign)
-    curves = discovery_curves([run])
-    told = growth(store, [campaign])
-    ahead = {kind.kind: _ahead(kind) for kind in told.kinds}
+    """Return the discovery curves of a campaign, and estimates of what is still to be found."""
+    discovered = discovery(store, campaign)
+    curves = discovery_curves([discovered])
+    estimate = growth(store, [campaign])
+    ahead = {kind.kind: _ahead(kind) for kind in estimate.kinds}
     pairs = tuple(
-        (_going(by_tests, ahead.get(kind)), by_time)
-        for kind, by_tests, by_time in zip(_kinds(run), curves[::2], curves[1::2], strict=True)
+        (_with_forecast(by_tests, ahead.get(kind)), by_time)
+        for kind, by_tests, by_time in zip(
+            _kinds(discovered), curves[::2], curves[1::2], strict=True
+        )
     )
-    return Outlook(str(verdict(told)), growth_table([told]), pairs)
+    return Outlook(str(verdict(estimate)), growth_table([estimate]), pairs)
 
 
 def _kinds(run: Discovery) -> list[str]:
-    """In the order in which curves are drawn."""
+    """Return the kinds in the order in which their curves are drawn."""
     return sorted(run.kinds(), key=lambda kind: (kind != "fault", kind))
 
 
 def _ahead(kind: KindGrowth) -> Ahead:
-    """Where a kind will be after as many tests again."""
-    found, new = kind.seen.found, kind.new
-    return Ahead(2.0 * kind.seen.tests, found + new.value, found + new.low, found + new.high)
+    """Return the expected point of a kind's curve after as many tests again."""
+    so_far, new = kind.seen.found, kind.new
+    return Ahead(2.0 * kind.seen.tests, so_far + new.value, so_far + new.low, so_far + new.high)
 
 
-def _going(curves: Curves, ahead: Ahead | None) -> Curves:
+def _with_forecast(curves: Curves, ahead: Ahead | None) -> Curves:
     (curve,) = curves.curves
     return replace(curves, curves=(replace(curve, ahead=ahead),))
 
 
 @dataclass(frozen=True)
 class FaultRoles:
-    """Why a fault shows, as far as the tests tell."""
+    """The features that trigger or suppress one fault, as far as the tests show."""
 
     short: str
     plot: IntervalPlot
@@ -184,57 +188,59 @@ class Roles:
 
     notes: tuple[str, ...]
     faults: dict[str, FaultRoles]
-    """By id, the most frequent."""
+    """The most frequent faults, by id."""
     shares: tuple[RoleShares, ...]
     relations: tuple[str, ...]
-    """Faults that may be one bug."""
+    """Sentences about faults that may be one bug."""
     heat: HeatMap
     no_variation: str = ""
-    """Why no feature has a role, if nothing was left to chance."""
+    """Why no feature can have a role, if the campaign varied no feature."""
 
 
 def roles(store: Store, campaign: int) -> Roles:
-    """Roles for every fault, as far as a page shows them."""
+    """Return the roles of features for the faults of a campaign, limited to what a page shows."""
     study = Study(store, [campaign])
     heat = configurations(study)
     try:
         study.require_variation()
     except UserError as error:
         return Roles(study.notes, {}, (), (), heat, str(error))
-    often = sorted(study.faults, key=lambda fault: -int(study.hit(fault).sum()))
-    rate = 1 - study.confidence
-    found = {}
-    for fault in often[:MOST_FAULTS]:
+    by_frequency = sorted(study.faults, key=lambda fault: -int(study.hit(fault).sum()))
+    error_rate = 1 - study.confidence
+    by_fault = {}
+    for fault in by_frequency[:MOST_FAULTS]:
         plot = interval_plot(study, fault)
-        found[fault.name] = FaultRoles(
-            roles_in_short(plot.roles, rate),
+        by_fault[fault.name] = FaultRoles(
+            roles_in_short(plot.roles, error_rate),
             plot,
             role_table(plot, study.effects(fault)),
-            amount_table(study.amounts(fault), rate),
+            amount_table(study.amounts(fault), error_rate),
             tuple(pair_lines(study.pairs(fault))),
         )
-    shares = (role_shares("fault", study.table("fault")),) if found else ()
-    related = tuple(one.sentence() for one in triage(study).relations) if found else ()
-    return Roles(study.notes, found, shares, related, heat)
+    shares = (role_shares("fault", study.table("fault")),) if by_fault else ()
+    relations = (
+        tuple(relation.sentence() for relation in triage(study).relations) if by_fault else ()
+    )
+    return Roles(study.notes, by_fault, shares, relations, heat)
 
 
 @dataclass(frozen=True)
 class Reached:
-    """Source with hitting fractions."""
+    """The source of a subject, with hitting fractions."""
 
     files: Table | None
     listings: tuple[Listing, ...]
     others: tuple[Table, ...]
     shares: tuple[RoleShares, ...]
-    """For how many targets of each kind a feature matters."""
+    """For each kind, how many targets each feature matters to."""
     notes: tuple[str, ...]
     why_none: str
     data: dict[str, Any]
-    """For the script that shows a line's roles."""
+    """The data of the script that shows the roles of a line."""
 
 
 def reached(store: Store, campaign: int) -> Reached:
-    """What the tests of a campaign reached, from the sources that the store has kept."""
+    """Return what the tests of a campaign reached, using the sources that the store has kept."""
     study = Study(store, [campaign])
     tables = {kind: study.table(kind) for kind in study.kinds() if kind != "fault"}
     coverage = coverage_of(study, tables, disk=False)
@@ -251,29 +257,33 @@ def reached(store: Store, campaign: int) -> Reached:
 
 @dataclass(frozen=True)
 class Compared:
-    """Campaigns side by side."""
+    """A comparison of campaigns."""
 
     conclusions: tuple[str, ...]
     tables: tuple[Table, ...]
     notes: tuple[str, ...]
     refusal: str
-    """Why strategies cannot be compared; curves are there all the same."""
+    """Why the strategies cannot be compared; the curves are present in any case."""
     curves: tuple[tuple[Curves, Curves], ...]
 
 
 def compared(store: Store, campaigns: Sequence[int]) -> Compared:
-    """Discovery curves of several campaigns, and how their strategies compare."""
+    """Return the discovery curves of several campaigns, and a comparison of their strategies."""
     curves = discovery_curves([discovery(store, campaign) for campaign in campaigns])
     pairs = tuple(zip(curves[::2], curves[1::2], strict=True))
     try:
-        found = compare_campaigns(store, campaigns)
+        comparison = compare_campaigns(store, campaigns)
     except UserError as error:
         return Compared((), (), (), str(error), pairs)
     return Compared(
-        tuple(conclusions(found)), tuple(comparison_tables(found)), found.notes, "", pairs
+        tuple(conclusions(comparison)),
+        tuple(comparison_tables(comparison)),
+        comparison.notes,
+        "",
+        pairs,
     )
 
 
 def search(store: Store, campaign: int) -> SearchPage:
-    """What a search found out about a space."""
+    """Return what a search learnt about its space."""
     return search_page(store, [campaign])

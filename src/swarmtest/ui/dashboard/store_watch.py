@@ -1,4 +1,10 @@
-"""Looks at the store every second, notes how fast campaigns are, and says what has changed."""
+"""Polling the store, and telling open pages what has changed.
+
+A thread polls the store (`Watch`), keeps the recent progress of campaigns, and announces changes to
+open pages as server-sent events (`Live`). An event carries a topic, like ``campaign:3``, and a page
+that shows that topic loads itself again. So everything that is shown was rendered and escaped by
+the server, in one place.
+"""
 
 from __future__ import annotations
 
@@ -16,58 +22,57 @@ from swarmtest.core.errors import UserError
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 
-# -------------------------------------------------------------------------------------------------
-# What has changed, told to open pages as it happens: server-sent events.
-#
-# An event is only a topic, like ``campaign:3``; a page that shows something of it asks for itself
-# again. So whatever is shown was rendered by the server, with everything escaped, by one code.
+# Server-sent events.
 
-_PATIENCE = 15.0
-"""Seconds after which a comment is sent, so that nothing between us cuts a silent line."""
-_MOST_WAITING = 256
+_KEEPALIVE_SECONDS = 15.0
+"""Seconds of silence after which a comment is sent, so that no proxy closes the connection."""
+_MAX_QUEUED = 256
 
 
 class Live:
-    """Takes events from any thread, and gives them to all who listen."""
+    """A broadcaster of events, from any thread to all open pages."""
 
     def __init__(self) -> None:
         self._listeners: set[asyncio.Queue[str | None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def begin(self) -> None:
-        """From the loop that serves."""
+        """Remember the event loop; call this from the loop of the server."""
         self._loop = asyncio.get_running_loop()
 
     @property
     def listeners(self) -> int:
-        """How many pages are open."""
+        """The number of open pages."""
         return len(self._listeners)
 
     def announce(self, topic: str, **facts: Any) -> None:
-        """Tell all pages; from any thread."""
+        """Send an event to all open pages; may be called from any thread."""
         if self._loop is not None and not self._loop.is_closed():
             text = json.dumps({"topic": topic, **facts})
-            self._loop.call_soon_threadsafe(self._spread, f"data: {text}\n\n")
+            self._loop.call_soon_threadsafe(self._broadcast, f"data: {text}\n\n")
 
     def close(self) -> None:
-        """End all streams, for a server that waits for them would never end; from any thread."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._spread, None)
+        """End all streams; may be called from any thread.
 
-    def _spread(self, message: str | None) -> None:
+        The server waits for open responses when it shuts down, and would wait for these forever.
+        """
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._broadcast, None)
+
+    def _broadcast(self, message: str | None) -> None:
         for queue in self._listeners:
-            if message is None or queue.qsize() < _MOST_WAITING:  # who does not read misses some
+            if message is None or queue.qsize() < _MAX_QUEUED:  # a slow reader misses some
                 queue.put_nowait(message)
 
     async def stream(self) -> AsyncIterator[str]:
-        """The events from now on, as the browser's EventSource reads them."""
+        """Yield the events from now on, in the format that the browser's EventSource reads."""
         queue: asyncio.Queue[str | None] = asyncio.Queue()
         self._listeners.add(queue)
         try:
             yield "retry: 2000\n\n"
             while True:
                 try:
-                    message = await asyncio.wait_for(queue.get(), _PATIENCE)
+                    message = await asyncio.wait_for(queue.get(), _KEEPALIVE_SECONDS)
                 except TimeoutError:
                     message = ": still here\n\n"
                 if message is None:
@@ -77,19 +82,20 @@ class Live:
             self._listeners.discard(queue)
 
 
-# -------------------------------------------------------------------------------------------------
+# Polling the store.
 
-_REMEMBERED = 240
-"""Looks that are kept, for a campaign's rate over time."""
-_WINDOW = 10.0
-"""Seconds over which a rate is told."""
+_MAX_SAMPLES = 240
+"""Samples that are kept per campaign, to draw its rate over time."""
+_RATE_WINDOW = 10.0
+"""Seconds over which the current rate is measured."""
 _NEWEST = 30
-"""Campaigns that are looked at though they have ended: their faults may still be reduced."""
+"""How many of the newest campaigns are polled even if they have ended: their faults may still be
+reduced."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is cheap to know of a campaign, and changes when anything does."""
+    """Facts about a campaign that are cheap to read; they change whenever the campaign does."""
 
     status: str
     tests: int = 0
@@ -97,30 +103,30 @@ class Facts:
     faults: int = 0
     reductions: int = 0
     workers: float = 0.0
-    """When one of them last spoke."""
+    """When a worker was last seen."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """How far a campaign was, and when."""
+    """The number of tests that a campaign had run at a moment."""
 
     at: float
     tests: int
 
 
 def facts_of(store: Store, record: CampaignRecord) -> Facts:
-    """The facts of one campaign; the same cost for a thousand tests as for a million."""
+    """Return the facts of a campaign, at a cost that does not depend on its number of tests."""
     points = store.progress(record.id, 1)
     last = points[-1] if points else None
-    spoke = max((worker.last_seen for worker in store.workers(record.id)), default=0.0)
+    last_seen = max((worker.last_seen for worker in store.workers(record.id)), default=0.0)
     if last is None:
-        return Facts(record.status, workers=spoke)
+        return Facts(record.status, workers=last_seen)
     reductions = len(store.reductions(record.id)) if last.faults else 0
-    return Facts(record.status, last.tests, last.failed, last.faults, reductions, spoke)
+    return Facts(record.status, last.tests, last.failed, last.faults, reductions, last_seen)
 
 
 class Watch:
-    """A thread with a store of its own."""
+    """A thread that polls the store through a connection of its own."""
 
     def __init__(self, open_store: Callable[[], Store], live: Live, seconds: float) -> None:
         self._open = open_store
@@ -132,69 +138,71 @@ class Watch:
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
     def begin(self) -> None:
-        """Start looking."""
+        """Start polling the store."""
         self._thread.start()
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop polling the store."""
         self._end.set()
         self._thread.join()
 
     def history(self, campaign: int) -> list[Sample]:
-        """How far it was at the last looks, oldest first."""
+        """Return the last samples of a campaign, oldest first."""
         return list(self._history.get(campaign, ()))
 
     def rate(self, campaign: int) -> float | None:
-        """Tests per second over the last seconds; None if that is not known."""
+        """Return the current tests per second; None if too few samples are known."""
         samples = self.history(campaign)
-        recent = [one for one in samples if one.at >= samples[-1].at - _WINDOW]
+        recent = [sample for sample in samples if sample.at >= samples[-1].at - _RATE_WINDOW]
         if len(recent) < 2 or recent[-1].at - recent[0].at < self._seconds / 2:
             return None
         return (recent[-1].tests - recent[0].tests) / (recent[-1].at - recent[0].at)
 
     def _run(self) -> None:
-        nap = 0.0
+        pause = 0.0
         store: Store | None = None
-        while not self._end.wait(nap):
-            begun = time.monotonic()
+        while not self._end.wait(pause):
+            started = time.monotonic()
             try:
                 store = store or self._open()
-                self._look(store)
-            except UserError as error:  # the store is locked or gone: pages say so themselves
+                self._poll(store)
+            except (
+                UserError
+            ) as error:  # the store is locked or gone, which the pages say themselves
                 self._live.announce("store", problem=str(error))
                 _close(store)
                 store = None
-            # A store that is slow is not asked more often than it can bear.
-            nap = max(self._seconds, 10 * (time.monotonic() - begun))
+            # Polling takes at most about a tenth of the time, also of a slow store.
+            pause = max(self._seconds, 10 * (time.monotonic() - started))
         _close(store)
 
-    def _look(self, store: Store) -> None:
-        """Compare with what was known, and tell."""
+    def _poll(self, store: Store) -> None:
+        """Read the facts of campaigns, and announce those that have changed."""
         records = store.campaigns()
-        looked = {
+        polled = {
             record.id: facts_of(store, record)
-            for place, record in enumerate(reversed(records))
-            if place < _NEWEST or record.status == "running" or record.id not in self._known
+            for position, record in enumerate(reversed(records))
+            if position < _NEWEST or record.status == "running" or record.id not in self._known
         }
         now = time.monotonic()
         gone = self._known.keys() - {record.id for record in records}
         for campaign in gone:
             del self._known[campaign]
-        for campaign, facts in looked.items():
+        for campaign, facts in polled.items():
             if facts.status == "running":
-                samples = self._history.setdefault(campaign, deque(maxlen=_REMEMBERED))
+                samples = self._history.setdefault(campaign, deque(maxlen=_MAX_SAMPLES))
                 samples.append(Sample(now, facts.tests))
             before = self._known.get(campaign)
             self._known[campaign] = facts
             if before != facts:
-                self._tell(campaign, before, facts)
+                self._announce_change(campaign, before, facts)
         if gone:
             self._live.announce("campaigns")
 
-    def _tell(self, campaign: int, before: Facts | None, facts: Facts) -> None:
-        new = facts.faults - (before.faults if before else facts.faults)
+    def _announce_change(self, campaign: int, before: Facts | None, facts: Facts) -> None:
+        new_faults = facts.faults - (before.faults if before else facts.faults)
         self._live.announce(
-            f"campaign:{campaign}", tests=facts.tests, faults=facts.faults, new=max(new, 0)
+            f"campaign:{campaign}", tests=facts.tests, faults=facts.faults, new=max(new_faults, 0)
         )
 
 

@@ -1,4 +1,4 @@
-"""What this machine is doing, and the processes of campaigns on it: read from ``/proc``."""
+"""The load of this machine, and the processes of campaigns on it, read from ``/proc``."""
 
 from __future__ import annotations
 
@@ -13,40 +13,39 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PROC = Path("/proc")
-_REMEMBERED = 150
-_LETTERS = 160
-"""Of a command line."""
+_MAX_SAMPLES = 150
+_MAX_COMMAND_LENGTH = 160
 _PASSWORD = re.compile(r"(\w://[^\s:/@]*:)[^\s@]*@")
-"""In the address of a database, which a command line may have."""
+"""A password in the address of a database, which may be part of a command line."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """The machine at one moment; shares are from 0 to 1."""
+    """The load of the machine at one moment; shares are from 0 to 1."""
 
     at: float
     busy: float
-    """Of all cores, since the moment before."""
+    """The busy share of all cores since the sample before."""
     memory: float
     load: float
-    """Processes that want a core, over the last minute."""
+    """The load average over the last minute: processes that want a core."""
 
 
 @dataclass(frozen=True)
 class Process:
-    """One process."""
+    """A process at one moment."""
 
     pid: int
     parent: int
     name: str
     state: str
     cpu: float
-    """Cores, since the look before; over its life at the first."""
+    """Cores used since the sample before; in its first sample, over its whole life."""
     memory: int
-    """Bytes that only it, or it and others, have in memory."""
+    """The resident set size in bytes, which includes memory shared with other processes."""
     threads: int
     seconds: float
-    """Since it began."""
+    """The time since the process started."""
 
 
 @dataclass(frozen=True)
@@ -56,18 +55,18 @@ class _Times:
 
 
 class Machine:
-    """Remembers what was read before, for shares of time are differences."""
+    """Samples of this machine; keeps the last readings, because shares of time are differences."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._before: tuple[int, int] | None = None
-        self._history: deque[Load] = deque(maxlen=_REMEMBERED)
+        self._history: deque[Load] = deque(maxlen=_MAX_SAMPLES)
         self._processes: dict[int, _Times] = {}
         self._tick = os.sysconf("SC_CLK_TCK")
         self._page = os.sysconf("SC_PAGE_SIZE")
 
     def sample(self) -> None:
-        """Look at the whole machine."""
+        """Take a sample of the load."""
         with self._lock:
             words = _words(_PROC / "stat")[1:9]
             if not words:
@@ -81,28 +80,28 @@ class Machine:
             self._history.append(Load(time.time(), busy, _memory_share(), os.getloadavg()[0]))
 
     def history(self) -> list[Load]:
-        """Oldest first; empty where it cannot be told."""
+        """Return the samples, oldest first; none on a system without ``/proc``."""
         return list(self._history)
 
     def processes(self, roots: Iterable[int]) -> list[Process]:
-        """Some processes with all that they started, parents first."""
+        """Return the given processes and all their descendants, parents first."""
         children: dict[int, list[int]] = {}
         for pid in _pids():
             fields = _stat(pid)
             if fields:
                 children.setdefault(int(fields[1]), []).append(pid)
-        wanted = list(dict.fromkeys(roots))
-        found: list[Process] = []
-        while wanted:
-            pid = wanted.pop(0)
+        queue = list(dict.fromkeys(roots))
+        processes: list[Process] = []
+        while queue:
+            pid = queue.pop(0)
             process = self._process(pid)
-            if process is not None and pid not in {one.pid for one in found}:
-                found.append(process)
-                wanted = [*children.get(pid, ()), *wanted]
+            if process is not None and pid not in {other.pid for other in processes}:
+                processes.append(process)
+                queue = [*children.get(pid, ()), *queue]
         with self._lock:
-            alive = {one.pid for one in found}
-            self._processes = {pid: t for pid, t in self._processes.items() if pid in alive}
-        return found
+            alive = {process.pid for process in processes}
+            self._processes = {pid: times for pid, times in self._processes.items() if pid in alive}
+        return processes
 
     def _process(self, pid: int) -> Process | None:
         fields = _stat(pid)
@@ -130,17 +129,20 @@ class Machine:
 
 
 def is_swarmtest(pid: int) -> bool:
-    """Whether a process is one of ours, of this user: what a store says of a pid may be old."""
+    """Return whether a process runs swarmtest for this user.
+
+    A process id in a store may be out of date, and belong to another process by now.
+    """
     try:
-        mine = os.stat(_PROC / str(pid)).st_uid == os.getuid()
+        is_mine = os.stat(_PROC / str(pid)).st_uid == os.getuid()
         words = (_PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    return mine and runs_swarmtest(words)
+    return is_mine and runs_swarmtest(words)
 
 
 def runs_swarmtest(words: Sequence[bytes]) -> bool:
-    """Whether a command line is ours; that ``swarmtest`` is somewhere in it is not enough.
+    """Return whether a command line runs swarmtest, not just mentions it.
 
     >>> runs_swarmtest([b"python", b"-P", b"-m", b"swarmtest", b"run"])
     True
@@ -161,7 +163,7 @@ def runs_swarmtest(words: Sequence[bytes]) -> bool:
 
 
 def campaign_process(worker: int) -> int | None:
-    """The process that has started a worker, if both are ours."""
+    """Return the process that started a worker, if both are processes of swarmtest."""
     fields = _stat(worker)
     if not fields or not is_swarmtest(worker):
         return None
@@ -170,12 +172,12 @@ def campaign_process(worker: int) -> int | None:
 
 
 def disk_share(path: str) -> float | None:
-    """How full the disk of a file is; None if that cannot be told."""
+    """Return how full the disk of a file is, from 0 to 1; None if that is not known."""
     try:
-        told = os.statvfs(os.path.dirname(os.path.abspath(path)))
+        disk = os.statvfs(os.path.dirname(os.path.abspath(path)))
     except OSError:
         return None
-    return 1 - told.f_bavail / told.f_blocks if told.f_blocks else None
+    return 1 - disk.f_bavail / disk.f_blocks if disk.f_blocks else None
 
 
 def _pids() -> list[int]:
@@ -186,7 +188,7 @@ def _pids() -> list[int]:
 
 
 def _stat(pid: int) -> list[str]:
-    """What comes after the name, which may contain anything: state, parent, ..."""
+    """Return the fields of ``/proc/PID/stat`` after the name, which may contain anything."""
     try:
         return (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
@@ -198,8 +200,8 @@ def _name(pid: int) -> str:
         words = (_PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ")
     except OSError:
         return "?"
-    shown = _PASSWORD.sub(r"\1***@", words.decode("utf-8", "replace"))
-    return " ".join(shown.split())[:_LETTERS] or "?"
+    command_line = _PASSWORD.sub(r"\1***@", words.decode("utf-8", "replace"))
+    return " ".join(command_line.split())[:_MAX_COMMAND_LENGTH] or "?"
 
 
 def _words(path: Path) -> list[str]:
@@ -210,11 +212,11 @@ def _words(path: Path) -> list[str]:
 
 
 def _memory_share() -> float:
-    told = {}
+    kilobytes = {}
     for line in (_PROC / "meminfo").read_text().splitlines():
         name, _, value = line.partition(":")
-        told[name] = int(value.split()[0])
-    return 1 - told["MemAvailable"] / told["MemTotal"]
+        kilobytes[name] = int(value.split()[0])
+    return 1 - kilobytes["MemAvailable"] / kilobytes["MemTotal"]
 
 
 def _boot_time() -> float:

@@ -1,1 +1,1 @@
-"""Report."""
+"""The report of a campaign: its contents, figures and HTML."""

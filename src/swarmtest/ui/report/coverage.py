@@ -1,4 +1,8 @@
-"""Coverage of a page: a table of files, and each file with the hitting fraction of its lines."""
+"""Coverage in a report: a table of files, listings with hitting fractions, and other targets.
+
+A listing shows the source of a file with the hitting fraction of each line. Targets that have no
+line of source (events, paths, predicates) get tables of their own.
+"""
 
 from __future__ import annotations
 
@@ -25,42 +29,45 @@ from swarmtest.ui.terminal.text import elided, printable, spans
 
 MOST_LINES = 20_000
 """Lines of source in one page; files beyond that are in the table only."""
-_LETTERS = 300
+_MAX_LINE_LENGTH = 300
+
+
+# Files and their listings.
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of source."""
+    """A line of source, and how often it was reached."""
 
     number: int
     text: str
     state: str = ""
-    """``hit``, ``import`` or ``missed``; empty: nothing to be reached here."""
+    """``hit``, ``import`` or ``missed``; empty if the line has nothing to reach."""
     hits: int = 0
     share: float = 0.0
     group: int | None = None
     roles: str = ""
-    """In short; a ditto mark where they are those of the line before."""
+    """The roles in short; a ditto mark if they are those of the line before."""
 
 
 @dataclass(frozen=True)
 class Listing:
-    """A version of a file."""
+    """A version of a file, with what was reached in it."""
 
     id: str
     path: str
     campaigns: tuple[int, ...]
-    """Those that watched this version."""
+    """The campaigns that watched this version."""
     tests: int
     """Tests of these campaigns whose coverage is known."""
     lines: tuple[Line, ...]
     shares: dict[str, tuple[int, int]]
-    """For each kind: how many targets were reached, of how many."""
+    """For each kind, how many targets were reached, and how many there are."""
     missed: tuple[int, ...]
     places: dict[int, list[list[Any]]]
-    """By line: blocks and branches that begin there, as ``[name, hits, group]``."""
+    """The blocks and branches that begin at each line, as ``[name, hits, group]``."""
     changed: bool
-    """Whether the file is another one by now."""
+    """Whether the file has changed since."""
 
 
 @dataclass(frozen=True)
@@ -72,21 +79,28 @@ class _File:
 
 
 def listings(study: Study, groups: RoleGroups, disk: bool = True) -> list[Listing]:
-    """All watched files, by path; `groups` knows the hits of lines, blocks and branches.
+    """Return all watched files, by path.
 
-    `disk`: look whether they have changed since, on this machine.
+    `groups` has the hits of lines, blocks and branches. If `disk` is set, the files on this machine
+    are read to see whether they have changed. If the files have too many lines together, those with
+    the most reached targets keep their lines.
     """
-    made = [
+    all_listings = [
         _listing(study, groups, file, f"f{number}", disk)
         for number, file in enumerate(_files(study), 1)
     ]
-    chosen: set[str] = set()
+    with_lines: set[str] = set()
     room = MOST_LINES
-    for one in sorted(made, key=lambda one: -sum(hit for hit, _ in one.shares.values())):
-        if len(one.lines) <= room:
-            chosen.add(one.id)
-            room -= len(one.lines)
-    return [one if one.id in chosen else replace(one, lines=(), places={}) for one in made]
+    for listing in sorted(
+        all_listings, key=lambda listing: -sum(hit for hit, _ in listing.shares.values())
+    ):
+        if len(listing.lines) <= room:
+            with_lines.add(listing.id)
+            room -= len(listing.lines)
+    return [
+        listing if listing.id in with_lines else replace(listing, lines=(), places={})
+        for listing in all_listings
+    ]
 
 
 def _files(study: Study) -> list[_File]:
@@ -100,12 +114,12 @@ def _files(study: Study) -> list[_File]:
             if target.kind in kinds:
                 watched.setdefault(target.source, {})[id] = target
         for source in study.store.sources(campaign):
-            before = files.get(source.id, _File(source, (), {}, frozenset()))
+            merged = files.get(source.id, _File(source, (), {}, frozenset()))
             files[source.id] = _File(
                 source,
-                (*before.campaigns, campaign),
-                before.targets | watched.get(source.id, {}),
-                before.outside | outside,
+                (*merged.campaigns, campaign),
+                merged.targets | watched.get(source.id, {}),
+                merged.outside | outside,
             )
     return sorted(files.values(), key=lambda file: (file.source.path, file.campaigns))
 
@@ -123,8 +137,8 @@ def _listing(study: Study, groups: RoleGroups, file: _File, id: str, disk: bool)
         reached = bool(hits) or number in file.outside
         if not reached and target.kind not in WITH_PROBES:
             continue  # a path that another campaign found
-        hit, known = shares.get(target.kind, (0, 0))
-        shares[target.kind] = (hit + reached, known + 1)
+        hit, total = shares.get(target.kind, (0, 0))
+        shares[target.kind] = (hit + reached, total + 1)
         group = groups.group.get(identity)
         if target.kind == "line":
             state = "hit" if hits else "import" if reached else "missed"
@@ -149,28 +163,32 @@ def _listing(study: Study, groups: RoleGroups, file: _File, id: str, disk: bool)
 
 
 def _lines(text: str, states: dict[int, Line], groups: RoleGroups) -> Iterable[Line]:
-    before: int | None = None
+    previous_group: int | None = None
     for number, content in enumerate(text.removesuffix("\n").split("\n"), 1) if text else ():
         line = states.get(number, Line(number, ""))
         roles = ""
         if line.group is not None:
             roles = groups.texts[line.group]
-            roles = "– ″ –" if line.group == before and roles else roles
-            before = line.group
-        yield replace(line, text=elided(content, _LETTERS), roles=roles)
+            roles = "– ″ –" if line.group == previous_group and roles else roles
+            previous_group = line.group
+        yield replace(line, text=elided(content, _MAX_LINE_LENGTH), roles=roles)
 
 
 def file_table(found: Sequence[Listing]) -> Table:
-    """A row per file: how much of each kind was reached, and the lines that were not."""
-    kinds = [kind for kind in KINDS if any(kind in one.shares for one in found)]
-    several = len({one.path for one in found}) < len(found)
+    """Return a row per file: how much of each kind was reached, and the lines that were not."""
+    kinds = [kind for kind in KINDS if any(kind in listing.shares for listing in found)]
+    has_versions = len({listing.path for listing in found}) < len(found)
     rows = []
-    for one in found:
-        name = f"{one.path} (campaigns {spans(one.campaigns)})" if several else one.path
-        link = f"#{one.id}" if one.lines else ""
+    for listing in found:
+        name = (
+            f"{listing.path} (campaigns {spans(listing.campaigns)})"
+            if has_versions
+            else listing.path
+        )
+        link = f"#{listing.id}" if listing.lines else ""
         cells = [Cell(name, cls="name", link=link)]
-        cells += [_share_cell(kind, one.shares.get(kind)) for kind in kinds]
-        missed = spans(one.missed)
+        cells += [_share_cell(kind, listing.shares.get(kind)) for kind in kinds]
+        missed = spans(listing.missed)
         rows.append((*cells, Cell(elided(missed, 80), title=missed)))
     head = ("file", *kinds, "lines not reached")
     return Table("What was reached, by file", head, tuple(rows))
@@ -179,35 +197,37 @@ def file_table(found: Sequence[Listing]) -> Table:
 def _share_cell(kind: str, share: tuple[int, int] | None) -> Cell:
     if share is None:
         return Cell("-", -1.0)
-    hit, known = share
+    hit, total = share
     if kind not in WITH_PROBES:
         return Cell(f"{hit:,}", float(hit))
-    return Cell(f"{hit:,} of {known:,} ({percent(hit / known)})", hit / known)
+    return Cell(f"{hit:,} of {total:,} ({percent(hit / total)})", hit / total)
 
 
-# -------------------------------------------------------------------------------------------------
-# Coverage of a page, and what its script needs to tell the roles of a line.
+# All coverage, and the data of the script that shows the roles of a line.
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """What was reached."""
+    """What the tests of a study reached."""
 
     files: Table | None
     listings: tuple[Listing, ...]
     others: tuple[Table, ...]
-    """Targets without a line of source."""
+    """Tables of the targets that have no line of source."""
     why_none: str
     groups: RoleGroups
     left_out: tuple[str, ...]
 
 
 def coverage_of(study: Study, tables: Mapping[str, RoleTable], disk: bool = True) -> Coverage:
-    """What the tests of a study reached; `disk`: and which files have changed since."""
+    """Return what the tests of a study reached.
+
+    If `disk` is set, also find out which files have changed since.
+    """
     groups = RoleGroups()
     for kind in WITH_PROBES & tables.keys():
         groups.add(tables[kind])
-    found = listings(study, groups, disk)
+    files = listings(study, groups, disk)
     tests = int(study.evidence.known.sum())
     others = [
         target_table(kind, table, tests)
@@ -215,7 +235,7 @@ def coverage_of(study: Study, tables: Mapping[str, RoleTable], disk: bool = True
         if kind != "fault" and kind not in WITH_PROBES
     ]
     left_out = []
-    hidden = [one.path for one in found if not one.lines]
+    hidden = [file.path for file in files if not file.lines]
     if hidden:
         left_out.append(
             f"{plural(len(hidden), 'file')} without a listing, for a page takes at most "
@@ -227,68 +247,72 @@ def coverage_of(study: Study, tables: Mapping[str, RoleTable], disk: bool = True
             f"the coverage of {plural(unknown, 'test')} is not known: they do not count"
         )
     left_out.append(f"of each line at most {MOST_ROLES} features are told, the clearest")
-    why = nothing_watched(study.store.campaign(study.evidence.campaigns[0])) if not found else ""
+    why_none = (
+        nothing_watched(study.store.campaign(study.evidence.campaigns[0])) if not files else ""
+    )
     return Coverage(
-        file_table(found) if found else None,
-        tuple(found),
+        file_table(files) if files else None,
+        tuple(files),
         tuple(others),
-        why,
+        why_none,
         groups,
         tuple(left_out),
     )
 
 
 def script_data(study: Study, coverage: Coverage) -> dict[str, Any]:
-    """What the page's script needs to show the roles of a line."""
-    named = " ".join(map(str, study.evidence.campaigns))
-    usual = command_text(f"roles {named} TARGET", study.store.url)
+    """Return the data that the page's script needs to show the roles of a line."""
+    numbers = " ".join(map(str, study.evidence.campaigns))
+    command = command_text(f"roles {numbers} TARGET", study.store.url)
     return {
         "features": [printable(feature) for feature in study.evidence.features],
         "groups": coverage.groups.entries,
         "files": {
-            one.id: {"path": printable(one.path), "tests": one.tests, "places": one.places}
-            for one in coverage.listings
-            if one.lines
+            file.id: {"path": printable(file.path), "tests": file.tests, "places": file.places}
+            for file in coverage.listings
+            if file.lines
         },
-        "command": usual + confidence_words(study.confidence),
+        "command": command + confidence_words(study.confidence),
     }
 
 
-# -------------------------------------------------------------------------------------------------
-# Targets that have no line of source to stand at: events, paths, predicates; and all as CSV.
+# Targets without a line of source, and all targets as CSV.
 
 MOST_TARGETS = 200
-_LETTERS_TARGET_TABLES = 120
+_MAX_NAME_LENGTH = 120
 
 
 def target_table(kind: str, table: RoleTable, tests: int) -> Table:
-    """The rarest targets of a kind, with what triggers and suppresses them."""
-    order = sorted(range(len(table.targets)), key=lambda t: (table.hits[t], table.targets[t].name))
+    """Return the rarest targets of a kind, with their triggers and suppressors."""
+    order = sorted(
+        range(len(table.targets)),
+        key=lambda number: (table.hits[number], table.targets[number].name),
+    )
     rows = []
     for number in order[:MOST_TARGETS]:
         target, hits = table.targets[number], int(table.hits[number])
-        told = " ".join(filter(None, [target.name, target.detail]))
+        name = " ".join(filter(None, [target.name, target.detail]))
         rows.append(
             (
-                Cell(elided(told, _LETTERS_TARGET_TABLES), cls="name", title=told),
+                Cell(elided(name, _MAX_NAME_LENGTH), cls="name", title=name),
                 number_cell(hits),
                 percent_cell(hits / max(tests, 1)),
-                *(_named(table, number, role) for role in (TRIGGER, SUPPRESSOR)),
+                *(_features_cell(table, number, role) for role in (TRIGGER, SUPPRESSOR)),
             )
         )
-    left = len(table.targets) - len(rows)
-    note = f"The {len(rows)} rarest; {left:,} more are left out here." if left else ""
+    unlisted = len(table.targets) - len(rows)
+    note = f"The {len(rows)} rarest; {unlisted:,} more are left out here." if unlisted else ""
     head = (kind, "tests", "share", "triggers", "suppressors")
     return Table(f"{words_for(kind)[1].capitalize()} that were reached", head, tuple(rows), note)
 
 
-def _named(table: RoleTable, number: int, role: str) -> Cell:
+def _features_cell(table: RoleTable, number: int, role: str) -> Cell:
     marked = [f"{MARKS[role]}{feature}" for feature in table.discovered(number, role)]
     return Cell(" ".join(marked), cls=role)
 
 
 def targets_csv(table: RoleTable, tests: int) -> str:
-    """Every target with its hits and its discovered triggers and suppressors."""
+    """Return every target with its hits and its discovered triggers and suppressors, as CSV."""
     rows = []
     for number, target in enumerate(table.targets):
         names = [" ".join(table.discovered(number, role)) for role in (TRIGGER, SUPPRESSOR)]

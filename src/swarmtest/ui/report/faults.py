@@ -1,4 +1,4 @@
-"""Faults of a page: each with its smallest test, its intervals and how to see it again."""
+"""Faults in a report: each with its smallest test, its roles and the command that replays it."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from swarmtest.ui.terminal.reduced_tests import as_shown, is_smaller, reduction_
 from swarmtest.ui.terminal.tables import command_text, fault_configurations, test_code
 
 MOST_FAULTS = 60
-"""More are in the table only: a report is for reading."""
-_CODE_LINES = 400
+"""The most faults shown in detail, so that a report stays readable; the table has them all."""
+_MAX_CODE_LINES = 400
 
 
 @dataclass(frozen=True)
 class KnownFault:
-    """One fault over all campaigns."""
+    """A fault over several campaigns."""
 
     record: FaultRecord
-    """With the shortest test of all."""
+    """The fault with its shortest test."""
     campaign: int
-    """Where that test is."""
+    """The campaign of that test."""
     counts: dict[int, int]
-    """Tests that show it, by campaign."""
+    """The number of tests that show the fault, by campaign."""
     first: tuple[int, int]
-    """The first campaign that shows it, and its first trial that does."""
+    """The first campaign that shows the fault, and its first trial that does."""
     reduction: ReductionRecord | None = None
-    """The smallest of what is left of its tests, if one was reduced."""
+    """The smallest reduction of one of its tests, if one was reduced."""
     reduced_in: int = 0
-    """The campaign whose test that was."""
+    """The campaign of the reduced test."""
 
     @property
     def count(self) -> int:
-        """Tests that show it."""
+        """The number of tests that show the fault."""
         return sum(self.counts.values())
 
     @property
@@ -56,43 +56,43 @@ class KnownFault:
 
     @property
     def size(self) -> int:
-        """The parts of the smallest test there is."""
+        """The number of parts of its smallest test."""
         return self.reduction.size if self.reduction and self.is_reduced else self.record.size
 
     @property
     def is_reduced(self) -> bool:
-        """Whether that is what is left of a longer one."""
+        """Whether the smallest test is a reduced one."""
         return is_smaller(self.reduction, self.record)
 
 
 @dataclass(frozen=True)
 class Code:
-    """A test as code, as far as a page shows it."""
+    """A test as code, cut to what a page shows."""
 
     text: str
     left_out: int
-    """Lines that are not shown."""
+    """The number of lines that are not shown."""
 
 
 @dataclass(frozen=True)
 class FaultView:
-    """Everything that a page tells about a fault."""
+    """A fault with everything that a report shows about it."""
 
     known: KnownFault
     short: str
     """Triggers and suppressors in one line."""
     configuration: str
     reduced: str
-    """How its test was made small, in a line; empty if it was not."""
+    """How its test was reduced, in one line; empty if it was not."""
     part: str
-    """What its tests are made of."""
+    """The name of the parts that its tests consist of."""
     code: Code
     original: Code | None
-    """The test as it was found, if `code` is what is left of it."""
+    """The test as it was found, if `code` is a reduced one."""
     details: str
-    """What the test printed that is shown."""
+    """The output of the test that is shown."""
     race: RaceView | None
-    """Of a program with threads: what they did, in columns."""
+    """For a program with threads, what they did, in columns."""
     plot: IntervalPlot | None
     roles: Table | None
     amounts: Table
@@ -102,34 +102,38 @@ class FaultView:
 
 
 def known_faults(store: Store, campaigns: Sequence[int]) -> list[KnownFault]:
-    """The faults of several campaigns, the same one once, most frequent first."""
-    found: dict[str, list[tuple[int, FaultRecord]]] = {}
-    small: dict[str, list[tuple[int, ReductionRecord]]] = {}
+    """Return the distinct faults of several campaigns, the most frequent first."""
+    records_by_id: dict[str, list[tuple[int, FaultRecord]]] = {}
+    reductions_by_id: dict[str, list[tuple[int, ReductionRecord]]] = {}
     for campaign in campaigns:
         for record in store.faults(campaign):
-            found.setdefault(record.id, []).append((campaign, record))
+            records_by_id.setdefault(record.id, []).append((campaign, record))
         for id, reduction in reductions_of(store, campaign).items():
-            small.setdefault(id, []).append((campaign, reduction))
-    known = [_merged(records, small.get(id, ())) for id, records in found.items()]
-    return sorted(known, key=lambda fault: (-fault.count, fault.record.id))
+            reductions_by_id.setdefault(id, []).append((campaign, reduction))
+    faults = [
+        _merged(records, reductions_by_id.get(id, ())) for id, records in records_by_id.items()
+    ]
+    return sorted(faults, key=lambda fault: (-fault.count, fault.record.id))
 
 
 def _merged(
-    records: Sequence[tuple[int, FaultRecord]], small: Sequence[tuple[int, ReductionRecord]]
+    records: Sequence[tuple[int, FaultRecord]], reductions: Sequence[tuple[int, ReductionRecord]]
 ) -> KnownFault:
     campaign, best = min(records, key=lambda pair: (pair[1].test is None, pair[1].size))
     first, record = records[0]
-    counts = {number: one.count for number, one in records}
-    known = KnownFault(best, campaign, counts, (first, record.first_trial))
-    if not small:
-        return known
-    # As `swarmtest replay FAULT` chooses: the smallest, of equally small ones the newest.
-    place, least = min(small, key=lambda one: (one[1].test is None, one[1].size, -one[0]))
-    return replace(known, reduction=least, reduced_in=place)
+    counts = {number: record.count for number, record in records}
+    fault = KnownFault(best, campaign, counts, (first, record.first_trial))
+    if not reductions:
+        return fault
+    # The same choice as that of `swarmtest replay FAULT`: the smallest, and the newest of equals.
+    reduced_in, smallest = min(
+        reductions, key=lambda pair: (pair[1].test is None, pair[1].size, -pair[0])
+    )
+    return replace(fault, reduction=smallest, reduced_in=reduced_in)
 
 
 def load_subject(store: Store, campaign: int) -> tuple[Any, str]:
-    """The subject, by which tests become code; or None, and why it cannot be loaded here."""
+    """Return the subject, which turns tests into code; or None, and why it cannot be loaded."""
     reference = store.campaign(campaign).options.get("subject")
     if not reference:
         return None, "the campaign does not say where its subject is"
@@ -140,7 +144,7 @@ def load_subject(store: Store, campaign: int) -> tuple[Any, str]:
 
 
 def fault_views(study: Study, faults: Iterable[KnownFault], subject: Any) -> list[FaultView]:
-    """The faults with all that a study knows about them."""
+    """Return the faults with everything that a study knows about them."""
     varied = study.chances.vary
     targets = {target.name: target for target in study.faults}
     return [
@@ -152,18 +156,18 @@ def fault_views(study: Study, faults: Iterable[KnownFault], subject: Any) -> lis
 
 def _view(study: Study, fault: KnownFault, target: Target, subject: Any, varied: bool) -> FaultView:
     plot = interval_plot(study, target) if varied else None
-    rate = 1 - study.confidence
+    error_rate = 1 - study.confidence
     record = as_shown(fault.record, fault.reduction)
     code, original = _code(record, subject), _code(fault.record, subject)
     store = study.store
     part = str(store.campaign(fault.campaign).options.get("part", "step"))
-    told = fault_configurations(store, fault.campaign, [fault.record])
+    configurations = fault_configurations(store, fault.campaign, [fault.record])
     pairs = study.pairs(target)
-    replayable = bool(store.campaign(fault.campaign).options.get("subject"))
+    is_replayable = bool(store.campaign(fault.campaign).options.get("subject"))
     return FaultView(
         fault,
-        roles_in_short(plot.roles, rate) if plot else "",
-        told[fault.record.id],
+        roles_in_short(plot.roles, error_rate) if plot else "",
+        configurations[fault.record.id],
         reduction_line(fault.record, fault.reduction, fault.reduced_in, part),
         part,
         code,
@@ -172,10 +176,10 @@ def _view(study: Study, fault: KnownFault, target: Target, subject: Any, varied:
         race_view(record.test),
         plot,
         role_table(plot, study.effects(target)) if plot else None,
-        amount_table(study.amounts(target), rate),
+        amount_table(study.amounts(target), error_rate),
         tuple(pair_lines(pairs)) if pairs else (),
         command_text(replay_words(fault.campaign, fault.record, fault.reduction), store.url)
-        if replayable
+        if is_replayable
         else "",
         roles_command(study.evidence.campaigns, str(target), store.url, study.confidence),
     )
@@ -183,4 +187,4 @@ def _view(study: Study, fault: KnownFault, target: Target, subject: Any, varied:
 
 def _code(record: FaultRecord, subject: Any) -> Code:
     lines = test_code(record.test, subject).rstrip().splitlines()
-    return Code("\n".join(lines[:_CODE_LINES]), max(len(lines) - _CODE_LINES, 0))
+    return Code("\n".join(lines[:_MAX_CODE_LINES]), max(len(lines) - _MAX_CODE_LINES, 0))

@@ -1,7 +1,7 @@
-"""Figures as data: what is drawn, before anybody decides how. Pages and papers draw the same.
+"""Figures as data, independent of how they are drawn: pages and papers draw the same figures.
 
-Every figure has a name for its files, a title, a caption that says what is seen, and its numbers as
-CSV.
+Every figure has a name for its files, a title, a caption that explains it, and its numbers as CSV.
+`svg_figures` draws them for pages, `matplotlib_drawing` for papers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from swarmtest.roles.roles import FeatureRole, FeatureShare
 
 
 class Figure(Protocol):
-    """Anything that can be drawn."""
+    """A figure that can be drawn."""
 
     @property
     def name(self) -> str:
@@ -25,18 +25,18 @@ class Figure(Protocol):
 
     @property
     def title(self) -> str:
-        """One line."""
+        """The title, in one line."""
 
     @property
     def caption(self) -> str:
-        """What a reader has to know to read it."""
+        """What a reader has to know to read the figure."""
 
     def to_csv(self) -> str:
-        """Its numbers, with a head."""
+        """Return the numbers of the figure, with a header."""
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table for spreadsheets and scripts.
+    """Return a table as CSV.
 
     >>> csv_text(["feature", "share"], [["push", 0.5]])
     'feature,share\\npush,0.5\\n'
@@ -50,17 +50,17 @@ def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 @dataclass(frozen=True)
 class IntervalPlot:
-    """How many of a target's tests contain each feature (the paper's figures 3, 4 and 6)."""
+    """A plot of how many of a target's tests contain each feature (the paper's figures 3, 4, 6)."""
 
     name: str
     title: str
     roles: tuple[FeatureRole, ...]
-    """From the top of the plot to its bottom."""
+    """The features, from the top of the plot to its bottom."""
     confidence: float
 
     @property
     def hits(self) -> str:
-        """How many tests that is; not the same for all features if some were left to chance more.
+        """The number of hits, as text; a range if some features were left to chance more often.
 
         >>> IntervalPlot("", "", (), 0.95).hits
         '0'
@@ -80,33 +80,41 @@ class IntervalPlot:
         )
 
     def mark(self, role: FeatureRole) -> str:
-        """Which of `MARKS` a feature gets."""
-        sure = role.role not in (TRIGGER, SUPPRESSOR) or role.is_discovery(1 - self.confidence)
-        return role.role if sure else f"{role.role} before correction"
+        """Return which of `MARKS` a feature gets."""
+        is_sure = role.role not in (TRIGGER, SUPPRESSOR) or role.is_discovery(1 - self.confidence)
+        return role.role if is_sure else f"{role.role} before correction"
 
     def verdict(self, role: FeatureRole) -> str:
-        """A feature's role in words, with what is missing to tell."""
+        """Return a feature's role in words, with the number of hits that are missing."""
         if role.role == INSUFFICIENT:
             return f"{INSUFFICIENT} ({role.hits:g} hits, {role.needed} needed)"
         return self.mark(role)
 
     def to_csv(self) -> str:
-        """A row per feature."""
+        """Return a row per feature."""
         head = ("feature", "role", "discovery", "share", "low", "high", "base", "hits")
         rate = 1 - self.confidence
         rows = [
             (
-                *(r.feature, r.role, int(r.is_discovery(rate)), r.share, r.low, r.high, r.base),
-                *(r.hits, r.needed, r.p_value, r.adjusted),
+                *(
+                    role.feature,
+                    role.role,
+                    int(role.is_discovery(rate)),
+                    role.share,
+                    role.low,
+                    role.high,
+                    role.base,
+                ),
+                *(role.hits, role.needed, role.p_value, role.adjusted),
             )
-            for r in self.roles
+            for role in self.roles
         ]
         return csv_text((*head, "hits_needed", "p", "q"), rows)
 
 
 @dataclass(frozen=True)
 class RoleShares:
-    """For how many targets of a kind each feature matters (the paper's tables 2 and 6)."""
+    """The share of targets of a kind to which each feature matters (the paper's tables 2 and 6)."""
 
     name: str
     title: str
@@ -115,7 +123,7 @@ class RoleShares:
 
     @property
     def caption(self) -> str:
-        """Of what the shares are."""
+        """What the shares are shares of."""
         return (
             f"Share of the targets ({self.targets:,}, those with enough hits to tell) for which a "
             "feature is a suppressor (left) or a trigger (right), after correction for many "
@@ -123,14 +131,14 @@ class RoleShares:
         )
 
     def to_csv(self) -> str:
-        """A row per feature."""
+        """Return a row per feature."""
         rows = [(s.feature, s.trigger, s.suppressor, s.targets) for s in self.shares]
         return csv_text(("feature", "trigger_share", "suppressor_share", "targets"), rows)
 
 
 @dataclass(frozen=True)
 class Ahead:
-    """What would probably have been found after more effort, with its interval."""
+    """What would probably be found after more effort, with its interval."""
 
     effort: float
     found: float
@@ -140,15 +148,15 @@ class Ahead:
 
 @dataclass(frozen=True)
 class Curve:
-    """What one campaign had found, after which effort: a staircase."""
+    """What one campaign had found after each effort: a staircase."""
 
     campaign: int
     strategy: str
     effort: tuple[float, ...]
     found: tuple[int, ...]
-    """From the first of these efforts on; the last point is the end of the campaign."""
+    """What had been found at each effort; the last point is the end of the campaign."""
     ahead: Ahead | None = None
-    """Where it is going; pages of campaigns that run show it."""
+    """Where the curve is expected to go; shown on the pages of running campaigns."""
 
 
 @dataclass(frozen=True)
@@ -158,9 +166,9 @@ class Curves:
     name: str
     title: str
     unit: str
-    """Of the effort: ``tests`` or ``CPU seconds``."""
+    """The unit of the effort: ``tests`` or ``CPU seconds``."""
     found: str
-    """What was found: ``faults``."""
+    """What was found, as a plural: ``faults``."""
     curves: tuple[Curve, ...]
 
     @property
@@ -173,7 +181,7 @@ class Curves:
 
     @property
     def start(self) -> float:
-        """Where the axis of efforts begins: above 0, for an axis of tenfolds has no 0."""
+        """Where the axis of efforts begins: above 0, because it is logarithmic."""
         if self.unit == "tests":
             return 1.0
         efforts = [effort for curve in self.curves for effort in curve.effort if effort > 0]
@@ -181,11 +189,11 @@ class Curves:
 
     @property
     def strategies(self) -> tuple[str, ...]:
-        """In the order of the campaigns; each is drawn in its own style."""
+        """The strategies in the order of the campaigns; each is drawn in its own style."""
         return tuple(dict.fromkeys(curve.strategy for curve in self.curves))
 
     def to_csv(self) -> str:
-        """A row per step of a curve."""
+        """Return a row per step of a curve."""
         rows = [
             (curve.campaign, curve.strategy, effort, found)
             for curve in self.curves
@@ -202,16 +210,16 @@ class HeatRow:
     """``1#17``: campaign and trial."""
     weights: tuple[float, ...]
     tests: int = 1
-    """So many tests of the group have it; the label names the first."""
+    """The number of tests in the group with this configuration; the label names the first."""
 
 
 @dataclass(frozen=True)
 class HeatGroup:
-    """Configurations of tests that ended alike."""
+    """Configurations of tests that ended in the same way."""
 
     label: str
     tests: int
-    """All of them; `rows` is a sample."""
+    """The number of tests in the group, of which `rows` is a sample."""
     enabled: tuple[float, ...]
     """The share of all these tests in which each feature was enabled."""
     rows: tuple[HeatRow, ...]
@@ -238,7 +246,7 @@ class HeatMap:
         )
 
     def to_csv(self) -> str:
-        """A row per configuration."""
+        """Return a row per configuration."""
         rows = [
             (group.label, row.label, row.tests, *row.weights)
             for group in self.groups

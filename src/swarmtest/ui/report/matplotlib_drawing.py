@@ -1,4 +1,7 @@
-"""How matplotlib draws each figure; imported only when something is drawn, for it is optional."""
+"""Drawing figures with matplotlib.
+
+matplotlib is optional, so this module is imported only when something is drawn.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,14 @@ from swarmtest.ui.report.figures import Curves, HeatGroup, HeatMap, IntervalPlot
 from swarmtest.ui.terminal.text import elided, printable
 
 COLUMN = 3.33
-"""Inches: a column of the usual two-column page."""
+"""The width of a column of the usual two-column page, in inches."""
 _BLUE, _VERMILLION, _GREY = "#0072B2", "#D55E00", "#666666"
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), ":", "-.", (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
 _MARKERS = ("o", "s", "^", "D", "v", "x")
-_LETTERS = 24
+_MAX_LABEL_LENGTH = 24
 _CELL = 0.115
-"""Inches of a configuration's square."""
+"""The size of a configuration's square, in inches."""
 _LOOKS = {
     TRIGGER: ("^", _BLUE, True),
     SUPPRESSOR: ("v", _VERMILLION, True),
@@ -37,7 +40,7 @@ _LOOKS = {
 
 @singledispatch
 def draw(figure: object) -> Drawing:
-    """A figure, one column wide."""
+    """Draw a figure, one column wide."""
     raise TypeError(f"no drawing for {type(figure).__name__}")
 
 
@@ -47,23 +50,23 @@ def _axes(height: float, width: float = COLUMN) -> tuple[Drawing, Axes]:
 
 
 def _label(text: str) -> str:
-    return elided(printable(text), _LETTERS)
+    return elided(printable(text), _MAX_LABEL_LENGTH)
 
 
 @draw.register
 def _intervals(plot: IntervalPlot) -> Drawing:
     drawing, axes = _axes(0.55 + 0.16 * len(plot.roles))
-    for place, role in enumerate(plot.roles):
+    for row, role in enumerate(plot.roles):
         if role.role == FIXED:
-            axes.text(0.5, place, "no variation", ha="center", va="center", color=_GREY, size=7)
+            axes.text(0.5, row, "no variation", ha="center", va="center", color=_GREY, size=7)
             continue
         marker, colour, filled = _LOOKS[plot.mark(role)]
         dashes = ":" if role.role == INSUFFICIENT else "-"
-        axes.plot([role.low, role.high], [place, place], color=colour, lw=1, ls=dashes)
-        axes.plot([role.low, role.high], [place, place], "|", color=colour, ms=4, mew=0.9)
+        axes.plot([role.low, role.high], [row, row], color=colour, lw=1, ls=dashes)
+        axes.plot([role.low, role.high], [row, row], "|", color=colour, ms=4, mew=0.9)
         axes.plot(
             role.share,
-            place,
+            row,
             marker,
             ms=4.2,
             mew=0.9,
@@ -71,7 +74,7 @@ def _intervals(plot: IntervalPlot) -> Drawing:
             mfc=colour if filled else "white",
             zorder=3,
         )
-        ends = [place - 0.5, place + 0.5]
+        ends = [row - 0.5, row + 0.5]
         axes.plot([role.base, role.base], ends, color="black", lw=0.7, ls=(0, (3, 2)), zorder=1)
     _name_rows(axes, [role.feature for role in plot.roles])
     axes.set_xlim(-0.02, 1.02)
@@ -89,10 +92,10 @@ def _name_rows(axes: Axes, names: list[str]) -> None:
 @draw.register
 def _shares(shares: RoleShares) -> Drawing:
     drawing, axes = _axes(0.55 + 0.16 * len(shares.shares))
-    for place, share in enumerate(shares.shares):
-        axes.barh(place, share.trigger, 0.55, color=_BLUE)
+    for row, share in enumerate(shares.shares):
+        axes.barh(row, share.trigger, 0.55, color=_BLUE)
         axes.barh(
-            place, -share.suppressor, 0.55, facecolor="white", edgecolor=_VERMILLION, linewidth=0.9
+            row, -share.suppressor, 0.55, facecolor="white", edgecolor=_VERMILLION, linewidth=0.9
         )
     axes.axvline(0, color="black", lw=0.6)
     _name_rows(axes, [share.feature for share in shares.shares])
@@ -140,7 +143,7 @@ def _curves(curves: Curves) -> Drawing:
 @draw.register
 def _heat_map(heat: HeatMap) -> Drawing:
     rows = sum(len(group.rows) + 1 for group in heat.groups)
-    # Only the squares: what is written around them makes the file larger when it is saved.
+    # The size is that of the squares alone; saving adds the space that the labels around them need.
     drawing = Drawing(figsize=(_CELL * len(heat.features), _CELL * rows))
     axes = drawing.add_axes((0, 0, 1, 1))
     labels: list[str] = []
@@ -160,11 +163,11 @@ def _heat_map(heat: HeatMap) -> Drawing:
 
 
 def _draw_group(axes: Axes, group: HeatGroup, labels: list[str]) -> None:
-    place = len(labels)
+    first_row = len(labels)
     labels.append(f"{_label(group.label)}: {group.tests:,} tests")
-    axes.axhline(place - 0.5, color=_GREY, lw=0.4)
+    axes.axhline(first_row - 0.5, color=_GREY, lw=0.4)
     squares = [
-        Rectangle((column - 0.4, place + 0.4 - 0.8 * share), 0.8, 0.8 * share, color=_GREY)
+        Rectangle((column - 0.4, first_row + 0.4 - 0.8 * share), 0.8, 0.8 * share, color=_GREY)
         for column, share in enumerate(group.enabled)
     ]
     for row in group.rows:
@@ -174,7 +177,7 @@ def _draw_group(axes: Axes, group: HeatGroup, labels: list[str]) -> None:
 
 
 def _square(x: float, y: float, weight: float) -> Rectangle:
-    """The larger and darker, the larger the weight; a dot for what is left out."""
+    """Return a square that is larger and darker for a larger weight; a dot for weight 0."""
     side = 0.84 * max(weight, 0.05) ** 0.5 if weight else 0.1
     colour = str(0.75 - 0.75 * weight) if weight else "0.7"
     return Rectangle((x - side / 2, y - side / 2), side, side, color=colour, lw=0)

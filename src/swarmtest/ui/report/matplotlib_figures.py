@@ -1,4 +1,4 @@
-"""Figures for a paper, by matplotlib: one column wide, vector text, and grey-safe marks."""
+"""Writing figures for a paper: one column wide, with vector text, and readable in grey."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _STYLE: Any = {
 
 
 def require_matplotlib() -> None:
-    """Refuse to draw without it, in one line."""
+    """Raise `UserError` if matplotlib is not installed."""
     if find_spec("matplotlib") is None:
         raise UserError("--figures needs matplotlib: pip install 'swarmtest[figures]'")
 
 
 def write_figures(page: Page, directory: Path) -> list[Path]:
-    """Write every figure in all formats with its data, and the tables that are no figures."""
+    """Write every figure in all formats with its data, and the tables that belong to no figure."""
     require_matplotlib()
     written: list[Path] = []
     try:
@@ -64,22 +64,22 @@ def write_figure(figure: Figure, directory: Path) -> list[Path]:
     with _style():
         drawing = draw(figure)
         drawing.draw_without_rendering()
-        drawing.set_layout_engine("none")  # it is laid out now, and need not be for every format
+        drawing.set_layout_engine("none")  # lay it out once, not once per format
         for ending in FORMATS:
-            place = directory / f"{figure.name}.{ending}"
+            path = directory / f"{figure.name}.{ending}"
             metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(ending)
-            drawing.savefig(place, bbox_inches="tight", pad_inches=0.02, metadata=metadata)
-            written.append(place)
+            drawing.savefig(path, bbox_inches="tight", pad_inches=0.02, metadata=metadata)
+            written.append(path)
     return written
 
 
-def _write_csv(place: Path, text: str) -> Path:
-    place.write_text(text, encoding="utf-8", errors="backslashreplace")
-    return place
+def _write_csv(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    return path
 
 
 def draw(figure: Figure) -> Drawing:
-    """A figure as a matplotlib one."""
+    """Draw a figure with matplotlib."""
     from swarmtest.ui.report import matplotlib_drawing as paper_drawing
 
     return paper_drawing.draw(figure)
@@ -91,7 +91,7 @@ def _style() -> Iterator[None]:
 
     import matplotlib
 
-    # A font that is not there is replaced by the next one of the list: nobody needs to know.
+    # A missing font is replaced by the next one of the list, which needs no warning.
     log = logging.getLogger("matplotlib.font_manager")
     level = log.level
     log.setLevel(logging.ERROR)

@@ -1,4 +1,9 @@
-"""All that a report tells, gathered from a store; drawing it is for others."""
+"""The report: its contents, gathered from a store, and its HTML.
+
+`make_page` gathers everything about some campaigns into a `Page`, and `report_html` renders that as
+one HTML file that needs nothing else: no network, no fonts, no libraries. The dashboard shares the
+templates (`environment`).
+"""
 
 from __future__ import annotations
 
@@ -51,13 +56,15 @@ from swarmtest.ui.report.tables import (
 from swarmtest.ui.terminal.tables import command_text
 from swarmtest.ui.terminal.text import duration, printable, spans
 
-# -------------------------------------------------------------------------------------------------
-# Templates of pages: what is text is escaped, and what cannot be seen is shown as a code.
+# Templates.
 
 
 def environment(*packages: str) -> Environment:
-    """Templates of the report, and those of other packages, which may use them."""
-    made = Environment(
+    """Return an environment with the templates of the report and of other packages.
+
+    Text is escaped, and characters that cannot be seen are shown as codes.
+    """
+    templates = Environment(
         loader=ChoiceLoader(
             [PackageLoader(package, "templates") for package in (*packages, "swarmtest.ui.report")]
         ),
@@ -65,34 +72,33 @@ def environment(*packages: str) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_shown,
+        finalize=_finalize,
     )
-    made.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
-    made.filters["svg"] = lambda figure: Markup(figure_svg(figure))
-    made.filters["percent"] = percent
-    made.filters["spans"] = spans
-    made.filters["kind_name"] = lambda kind: words_for(kind)[1]
-    return made
+    templates.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    templates.filters["svg"] = lambda figure: Markup(figure_svg(figure))
+    templates.filters["percent"] = percent
+    templates.filters["spans"] = spans
+    templates.filters["kind_name"] = lambda kind: words_for(kind)[1]
+    return templates
 
 
-def _shown(value: Any) -> Any:
-    """Every text on its way into the page; what is markup already was made by us."""
+def _finalize(value: Any) -> Any:
+    """Make text printable before it enters a page; markup was already made by us."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def asset(name: str) -> str:
-    """A style sheet or a script of the report."""
+    """Return a style sheet or a script of the report."""
     return files("swarmtest.ui.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
-# -------------------------------------------------------------------------------------------------
-# The head of a page: totals, campaigns and faults as tables.
+# The head of a report: totals, and tables of campaigns and faults.
 
 
 def totals_of(
     study: Study, faults: Sequence[KnownFault], coverage: Coverage
 ) -> tuple[tuple[str, str], ...]:
-    """The numbers that a reader looks for first, each with its name."""
+    """Return the numbers that a reader looks for first, each with its name."""
     evidence = study.evidence
     failing = int((evidence.fault >= 0).sum())
     totals = [
@@ -103,15 +109,15 @@ def totals_of(
         ("CPU time of tests", duration(float(evidence.cpu_seconds.sum()))),
     ]
     for kind in ("line", "branch"):
-        shares = [one.shares[kind] for one in coverage.listings if kind in one.shares]
+        shares = [file.shares[kind] for file in coverage.listings if kind in file.shares]
         if shares:
-            hit, known = (sum(part) for part in zip(*shares, strict=True))
-            totals.append((f"{kind} coverage", f"{percent(hit / known)} of {known:,}"))
+            hit, total = (sum(part) for part in zip(*shares, strict=True))
+            totals.append((f"{kind} coverage", f"{percent(hit / total)} of {total:,}"))
     return tuple(totals)
 
 
 def campaign_table(store: Store, records: Sequence[CampaignRecord]) -> Table:
-    """A row per campaign."""
+    """Return a table with a row per campaign."""
     rows = []
     for record in records:
         summary = store.summary(record.id)
@@ -136,14 +142,14 @@ def campaign_table(store: Store, records: Sequence[CampaignRecord]) -> Table:
 
 
 def fault_table(faults: Sequence[KnownFault], study: Study) -> Table:
-    """A row per fault."""
+    """Return a table with a row per fault."""
     tests = study.evidence.n
     rows = [
         (
             Cell(
                 fault.record.id,
                 cls="name",
-                link=f"#fault-{fault.record.id}" if place < MOST_FAULTS else "",
+                link=f"#fault-{fault.record.id}" if position < MOST_FAULTS else "",
             ),
             Cell(fault.record.kind),
             number_cell(fault.count),
@@ -153,34 +159,34 @@ def fault_table(faults: Sequence[KnownFault], study: Study) -> Table:
             Cell(", ".join(f"{number}: {count:,}" for number, count in fault.counts.items())),
             Cell(fault.record.signature, cls="wide"),
         )
-        for place, fault in enumerate(faults)
+        for position, fault in enumerate(faults)
     ]
-    left = len(faults) - MOST_FAULTS
-    note = f"The {left} rarest are told of in this table only." if left > 0 else ""
+    unlisted = len(faults) - MOST_FAULTS
+    note = f"The {unlisted} rarest are told of in this table only." if unlisted > 0 else ""
     head = ("fault", "kind", "tests", "share", "smallest, steps", "first test", "by campaign")
     return Table("Faults, the most frequent first", (*head, "signature"), tuple(rows), note)
 
 
-# -------------------------------------------------------------------------------------------------
+# The report.
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """What the growth of the campaigns of one strategy says."""
+    """Advice from the growth of one strategy's campaigns."""
 
     strategy: str
     sentence: str
-    """What to do and why; or why that cannot be told."""
+    """What to do and why, or why there is no advice."""
     growth: Growth | None
     command: str
 
 
 @dataclass(frozen=True)
 class Comparing:
-    """How strategies compare; or why they cannot be compared."""
+    """A comparison of strategies, or the reason why there is none."""
 
     conclusions: tuple[str, ...]
-    """In what each strategy differs from the baseline, in words."""
+    """How each strategy differs from the baseline, in words."""
     tables: tuple[Table, ...]
     notes: tuple[str, ...]
     refusal: str
@@ -189,7 +195,7 @@ class Comparing:
 
 @dataclass(frozen=True)
 class Page:
-    """A report."""
+    """The contents of a report."""
 
     title: str
     records: tuple[CampaignRecord, ...]
@@ -199,7 +205,7 @@ class Page:
     runs: tuple[str, ...]
     """Commands that run the campaigns again."""
     command: str
-    """Makes this report again."""
+    """The command that makes this report again."""
     made: str
     notes: tuple[str, ...]
     """What a reader should know about the data."""
@@ -209,32 +215,32 @@ class Page:
     fault_table: Table
     faults: tuple[FaultView, ...]
     relations: tuple[str, ...]
-    """Faults that may be one bug."""
+    """Sentences about faults that may be one bug."""
     no_subject: str
     shares: tuple[RoleShares, ...]
     curves: tuple[tuple[Curves, ...], ...]
-    """By kind: by tests and by CPU time."""
+    """For each kind of target, a curve by tests and a curve by CPU time."""
     comparing: Comparing | None
     heat: HeatMap
     coverage: Coverage
     tables: dict[str, RoleTable]
-    """By kind of target."""
+    """The roles, by kind of target."""
 
     def again(self, command: str, campaigns: Sequence[int], *words: str) -> str:
-        """A command about some campaigns, quoted for a shell."""
-        told = " ".join([command, *map(str, campaigns), *map(shlex.quote, words)])
+        """Return a command about some campaigns, quoted for a shell."""
+        line = " ".join([command, *map(str, campaigns), *map(shlex.quote, words)])
         if command in ("roles", "triage"):
-            told += confidence_words(self.study.confidence)
-        return command_text(told, self.study.store.url)
+            line += confidence_words(self.study.confidence)
+        return command_text(line, self.study.store.url)
 
     def figures(self) -> list[Figure]:
-        """Everything that can be drawn."""
+        """Return all figures of the report."""
         plots = [fault.plot for fault in self.faults if fault.plot]
-        curves = [one for kind in self.curves for one in kind]
+        curves = [curve for pair in self.curves for curve in pair]
         return [*plots, *self.shares, *curves, self.heat]
 
     def data(self) -> dict[str, str]:
-        """Tables for spreadsheets that are no figures, by name."""
+        """Return the tables that belong to no figure as CSV, by name."""
         tests = int(self.study.evidence.known.sum())
         return {
             f"targets-{kind}": targets_csv(
@@ -258,7 +264,7 @@ def make_page(
     coverage = coverage_of(study, tables)
     outlooks = _outlooks(store, records)
     curves = discovery_curves([discovery(store, campaign) for campaign in campaigns])
-    named = " ".join(map(str, campaigns))
+    numbers = " ".join(map(str, campaigns))
     return Page(
         title=title or f"{records[0].subject}: swarm testing report",
         records=records,
@@ -266,8 +272,8 @@ def make_page(
         totals=totals_of(study, faults, coverage),
         campaigns=campaign_table(store, records),
         runs=tuple(filter(None, (run_command(r, store.summary(r.id)["trials"]) for r in records))),
-        command=command_text(f"report {named}{confidence_words(confidence)}", store.url),
-        made=_made(),
+        command=command_text(f"report {numbers}{confidence_words(confidence)}", store.url),
+        made=_signature(),
         notes=study.notes,
         outlooks=tuple(outlooks),
         growth=growth_table([outlook.growth for outlook in outlooks if outlook.growth]),
@@ -287,7 +293,7 @@ def make_page(
     )
 
 
-def _made() -> str:
+def _signature() -> str:
     now = datetime.datetime.now().strftime("%Y-%m-%d %H:%M")
     return f"{now}, swarmtest {version()}, Python {platform.python_version()}"
 
@@ -301,17 +307,17 @@ def _no_variation(study: Study) -> str:
 
 
 def _outlooks(store: Store, records: Sequence[CampaignRecord]) -> list[Outlook]:
-    found = []
+    outlooks = []
     for strategy in dict.fromkeys(record.label for record in records):
         numbers = [record.id for record in records if record.label == strategy]
         command = command_text(f"growth {' '.join(map(str, numbers))}", store.url)
         try:
-            told = growth(store, numbers)
+            estimate = growth(store, numbers)
         except UserError as error:
-            found.append(Outlook(strategy, str(error), None, command))
+            outlooks.append(Outlook(strategy, str(error), None, command))
         else:
-            found.append(Outlook(strategy, str(verdict(told)), told, command))
-    return found
+            outlooks.append(Outlook(strategy, str(verdict(estimate)), estimate, command))
+    return outlooks
 
 
 def _comparing(
@@ -323,24 +329,23 @@ def _comparing(
     words = f"compare {' '.join(map(str, numbers))}{confidence_words(confidence)}"
     command = command_text(words, store.url)
     try:
-        found = compare_campaigns(store, numbers, confidence=confidence)
+        comparison = compare_campaigns(store, numbers, confidence=confidence)
     except UserError as error:
         return Comparing((), (), (), str(error), command)
-    tables = tuple(comparison_tables(found))
-    return Comparing(tuple(conclusions(found)), tables, found.notes, "", command)
+    tables = tuple(comparison_tables(comparison))
+    return Comparing(tuple(conclusions(comparison)), tables, comparison.notes, "", command)
 
 
-# -------------------------------------------------------------------------------------------------
-# A report as one HTML file that needs nothing else: no network, no fonts, no libraries.
+# HTML.
 
-_OPEN_LINES = 400
-"""Sources of no more lines than this, together, are open at once."""
+_MAX_OPEN_LINES = 400
+"""Source listings are expanded from the start if they have at most this many lines together."""
 
 
 def report_html(page: Page) -> str:
-    """The whole file."""
-    script = Markup(asset("report.js"))  # our own, and no part of it comes from data
-    lines = sum(len(one.lines) for one in page.coverage.listings)
+    """Return the report as one HTML file."""
+    script = Markup(asset("report.js"))  # safe: it is a file of this package and contains no data
+    lines = sum(len(file.lines) for file in page.coverage.listings)
     return (
         environment()
         .get_template("report.html")
@@ -350,11 +355,11 @@ def report_html(page: Page) -> str:
             script=script,
             script_hash=_hash(script),
             data=script_data(page.study, page.coverage),
-            listings_open=lines <= _OPEN_LINES,
+            listings_open=lines <= _MAX_OPEN_LINES,
         )
     )
 
 
 def _hash(script: str) -> str:
-    """By which the browser knows our script, and runs no other."""
+    """Return the hash by which the page's security policy allows our script and no other."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -1,7 +1,8 @@
-"""A saved test as code, by reading alone: no subject is imported and no object is unpickled.
+"""Reproducing what a report shows: commands that run it again, and stored tests as code.
 
-What a store holds may come from anybody. `subject.code` imports the subject, and arguments that are
-objects are pickles; a page that shows somebody else's store must do neither.
+A store may come from anybody, so showing it must be safe. `subject.code` imports the subject, and
+arguments that are objects are stored as pickles; `StoredTests` turns a stored test into code
+without importing a subject or unpickling an object.
 """
 
 from __future__ import annotations
@@ -22,20 +23,19 @@ from swarmtest.subjects.machine import test as machine_test
 from swarmtest.subjects.machine.test import MachineTest, Step, used_labels
 from swarmtest.ui.terminal.tables import command_text
 
-# -------------------------------------------------------------------------------------------------
-# The commands that give each number of a report again.
+# Commands.
 
-_USUAL_TIMEOUT = 10.0
-_USUAL_STRATEGY = "coin"
-"""The one that `swarmtest race` takes."""
-_RACE = "race "
+_DEFAULT_TIMEOUT = 10.0
+_RACE_STRATEGY = "coin"
+"""The strategy of `swarmtest race`."""
+_RACE_PREFIX = "race "
 
 
 def run_command(record: CampaignRecord, tests: int) -> str:
-    """The command that runs a campaign's tests again; empty if no command line could.
+    """Return the command that runs a campaign's tests again; empty if no command can.
 
-    As many tests as it ran (visits, of a search), whatever ended it: time and Ctrl-C end no two
-    campaigns alike.
+    The budget is the number of tests that were run (for a search, the number of visits), whatever
+    ended the campaign: a time limit or Ctrl-C would not end it at the same test again.
 
     >>> options = {"subject": {"text": "stack.py"}, "budget": {"wall_seconds": 1}}
     >>> run_command(CampaignRecord("stack.py::Stack", "coin", 3, {}, options), 8983)
@@ -47,13 +47,13 @@ def run_command(record: CampaignRecord, tests: int) -> str:
     subject = options.get("subject")
     if not subject:
         return ""
-    if subject["text"].startswith(_RACE) and record.strategy == _USUAL_STRATEGY:
+    if subject["text"].startswith(_RACE_PREFIX) and record.strategy == _RACE_STRATEGY:
         return _race_command(record, subject["text"], tests)
     words = [shlex.quote(subject["text"]), *_subject_words(subject)]
     words += ["--strategy", shlex.quote(record.strategy), f"--seed {record.seed}"]
     words.append(f"--tests {tests}")
-    seconds = options.get("seconds") or _USUAL_TIMEOUT
-    if seconds != _USUAL_TIMEOUT:
+    seconds = options.get("seconds") or _DEFAULT_TIMEOUT
+    if seconds != _DEFAULT_TIMEOUT:
         words.append(f"--timeout {seconds:g}s")
     if isinstance(options.get("memory"), int):
         words.append(
@@ -66,23 +66,23 @@ def run_command(record: CampaignRecord, tests: int) -> str:
 
 
 def _race_command(record: CampaignRecord, text: str, tests: int) -> str:
-    """What stands after ``--`` is a program of its own, so options come before it."""
-    options, mark, program = text.partition(" -- ")
-    words = [options.replace("--seconds", "--timeout")] if mark else []
+    """Put the options before ``--``: what follows it is the command line of a program."""
+    options, separator, program = text.partition(" -- ")
+    words = [options.replace("--seconds", "--timeout")] if separator else []
     words += [f"--seed {record.seed}", f"--tests {tests}"]
-    if mark:
+    if separator:
         return " ".join(["swarmtest", *words, "--", program])
     target = Target.parse(text)
     kinds = (record.options.get("coverage") or {}).get("kinds", ())
-    whole = replace(target, coverage=(*kinds, *target.coverage))
-    return " ".join(["swarmtest", str(whole), *words])
+    with_coverage = replace(target, coverage=(*kinds, *target.coverage))
+    return " ".join(["swarmtest", str(with_coverage), *words])
 
 
 def _search_command(record: CampaignRecord, visits: int) -> str:
-    told = record.options["search"]
-    words = [shlex.quote(told["file"]), f"--engine {shlex.quote(record.strategy)}"]
-    words.append(f"--fitness {shlex.quote(told['fitness'])}")
-    words += [f"--{name} {told[name]}" for name in ("keep", "combine") if told.get(name)]
+    search = record.options["search"]
+    words = [shlex.quote(search["file"]), f"--engine {shlex.quote(record.strategy)}"]
+    words.append(f"--fitness {shlex.quote(search['fitness'])}")
+    words += [f"--{name} {search[name]}" for name in ("keep", "combine") if search.get(name)]
     words += [f"--seed {record.seed}", f"--points {visits}"]
     return " ".join(["swarmtest search run", *words])
 
@@ -106,23 +106,23 @@ def _coverage_words(coverage: dict[str, Any]) -> list[str]:
 
 
 def roles_command(campaigns: Sequence[int], target: str, store: str, confidence: float) -> str:
-    """The command that tells one target's roles."""
+    """Return the command that shows the roles for one target."""
     words = f"roles {' '.join(map(str, campaigns))} {shlex.quote(target)}"
     return command_text(words + confidence_words(confidence), store)
 
 
 def confidence_words(confidence: float) -> str:
-    """The option, where it is not the usual one."""
+    """Return the option ``--confidence``; empty for the default."""
     return "" if confidence == 0.95 else f" --confidence {confidence:g}"
 
 
-# -------------------------------------------------------------------------------------------------
+# Stored tests as code.
 
 _CONTAINERS = {"$tuple": "({})", "$set": "{{{}}}", "$frozenset": "frozenset([{}])"}
 
 
 class StoredTests:
-    """Stands where a subject prints tests.
+    """A stand-in for a subject that turns stored tests into code.
 
     >>> test = {"format": machine_test.FORMAT, "subject": "stack.py::Stack"}
     >>> print(StoredTests().code(test | {"steps": [["push", [{"$tuple": [1, 2]}]]]}))
@@ -136,7 +136,7 @@ class StoredTests:
     part = "step"
 
     def code(self, data: Any) -> str:
-        """The test as a person would write it down; as JSON if its format is not known here."""
+        """Return a test as a person would write it; as JSON if its format is not known."""
         if not isinstance(data, Mapping):
             return json.dumps(data, indent=1)
         if isinstance(data.get("text"), str):
@@ -147,20 +147,20 @@ class StoredTests:
             if data.get("format") == rule_test.FORMAT:
                 return _rule_code(data)
         except (UserError, KeyError, TypeError, ValueError, AttributeError):
-            pass  # not as we write it: then as it is
+            pass  # not written by us: show it as JSON
         return json.dumps(data, indent=1)
 
 
 def _machine_code(test: MachineTest) -> str:
-    wanted = used_labels(test.steps)
+    labels = used_labels(test.steps)
     lines = _head(test.subject)
     if test.settings:
         lines.append(f"machine.settings = {dict(test.settings)!r}")
-    return "\n".join([*lines, *(_step_code(step, wanted) for step in test.steps)])
+    return "\n".join([*lines, *(_step_code(step, labels) for step in test.steps)])
 
 
 def _head(subject: str) -> list[str]:
-    """How a machine in a file is started; of other subjects, which it is."""
+    """Return the lines that start a machine in a file; for other subjects, a comment."""
     file, _, name = subject.rpartition("::")
     if not (file.endswith(".py") and name.isidentifier()):
         return [f"# {subject}"]
@@ -168,9 +168,9 @@ def _head(subject: str) -> list[str]:
     return [f"from {module} import {name}", "", f"machine = {name}()", "machine.start()"]
 
 
-def _step_code(step: Step, wanted: set[int]) -> str:
-    made = f"v{step.label} = " if step.label in wanted else ""
-    call = f"{made}machine.{step.action}({', '.join(map(argument_code, step.arguments))})"
+def _step_code(step: Step, labels: set[int]) -> str:
+    assignment = f"v{step.label} = " if step.label in labels else ""
+    call = f"{assignment}machine.{step.action}({', '.join(map(argument_code, step.arguments))})"
     return f"{call}  # raises {step.raised}" if step.raised else call
 
 
@@ -186,7 +186,7 @@ def _rule_code(data: Mapping[str, Any]) -> str:
 
 
 def argument_code(argument: Any) -> str:
-    """An argument as `to_json` wrote it; of objects what they printed.
+    """Return the code of an argument that `to_json` wrote; for an object, its `repr`.
 
     >>> argument_code([{"$ref": 3}, {"$float": "nan"}, {"$pickle": "gASVBg==", "repr": "<Cart>"}])
     "[v3, float('nan'), <Cart>]"

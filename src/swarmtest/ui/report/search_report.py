@@ -1,4 +1,4 @@
-"""The report of a search: the best point, what matters, the picture of the space, its faults."""
+"""The report of a search: pictures of the space, what matters in it, its best points and faults."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from swarmtest.ui.report.tables import Cell, Table, number_cell, percent_cell
 from swarmtest.ui.terminal.tables import command_text, plural
 from swarmtest.ui.terminal.text import kind_and_signature, p_value, short_percent
 
-_MOST_STEPS = 40
+_MAX_STEPS = 40
 
 
 @dataclass(frozen=True)
 class SearchPage:
-    """All that a report tells of a search."""
+    """The contents of the report of a search."""
 
     title: str
     exploration: Exploration
     totals: tuple[tuple[str, str], ...]
     pictures: tuple[tuple[str, Markup], ...]
-    """What each shows, and the drawing."""
+    """For each picture, what it shows and its drawing."""
     correlations: tuple[Table, ...]
     sequence: Table | None
     faults: Table
@@ -43,8 +43,8 @@ class SearchPage:
 
 
 def are_searches(store: Store, campaigns: Sequence[int]) -> bool:
-    """Whether campaigns are searches: all of them, or none."""
-    searches = [one for one in campaigns if "search" in store.campaign(one).options]
+    """Return whether campaigns are searches; raise `UserError` if only some of them are."""
+    searches = [campaign for campaign in campaigns if "search" in store.campaign(campaign).options]
     if searches and len(searches) < len(campaigns):
         raise UserError(f"campaign {searches[0]} is a search, others are not: report them apart")
     return bool(searches)
@@ -55,19 +55,19 @@ def search_page(store: Store, campaigns: Sequence[int], title: str = "") -> Sear
     campaigns = tuple(dict.fromkeys(campaigns))
     exploration = Exploration.load(store, *campaigns)
     faults = [(campaign, fault) for campaign in campaigns for fault in store.faults(campaign)]
-    found = correlations(exploration, ())
+    all_correlations = correlations(exploration, ())
     numbers = " ".join(map(str, campaigns))
-    again = [run_command(store.campaign(one), _visits(store, one)) for one in campaigns]
+    again = [run_command(store.campaign(number), _visits(store, number)) for number in campaigns]
     words = [f"search correlate {numbers}", f"search plot {numbers} -o FILE.svg"]
     words += [f"search roles {numbers}"] if faults else []
-    more = [command_text(one, store.url) for one in words] if len(campaigns) == 1 else []
+    more = [command_text(command, store.url) for command in words] if len(campaigns) == 1 else []
     report = command_text(f"report {numbers}", store.url)
     return SearchPage(
         title=title or f"{exploration.name}: search report",
         exploration=exploration,
         totals=_totals(exploration, faults),
-        pictures=tuple(_pictures(exploration, found)),
-        correlations=tuple(_correlation_tables(found)),
+        pictures=tuple(_pictures(exploration, all_correlations)),
+        correlations=tuple(_correlation_tables(all_correlations)),
         sequence=_sequence(exploration),
         faults=_fault_table(faults),
         roles=tuple(_role_tables(value_roles(exploration))) if faults else (),
@@ -76,7 +76,7 @@ def search_page(store: Store, campaigns: Sequence[int], title: str = "") -> Sear
 
 
 def search_html(page: SearchPage) -> str:
-    """The whole file."""
+    """Return the report as one HTML file."""
     template = environment().get_template("search_report.html")
     return template.render(page=page, style=Markup(asset("report.css")))
 
@@ -88,7 +88,7 @@ def _visits(store: Store, campaign: int) -> int:
 def _totals(
     exploration: Exploration, faults: Sequence[tuple[int, FaultRecord]]
 ) -> tuple[tuple[str, str], ...]:
-    runs = [run for one in exploration.runs.values() for run in one]
+    runs = [run for runs_of_point in exploration.runs.values() for run in runs_of_point]
     return (
         ("points", f"{len(exploration.points):,}"),
         ("runs", f"{len(runs):,}"),
@@ -99,14 +99,18 @@ def _totals(
     )
 
 
-def _pictures(exploration: Exploration, found: Sequence[Correlation]) -> list[tuple[str, Markup]]:
-    drawn = []
-    varied = dict.fromkeys(one.measure for one in found if _varies(one))
-    first = "hits" if "hits" in varied else next(iter(varied), "")
-    if first:
-        words = f"All points along one line, and {first} of each"
-        line = collapsed(exploration, first)
-        drawn.append((words, Markup(collapsed_svg(line, words, alone=False))))
+def _pictures(
+    exploration: Exploration, all_correlations: Sequence[Correlation]
+) -> list[tuple[str, Markup]]:
+    pictures = []
+    varying = dict.fromkeys(
+        correlation.measure for correlation in all_correlations if _varies(correlation)
+    )
+    measure = "hits" if "hits" in varying else next(iter(varying), "")
+    if measure:
+        words = f"All points along one line, and {measure} of each"
+        line = collapsed(exploration, measure)
+        pictures.append((words, Markup(collapsed_svg(line, words, alone=False))))
     if exploration.targets:
         best, chance = best_sequence(exploration).points, random_sequence(exploration, 0).points
         curves = [
@@ -114,31 +118,41 @@ def _pictures(exploration: Exploration, found: Sequence[Correlation]) -> list[tu
             (f"random sequence ({len(chance)} points)", exploration.growth(chance)),
         ]
         words = "What the best few points reach, run by run, and random ones"
-        drawn.append((words, Markup(growth_svg(curves, words, "targets reached", alone=False))))
-    return drawn
+        pictures.append((words, Markup(growth_svg(curves, words, "targets reached", alone=False))))
+    return pictures
 
 
-def _varies(one: Correlation) -> bool:
-    return len({mean for _, mean in one.means}) > 1
+def _varies(correlation: Correlation) -> bool:
+    return len({mean for _, mean in correlation.means}) > 1
 
 
-def _correlation_tables(found: Sequence[Correlation]) -> list[Table]:
+def _correlation_tables(all_correlations: Sequence[Correlation]) -> list[Table]:
     tables = []
-    for measure in dict.fromkeys(one.measure for one in found if _varies(one)):
-        rows = tuple(_correlation_row(one) for one in found if one.measure == measure)
+    for measure in dict.fromkeys(
+        correlation.measure for correlation in all_correlations if _varies(correlation)
+    ):
+        rows = tuple(
+            _correlation_row(correlation)
+            for correlation in all_correlations
+            if correlation.measure == measure
+        )
         head = ("dimension", "explains", "rank", "p", "at its values")
         note = "explains: share of the variance between points; p by shuffling, corrected"
         tables.append(Table(f"What {measure} has to do with", head, rows, note))
     return tables
 
 
-def _correlation_row(one: Correlation) -> tuple[Cell, ...]:
-    means = ", ".join(f"{point_text({'': name})[1:]}: {signed(mean)}" for name, mean in one.means)
+def _correlation_row(correlation: Correlation) -> tuple[Cell, ...]:
+    means = ", ".join(
+        f"{point_text({'': name})[1:]}: {signed(mean)}" for name, mean in correlation.means
+    )
     return (
-        Cell(one.dimension, cls="name"),
-        percent_cell(one.explained),
-        Cell("-") if one.rank is None else number_cell(one.rank, f"{one.rank:+.2f}"),
-        number_cell(one.adjusted, p_value(one.adjusted)),
+        Cell(correlation.dimension, cls="name"),
+        percent_cell(correlation.explained),
+        Cell("-")
+        if correlation.rank is None
+        else number_cell(correlation.rank, f"{correlation.rank:+.2f}"),
+        number_cell(correlation.adjusted, p_value(correlation.adjusted)),
         Cell(means),
     )
 
@@ -146,16 +160,16 @@ def _correlation_row(one: Correlation) -> tuple[Cell, ...]:
 def _sequence(exploration: Exploration) -> Table | None:
     if not exploration.targets:
         return None
-    found = best_sequence(exploration, _MOST_STEPS)
+    sequence = best_sequence(exploration, _MAX_STEPS)
     rows = tuple(
         (
-            number_cell(at),
+            number_cell(number),
             number_cell(step.new),
-            number_cell(step.reached, f"{step.reached} of {found.total}"),
+            number_cell(step.reached, f"{step.reached} of {sequence.total}"),
             number_cell(step.runs),
             Cell(point_text(step.point.to_json())),
         )
-        for at, step in enumerate(found.steps, 1)
+        for number, step in enumerate(sequence.steps, 1)
     )
     caption = "A few points that together reach most"
     return Table(caption, ("", "new", "reached", "runs", "point"), rows)
@@ -174,29 +188,29 @@ def _fault_table(faults: Sequence[tuple[int, FaultRecord]]) -> Table:
     return Table("Faults", ("fault", "what", "runs", "first"), rows)
 
 
-def _role_tables(found: Sequence[ValueRole]) -> list[Table]:
+def _role_tables(all_roles: Sequence[ValueRole]) -> list[Table]:
     tables = []
-    for target in dict.fromkeys(one.target for one in found):
-        roles = [one for one in found if one.target == target]
+    for target in dict.fromkeys(role.target for role in all_roles):
+        roles = [role for role in all_roles if role.target == target]
         rows = tuple(
             (
-                Cell(f"{one.dimension}={point_text({'': one.value})[1:]}", cls="name"),
-                Cell(one.role, cls=one.role),
+                Cell(f"{role.dimension}={point_text({'': role.value})[1:]}", cls="name"),
+                Cell(role.role, cls=role.role),
                 percent_cell(
-                    one.share, title=f"{short_percent(one.low)} to {short_percent(one.high)}"
+                    role.share, title=f"{short_percent(role.low)} to {short_percent(role.high)}"
                 ),
-                percent_cell(one.base),
-                number_cell(one.adjusted, p_value(one.adjusted)),
+                percent_cell(role.base),
+                number_cell(role.adjusted, p_value(role.adjusted)),
             )
-            for one in sorted(roles, key=lambda one: one.adjusted)
-            if one.role in (TRIGGER, SUPPRESSOR)
+            for role in sorted(roles, key=lambda role: role.adjusted)
+            if role.role in (TRIGGER, SUPPRESSOR)
         )
         head = ("value", "role", "of these points", "chance", "p")
-        unknown = sum(one.role == INSUFFICIENT for one in roles)
+        insufficient = sum(role.role == INSUFFICIENT for role in roles)
         note = (
             f"shown at {plural(roles[0].hits, 'point')}; no role shown: "
-            f"{plural(len(roles) - len(rows) - unknown, 'value')}; insufficient data: "
-            f"{plural(unknown, 'value')}"
+            f"{plural(len(roles) - len(rows) - insufficient, 'value')}; insufficient data: "
+            f"{plural(insufficient, 'value')}"
         )
         tables.append(Table(target, head, rows, note))
     return tables

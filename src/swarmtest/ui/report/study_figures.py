@@ -1,4 +1,4 @@
-"""From a study and its campaigns to figures."""
+"""The figures of a study: interval plots, role shares, discovery curves and the heat map."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from swarmtest.ui.report.figures import (
     RoleShares,
 )
 
-_POINTS = 400
-"""A curve with more steps than this is thinned: no eye sees the difference."""
+_MAX_POINTS = 400
+"""Curves with more steps are thinned, which makes no visible difference."""
 _FAULTS_IN_HEAT_MAP = 8
 _ROWS_PER_FAULT = 8
 _PASSING_ROWS = 16
 _FREQUENT = 0.1
-"""A configuration that more than this share of a group has is always shown."""
+"""A configuration that occurs in more than this share of a group is always shown."""
 
 
 def interval_plot(study: Study, target: Target) -> IntervalPlot:
-    """The intervals of one target, the features that its tests contain most often at the top."""
-    roles = sorted(study.roles(target), key=_place)
-    shown = target.detail or target.name
+    """Return the intervals of one target, with the features most frequent in its tests first."""
+    roles = sorted(study.roles(target), key=_plot_order)
+    title = target.detail or target.name
     return IntervalPlot(
         f"intervals-{target.kind}-{_file_name(target.name)}",
-        shown,
+        title,
         tuple(roles),
         study.confidence,
     )
 
 
-def _place(role: FeatureRole) -> tuple[bool, float, str]:
+def _plot_order(role: FeatureRole) -> tuple[bool, float, str]:
     return role.role == FIXED, -role.share, role.feature
 
 
@@ -54,7 +54,7 @@ def _file_name(text: str) -> str:
 
 
 def role_shares(kind: str, table: RoleTable) -> RoleShares:
-    """How often each feature is a trigger or a suppressor of a kind of targets."""
+    """Return how often each feature is a trigger or a suppressor of a kind of target."""
     shares = sorted(
         feature_shares(table), key=lambda s: (s.suppressor - s.trigger, -s.trigger, s.feature)
     )
@@ -67,7 +67,7 @@ def role_shares(kind: str, table: RoleTable) -> RoleShares:
 
 
 def discovery_curves(runs: Sequence[Discovery]) -> list[Curves]:
-    """For each kind: what was found by tests, and by CPU time."""
+    """Return curves of what was found by tests and by CPU time, in turn, for each kind."""
     kinds = dict.fromkeys(kind for run in runs for kind in run.kinds())
     return [
         _curves(runs, kind, unit)
@@ -90,18 +90,18 @@ def _curves(runs: Sequence[Discovery], kind: str, unit: str) -> Curves:
 def _curve(run: Discovery, kind: str, unit: str) -> Curve:
     found = run.curve(kind)
     steps = np.flatnonzero(np.diff(found, prepend=0))
-    if len(steps) > _POINTS:
-        steps = steps[np.unique(np.geomspace(1, len(steps), _POINTS).astype(int)) - 1]
-    at = np.unique(np.concatenate([steps, [run.tests - 1]]))
-    effort = at + 1.0 if unit == "tests" else run.cpu_seconds[at]
-    return Curve(run.campaign, run.strategy, tuple(effort.tolist()), tuple(found[at].tolist()))
+    if len(steps) > _MAX_POINTS:
+        steps = steps[np.unique(np.geomspace(1, len(steps), _MAX_POINTS).astype(int)) - 1]
+    indices = np.unique(np.concatenate([steps, [run.tests - 1]]))
+    effort = indices + 1.0 if unit == "tests" else run.cpu_seconds[indices]
+    return Curve(run.campaign, run.strategy, tuple(effort.tolist()), tuple(found[indices].tolist()))
 
 
 def configurations(study: Study) -> HeatMap:
-    """The configurations of failing tests, by fault, and of passing ones."""
+    """Return the configurations of failing tests, by fault, and of passing ones."""
     evidence = study.evidence
     counts = np.bincount(evidence.fault[evidence.fault >= 0], minlength=len(study.faults))
-    often = np.argsort(-counts, kind="stable")[:_FAULTS_IN_HEAT_MAP]
+    frequent = np.argsort(-counts, kind="stable")[:_FAULTS_IN_HEAT_MAP]
     groups = [
         _group(
             evidence,
@@ -109,19 +109,19 @@ def configurations(study: Study) -> HeatMap:
             np.flatnonzero(evidence.fault == number),
             _ROWS_PER_FAULT,
         )
-        for number in often.tolist()
+        for number in frequent.tolist()
     ]
     passing = np.flatnonzero(evidence.fault < 0)
     if len(passing):
         groups.append(_group(evidence, "no fault", passing, _PASSING_ROWS))
-    more = len(study.faults) - len(often)
+    unlisted = len(study.faults) - len(frequent)
     sampling = (
         f"At most {_ROWS_PER_FAULT} distinct configurations of each fault and {_PASSING_ROWS} of "
         "tests that passed: the frequent ones, and others spread evenly over the trials; sorted "
         "by their weights."
     )
-    if more:
-        sampling += f" The {more} rarest faults are left out."
+    if unlisted:
+        sampling += f" The {unlisted} rarest faults are left out."
     return HeatMap("configurations", "Configurations", evidence.features, tuple(groups), sampling)
 
 
@@ -139,12 +139,12 @@ def _group(evidence: Evidence, label: str, tests: npt.NDArray[np.intp], most: in
 
 
 def _sample(counts: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
-    """The frequent ones, and evenly spread others."""
-    often = np.flatnonzero(counts > _FREQUENT * counts.sum())[:most]
-    rest = np.setdiff1d(np.arange(len(counts)), often)
-    room = min(most - len(often), len(rest))
+    """Return the indices of the frequent configurations, and of others spread evenly."""
+    frequent = np.flatnonzero(counts > _FREQUENT * counts.sum())[:most]
+    rest = np.setdiff1d(np.arange(len(counts)), frequent)
+    room = min(most - len(frequent), len(rest))
     spread = rest[np.unique(np.linspace(0, len(rest) - 1, room).astype(int))] if room else rest[:0]
-    return np.concatenate([often, spread])
+    return np.concatenate([frequent, spread])
 
 
 def _row(evidence: Evidence, test: int, count: int) -> HeatRow:

@@ -1,4 +1,7 @@
-"""Interval plots, and how often features are triggers and suppressors, as SVG."""
+"""Figures as SVG: discovery curves, heat maps of configurations, interval plots and role shares.
+
+The drawings use CSS classes, so their colours are those of the page around them.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,23 @@ from swarmtest.ui.report.figures import (
 from swarmtest.ui.svg import Scale, element, line, mark, picture, text
 from swarmtest.ui.terminal.text import duration, elided, p_value, spans
 
-# -------------------------------------------------------------------------------------------------
-# Discovery curves as SVG: a colour, a dash and a mark for each strategy.
+# Any figure.
+
+
+def figure_svg(figure: Figure) -> str:
+    """Draw a figure."""
+    if isinstance(figure, IntervalPlot):
+        return intervals_svg(figure)
+    if isinstance(figure, RoleShares):
+        return shares_svg(figure)
+    if isinstance(figure, Curves):
+        return curves_svg(figure)
+    if isinstance(figure, HeatMap):
+        return heat_map_svg(figure)
+    raise TypeError(f"no drawing for {type(figure).__name__}")
+
+
+# Discovery curves: a colour, a dash pattern and a mark for each strategy.
 
 _WIDTH, _HEIGHT = 470.0, 270.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 28.0, 10.0, 46.0
@@ -33,18 +51,18 @@ STYLES = len(SHAPES)
 
 
 def curves_svg(curves: Curves) -> str:
-    """Staircases over an axis of tenfolds, with a legend under it."""
+    """Draw discovery curves as staircases over a logarithmic axis, with a legend below."""
     aheads = [curve.ahead for curve in curves.curves if curve.ahead]
     ends = [*(curve.effort[-1] for curve in curves.curves), *(ahead.effort for ahead in aheads)]
     end = max([curves.start * 1.001, *ends])
     across = Scale(curves.start, end, _LEFT, _WIDTH - _RIGHT, tenfolds=True)
-    most = max((curve.found[-1] for curve in curves.curves), default=1)
-    # An interval may be very wide while little is known: it does not flatten the curve.
-    top = max([most, 1, *(min(ahead.high, 1.6 * most) for ahead in aheads)])
+    most_found = max((curve.found[-1] for curve in curves.curves), default=1)
+    # With little data an interval can be very wide; it must not flatten the curves.
+    top = max([most_found, 1, *(min(ahead.high, 1.6 * most_found) for ahead in aheads)])
     up = Scale(0, top * 1.05, _HEIGHT - _BOTTOM, _TOP)
     styles = {name: number % STYLES for number, name in enumerate(curves.strategies)}
     parts = [_axes(curves, across, up)]
-    parts += [_drawn(curve, curves, across, up, styles[curve.strategy]) for curve in curves.curves]
+    parts += [_curve(curve, curves, across, up, styles[curve.strategy]) for curve in curves.curves]
     rows = _legend(curves, styles)
     height = _HEIGHT + _LEGEND_ROW * len(styles)
     return picture(_WIDTH, height, curves.title, *parts, *rows)
@@ -70,7 +88,7 @@ def _axes(curves: Curves, across: Scale, up: Scale) -> str:
     return element("g", *parts)
 
 
-def _drawn(curve: Curve, curves: Curves, across: Scale, up: Scale, style: int) -> str:
+def _curve(curve: Curve, curves: Curves, across: Scale, up: Scale, style: int) -> str:
     points = [
         (across.at(effort), up.at(found))
         for effort, found in zip(curve.effort, curve.found, strict=True)
@@ -78,8 +96,8 @@ def _drawn(curve: Curve, curves: Curves, across: Scale, up: Scale, style: int) -
     path = f"M{across.start:.1f},{up.at(0):.1f}"
     path += "".join(f"H{x:.1f}V{y:.1f}" for x, y in points)
     cls = f"curve s{style}"
-    chosen = _spread(points)
-    marks = [mark(SHAPES[style], *points[i], f"dot s{style}", 3.2) for i in chosen]
+    marked = _marked_points(points)
+    marks = [mark(SHAPES[style], *points[i], f"dot s{style}", 3.2) for i in marked]
     end = curve.effort[-1]
     effort = f"{end:,.0f} tests" if curves.unit == "tests" else duration(end)
     words = f"campaign {curve.campaign}, {curve.strategy}: {curve.found[-1]:,} in {effort}"
@@ -88,7 +106,7 @@ def _drawn(curve: Curve, curves: Curves, across: Scale, up: Scale, style: int) -
 
 
 def _ahead(curve: Curve, across: Scale, up: Scale, start: tuple[float, float]) -> str:
-    """A wedge to where it is going, as far as can be told."""
+    """Draw a wedge to where the curve is expected to go."""
     assert curve.ahead is not None
     ahead, x = curve.ahead, across.at(curve.ahead.effort)
     low, middle, high = (max(up.at(n), up.end) for n in (ahead.low, ahead.found, ahead.high))
@@ -105,8 +123,8 @@ def _ahead(curve: Curve, across: Scale, up: Scale, start: tuple[float, float]) -
     return element("g", *parts, title=words)
 
 
-def _spread(points: list[tuple[float, float]]) -> list[int]:
-    """Some points along a curve, at least a fifth of its width apart; and the end."""
+def _marked_points(points: list[tuple[float, float]]) -> list[int]:
+    """Return the indices of points for marks: spread over the width of the curve, and the last."""
     gap = (points[-1][0] - points[0][0]) / _MARKS_PER_CURVE
     chosen = [0]
     for i, (x, _) in enumerate(points[1:-1], 1):
@@ -129,36 +147,34 @@ def _legend(curves: Curves, styles: dict[str, int]) -> list[str]:
     return rows
 
 
-# -------------------------------------------------------------------------------------------------
-# Configurations as SVG: squares that grow and darken with the weight.
+# Heat maps of configurations: squares that grow and darken with the weight.
 
-_WIDTH_SVG_HEAT_MAP = 1050.0
+_MAP_WIDTH = 1050.0
+_MAP_LEFT = 108.0
 _CELL = 18.0
-_LEFT_SVG_HEAT_MAP = 108.0
-_LETTERS = 20
-_LETTER = 6.3
+_MAP_NAME_LENGTH, _MAP_LETTER_WIDTH = 20, 6.3
 _HEAD = 22.0
 _BARS = 20.0
-_LEVELS = 5
+_SHADES = 5
 
 
 def heat_map_svg(heat: HeatMap) -> str:
-    """A block per group: its name, a bar per feature, and a row per configuration."""
-    longest = max((min(len(name), _LETTERS) for name in heat.features), default=0)
-    top = longest * _LETTER + 20
-    block = _LEFT_SVG_HEAT_MAP + _CELL * len(heat.features) + longest * _LETTER * 0.5 + 12
-    columns = max(min(int(_WIDTH_SVG_HEAT_MAP // block), len(heat.groups)), 1)
+    """Draw a block per group: its name, a bar per feature, and a row per configuration."""
+    longest = max((min(len(name), _MAP_NAME_LENGTH) for name in heat.features), default=0)
+    top = longest * _MAP_LETTER_WIDTH + 20
+    block = _MAP_LEFT + _CELL * len(heat.features) + longest * _MAP_LETTER_WIDTH * 0.5 + 12
+    columns = max(min(int(_MAP_WIDTH // block), len(heat.groups)), 1)
     heights = [top] * columns
     parts: list[list[str]] = [[_column_names(heat, top)] for _ in range(columns)]
     for group in heat.groups:
         column = heights.index(min(heights))
         parts[column].append(_block(heat, group, heights[column]))
         heights[column] += _HEAD + _BARS + 4 + _CELL * len(group.rows) + 8
-    placed = [
-        element("g", *inside, transform=f"translate({block * number:.0f} 0)")
-        for number, inside in enumerate(parts)
+    blocks = [
+        element("g", *contents, transform=f"translate({block * number:.0f} 0)")
+        for number, contents in enumerate(parts)
     ]
-    return picture(block * columns, max(heights), heat.title, *placed)
+    return picture(block * columns, max(heights), heat.title, *blocks)
 
 
 def _block(heat: HeatMap, group: HeatGroup, y: float) -> str:
@@ -173,27 +189,27 @@ def _column_names(heat: HeatMap, top: float) -> str:
     return element("g", *(_column_name(name, i, top) for i, name in enumerate(heat.features)))
 
 
-def _column_name(name: str, place: int, top: float) -> str:
-    x = _LEFT_SVG_HEAT_MAP + _CELL * (place + 0.5) + 3
+def _column_name(name: str, column: int, top: float) -> str:
+    x = _MAP_LEFT + _CELL * (column + 0.5) + 3
     turn = f"rotate(-60 {x:.1f} {top - 4:.1f})"
-    words = text(x, top - 4, elided(name, _LETTERS), "name", turn=turn)
+    words = text(x, top - 4, elided(name, _MAP_NAME_LENGTH), "name", turn=turn)
     return element("g", words, title=name)
 
 
 def _bars(heat: HeatMap, group: HeatGroup, y: float) -> str:
-    parts = [text(_LEFT_SVG_HEAT_MAP - 6, y + _BARS - 3, "enabled in", "tick", "end")]
+    parts = [text(_MAP_LEFT - 6, y + _BARS - 3, "enabled in", "tick", "end")]
     parts.append(
         line(
-            _LEFT_SVG_HEAT_MAP,
+            _MAP_LEFT,
             y + _BARS,
-            _LEFT_SVG_HEAT_MAP + _CELL * len(heat.features),
+            _MAP_LEFT + _CELL * len(heat.features),
             y + _BARS,
             "axis",
         )
     )
     for i, (name, share) in enumerate(zip(heat.features, group.enabled, strict=True)):
         height = (_BARS - 2) * share
-        x = _LEFT_SVG_HEAT_MAP + _CELL * i + 3
+        x = _MAP_LEFT + _CELL * i + 3
         bar = element(
             "rect", x=x, y=y + _BARS - height, width=_CELL - 6, height=height, cls="share"
         )
@@ -204,18 +220,18 @@ def _bars(heat: HeatMap, group: HeatGroup, y: float) -> str:
 
 
 def _row(heat: HeatMap, row: HeatRow, y: float) -> str:
-    right = _LEFT_SVG_HEAT_MAP + _CELL * len(heat.features)
+    right = _MAP_LEFT + _CELL * len(heat.features)
     parts = [element("rect", x=0, y=y, width=right, height=_CELL, cls="row")]
     times = f" ×{row.tests:,}" if row.tests > 1 else ""
-    parts.append(text(_LEFT_SVG_HEAT_MAP - 6, y + 13, row.label + times, "tick", "end"))
+    parts.append(text(_MAP_LEFT - 6, y + 13, row.label + times, "tick", "end"))
     parts += [
         element(
-            "path", d="".join(squares), cls="cell", opacity=f"{0.3 + 0.7 * level / _LEVELS:.2f}"
+            "path", d="".join(squares), cls="cell", opacity=f"{0.3 + 0.7 * shade / _SHADES:.2f}"
         )
-        for level, squares in sorted(_squares(row.weights, y).items())
+        for shade, squares in sorted(_squares(row.weights, y).items())
     ]
     dots = "".join(
-        f"M{_LEFT_SVG_HEAT_MAP + _CELL * (i + 0.5) - 1:.0f},{y + _CELL / 2 - 1:.0f}h2v2h-2z"
+        f"M{_MAP_LEFT + _CELL * (i + 0.5) - 1:.0f},{y + _CELL / 2 - 1:.0f}h2v2h-2z"
         for i, weight in enumerate(row.weights)
         if not weight
     )
@@ -225,15 +241,15 @@ def _row(heat: HeatMap, row: HeatRow, y: float) -> str:
 
 
 def _squares(weights: Sequence[float], y: float) -> dict[int, list[str]]:
-    """By shade: the squares of a row. One path for each shade keeps the page small."""
-    found: dict[int, list[str]] = defaultdict(list)
+    """Return the squares of a row by shade: one path per shade keeps the page small."""
+    by_shade: dict[int, list[str]] = defaultdict(list)
     for i, weight in enumerate(weights):
         if weight:
             side = (_CELL - 3) * max(weight, 0.06) ** 0.5
-            x, top = _LEFT_SVG_HEAT_MAP + _CELL * (i + 0.5) - side / 2, y + (_CELL - side) / 2
-            level = min(_LEVELS, int(weight * _LEVELS + 0.999))
-            found[level].append(f"M{x:.1f},{top:.1f}h{side:.1f}v{side:.1f}h-{side:.1f}z")
-    return found
+            x, top = _MAP_LEFT + _CELL * (i + 0.5) - side / 2, y + (_CELL - side) / 2
+            shade = min(_SHADES, int(weight * _SHADES + 0.999))
+            by_shade[shade].append(f"M{x:.1f},{top:.1f}h{side:.1f}v{side:.1f}h-{side:.1f}z")
+    return by_shade
 
 
 def _words(features: Sequence[str], weights: Sequence[float]) -> str:
@@ -245,15 +261,15 @@ def _words(features: Sequence[str], weights: Sequence[float]) -> str:
     return " ".join(on)
 
 
-# -------------------------------------------------------------------------------------------------
+# Roles of features: interval plots, and bars of role shares.
 
 _ROW = 22.0
-_TOP_SVG_ROLES = 8.0
-_WIDTH_SVG_ROLES, _NARROW = 600.0, 500.0
+_ROLE_TOP = 8.0
+_ROLE_WIDTH, _SHARES_WIDTH = 600.0, 500.0
 _BAR = 11.0
-_LETTERS_SVG_ROLES, _LETTER_SVG_ROLES, _SMALL = 23, 7.4, 6.2
-"""Letters of a name; how wide they are, and those of a verdict."""
-_SHAPES = {
+_ROLE_NAME_LENGTH, _ROLE_LETTER_WIDTH = 23, 7.4
+_VERDICT_LETTER_WIDTH = 6.2
+_ROLE_MARKS = {
     TRIGGER: ("up", "trigger"),
     SUPPRESSOR: ("down", "suppressor"),
     f"{TRIGGER} before correction": ("up", "trigger hollow"),
@@ -265,26 +281,28 @@ _SHAPES = {
 
 
 def intervals_svg(plot: IntervalPlot) -> str:
-    """A row per feature: its interval, its mark, and the base rate as a dashed line."""
+    """Draw a row per feature: its interval, its mark, and the base rate as a dashed line."""
     names = [role.feature for role in plot.roles]
-    words = max(len(_verdict(plot, role)) for role in plot.roles) * _SMALL + 20
-    scale = Scale(0, 1, _label_width(names) + 8, _WIDTH_SVG_ROLES - words)
-    bottom = _TOP_SVG_ROLES + _ROW * len(plot.roles)
+    verdict_width = (
+        max(len(_verdict(plot, role)) for role in plot.roles) * _VERDICT_LETTER_WIDTH + 20
+    )
+    scale = Scale(0, 1, _label_width(names) + 8, _ROLE_WIDTH - verdict_width)
+    bottom = _ROLE_TOP + _ROW * len(plot.roles)
     parts = [_percent_axis(scale, bottom, [0, 0.25, 0.5, 0.75, 1.0])]
     parts += _base_lines(plot, scale)
     parts += [
-        _interval(plot, role, scale, _TOP_SVG_ROLES + _ROW * (i + 0.5))
+        _interval(plot, role, scale, _ROLE_TOP + _ROW * (i + 0.5))
         for i, role in enumerate(plot.roles)
     ]
     middle = (scale.start + scale.end) / 2
-    told = "tests with the feature, of those that show it"
-    parts.append(text(middle, bottom + 34, told, "label", "middle"))
-    return picture(_WIDTH_SVG_ROLES, bottom + 42, f"Intervals: {plot.title}", *parts)
+    label = "tests with the feature, of those that show it"
+    parts.append(text(middle, bottom + 34, label, "label", "middle"))
+    return picture(_ROLE_WIDTH, bottom + 42, f"Intervals: {plot.title}", *parts)
 
 
 def _label_width(names: list[str]) -> float:
     return (
-        max((min(len(name), _LETTERS_SVG_ROLES) for name in names), default=0) * _LETTER_SVG_ROLES
+        max((min(len(name), _ROLE_NAME_LENGTH) for name in names), default=0) * _ROLE_LETTER_WIDTH
         + 6
     )
 
@@ -293,28 +311,28 @@ def _percent_axis(scale: Scale, bottom: float, shares: list[float]) -> str:
     parts = []
     for share in shares:
         x = scale.at(share)
-        parts.append(line(x, _TOP_SVG_ROLES, x, bottom + 4, "grid"))
+        parts.append(line(x, _ROLE_TOP, x, bottom + 4, "grid"))
         parts.append(text(x, bottom + 17, f"{abs(share):.0%}", "tick", "middle"))
     return element("g", *parts)
 
 
 def _base_lines(plot: IntervalPlot, scale: Scale) -> list[str]:
-    """One dashed line through all neighbours that have the same base rate."""
-    told = [(i, round(role.base, 3)) for i, role in enumerate(plot.roles) if role.role != FIXED]
+    """Draw one dashed line through neighbouring rows that have the same base rate."""
+    bases = [(i, round(role.base, 3)) for i, role in enumerate(plot.roles) if role.role != FIXED]
     parts = []
-    for base, rows in groupby(told, key=lambda pair: pair[1]):
+    for base, rows in groupby(bases, key=lambda pair: pair[1]):
         numbers = [i for i, _ in rows]
         x = scale.at(base)
-        ends = _TOP_SVG_ROLES + _ROW * numbers[0], _TOP_SVG_ROLES + _ROW * (numbers[-1] + 1)
+        ends = _ROLE_TOP + _ROW * numbers[0], _ROLE_TOP + _ROW * (numbers[-1] + 1)
         parts.append(line(x, ends[0], x, ends[1], "base"))
     return parts
 
 
 def _interval(plot: IntervalPlot, role: FeatureRole, scale: Scale, y: float) -> str:
-    shape, cls = _SHAPES[plot.mark(role)]
-    parts = [element("rect", x=0, y=y - _ROW / 2, width=_WIDTH_SVG_ROLES, height=_ROW, cls="row")]
+    shape, cls = _ROLE_MARKS[plot.mark(role)]
+    parts = [element("rect", x=0, y=y - _ROW / 2, width=_ROLE_WIDTH, height=_ROW, cls="row")]
     parts.append(
-        text(scale.start - 8, y + 4, elided(role.feature, _LETTERS_SVG_ROLES), "name", "end")
+        text(scale.start - 8, y + 4, elided(role.feature, _ROLE_NAME_LENGTH), "name", "end")
     )
     if role.role == FIXED:
         parts.append(text(scale.at(0.5), y + 4, "in no test left to chance", "label", "middle"))
@@ -329,7 +347,7 @@ def _interval(plot: IntervalPlot, role: FeatureRole, scale: Scale, y: float) -> 
 
 
 def _verdict(plot: IntervalPlot, role: FeatureRole) -> str:
-    """A verdict as short as it can be; hovering tells all of it."""
+    """Return a short verdict; hovering shows all of it."""
     if role.role == INSUFFICIENT:
         return f"{role.hits:g} of {role.needed} hits"
     return plot.verdict(role).replace(" before correction", "?")
@@ -345,15 +363,15 @@ def _numbers(role: FeatureRole) -> str:
 
 
 def shares_svg(shares: RoleShares) -> str:
-    """Bars to the right for triggers, hollow bars to the left for suppressors."""
+    """Draw bars to the right for triggers, and hollow bars to the left for suppressors."""
     most = max((max(s.trigger, s.suppressor) for s in shares.shares), default=0.0)
     reach = next(limit for limit in (0.1, 0.25, 0.5, 1.0) if most <= limit)
     start = _label_width([share.feature for share in shares.shares])
-    scale = Scale(-reach, reach, start + 42, _NARROW - 40)
-    bottom = _TOP_SVG_ROLES + _ROW * len(shares.shares)
+    scale = Scale(-reach, reach, start + 42, _SHARES_WIDTH - 40)
+    bottom = _ROLE_TOP + _ROW * len(shares.shares)
     parts = [_percent_axis(scale, bottom, [-reach, -reach / 2, 0, reach / 2, reach])]
     for i, share in enumerate(shares.shares):
-        y = _TOP_SVG_ROLES + _ROW * (i + 0.5)
+        y = _ROLE_TOP + _ROW * (i + 0.5)
         bars = [
             _bar(scale, y, share.trigger, "bar trigger"),
             _bar(scale, y, -share.suppressor, "bar suppressor hollow"),
@@ -362,14 +380,14 @@ def shares_svg(shares: RoleShares) -> str:
             f"{share.feature}: trigger of {share.trigger:.1%}, suppressor of "
             f"{share.suppressor:.1%} of {share.targets:,} targets"
         )
-        row = element("rect", x=0, y=y - _ROW / 2, width=_NARROW, height=_ROW, cls="row")
-        name = text(start, y + 4, elided(share.feature, _LETTERS_SVG_ROLES), "name", "end")
+        row = element("rect", x=0, y=y - _ROW / 2, width=_SHARES_WIDTH, height=_ROW, cls="row")
+        name = text(start, y + 4, elided(share.feature, _ROLE_NAME_LENGTH), "name", "end")
         parts.append(element("g", row, name, *bars, title=words))
-    parts.append(line(scale.at(0), _TOP_SVG_ROLES, scale.at(0), bottom, "axis"))
+    parts.append(line(scale.at(0), _ROLE_TOP, scale.at(0), bottom, "axis"))
     left, right = (scale.at(side * reach / 2) for side in (-1, 1))
     parts.append(text(left, bottom + 34, "▼ suppressor of", "verdict suppressor", "middle"))
     parts.append(text(right, bottom + 34, "▲ trigger of", "verdict trigger", "middle"))
-    return picture(_NARROW, bottom + 42, shares.title, *parts)
+    return picture(_SHARES_WIDTH, bottom + 42, shares.title, *parts)
 
 
 def _bar(scale: Scale, y: float, share: float, cls: str) -> str:
@@ -385,20 +403,3 @@ def _bar(scale: Scale, y: float, share: float, cls: str) -> str:
     )
     box = element("rect", x=ends[0], y=y - _BAR / 2, width=ends[1] - ends[0], height=_BAR, cls=cls)
     return box + label
-
-
-# -------------------------------------------------------------------------------------------------
-# Any figure as SVG, whose colours are those of the page around it.
-
-
-def figure_svg(figure: Figure) -> str:
-    """A figure as SVG, whose colours are those of the page around it."""
-    if isinstance(figure, IntervalPlot):
-        return intervals_svg(figure)
-    if isinstance(figure, RoleShares):
-        return shares_svg(figure)
-    if isinstance(figure, Curves):
-        return curves_svg(figure)
-    if isinstance(figure, HeatMap):
-        return heat_map_svg(figure)
-    raise TypeError(f"no drawing for {type(figure).__name__}")

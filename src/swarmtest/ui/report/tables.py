@@ -1,4 +1,4 @@
-"""Comparisons and growth as tables of a page."""
+"""Tables of the report and the dashboard: roles, amounts, comparisons and growth."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from swarmtest.ui.report.figures import IntervalPlot
 from swarmtest.ui.terminal.tables import plural
 from swarmtest.ui.terminal.text import amount, duration, number, p_value, with_interval
 
-# -------------------------------------------------------------------------------------------------
-# Tables of a page: what is in a cell, and by what it is sorted.
+# Cells and tables.
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell.
+    """A cell of a table.
 
     >>> Cell("12%", 0.12).text
     '12%'
@@ -31,9 +30,9 @@ class Cell:
 
     text: str
     value: float | None = None
-    """By which the column is sorted; by its text if there is none."""
+    """The value that the column is sorted by; None sorts by the text."""
     cls: str = ""
-    """How it looks: a role, ``name``."""
+    """CSS classes: a role, or ``name``."""
     title: str = ""
     link: str = ""
 
@@ -48,22 +47,22 @@ class Table:
     note: str = ""
 
     def is_number(self, column: int) -> bool:
-        """Whether a column holds numbers, which stand to the right."""
+        """Return whether a column holds numbers, which are aligned to the right."""
         return any(row[column].value is not None for row in self.rows)
 
 
 def number_cell(value: float, shown: str = "", title: str = "") -> Cell:
-    """A number; as text with thousands, if nothing else is said."""
+    """Return a cell with a number, shown with thousands separators by default."""
     return Cell(shown or f"{value:,.0f}", value, title=title)
 
 
 def percent_cell(value: float, title: str = "") -> Cell:
-    """A share."""
+    """Return a cell with a share, shown as a percentage."""
     return Cell(percent(value), value, title=title)
 
 
 def percent(value: float) -> str:
-    """A share with the digits that matter.
+    """Format a share with the digits that matter.
 
     >>> percent(0.5), percent(0.00123), percent(0), percent(1)
     ('50%', '0.12%', '0%', '100%')
@@ -72,24 +71,27 @@ def percent(value: float) -> str:
     return f"{shown.removesuffix('.0')}%"
 
 
+# Roles and amounts.
+
+
 def role_table(plot: IntervalPlot, effects: Sequence[Effect]) -> Table:
-    """The numbers behind an interval plot, and what each feature does to the hitting fraction."""
+    """Return the numbers of an interval plot, and each feature's effect on the hitting fraction."""
     by_name = {effect.feature: effect for effect in effects}
     rows = []
     for role in plot.roles:
         kind = plot.mark(role)
         effect = by_name[role.feature]
-        told = role.needed > 0
+        is_known = role.needed > 0
         rows.append(
             (
                 Cell(role.feature, cls="name"),
                 Cell(f"{MARKS[kind]} {plot.verdict(role)}", cls=css_class(kind)),
-                percent_cell(role.share) if told else Cell("-", -1.0),
+                percent_cell(role.share) if is_known else Cell("-", -1.0),
                 Cell(f"{percent(role.low)} to {percent(role.high)}", role.low)
-                if told
+                if is_known
                 else Cell("-", -1.0),
-                percent_cell(role.base) if told else Cell("-", -1.0),
-                Cell(p_value(role.adjusted) if told else "-", role.adjusted),
+                percent_cell(role.base) if is_known else Cell("-", -1.0),
+                Cell(p_value(role.adjusted) if is_known else "-", role.adjusted),
                 _rate(effect.with_it),
                 _rate(effect.without_it),
             )
@@ -119,7 +121,7 @@ def _rate(rate: Rate | None) -> Cell:
 
 
 def css_class(kind: str) -> str:
-    """How a role looks, as a class of the page.
+    """Return the CSS classes of a role.
 
     >>> css_class("trigger before correction")
     'trigger hollow'
@@ -128,59 +130,63 @@ def css_class(kind: str) -> str:
 
 
 def amount_table(found: Sequence[Amount], rate: float) -> Table:
-    """Whether more or less of a feature matters, where it is enabled."""
+    """Return a table of whether more or less of a feature matters, where it is enabled."""
     return Table(
         "Amounts: where a feature is enabled anyway, does it matter how much of it there is?",
         ("feature", "role", "of steps in hits", "in others", "a tenth more of it", "q"),
-        tuple(_amount_row(one, rate) for one in found),
+        tuple(_amount_row(entry, rate) for entry in found),
         "A tenth more of it: by how many percentage points the hitting fraction rises when a tenth "
         "of the steps more is this feature, with its interval, among tests that agree on every "
         "feature that has a role. q: p-value after correction for the number of features.",
     )
 
 
-def _amount_row(one: Amount, rate: float) -> tuple[Cell, ...]:
+def _amount_row(entry: Amount, rate: float) -> tuple[Cell, ...]:
     words = {TRIGGER: "more of it, more hits", SUPPRESSOR: "more of it, fewer hits"}
-    sure = one.role not in words or one.is_discovery(rate)
-    kind = one.role if sure else f"{one.role} before correction"
-    shown = f"{MARKS[kind]} {words.get(one.role, one.role)}{'' if sure else ' (uncorrected)'}"
-    if one.role == INSUFFICIENT:
-        shown += f" ({one.hits:,} hits and {one.others:,} others are alike)"
-    told = one.role not in (INSUFFICIENT, FIXED)
-    interval = f"{100 * one.effect:+.1f} ({100 * one.low:+.1f} to {100 * one.high:+.1f})"
+    is_sure = entry.role not in words or entry.is_discovery(rate)
+    kind = entry.role if is_sure else f"{entry.role} before correction"
+    shown = (
+        f"{MARKS[kind]} {words.get(entry.role, entry.role)}{'' if is_sure else ' (uncorrected)'}"
+    )
+    if entry.role == INSUFFICIENT:
+        shown += f" ({entry.hits:,} hits and {entry.others:,} others are alike)"
+    is_known = entry.role not in (INSUFFICIENT, FIXED)
+    interval = f"{100 * entry.effect:+.1f} ({100 * entry.low:+.1f} to {100 * entry.high:+.1f})"
     return (
-        Cell(one.feature, cls="name"),
+        Cell(entry.feature, cls="name"),
         Cell(shown, cls=css_class(kind)),
-        percent_cell(one.share_in_hits),
-        percent_cell(one.share_in_others),
-        Cell(interval if told else "-", one.effect),
-        Cell(p_value(one.adjusted) if told else "-", one.adjusted),
+        percent_cell(entry.share_in_hits),
+        percent_cell(entry.share_in_others),
+        Cell(interval if is_known else "-", entry.effect),
+        Cell(p_value(entry.adjusted) if is_known else "-", entry.adjusted),
     )
 
 
-# -------------------------------------------------------------------------------------------------
+# Comparisons and growth.
 
-_MOST_FAULTS = 40
+_MAX_FAULTS = 40
 
 
 def comparison_tables(comparison: Comparison) -> list[Table]:
-    """Everything: what was found with equal effort, and how soon."""
-    cuts = [_cut(one, comparison) for one in (comparison.equal_tests, comparison.equal_cpu)]
+    """Return the tables of a comparison: what was found with equal effort, and how soon."""
+    cuts = [_cut(cut, comparison) for cut in (comparison.equal_tests, comparison.equal_cpu)]
     return [*cuts, *([_detections(comparison)] if comparison.detections else [])]
 
 
 def _cut(cut: Cut, comparison: Comparison) -> Table:
     unit = "tests" if cut.unit == "tests" else "CPU time"
-    known = {(one.strategy, one.kind): one for one in cut.differences}
+    differences = {
+        (difference.strategy, difference.kind): difference for difference in cut.differences
+    }
     rows = [
-        _reach(reach, known.get((reach.strategy, reach.kind)), 1 - comparison.confidence)
+        _reach(reach, differences.get((reach.strategy, reach.kind)), 1 - comparison.confidence)
         for reach in cut.reaches
     ]
     together = ", ".join(f"{kind} {count:,}" for kind, count in cut.together.items())
-    effort = "; ".join(
-        f"{e.strategy}: {plural(e.runs, 'run')}, each {number(e.tests)} "
-        f"{'test' if e.tests == 1 else 'tests'} and {duration(e.cpu_seconds)} of CPU"
-        for e in cut.efforts
+    efforts = "; ".join(
+        f"{effort.strategy}: {plural(effort.runs, 'run')}, each {number(effort.tests)} "
+        f"{'test' if effort.tests == 1 else 'tests'} and {duration(effort.cpu_seconds)} of CPU"
+        for effort in cut.efforts
     )
     return Table(
         f"At equal {unit}: the first {amount(cut.limit, cut.unit)} of each run",
@@ -198,7 +204,7 @@ def _cut(cut: Cut, comparison: Comparison) -> Table:
             "result",
         ),
         tuple(rows),
-        f"All strategies together: {together}. {effort}.",
+        f"All strategies together: {together}. {efforts}.",
     )
 
 
@@ -219,11 +225,11 @@ def _reach(reach: Reach, difference: Difference | None, allowed: float) -> tuple
         Cell(with_interval(difference.more, sign="+"), difference.more.value),
         Cell(f"{effect.a12:.2f} {effect.word}", effect.a12) if effect else Cell("-", 2.0),
         *(Cell(p_value(p), 2.0 if p is None else p) for p in (difference.p, difference.q)),
-        Cell(_shown(difference, allowed)),
+        Cell(_result(difference, allowed)),
     )
 
 
-def _shown(difference: Difference, allowed: float) -> str:
+def _result(difference: Difference, allowed: float) -> str:
     if difference.q is None:
         return "too few runs"
     if difference.q > allowed:
@@ -233,36 +239,42 @@ def _shown(difference: Difference, allowed: float) -> str:
 
 def _detections(comparison: Comparison) -> Table:
     signatures = {fault.id: fault.signature for fault in comparison.faults}
-    shown = {ANY, *list(signatures)[:_MOST_FAULTS]}
+    shown = {ANY, *list(signatures)[:_MAX_FAULTS]}
     rows = [
         (
-            Cell(one.fault, cls="name", title=signatures.get(one.fault, "the first of all")),
-            Cell(one.strategy, cls="name"),
-            Cell(f"{one.tests.survival.found} of {one.tests.survival.runs}"),
-            _median(one.tests.survival, "tests"),
-            Cell(f"{one.cpu_seconds.survival.found} of {one.cpu_seconds.survival.runs}"),
-            _median(one.cpu_seconds.survival, "cpu_seconds"),
-            number_cell(one.hits, number(one.hits)),
-            *(Cell(p_value(p), 2.0 if p is None else p) for p in _p_values(one)),
+            Cell(
+                detection.fault,
+                cls="name",
+                title=signatures.get(detection.fault, "the first of all"),
+            ),
+            Cell(detection.strategy, cls="name"),
+            Cell(f"{detection.tests.survival.found} of {detection.tests.survival.runs}"),
+            _median(detection.tests.survival, "tests"),
+            Cell(
+                f"{detection.cpu_seconds.survival.found} of {detection.cpu_seconds.survival.runs}"
+            ),
+            _median(detection.cpu_seconds.survival, "cpu_seconds"),
+            number_cell(detection.hits, number(detection.hits)),
+            *(Cell(p_value(p), 2.0 if p is None else p) for p in _p_values(detection)),
         )
-        for one in comparison.detections
-        if one.fault in shown
+        for detection in comparison.detections
+        if detection.fault in shown
     ]
-    left = len(signatures) - _MOST_FAULTS
+    unlisted = len(signatures) - _MAX_FAULTS
     within = amount(comparison.equal_cpu.limit, "cpu_seconds")
     note = (
         "A run that never found it counts as waiting longer (Kaplan-Meier, log-rank). CPU time: "
         f"only the first {within} of each run, for the shortest has no more."
     )
-    if left > 0:
-        note += f" {left} rarer faults are left out."
+    if unlisted > 0:
+        note += f" {unlisted} rarer faults are left out."
     medians = ("found in", "median tests", f"within {within} of CPU", "median CPU time")
     head = ("fault", "strategy", *medians, "hits per run", "p (tests)", "q", "p (CPU)", "q")
     return Table("To the first detection", head, tuple(rows), note)
 
 
-def _p_values(one: Detection) -> tuple[float | None, ...]:
-    return one.tests.p, one.tests.q, one.cpu_seconds.p, one.cpu_seconds.q
+def _p_values(detection: Detection) -> tuple[float | None, ...]:
+    return detection.tests.p, detection.tests.q, detection.cpu_seconds.p, detection.cpu_seconds.q
 
 
 def _median(survival: Survival, unit: str) -> Cell:
@@ -272,11 +284,11 @@ def _median(survival: Survival, unit: str) -> Cell:
 
 
 def growth_table(found: Sequence[Growth]) -> Table:
-    """A row per strategy and kind: what was found, and what as many tests again would bring."""
+    """Return a row per strategy and kind: what was found, and what as many tests would add."""
     rows = [
-        (Cell(one.strategy, cls="name"), number_cell(one.tests), *_growth_row(kind))
-        for one in found
-        for kind in one.kinds
+        (Cell(entry.strategy, cls="name"), number_cell(entry.tests), *_growth_row(kind))
+        for entry in found
+        for kind in entry.kinds
     ]
     head = ("strategy", "tests", "kind", "found", "by 1 test", "by 2 tests", "in as many more")
     return Table(
@@ -290,16 +302,20 @@ def growth_table(found: Sequence[Growth]) -> Table:
 
 def _growth_row(kind: KindGrowth) -> tuple[Cell, ...]:
     seen = kind.seen
-    found = f"{seen.found:,}"
+    reached = f"{seen.found:,}"
     if kind.unreached is not None:
-        found += f" of {seen.found + kind.unreached:,}"
+        reached += f" of {seen.found + kind.unreached:,}"
     return (
         Cell(kind.kind),
-        Cell(found, seen.found),
+        Cell(reached, seen.found),
         number_cell(seen.once),
         number_cell(seen.twice),
         *(
-            Cell(f"{one.value:.3g}" + (f" ({interval_text(one)})" if one.high else ""), one.value)
-            for one in (kind.new, kind.unseen)
+            Cell(
+                f"{estimate.value:.3g}"
+                + (f" ({interval_text(estimate)})" if estimate.high else ""),
+                estimate.value,
+            )
+            for estimate in (kind.new, kind.unseen)
         ),
     )

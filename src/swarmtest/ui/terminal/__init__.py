@@ -1,1 +1,1 @@
-"""Terminal."""
+"""Text output for terminals: tables, progress and coverage."""

@@ -18,25 +18,25 @@ from swarmtest.ui.terminal.tables import table
 from swarmtest.ui.terminal.text import spans
 
 ALL_KINDS = (*KINDS, *CONCURRENT_KINDS)
-"""What lies in files: what tests execute, and what their threads do to each other there."""
+"""The kinds of targets that lie in files: what tests execute, and how their threads interact."""
 
 
 def campaign_tally(
     store: Store, campaign: int, named_tests: bool = False, events: bool = False
 ) -> Tally:
-    """What the tests of a campaign reached, added up; tests whose coverage is missing left out.
+    """Return the sum of what the tests of a campaign reached, without tests of unknown coverage.
 
-    `named_tests`: also which test hit what, under names like ``trial 17``. `events`: events that
-    were hit are targets too.
+    With `named_tests`, the tally also has which test hit what, under names like ``trial 17``. With
+    `events`, the events that were hit are targets too.
     """
     record = store.campaign(campaign)
     tally = Tally(kinds=_kinds(record))
     watched = store.watched_targets(campaign)
     if not watched and not events:
         return tally
-    import numpy as np  # most campaigns watch nothing
+    import numpy as np  # here, because most campaigns watch nothing
 
-    tally.places = {one.path: one.place for one in store.sources(campaign) if one.place}
+    tally.places = {source.path: source.place for source in store.sources(campaign) if source.place}
     counts = np.zeros(max(watched, default=0) + 1, np.int64)
     tests: dict[str, Any] = {}
     for trial in store.trials(campaign):
@@ -52,39 +52,39 @@ def campaign_tally(
                 tests[own_name or f"trial {trial.trial}"] = ids
     outside = set(unpack_hits(record.outside)) if record.outside else set()
     hit = {*np.flatnonzero(counts).tolist(), *outside}
-    own = {id: t for id, t in watched.items() if _is_own(t, tally.kinds, id in hit)}
+    own = {id: target for id, target in watched.items() if _is_own(target, tally.kinds, id in hit)}
     if events:
         named = store.targets(sorted(hit - watched.keys()))
         own |= {id: target for id, target in named.items() if not target.source}
-    place = {id: tally.catalogue.number(target) for id, target in own.items()}
+    numbers = {id: tally.catalogue.number(target) for id, target in own.items()}
     hits = counts.tolist()
-    tally.counts.update({place[id]: hits[id] for id in place if id < len(hits) and hits[id]})
-    tally.outside = {place[id] for id in outside & place.keys()}
+    tally.counts.update({numbers[id]: hits[id] for id in numbers if id < len(hits) and hits[id]})
+    tally.outside = {numbers[id] for id in outside & numbers.keys()}
     tally.tests = {
-        name: [place[id] for id in ids.tolist() if id in place] for name, ids in tests.items()
+        name: [numbers[id] for id in ids.tolist() if id in numbers] for name, ids in tests.items()
     }
     return tally
 
 
 def _kinds(record: CampaignRecord) -> tuple[str, ...]:
-    """The kinds that tests were asked for; those of a search say themselves what they watch."""
+    """Return the kinds that a campaign was asked to watch; all for a search, whose tests choose."""
     if "search" in record.options:
         return tuple(KINDS)
     return tuple((record.options.get("coverage") or {}).get("kinds", ["line"]))
 
 
-def _is_own(target: Target, kinds: Iterable[str], hit: bool) -> bool:
-    """Whether a target is this campaign's: others may have watched the same files.
+def _is_own(target: Target, kinds: Iterable[str], is_hit: bool) -> bool:
+    """Return whether a target belongs to this campaign.
 
-    They may have asked for other kinds, and have found other paths on their way.
+    Other campaigns may have watched the same files for other kinds, and found other paths in them.
     """
     if target.kind in CONCURRENT_KINDS:
-        return hit
-    return target.kind in kinds and (hit or target.kind in WITH_PROBES)
+        return is_hit
+    return target.kind in kinds and (is_hit or target.kind in WITH_PROBES)
 
 
 def nothing_watched(record: CampaignRecord) -> str:
-    """Why a campaign has no coverage."""
+    """Return why a campaign has no coverage."""
     asked = record.options.get("coverage")
     if "search" in record.options:
         return (
@@ -106,7 +106,7 @@ def nothing_watched(record: CampaignRecord) -> str:
 
 
 def coverage_lines(tally: Tally, command: str) -> list[str]:
-    """The end of a run that collected coverage: ``coverage: line 40 of 52 (77%)``, and more."""
+    """Return the summary of a run with coverage: ``coverage: line 40 of 52 (77%)``, and more."""
     if not tally.catalogue.targets:
         return ["coverage: nothing was watched"]
     missing = [f"  {line}" for line in tally.missing_lines()]
@@ -114,26 +114,26 @@ def coverage_lines(tally: Tally, command: str) -> list[str]:
 
 
 def coverage_table(tally: Tally, width: int = 0) -> str:
-    """A row per file: how much of each kind was reached, and the lines that were not."""
+    """Return a row per file: how much of each kind was reached, and the lines that were not."""
     kinds = [kind for kind in ALL_KINDS if kind in tally.shares()]
-    lines = any(kind in KINDS for kind in kinds)
+    has_lines = any(kind in KINDS for kind in kinds)
     files = sorted({target.file for target in tally.catalogue.targets if target.file})
     rows = []
     for file in files:
         shares = tally.shares(file)
         cells = [_share(kind, *shares.get(kind, (0, 0))) for kind in kinds]
-        rows.append((file, *cells, *([spans(_missed_lines(tally, file))] if lines else [])))
+        rows.append((file, *cells, *([spans(_missed_lines(tally, file))] if has_lines else [])))
     total = tally.shares()
     if len(rows) > 1:
-        rows.append(("all", *(_share(kind, *total[kind]) for kind in kinds), *[""] * lines))
-    head = ("file", *kinds, *["lines not reached"] * lines)
+        rows.append(("all", *(_share(kind, *total[kind]) for kind in kinds), *[""] * has_lines))
+    head = ("file", *kinds, *["lines not reached"] * has_lines)
     return table(head, rows, width=width)
 
 
-def _share(kind: str, hit: int, known: int) -> str:
+def _share(kind: str, hit: int, total: int) -> str:
     if kind not in WITH_PROBES:
         return f"{hit}"
-    return f"{hit} of {known} ({hit / known:.0%})" if known else "-"
+    return f"{hit} of {total} ({hit / total:.0%})" if total else "-"
 
 
 def _missed_lines(tally: Tally, file: str) -> list[int]:
@@ -145,27 +145,31 @@ def _missed_lines(tally: Tally, file: str) -> list[int]:
 
 
 def find_source(store: Store, campaign: int, file: str) -> Source:
-    """A watched file, by its name in reports, its place, or the end of a path that only it has."""
+    """Return a watched file by its path in reports, its location, or a unique end of its path."""
     sources = {source.path: source for source in store.sources(campaign)}
-    plain = os.path.normpath(file)
-    if plain in sources:
-        return sources[plain]
-    here = [one for one in sources.values() if place_of(one) == os.path.realpath(file)]
-    ends = [one for path, one in sources.items() if f"/{path}".endswith(f"/{plain}")]
-    found = here or ends
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise UserError(f"{file} is one of {', '.join(one.path for one in found)}: say which")
-    known = ", ".join(sources) or "none"
+    normal = os.path.normpath(file)
+    if normal in sources:
+        return sources[normal]
+    at_location = [
+        source for source in sources.values() if place_of(source) == os.path.realpath(file)
+    ]
+    by_ending = [source for path, source in sources.items() if f"/{path}".endswith(f"/{normal}")]
+    matches = at_location or by_ending
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise UserError(
+            f"{file} is one of {', '.join(source.path for source in matches)}: say which"
+        )
+    watched = ", ".join(sources) or "none"
     raise UserError(
         f"campaign {campaign} watched no file {file!r}{did_you_mean(file, sources)}; "
-        f"it watched: {known}"
+        f"it watched: {watched}"
     )
 
 
 def annotated_source(source: Source, tally: Tally) -> str:
-    """A file as it was tested, with the number of tests that reached each line."""
+    """Return a file as it was tested, with the number of tests that reached each line."""
     if not source.text:
         raise UserError(f"{source.path} was watched without its source")
     counts: dict[int, str] = {}
@@ -187,7 +191,10 @@ def _by_import(tally: Tally, number: int) -> str:
 
 
 def changed_line(sources: Iterable[Source], campaign: int, done: str) -> str:
-    """That files are not any more what was tested; empty when all are. `done`: what is told."""
+    """Return a line that says that files have changed since they were tested; empty if none has.
+
+    `done` names what is shown.
+    """
     changed = [source.path for source in sources if not is_as_it_was(source)]
     if not changed:
         return ""
@@ -198,25 +205,29 @@ def changed_line(sources: Iterable[Source], campaign: int, done: str) -> str:
 def target_rows(
     tally: Tally, tests: int, kind: str = "", file: str = "", unreached: bool = False
 ) -> list[tuple[str, ...]]:
-    """Targets with the number and share of tests that hit each, the rarest first.
+    """Return targets with the number and share of tests that hit each, the rarest first.
 
-    `tests` is how many have coverage; `kind`, `file` and `unreached` leave others out.
+    `tests` is the number of tests with coverage; `kind`, `file` and `unreached` select targets.
     """
-    chosen = [
+    selected = [
         (number, target)
         for number, target in enumerate(tally.catalogue.targets)
         if kind in ("", target.kind)
         and file in ("", target.file)
         and not (unreached and tally.reached(number))
     ]
-    chosen.sort(key=lambda pair: (tally.counts[pair[0]], _in_order(pair[1])))
-    return [_target_row(tally, number, target, tests) for number, target in chosen]
+    selected.sort(key=lambda pair: (tally.counts[pair[0]], _natural_order(pair[1])))
+    return [_target_row(tally, number, target, tests) for number, target in selected]
 
 
-def _in_order(target: Target) -> tuple[Any, ...]:
-    """By file and line, and numbers within names by their size."""
+def _natural_order(target: Target) -> tuple[Any, ...]:
+    """Return a sort key: file, line, and the name with its numbers compared as numbers."""
     parts = re.split(r"([0-9]+)", target.name)
-    return target.file, target.line, [(int(p), "") if p.isdigit() else (-1, p) for p in parts]
+    return (
+        target.file,
+        target.line,
+        [(int(part), "") if part.isdigit() else (-1, part) for part in parts],
+    )
 
 
 def _target_row(tally: Tally, number: int, target: Target, tests: int) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""How a running campaign shows itself: a live line, plain lines for CI, or JSON for machines."""
+"""Progress of a running campaign: a live line, plain lines for CI, or JSON for programs."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ if TYPE_CHECKING:
 
 
 class ProgressView(Protocol):
-    """Something that shows how a campaign goes."""
+    """A view that shows the progress of a campaign."""
 
     def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
-        """Called a few times per second, and at once when a new fault appears."""
+        """Show progress; called a few times per second, and at once when a new fault appears."""
 
     def reducing(self, progress: Reducing, part: str) -> None:
-        """Called after each run that is to make a fault's test small."""
+        """Show the progress of reduction; called after each run of a candidate."""
 
     def reduced(self, reduction: ReductionRecord) -> None:
-        """Called when that is done for a fault."""
+        """Show a reduction; called when a fault has been reduced."""
 
     def end(self) -> None:
-        """Called when the campaign is over, and when its faults are reduced."""
+        """Stop showing progress; called when the campaign ends, and when its faults are reduced."""
 
 
 class Quiet:
-    """Shows nothing."""
+    """A view that shows nothing."""
 
     def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
-        """Nothing."""
+        """Show nothing."""
 
     def reducing(self, progress: Reducing, part: str) -> None:
-        """Nothing."""
+        """Show nothing."""
 
     def reduced(self, reduction: ReductionRecord) -> None:
-        """Nothing."""
+        """Show nothing."""
 
     def end(self) -> None:
-        """Nothing."""
+        """Show nothing."""
 
 
 class PlainLines:
-    """A line per new fault and one every ten seconds: for logs and CI.
+    """A view that prints a line per new fault and one every ten seconds, for logs and CI.
 
     >>> PlainLines(Budget(tests=10), sys.stdout).update(Progress(tests=5, wall_seconds=2.0), [])
     """
@@ -66,17 +66,17 @@ class PlainLines:
         self._shown = time.monotonic()
 
     def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
-        """Print what is new."""
+        """Print new faults, and a summary now and then or when trouble begins."""
         for fault in new_faults:
             print(f"{self._word} {fault.id}: {fault.signature}", file=self._out, flush=True)
-        trouble = bool(progress.condition) and not self._troubled
+        is_new_trouble = bool(progress.condition) and not self._troubled
         self._troubled = bool(progress.condition)
-        if trouble or time.monotonic() - self._shown >= self._every:
+        if is_new_trouble or time.monotonic() - self._shown >= self._every:
             self._shown = time.monotonic()
             print(summary_line(progress, self._budget), file=self._out, flush=True)
 
     def reducing(self, progress: Reducing, part: str) -> None:
-        """Print how it goes, if it takes long."""
+        """Print the progress of reduction if it takes long."""
         if not self._reducing:
             self._reducing = True
             self._shown = time.monotonic()
@@ -85,14 +85,14 @@ class PlainLines:
             print(reducing_line(progress, part), file=self._out, flush=True)
 
     def reduced(self, reduction: ReductionRecord) -> None:
-        """Nothing: the report has it."""
+        """Print nothing: the report has it."""
 
     def end(self) -> None:
-        """Nothing: the report follows."""
+        """Print nothing: the report follows."""
 
 
 class JsonLines:
-    """One JSON object per line: ``fault``, ``progress``, ``reducing`` and ``reduced`` events."""
+    """A view that prints JSON lines: ``fault``, ``progress``, ``reducing`` and ``reduced``."""
 
     def __init__(self, out: IO[str], every: float = 1.0) -> None:
         self._out = out
@@ -100,7 +100,7 @@ class JsonLines:
         self._shown = time.monotonic()
 
     def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
-        """Print what is new."""
+        """Print new faults, and the progress now and then."""
         for fault in new_faults:
             self.event("fault", {"id": fault.id, "kind": fault.kind, "signature": fault.signature})
         if time.monotonic() - self._shown >= self._every:
@@ -108,13 +108,13 @@ class JsonLines:
             self.event("progress", vars(progress))
 
     def reducing(self, progress: Reducing, part: str) -> None:
-        """Print how it goes, now and then."""
+        """Print the progress of reduction now and then."""
         if time.monotonic() - self._shown >= self._every:
             self._shown = time.monotonic()
             self.event("reducing", vars(progress))
 
     def reduced(self, reduction: ReductionRecord) -> None:
-        """Print what is left of a fault's test."""
+        """Print the reduced test of a fault."""
         self.event("reduced", reduction_data(reduction))
 
     def event(self, kind: str, fields: dict[str, Any]) -> None:
@@ -122,11 +122,11 @@ class JsonLines:
         print(json.dumps({"event": kind} | fields), file=self._out, flush=True)
 
     def end(self) -> None:
-        """Nothing: the caller prints the ``end`` event."""
+        """Print nothing: the caller prints the ``end`` event."""
 
 
 class LiveLine:
-    """A line that renews itself, with new faults printed above it."""
+    """A view that updates one line in place, and prints new faults above it."""
 
     def __init__(self, budget: Budget, console: Console, word: str = "new fault") -> None:
         self._budget = budget
@@ -137,7 +137,7 @@ class LiveLine:
         self._reducing = False
 
     def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
-        """Renew the line."""
+        """Print new faults, and update the line."""
         from rich.markup import escape
 
         for fault in new_faults:
@@ -147,15 +147,18 @@ class LiveLine:
         self._status.update(summary_line(progress, self._budget))
 
     def reducing(self, progress: Reducing, part: str) -> None:
-        """Renew the line, without the thread that a status has: processes are forked meanwhile."""
+        """Update the line directly.
+
+        The status of rich has a thread, and processes are forked during reduction.
+        """
         self._reducing = True
         self._write(f"\r{reducing_line(progress, part)}\x1b[K")
 
     def reduced(self, reduction: ReductionRecord) -> None:
-        """Nothing: the report has it."""
+        """Print nothing: the report has it."""
 
     def end(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         self._status.stop()
         if self._reducing:
             self._reducing = False
@@ -167,7 +170,7 @@ class LiveLine:
 
 
 def summary_line(progress: Progress, budget: Budget) -> str:
-    """Tests, rate, faults, targets, time left.
+    """Return a line with tests, rate, faults, targets and time left.
 
     >>> summary_line(Progress(tests=500, wall_seconds=2.0, faults=1), Budget(tests=1000))
     '500 tests, 250/s, 1 fault, 2 s left'
@@ -188,16 +191,16 @@ def summary_line(progress: Progress, budget: Budget) -> str:
 
 
 def seconds_left(progress: Progress, budget: Budget, rate: float) -> float | None:
-    """Until the first limit that can be foretold; None if there is none."""
-    found = []
+    """Return the time until the first limit that can be predicted; None if there is none."""
+    estimates = []
     if budget.tests is not None and rate:
-        found.append((budget.tests - progress.tests) / rate)
+        estimates.append((budget.tests - progress.tests) / rate)
     if budget.wall_seconds is not None:
-        found.append(budget.wall_seconds - progress.wall_seconds)
+        estimates.append(budget.wall_seconds - progress.wall_seconds)
     if budget.cpu_seconds is not None and progress.cpu_seconds:
-        pace = progress.wall_seconds / progress.cpu_seconds
-        found.append((budget.cpu_seconds - progress.cpu_seconds) * pace)
-    return max(0.0, min(found)) if found else None
+        wall_per_cpu = progress.wall_seconds / progress.cpu_seconds
+        estimates.append((budget.cpu_seconds - progress.cpu_seconds) * wall_per_cpu)
+    return max(0.0, min(estimates)) if estimates else None
 
 
 def view_for(
@@ -208,9 +211,10 @@ def view_for(
     workers: int | None,
     word: str = "new fault",
 ) -> ProgressView:
-    """The view that fits where the output goes; a debugger (no workers) wants a quiet line.
+    """Return the view that suits the output.
 
-    `word`: what a fault is called that the campaign had not seen.
+    Without workers there is no live line, which would disturb a debugger. `word` is what a fault is
+    called that the campaign had not seen before.
     """
     if as_json:
         return JsonLines(sys.stdout)

@@ -1,4 +1,7 @@
-"""Faults whose tests were made small, in words; the test that was recorded keeps its name."""
+"""Reduced tests of faults, in words.
+
+The recorded test keeps its name, ``CAMPAIGN#TRIAL``; its reduction goes by the id of the fault.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,9 @@ from swarmtest.ui.terminal.text import one_line
 
 
 def is_smaller(reduction: ReductionRecord | None, fault: FaultRecord) -> bool:
-    """Whether what is left of a fault's test is what to look at.
+    """Return whether the reduced test of a fault is the one to show.
 
-    After a reduction a campaign that was resumed may have found a test that is shorter still.
+    A campaign that was resumed after a reduction may have found a test that is shorter still.
 
     >>> fault = FaultRecord("4ee18053", "exit", "boom", "", 0, trial=21, size=2, test="[2]")
     >>> is_smaller(ReductionRecord("4ee18053", trial=17, before=31, size=3, test="[3]"), fault)
@@ -27,22 +30,22 @@ def is_smaller(reduction: ReductionRecord | None, fault: FaultRecord) -> bool:
 
 
 def as_shown(fault: FaultRecord, reduction: ReductionRecord | None) -> FaultRecord:
-    """The fault with the test that a person is to see: what is left of it, if it was reduced."""
+    """Return the fault with the test to show: the reduced one, if that is smaller."""
     if reduction is None or not is_smaller(reduction, fault):
         return fault
     return fault._replace(test=reduction.test, details=reduction.details or fault.details)
 
 
 def replay_words(campaign: int, fault: FaultRecord, reduction: ReductionRecord | None) -> str:
-    """What to type after ``swarmtest`` for the test that is shown."""
-    small = is_smaller(reduction, fault)
-    return f"replay {fault.id}" if small else f"replay {campaign}#{fault.trial}"
+    """Return what to type after ``swarmtest`` to replay the test that is shown."""
+    is_reduced = is_smaller(reduction, fault)
+    return f"replay {fault.id}" if is_reduced else f"replay {campaign}#{fault.trial}"
 
 
 def reduction_line(
     fault: FaultRecord, reduction: ReductionRecord | None, campaign: int, part: str
 ) -> str:
-    """What came of making a fault's test small; empty if it was not tried.
+    """Return a line about the reduction of a fault's test; empty if it was not tried.
 
     >>> fault = FaultRecord("4ee18053", "exit", "boom", "", 0, 17, 31, "[31]")
     >>> small = ReductionRecord("4ee18053", 17, 31, 3, "[3]", runs=42, complete=True)
@@ -58,42 +61,44 @@ def reduction_line(
         return (
             f"shorter than what a reduction left of {campaign}#{reduction.trial}: not reduced yet"
         )
-    before, place = plural(reduction.before, part), f"{campaign}#{reduction.trial}"
+    before, name = plural(reduction.before, part), f"{campaign}#{reduction.trial}"
     end = "nothing more can go" if reduction.complete else "more may go"
     if reduction.size < reduction.before:
-        return f"reduced: from {before} ({place}) to {reduction.size:,}, in {runs}; {end}"
+        return f"reduced: from {before} ({name}) to {reduction.size:,}, in {runs}; {end}"
     if fault.test is not None and json.loads(reduction.test) != json.loads(fault.test):
-        return f"reduced: {before} as in {place}, but simpler, in {runs}; {end}"
+        return f"reduced: {before} as in {name}, but simpler, in {runs}; {end}"
     return f"none of its {before} can go ({runs})" if reduction.complete else f"as found; {end}"
 
 
 def reduction_notes(found: FaultReductions, store: str) -> list[str]:
-    """What was not reduced, and why, for who does not see it beside the faults."""
+    """Return what was not reduced, and why, for output that does not say it beside the faults."""
     reasons = [f"fault {id} was not reduced: {one_line(why)}" for id, why in found.why.items()]
     return [*reasons, *unfinished_notes(found, store)]
 
 
 def unfinished_notes(found: FaultReductions, store: str) -> list[str]:
-    """Whether faults keep the test they had, and what to do about it: a line, or none.
+    """Return a line about faults that were not fully reduced, and what to do; none if all were.
 
     >>> unfinished_notes(FaultReductions(7, {}, untried=("4ee18053",)), ".swarmtest/swarmtest.db")
     ['1 fault was not reduced: the time was up; `swarmtest resume 7 --reduce-time 5m` goes on']
     """
-    begun = sum(1 for one in found.reductions.values() if one.test and not one.complete)
-    count = len(found.untried) or begun
+    unfinished = sum(
+        1 for reduction in found.reductions.values() if reduction.test and not reduction.complete
+    )
+    count = len(found.untried) or unfinished
     if not count:
         return []
-    left = "not reduced" if found.untried else "not reduced as far as it goes"
-    these = f"{plural(count, 'fault')} {'was' if count == 1 else 'were'} {left}"
+    state = "not reduced" if found.untried else "not reduced as far as it goes"
+    what = f"{plural(count, 'fault')} {'was' if count == 1 else 'were'} {state}"
     why, more = "the time was up", " --reduce-time 5m"
     if found.interrupted:
         why, more = "interrupted", ""
     command = command_text(f"resume {found.campaign}{more}", store)
-    return [f"{these}: {why}; `{command}` goes on"]
+    return [f"{what}: {why}; `{command}` goes on"]
 
 
 def reducing_line(progress: Reducing, part: str) -> str:
-    """How reducing goes.
+    """Return a line about the progress of reduction.
 
     >>> reducing_line(Reducing("4ee18053", 2, 5, runs=40, size=12), "step")
     'reducing fault 2 of 5: 40 runs, 12 steps left'
@@ -103,7 +108,7 @@ def reducing_line(progress: Reducing, part: str) -> str:
 
 
 def reduction_data(reduction: ReductionRecord) -> dict[str, Any]:
-    """A reduction for programs."""
+    """Return a reduction as data for programs."""
     test = json.loads(reduction.test) if reduction.test is not None else None
     return reduction._asdict() | {"test": test}
 
@@ -111,8 +116,8 @@ def reduction_data(reduction: ReductionRecord) -> dict[str, Any]:
 def with_reasons(
     why: Mapping[str, Sequence[str]], found: FaultReductions | None
 ) -> dict[str, list[str]]:
-    """Lines about each fault, and why one that was tried could not be reduced."""
-    told = {fault: list(lines) for fault, lines in why.items()}
+    """Return the lines about each fault, with the reason if it could not be reduced."""
+    lines_by_fault = {fault: list(lines) for fault, lines in why.items()}
     for fault, reason in (found.why if found else {}).items():
-        told.setdefault(fault, []).append(f"not reduced: {one_line(reason)}")
-    return told
+        lines_by_fault.setdefault(fault, []).append(f"not reduced: {one_line(reason)}")
+    return lines_by_fault

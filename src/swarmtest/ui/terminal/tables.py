@@ -1,4 +1,4 @@
-"""Campaigns, faults and features as text for a terminal."""
+"""Campaigns, faults and features as text for a terminal, and tables that fit a screen."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from swarmtest.store.records import CampaignRecord, FaultRecord, unpack_counts
 from swarmtest.subjects.machine.test import MachineTest
 from swarmtest.ui.terminal.text import can_show, elided, kind_and_signature
 
-_LINES = 40
-"""A test longer than this is cut in the report; `swarmtest replay` prints it whole."""
+_MAX_CODE_LINES = 40
+"""Longer tests are cut in the middle; `swarmtest replay` prints them whole."""
+_MAX_NAMES = 30
+"""The most features that are named in a line."""
 
-_NAMES = 30
-"""Features whose names are told in a line."""
-_NARROWEST = 12
-"""Columns that the last one of a table has on the narrowest screen."""
+
+# Faults and configurations.
 
 
 def command_text(words: str, store: str) -> str:
-    """A command to type, with ``--store`` where it is needed.
+    """Return a command to type, with ``--store`` unless the store is the default one.
 
     >>> command_text("replay 1#3", ".swarmtest/swarmtest.db")
     'swarmtest replay 1#3'
     """
-    usual = store == DEFAULT_PATH
-    return f"swarmtest {words}" + ("" if usual else f" --store {shlex.quote(store)}")
+    is_default = store == DEFAULT_PATH
+    return f"swarmtest {words}" + ("" if is_default else f" --store {shlex.quote(store)}")
 
 
 def fault_lines(
@@ -44,9 +44,9 @@ def fault_lines(
     why: Sequence[str] = (),
     reduced: str = "",
 ) -> list[str]:
-    """One fault: what it is, how often, under which configuration, why, its test, replay.
+    """Describe a fault: what, how often, its configuration, why, its test, and how to replay it.
 
-    `reduced`: a line that says how the test came to be, if it is not as it was recorded.
+    `reduced` is a line that says how the test was reduced; empty if it is as it was recorded.
     """
     lines = [
         f"fault {fault.id}  {kind_and_signature(fault.kind, fault.signature)}",
@@ -69,24 +69,24 @@ def fault_lines(
 
 
 def _part(subject: Any) -> str:
-    """What tests are made of; a subject that cannot be loaded was a machine, most likely."""
+    """Return the name of a test's parts; a subject that cannot be loaded is probably a machine."""
     return subject.part if subject is not None else "step"
 
 
 def fault_message(fault: FaultRecord) -> str:
-    """What the exception said in full, where the signature leaves something out."""
+    """Return the full message of the exception; empty if the signature contains it."""
     lines = fault.details.rstrip().splitlines()
     if fault.kind not in ("exception", "invariant", "memory") or not lines:
         return ""
-    # The message begins after the last frame; pytest adds lines of its own to those of asserts.
-    frames = [at for at, line in enumerate(lines) if line.startswith("  ")]
+    # The message begins after the last frame; pytest adds lines to those of failed assertions.
+    frames = [i for i, line in enumerate(lines) if line.startswith("  ")]
     first = frames[-1] + 1 if frames else 0
-    said = lines[first if first < len(lines) else -1].strip()
-    return "" if said in fault.signature else said[:200]
+    message = lines[first if first < len(lines) else -1].strip()
+    return "" if message in fault.signature else message[:200]
 
 
 def test_code(test: str | None, subject: Any) -> str:
-    """A saved test as code; as a plain list of steps when its subject cannot be loaded."""
+    """Return a stored test as code; as a plain list of steps if its subject cannot be loaded."""
     if test is None:
         return ""
     data = json.loads(test)
@@ -96,16 +96,18 @@ def test_code(test: str | None, subject: Any) -> str:
     if "text" in data:
         return str(data["text"])
     steps = MachineTest.from_json(data).steps
-    return "\n".join(f"{s.action}({', '.join(map(json.dumps, s.arguments))})" for s in steps)
+    return "\n".join(
+        f"{step.action}({', '.join(map(json.dumps, step.arguments))})" for step in steps
+    )
 
 
 def fault_configurations(
     store: Store, campaign: int, faults: Iterable[FaultRecord]
 ) -> dict[str, str]:
-    """The configuration of each fault's shortest test, as text."""
+    """Return the configuration of each fault's shortest test, as text."""
     faults = list(faults)
     if not faults:
-        return {}  # coverage that another tool measured has no space at all
+        return {}  # coverage that another tool measured has no space
     space = Space.from_json(store.campaign(campaign).space)
     return {
         fault.id: configuration_text(
@@ -116,26 +118,29 @@ def fault_configurations(
 
 
 def configuration_text(configuration: Configuration) -> str:
-    """A configuration as a line; of one with many features only what it leaves out.
+    """Return a configuration as one line; with many features, only those that are on or off.
 
     >>> configuration_text(Space([f"f{i}" for i in range(50)]).configuration(["f3"]))
     '1 of 50 features: f3'
     """
     names = configuration.space.feature_names
-    if len(names) <= _NAMES:
+    if len(names) <= _MAX_NAMES:
         return str(configuration)
     off = [name for i, name in enumerate(names) if not configuration.bits >> i & 1]
     on = [name for i, name in enumerate(names) if configuration.bits >> i & 1]
     count = f"{len(on)} of {len(names)} features"
     if not off:
         return f"all {len(names)} features"
-    told, word = (on, ":") if len(on) < len(off) else (off, ", not")
-    more = f" and {len(told) - _NAMES} more" if len(told) > _NAMES else ""
-    return f"{count}{word} {' '.join(told[:_NAMES])}{more}"
+    named, word = (on, ":") if len(on) < len(off) else (off, ", not")
+    more = f" and {len(named) - _MAX_NAMES} more" if len(named) > _MAX_NAMES else ""
+    return f"{count}{word} {' '.join(named[:_MAX_NAMES])}{more}"
+
+
+# Campaigns and features.
 
 
 def campaign_rows(store: Store) -> list[tuple[str, ...]]:
-    """One row per campaign: number, when, subject, strategy, seed, status, tests, faults."""
+    """Return a row per campaign: number, time, subject, strategy, seed, status, tests, faults."""
     rows: list[tuple[str, ...]] = []
     for record in store.campaigns():
         summary = store.summary(record.id)
@@ -155,20 +160,20 @@ def campaign_rows(store: Store) -> list[tuple[str, ...]]:
 
 
 def feature_rows(store: Store, campaign: int) -> list[tuple[str, ...]]:
-    """One row per feature: how many tests allowed it, contained it, and failed with and without."""
-    described = store.campaign(campaign).space
-    if not described["dimensions"]:
+    """Return a row per feature: how many tests allowed it, used it, and failed with or without."""
+    space_data = store.campaign(campaign).space
+    if not space_data["dimensions"]:
         return []  # coverage that another tool measured
-    space = Space.from_json(described)
+    space = Space.from_json(space_data)
     count = len(space.features)
     allowed, contained, times = [0] * count, [0] * count, [0] * count
     failed_with, failed = [0] * count, 0
-    tests = told = 0
+    tests = with_counts = 0
     for trial in store.trials(campaign):
         tests += 1
         bits = Configuration.from_bytes(space, trial.configuration).bits
         used = unpack_counts(trial.used)
-        told += bool(used)
+        with_counts += bool(used)
         failed += trial.verdict == 1
         for i in range(count):
             if bits >> i & 1:
@@ -181,8 +186,8 @@ def feature_rows(store: Store, campaign: int) -> list[tuple[str, ...]]:
         (
             name,
             _percent(allowed[i], tests),
-            _percent(contained[i], tests) if told else "-",
-            f"{times[i]:,}" if told else "-",
+            _percent(contained[i], tests) if with_counts else "-",
+            f"{times[i]:,}" if with_counts else "-",
             _percent(failed_with[i], allowed[i]),
             _percent(failed - failed_with[i], tests - allowed[i]),
         )
@@ -191,7 +196,7 @@ def feature_rows(store: Store, campaign: int) -> list[tuple[str, ...]]:
 
 
 def campaign_lines(record: CampaignRecord, summary: dict[str, int]) -> list[str]:
-    """The head of `swarmtest show`."""
+    """Return the head of `swarmtest show`."""
     created = datetime.datetime.fromtimestamp(record.created).strftime("%Y-%m-%d %H:%M:%S")
     part = record.options.get("part", "step")
     return [
@@ -208,12 +213,20 @@ def campaign_lines(record: CampaignRecord, summary: dict[str, int]) -> list[str]
     ]
 
 
+# Tables and sentences that fit the width of a screen.
+
+_MIN_LAST_COLUMN = 12
+"""The least width to which the last column of a table is cut."""
+_MIN_CUT_COLUMN = 8
+"""The least width to which a column is cut by `fitted`."""
+
+
 def table(
     head: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: str = "", width: int = 0
 ) -> str:
-    """A plain text table; `right` has an ``r`` for each column that is set to the right.
+    """Return a plain text table; `right` has an ``r`` for each column that is aligned to the right.
 
-    `width`: columns of the screen, into which the last column is fitted; 0: no limit.
+    `width` is that of the screen: the last column is cut to fit into it. 0 means no limit.
 
     >>> print(table(("name", "n"), [("push", "12")], right=" r"))
     name   n
@@ -221,9 +234,9 @@ def table(
     push  12
     """
     if width:
-        rest = sum(max(len(row[i]) for row in [head, *rows]) + 2 for i in range(len(head) - 1))
-        room = max(width - rest, len(head[-1]), _NARROWEST)
-        rows = [(*row[:-1], _elided(row[-1], room)) for row in rows]
+        others = sum(max(len(row[i]) for row in [head, *rows]) + 2 for i in range(len(head) - 1))
+        room = max(width - others, len(head[-1]), _MIN_LAST_COLUMN)
+        rows = [(*row[:-1], _cut_end(row[-1], room)) for row in rows]
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
 
     def line(row: tuple[str, ...]) -> str:
@@ -233,24 +246,24 @@ def table(
         ]
         return "  ".join(cells).rstrip()
 
-    return "\n".join([line(head), line(tuple("-" * w for w in widths)), *map(line, rows)])
+    return "\n".join([line(head), line(tuple("-" * width for width in widths)), *map(line, rows)])
 
 
-def _elided(text: str, room: int) -> str:
+def _cut_end(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[: room - 1]}…"
 
 
 def shortened(lines: list[str]) -> list[str]:
-    """Code that fits into a report; of a long test, how it begins and ends."""
-    if len(lines) <= _LINES:
+    """Return the lines of code that fit into a report: of a long test, its beginning and end."""
+    if len(lines) <= _MAX_CODE_LINES:
         return lines
-    gone = len(lines) - _LINES + 1
-    half = _LINES // 2
-    return [*lines[:half], f"... {gone} more lines ...", *lines[half + gone :]]
+    left_out = len(lines) - _MAX_CODE_LINES + 1
+    half = _MAX_CODE_LINES // 2
+    return [*lines[:half], f"... {left_out} more lines ...", *lines[half + left_out :]]
 
 
 def plural(count: int, word: str) -> str:
-    """A count with its word.
+    """Return a count with its noun.
 
     >>> plural(1, "test"), plural(1200, "test"), plural(2, "switch")
     ('1 test', '1,200 tests', '2 switches')
@@ -263,15 +276,8 @@ def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f}%" if whole else "-"
 
 
-# -------------------------------------------------------------------------------------------------
-# Sentences and tables made to fit the width of a screen.
-
-_NARROWEST_FITTING = 8
-"""Columns below which a name is not cut."""
-
-
 def wrapped(text: str, width: int = 0, indent: str = "") -> str:
-    """A sentence in lines of at most `width` columns; 0: no limit.
+    """Wrap a sentence into lines of at most `width` columns; 0 means no limit.
 
     >>> print(wrapped("coin against default: more faults", 20, indent="  "))
     coin against
@@ -286,8 +292,8 @@ def wrapped(text: str, width: int = 0, indent: str = "") -> str:
 
 
 def lines_of(text: str, width: int) -> list[str]:
-    """The lines of `wrapped`, those after the first indented; one if there is no room."""
-    return wrapped(text, width if width > _NARROWEST_FITTING else 0, indent="  ").split("\n")
+    """Return the lines of `wrapped`, indented after the first; one line if `width` is too small."""
+    return wrapped(text, width if width > _MIN_CUT_COLUMN else 0, indent="  ").split("\n")
 
 
 def fitted(
@@ -297,7 +303,7 @@ def fitted(
     width: int = 0,
     cut: Sequence[int] = (),
 ) -> str:
-    """A table of at most `width` columns: heads take several lines, then columns in `cut` are cut.
+    """Return a table of at most `width` columns: wrap its heads, then cut the columns in `cut`.
 
     >>> print(fitted(("name", "tests per run"), [("push", "12")], right=" r", width=12))
           tests
@@ -306,22 +312,24 @@ def fitted(
     ----  -----
     push     12
     """
-    whole = table(head, rows, right)
-    if not width or widest(whole) <= width:
-        return whole
+    unwrapped = table(head, rows, right)
+    if not width or widest(unwrapped) <= width:
+        return unwrapped
     lines = _head_lines(head, rows)
     body = list(rows)
     for column in cut:
-        over = widest(_with_head(lines, body, right)) - width
+        excess = widest(_with_head(lines, body, right)) - width
         longest = max((len(row[column]) for row in body), default=0)
-        if over > 0 and longest > _NARROWEST_FITTING:
-            room = max(longest - over, _NARROWEST_FITTING)
-            body = [(*r[:column], _shortened(r[column], room), *r[column + 1 :]) for r in body]
+        if excess > 0 and longest > _MIN_CUT_COLUMN:
+            room = max(longest - excess, _MIN_CUT_COLUMN)
+            body = [
+                (*row[:column], _cut_middle(row[column], room), *row[column + 1 :]) for row in body
+            ]
     return _with_head(lines, body, right)
 
 
 def widest(text: str) -> int:
-    """The length of the longest line."""
+    """Return the length of the longest line."""
     return max(map(len, text.splitlines()), default=0)
 
 
@@ -341,6 +349,6 @@ def _with_head(head: Sequence[tuple[str, ...]], rows: Sequence[tuple[str, ...]],
     return "\n".join([first, *rest[:above], rule, *rest[above:]])
 
 
-def _shortened(text: str, room: int) -> str:
+def _cut_middle(text: str, room: int) -> str:
     short = elided(text, room)
     return short if can_show("…") else short.replace("…", "~")

@@ -1,4 +1,4 @@
-"""Numbers as text, as short as they are still exact enough; JSON without what is no number."""
+"""Text for people: untrusted text made printable, long text made short, and numbers as text."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from swarmtest.analysis.intervals import Estimate
 
-# -------------------------------------------------------------------------------------------------
-# Text that others wrote, made fit to be looked at; long things made short.
+# Text that others wrote, and text that is too long.
 
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
-"""Control characters, what turns the direction of writing round, and halves of characters."""
+"""Control characters, characters that change the direction of writing, and lone surrogates."""
 
 
 def printable(text: str) -> str:
-    """The text with what cannot be seen, or must not be in a file, spelt out.
+    """Return a text with escapes for characters that cannot be seen or must not be in a file.
 
     >>> printable("a\\x00b")
     'a\\\\x00b'
     """
-    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _UNSEEN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def one_line(text: str) -> str:
-    """The text without what cannot be seen, on one line.
+    """Return a text as one printable line.
 
     >>> one_line("lost\\nfound")
     'lost found'
@@ -40,17 +39,17 @@ def one_line(text: str) -> str:
 
 
 def kind_and_signature(kind: str, signature: str) -> str:
-    """A fault in words; a kind that the signature begins with is not said twice.
+    """Return a fault in words; a kind that the signature begins with is not repeated.
 
     >>> kind_and_signature("exit", "exit status 2"), kind_and_signature("exception", "KeyError")
     ('exit status 2', 'exception: KeyError')
     """
-    told = one_line(signature)
-    return told if told.startswith(kind) else f"{kind}: {told}"
+    line = one_line(signature)
+    return line if line.startswith(kind) else f"{kind}: {line}"
 
 
 def elided(text: str, most: int) -> str:
-    """The text, cut in the middle if it is too long: both ends of a name tell.
+    """Return a text, cut in the middle if it is too long: both ends of a name are informative.
 
     >>> elided("a_very_long_name", 9)
     'a_ve…name'
@@ -62,7 +61,7 @@ def elided(text: str, most: int) -> str:
 
 
 def spans(numbers: Iterable[int]) -> str:
-    """Numbers, neighbours together.
+    """Return numbers as text, with neighbours joined to ranges.
 
     >>> spans([1, 2, 3, 7])
     '1-3, 7'
@@ -76,20 +75,20 @@ def spans(numbers: Iterable[int]) -> str:
     return ", ".join(f"{p[0]}-{p[-1]}" if p[-1] > p[0] else f"{p[0]}" for p in parts)
 
 
-# -------------------------------------------------------------------------------------------------
+# Numbers, and rows of them.
 
 
 def grouped(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The first column only where it changes."""
-    before = [None, *(row[0] for row in rows)]
+    """Return the rows with the first column empty where it repeats the row before."""
+    first_cells = [None, *(row[0] for row in rows)]
     return [
-        ("" if row[0] == last else row[0], *row[1:])
-        for row, last in zip(rows, before, strict=False)
+        ("" if row[0] == previous else row[0], *row[1:])
+        for row, previous in zip(rows, first_cells, strict=False)
     ]
 
 
 def amount(value: float, unit: str) -> str:
-    """So many tests, or so many CPU seconds.
+    """Format a number of tests or of CPU seconds.
 
     >>> amount(1200, "tests"), amount(0.25, "cpu_seconds")
     ('1,200', '250 ms')
@@ -100,7 +99,7 @@ def amount(value: float, unit: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds, or milliseconds below one."""
+    """Format a duration in seconds, or in milliseconds below one second."""
     if seconds >= 100:
         return f"{seconds:,.0f} s"
     if seconds >= 1:
@@ -109,14 +108,14 @@ def duration(seconds: float) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits are enough, but whole numbers are whole."""
+    """Format a number with about three digits; whole numbers have no fraction."""
     if value == int(value) or value >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def with_interval(estimate: Estimate, sign: str = "") -> str:
-    """A number and its interval; "always" where all runs agree.
+    """Format a number with its interval; with "always" if all runs agree.
 
     >>> from swarmtest.analysis.intervals import Estimate
     >>> with_interval(Estimate(2.5, 2, 3)), with_interval(Estimate(2, 2, 2), sign="+")
@@ -135,7 +134,7 @@ def _signed(value: float) -> str:
 
 
 def p_value(p: float | None) -> str:
-    """A p-value with the digits that matter.
+    """Format a p-value with the digits that matter.
 
     >>> p_value(0.04321), p_value(0.00001), p_value(None)
     ('0.043', '<0.0001', '-')
@@ -146,7 +145,7 @@ def p_value(p: float | None) -> str:
 
 
 def short_percent(share: float) -> str:
-    """Two digits that matter.
+    """Format a share as a percentage with two digits that matter.
 
     >>> short_percent(0.4039), short_percent(0.0591), short_percent(0.00112), short_percent(1.0)
     ('40%', '5.9%', '0.11%', '100%')
@@ -156,7 +155,7 @@ def short_percent(share: float) -> str:
 
 
 def json_text(data: Any) -> str:
-    """Plain data as JSON that every program can read: what is no number is null.
+    """Return plain data as standard JSON: infinities and NaN become null.
 
     >>> json_text({"low": float("nan"), "high": (1.5, float("inf"))})
     '{"low": null, "high": [1.5, null]}'
@@ -168,12 +167,12 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {name: _finite(one) for name, one in value.items()}
-    return [_finite(one) for one in value] if isinstance(value, list | tuple) else value
+        return {name: _finite(item) for name, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def can_show(characters: str) -> bool:
-    """Whether what we print to can show these characters; what has no encoding keeps any."""
+    """Return whether standard output can show these characters; it can if it has no encoding."""
     try:
         characters.encode(sys.stdout.encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):
