@@ -126,3 +126,31 @@ def test_importing_the_package_or_its_plugin_loads_hardly_anything(program, tmp_
     )
     assert len(own(loaded)) <= 10
     assert not packages(loaded) & (HEAVY | {"click"})
+
+
+def test_every_command_starts_with_nothing_but_the_core_dependencies(tmp_path):
+    """Extras and pytest are imported only by what needs them, which says how to install them."""
+    program = """
+import importlib.abc, json, sys
+optional = set(
+    "hypothesis lark grammarinator tree_sitter pysat matplotlib pyarrow starlette uvicorn anyio "
+    "psycopg alembic distributed dask optuna coverage numba pytest _pytest".split()
+)
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in optional:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Absent())
+import swarmtest.ui.cli
+missing = {}
+for name in swarmtest.ui.cli.COMMANDS:
+    try:
+        swarmtest.ui.cli.group.get_command(None, name)
+    except ImportError as error:
+        missing[name] = str(error)
+print(json.dumps(missing))
+"""
+    child = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert json.loads(child.stdout) == {}

@@ -36,7 +36,7 @@ from swarmtest.processes.timed_fork import NoAnswer, in_fork
 from swarmtest.pytest_plugin.forking import forking
 from swarmtest.race.control.schedulers import RandomWalk
 from swarmtest.race.primitives.patches import installed
-from swarmtest.race.programs import item_program, torn_down
+from swarmtest.race.pytest_program import item_program, torn_down
 from swarmtest.race.race_test import RaceTest
 from swarmtest.race.subject import ThreadsSubject
 from swarmtest.race.target import SECONDS, Target
