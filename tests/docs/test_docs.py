@@ -105,3 +105,22 @@ def test_a_line_that_is_not_printed_would_be_noticed() -> None:
     assert matches(["a ... c"], ["a b c"])
     assert not matches(["a", "x"], ["a", "b"])
     assert not matches(["a"], ["a", "b"])
+
+
+LINK = re.compile(r"\]\(([\w./-]*\.md)?(?:#([\w-]+))?\)")
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", BLOCK.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for path, anchor in LINK.findall(page.read_text()):
+        if not path and not anchor:
+            continue
+        linked = page.parent / path if path else page
+        assert linked.is_file(), path
+        assert not anchor or anchor in anchors(linked), f"{path}#{anchor}"

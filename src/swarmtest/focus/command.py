@@ -207,7 +207,7 @@ def focus(path: str, **options: Any) -> int:
     swarmtest focus cart.py --targets-from bandit.sarif
 
     Exit status: 0 no fault (with --diff: none that the base version does not show, too), 1 faults,
-    2 something to mend, 130 interrupted.
+    2 something to fix, 130 interrupted.
     """
     _check_shares(options)
     budget = parse_budget(options) or _DEFAULT_BUDGET

@@ -179,7 +179,7 @@ def _check_lines(kinds: Sequence[KindGrowth]) -> list[str]:
     """Return whether forecasts are reliable: whether the first half predicts the second."""
     checked = [(kind, kind.check) for kind in kinds if kind.check and kind.seen.found]
     wrong = [
-        f"do not rely on the forecast for {kind.kind}: the first half of the tests foretold "
+        f"do not rely on the forecast for {kind.kind}: the first half of the tests predicted "
         f"{interval_text(check.foretold)} in the second, and there were {check.came:,}"
         for kind, check in checked
         if not check.holds
@@ -188,6 +188,6 @@ def _check_lines(kinds: Sequence[KindGrowth]) -> list[str]:
         return wrong
     kind, check = max(checked, key=lambda pair: pair[1].came)
     return [
-        f"checked: the first half of the tests foretold {interval_text(check.foretold)} new "
+        f"checked: the first half of the tests predicted {interval_text(check.foretold)} new "
         f"{counted(2, kind.kind)[2:]} in the second; there were {check.came:,}"
     ]

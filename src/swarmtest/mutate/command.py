@@ -99,7 +99,7 @@ def mutate(paths: tuple[str, ...], store: str | None, **options: Any) -> int:
     What a test kills is kept as what it hits: `swarmtest roles --kind mutant` tells which features
     help to kill, `swarmtest focus --mutant ID` aims at one.
 
-    Exit status: 0 all that tests reach are killed, 1 some survived, 2 something to mend.
+    Exit status: 0 all that tests reach are killed, 1 some survived, 2 something to fix.
     """
     files = list(paths)
     lines = _lines(options)
@@ -320,6 +320,6 @@ def _smallest(matrix: KillMatrix) -> str:
     stand, them = ("stands", "it") if len(mutants) == 1 else ("stand", "them")
     return (
         f"{plural(len(tests), 'test')}{exact} {kill} all that are killed: {names}\n"
-        f"{plural(len(mutants), 'mutant')} {stand} for all: whoever kills {them} kills the others, "
+        f"{plural(len(mutants), 'mutant')} {stand} for all: a test that kills {them} kills the others, "
         "by these tests"
     )

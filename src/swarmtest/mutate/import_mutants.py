@@ -104,7 +104,7 @@ class Importing:
         }
         for path, of_file in _by_path(mutants).items():
             if path not in imported or not tests:
-                why = "its tests end otherwise when it is imported anew" if not tests else ""
+                why = "its tests end otherwise when it is imported again" if not tests else ""
                 self.refused |= dict.fromkeys(of_file, why or f"{path} is not imported by any test")
                 continue
             job = MutantJob(suite, of_file, plan, order, steps, first_kill, memory, workers)

@@ -249,7 +249,7 @@ class Runner:
             reached[number, unsteady] = False
             outcomes[number, unsteady] = NOT_RUN
         if unsteady:
-            why = "ends otherwise in a program that is imported anew: not used on what runs there"
+            why = "ends otherwise in a program that is imported again: not used on what runs there"
             self.baseline.leave_out(unsteady, why)
 
     def _reached(self, mutants: Sequence[Mutant]) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -203,7 +203,7 @@ def group(context: click.Context) -> None:
     swarmtest roles                   why: the features that trigger or suppress each fault
     swarmtest replay 1#17             run trial 17 of campaign 1 again
 
-    Exit status: 0 no fault, 1 faults found, 2 something to mend (one line says what),
+    Exit status: 0 no fault, 1 faults found, 2 something to fix (one line says what),
     130 interrupted.
     """
     if context.invoked_subcommand is None:

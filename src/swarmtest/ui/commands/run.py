@@ -231,7 +231,7 @@ def _status(outcome: Outcome, options: dict[str, Any], *, steps: bool) -> int:
         others = f" (and {len(outcome.unused) - 1} more)" if len(outcome.unused) > 1 else ""
         raise UserError(
             f"action {name!r}{others} was allowed in {tests:,} tests and never ran: its guard was "
-            "never true (or its pool always empty); mend its when=, lengthen the tests with "
+            "never true (or its pool always empty); fix its when=, lengthen the tests with "
             "--steps, or pass --allow-unused; the campaign is kept"
         )
     return 1 if outcome.faults else 0
