@@ -14,11 +14,10 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import struct
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType
@@ -28,23 +27,12 @@ from swarmtest.core.errors import UserError
 from swarmtest.coverage.import_hook import Hook, has_source, is_test_module
 from swarmtest.coverage.scope import Scope
 from swarmtest.mutate.loaded_files import Tests, without_links
-from swarmtest.processes.fork_tasks import (
-    Answer,
-    Forked,
-    Forks,
-    Task,
-    Tell,
-    forked,
-    kill_group,
-    leave,
-    prepare,
-    taken,
-    teller,
-)
+from swarmtest.processes import frames, limits
+from swarmtest.processes.fork import Fork
+from swarmtest.processes.fork_tasks import Answer, Forked, Forks, Task, Tell, leave, teller
 
 _MOST = 16
 """Waiting processes; files that are imported after so many are served by the last of them."""
-_LENGTH = struct.Struct("<Q")
 
 TestsOf = Callable[[Any], tuple[Tests, bool]]
 """From what a job carries to the tests of the program that was imported, and whether they are all:
@@ -82,35 +70,28 @@ class Job(Protocol):
 
 @dataclass
 class _Waiting:
-    pid: int
+    fork: Fork
     requests: int
-    answers: int
+    answers: frames.Frames
     since: float
     seconds: float = 0.0
     """How long it took from there until all was imported."""
-    buffer: bytearray = field(default_factory=bytearray)
 
     def ask(self, job: Job) -> Iterator[Answer]:
         """What comes of a job; the process waits again when all was taken."""
-        body = pickle.dumps(job)
-        view = memoryview(_LENGTH.pack(len(body)) + body)
-        while view:
-            view = view[os.write(self.requests, view) :]
+        frames.send_pickled(self.requests, job)
         while True:
-            for value, _ in taken(self.buffer):
+            for value, _ in self.answers.receive():
                 if value is None:
                     return
                 yield value
-            data = os.read(self.answers, 1 << 16)
-            if not data:
+            if self.answers.ended:
                 raise UserError("the process that imports mutants was ended from outside")
-            self.buffer += data
 
     def end(self) -> None:
         os.close(self.requests)
-        os.close(self.answers)
-        kill_group(self.pid)
-        os.waitpid(self.pid, 0)
+        os.close(self.answers.fd)
+        self.fork.bury(kill=True)
 
 
 class Imports:
@@ -195,13 +176,14 @@ class Imports:
         """Fork a process that waits here; in its forks, there is a child afterwards."""
         told, requests = os.pipe()
         answers, tells = os.pipe()
-        pid = forked()
-        if pid == 0:
+        fork = Fork()
+        if fork.is_child:
             self._child = _serve(told, teller(tells))
             return
         os.close(told)
         os.close(tells)
-        self._waiting.append(_Waiting(pid, requests, answers, time.monotonic()))
+        arriving = frames.Frames(answers, pickle.loads)
+        self._waiting.append(_Waiting(fork, requests, arriving, time.monotonic()))
 
 
 class _Given(SourceFileLoader):
@@ -218,33 +200,19 @@ class _Given(SourceFileLoader):
 def _serve(requests: int, tell: Tell) -> Child:
     """The life of a waiting process; it returns in its forks only."""
     try:
-        prepare(0)
-        while True:
-            job = _received(requests)
+        limits.prepare()
+        jobs = frames.Frames(requests, pickle.loads)
+        job: Job
+        while (job := jobs.next()) is not None:
             for answer in Forks(None, job.workers, job.memory).answers(job.tasks()):
                 job.learn(answer)
                 tell(answer)
             tell(None)
+        os._exit(0)
     except Forked as fork:
         return job.child(fork.items, fork.tell)
     except BaseException:
         os._exit(1)
-
-
-def _received(pipe: int) -> Job:
-    (size,) = _LENGTH.unpack(_read(pipe, _LENGTH.size))
-    job: Job = pickle.loads(_read(pipe, size))
-    return job
-
-
-def _read(pipe: int, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        more = os.read(pipe, size - len(data))
-        if not more:
-            os._exit(0)
-        data += more
-    return data
 
 
 @contextlib.contextmanager

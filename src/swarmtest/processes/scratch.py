@@ -17,6 +17,8 @@ import weakref
 from dataclasses import dataclass
 from pathlib import Path
 
+from swarmtest.processes import tree
+
 _GUARD = """\
 while read -r group; do last=$group; done
 [ -n "$last" ] && kill -s KILL -- "-$last"
@@ -123,7 +125,7 @@ def _begin() -> _Owned:
     try:
         guard = os.posix_spawn(
             "/bin/sh",
-            ["sh", "-c", _GUARD, "swarmtest-guard", str(directory)],
+            ["sh", "-c", _GUARD, tree.GUARD, str(directory)],
             {"PATH": os.environ.get("PATH", os.defpath)},
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, read, 0),
@@ -133,6 +135,7 @@ def _begin() -> _Owned:
             setpgroup=0,
             setsigdef=[signal.SIGPIPE],
         )
+        tree.keep(guard)
     finally:
         os.close(read)
     return _Owned(os.getpid(), guard, write, directory)

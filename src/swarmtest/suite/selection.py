@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from swarmtest.campaign.executors.isolation import run_isolated
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault, Result, Verdict
@@ -29,6 +28,7 @@ from swarmtest.mutate.kill_matrix import minimal_mutants
 from swarmtest.mutate.killing import Killing
 from swarmtest.mutate.loaded_files import live_files, source_of
 from swarmtest.mutate.mutant import Mutant
+from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.reduce.keep_criteria import Keep
 from swarmtest.reduce.reduction import hits_of, reduce_test
 from swarmtest.store.interface import Store

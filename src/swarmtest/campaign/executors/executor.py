@@ -16,6 +16,7 @@ from swarmtest.campaign.budget import parse_seconds
 from swarmtest.campaign.executors.worker import Batch, Job, Worker, restored
 from swarmtest.campaign.hits import NO_NEWS
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.processes.tree import Supervision
 from swarmtest.store.records import WorkerRecord
 
 # -------------------------------------------------------------------------------------------------
@@ -64,7 +65,8 @@ class InlineEngine:
         proposals = self._worker.proposals(trials) if told is None else restored(space, told)
         start = time.monotonic()
         # What was finished before Ctrl-C is collected by the next call.
-        self._worker.run(trials, proposals, self._cell, self._finished.append)
+        with Supervision():
+            self._worker.run(trials, proposals, self._cell, self._finished.append)
         self.rate = len(trials) / max(time.monotonic() - start, 1e-6)
         return self._taken()
 

@@ -28,7 +28,7 @@ import traceback
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from swarmtest.campaign.executors.child import Child, Death
+from swarmtest.campaign.executors.child import Child
 from swarmtest.campaign.executors.worker import (
     IDLE,
     PIPE_GONE,
@@ -46,6 +46,8 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import FEW, seed_of_test
 from swarmtest.processes import frames as wire
+from swarmtest.processes import tree
+from swarmtest.processes.fork import Death
 
 if TYPE_CHECKING:
     from swarmtest.coverage.watch import Coverage
@@ -283,6 +285,7 @@ def run_host(
     Coverage begins before the setup is unpickled: that may import the user's modules. In a fork of
     a process that watches already, it goes on.
     """
+    tree.adopt_orphans()
     try:
         coverage = _installed(options) if isinstance(options, dict) else options
         setup = pickle.loads(pickled) if isinstance(pickled, bytes) else pickled

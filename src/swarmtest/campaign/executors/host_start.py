@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import pickle
-import signal
 import socket
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typing import Any
 from swarmtest.campaign.executors.host import Setup
 from swarmtest.campaign.executors.worker import Job
 from swarmtest.processes import frames as wire
+from swarmtest.processes import tree
 from swarmtest.strategies.strategy import Strategy
 from swarmtest.subjects.loading import SubjectReference
 
@@ -63,7 +63,7 @@ def spawn(
     ours, theirs = socket.socketpair()
     with theirs:
         start = _START.format(path=[*interpreter.path], fd=theirs.fileno())
-        process = subprocess.Popen(
+        process = tree.spawn(
             [sys.executable, *interpreter.flags, "-c", start],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
@@ -75,16 +75,16 @@ def spawn(
     return Spawned(ours, process)
 
 
-def end(process: subprocess.Popen[bytes], patience: float = 2.0) -> None:
-    """Wait for a host whose line is closed; kill it if it does not end."""
+def end(process: subprocess.Popen[bytes], patience: float = 2.0) -> bool:
+    """Wait for a host whose line is closed; return False if it did not end and was killed."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            return
+            return True
         time.sleep(0.005)
-    with contextlib.suppress(ProcessLookupError):
-        process.send_signal(signal.SIGKILL)
+    tree.kill(process.pid)
     process.wait()
+    return False
 
 
 def interpreter_flags() -> tuple[str, ...]:

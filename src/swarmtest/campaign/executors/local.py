@@ -23,6 +23,8 @@ from swarmtest.campaign.executors.host import Setup, run_host
 from swarmtest.campaign.executors.host_start import Interpreter, end, spawn
 from swarmtest.core.errors import UserError
 from swarmtest.processes import frames as wire
+from swarmtest.processes.fork import Fork
+from swarmtest.processes.tree import Supervision
 from swarmtest.store.records import WorkerRecord
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class _Slot:
     socket: socket.socket
     frames: wire.Frames
     pid: int
-    process: subprocess.Popen[bytes] | None
+    process: subprocess.Popen[bytes] | Fork
     batches: deque[_Batch] = field(default_factory=deque)
     started: float = field(default_factory=time.time)
     tests: int = 0
@@ -85,6 +87,8 @@ class LocalEngine:
         self._slots: list[_Slot] = []
         self._deaths = 0
         self._lost: list[WorkerRecord] = []
+        self._orphans = Supervision()
+        """What a host left behind that was killed; otherwise hosts kill what tests leave behind."""
         self.shape = BatchShape()
         self.condition = ""
         self.notes: tuple[str, ...] = ()
@@ -175,6 +179,7 @@ class LocalEngine:
         self._slots.remove(dead)
         dead.socket.close()
         _wait(dead)
+        self._orphans.kill_strays()
         slot = self._start()
         self._await_ready(slot)
         for batch in dead.batches:
@@ -203,8 +208,10 @@ class LocalEngine:
             with contextlib.suppress(KeyError, ValueError):
                 self._selector.unregister(slot.socket)
             slot.socket.close()
-        for slot in self._slots:
-            _wait(slot)
+        ended_in_time = [_wait(slot) for slot in self._slots]
+        if not all(ended_in_time):
+            self._orphans.kill_strays()
+        self._orphans.end(kill=False)
         self._slots.clear()
         self._selector.close()
 
@@ -225,31 +232,27 @@ def _spawn(setup: Setup, coverage: dict[str, Any] | None) -> _Slot:
 def _fork(setup: Setup, others: list[_Slot], coverage: dict[str, Any] | Coverage | None) -> _Slot:
     """A copy of this process: for subjects that no other process can import (notebooks)."""
     ours, theirs = socket.socketpair()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.setsid()
-            ours.close()
-            for slot in others:
-                slot.socket.close()
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the campaign may have its own way
-            run_host(theirs.fileno(), coverage, setup)
-        finally:
-            os._exit(0)
+
+    def live() -> None:
+        os.setsid()
+        ours.close()
+        for slot in others:
+            slot.socket.close()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the campaign may have its own way
+        run_host(theirs.fileno(), coverage, setup)
+
+    fork = Fork(live)
     theirs.close()
-    return _Slot(ours, wire.Frames(ours.fileno()), pid, None)
+    return _Slot(ours, wire.Frames(ours.fileno()), fork.pid, fork)
 
 
-def _wait(slot: _Slot, patience: float = 2.0) -> None:
-    if slot.process is not None:
-        end(slot.process, patience)
-        return
+def _wait(slot: _Slot, patience: float = 2.0) -> bool:
+    """Wait for a host whose line is closed; return False if it did not end and was killed."""
+    if not isinstance(slot.process, Fork):
+        return end(slot.process, patience)
     deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        if os.waitpid(slot.pid, os.WNOHANG)[0]:
-            return
+    while not (in_time := slot.process.has_ended) and time.monotonic() < deadline:
         time.sleep(0.005)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(slot.pid, signal.SIGKILL)
-    os.waitpid(slot.pid, 0)
+    slot.process.bury(kill=True)
+    return in_time

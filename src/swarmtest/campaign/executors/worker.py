@@ -23,6 +23,7 @@ from swarmtest.core.faults import message_of
 from swarmtest.core.result import Fault, Result
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import Stream, seeds_of_tests, trial_key
+from swarmtest.processes.tree import StrayCheck
 from swarmtest.store.records import pack_counts, pack_floats
 from swarmtest.strategies.strategy import LearningStrategy, Strategy, strategy_text
 from swarmtest.subjects.subject import Subject
@@ -91,6 +92,8 @@ class Worker:
         self.best: dict[str, tuple[int, int]] = {}
         self._stream = Stream(job.seed)
         self._sender = Sender()
+        self.strays: StrayCheck | None = None
+        """Kills what tests leave behind; None: made for each call of `run`."""
 
     def proposals(self, trials: Sequence[int]) -> Iterable[Proposal]:
         """What the strategy proposes for these trials."""
@@ -135,6 +138,7 @@ class Worker:
         `careful`: now and then is after every test.
         """
         execute, process = self.job.subject.execute, os.getpid()
+        strays = self.strays or StrayCheck()
         coverage = self.job.coverage
         seeds = seeds_of_tests(self.job.seed, trials)
         batch = Batch()
@@ -155,6 +159,7 @@ class Worker:
                 if os.getpid() != process:
                     # The program forked, and its child came back here: one of us is enough.
                     os._exit(0)
+                strays.end_strays()
                 cpu_now, wall_now = time.process_time_ns(), time.monotonic_ns()
                 spent = cpu_now - cpu + int(result.cpu_seconds * 1e9)
                 self.note(batch, trial, proposal, seed, result, spent, wall_now - wall)
@@ -165,6 +170,9 @@ class Worker:
                     flushed = wall
             return True
         finally:
+            strays.end_strays()  # of a test that raised
+            if strays is not self.strays:
+                strays.close()
             # Told before the cell says idle: if this fails, the test is still the one at hand.
             flush(self.finished(batch))
             cell[TRIAL] = IDLE

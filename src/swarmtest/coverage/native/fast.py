@@ -33,7 +33,8 @@ import numpy.typing as npt
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Hits
 from swarmtest.coverage.native.collector import Collected, Lines
-from swarmtest.processes.commands import Command, Ended, Output, kill_group, watch
+from swarmtest.processes.commands import Command, Ended, Output, end_process, watch
+from swarmtest.processes.tree import kill_group
 
 # -------------------------------------------------------------------------------------------------
 # Where in the source the blocks of a program begin: found once per binary, then read from a cache.
@@ -266,8 +267,7 @@ class ForkServer:
         """End the server and what it started."""
         process = self._process
         if process is not None:
-            kill_group(process.pid)
-            process.wait()
+            end_process(process)
         self.abandon()
 
 

@@ -11,8 +11,6 @@ import os
 import re
 import shlex
 import signal
-import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -22,6 +20,7 @@ from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.faults import message_of, normalised
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.core.space import Space
+from swarmtest.processes.commands import capture
 from swarmtest.search.executors.function import Calling
 from swarmtest.search.results import INTERRUPTED, result_of
 
@@ -108,39 +107,10 @@ def run_shell(command: str, seconds: float, env: Mapping[str, str]) -> Done:
     >>> run_shell("exit 3", 5, {}).status
     3
     """
-    begun, before = time.monotonic(), os.times()
-    child = subprocess.Popen(
-        ["/bin/sh", "-c", command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, **env},
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    status: int | None = None
-    try:
-        output, errors = child.communicate(timeout=seconds)
-        status = child.returncode
-    except subprocess.TimeoutExpired:
-        _kill(child)
-        output, errors = child.communicate()
-    except BaseException:
-        _kill(child)
-        child.communicate()
-        raise
-    after = os.times()
-    cpu = after.children_user + after.children_system
-    cpu -= before.children_user + before.children_system
-    return Done(command, status, output, errors, time.monotonic() - begun, cpu)
-
-
-def _kill(child: subprocess.Popen[str]) -> None:
-    try:
-        os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        child.kill()
+    words = ["/bin/sh", "-c", command]
+    ended = capture(words, seconds, environment={**os.environ, **env})
+    output, errors = (text.decode(errors="replace") for text in (ended.stdout, ended.stderr))
+    return Done(command, ended.status, output, errors, ended.wall_seconds, ended.cpu_seconds)
 
 
 def filled(command: str, values: Mapping[str, object]) -> str:

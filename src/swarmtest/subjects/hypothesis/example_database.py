@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import Phase, settings
 
 from swarmtest.core.result import Fault
-from swarmtest.processes.forked_call import told_by_child
+from swarmtest.processes.fork import messages_of_fork
 from swarmtest.subjects.hypothesis.declaration import (
     Bundle,
     ConjectureData,
@@ -203,7 +203,7 @@ def hand_over(
             tell({"example": _shrunk(subject)})
 
     told: dict[str, Any] = {}
-    for entry in told_by_child(work, _LONGEST_SHRINK if shrink else _SECONDS):
+    for entry in messages_of_fork(work, _LONGEST_SHRINK if shrink else _SECONDS):
         told |= entry
     if "why" not in told:
         return HandedOver(False, "the test ended its process, or took too long")
