@@ -38,6 +38,7 @@ def prepare(
         os.setpgid(0, 0)
     tree.die_with_parent()
     tree.adopt_orphans()
+    tree.check_tests()
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     if quiet:

@@ -29,6 +29,7 @@ import sys
 import threading
 import time
 import warnings
+from _thread import allocate_lock as _new_lock  # races patch `threading.Lock` for a while
 from collections.abc import Collection
 from typing import Any
 
@@ -52,8 +53,9 @@ class _State:
         self.supervisions = 0
         self.is_reaper = False
         """Whether it adopts orphans as long as it lives."""
+        self.check: StrayCheck | None = None
         # Nobody may look for strays between the start of a child and its entry in `kept`.
-        self.lock = threading.Lock()
+        self.lock = _new_lock()
 
 
 _state = _State()
@@ -235,12 +237,10 @@ class StrayCheck:
             _kill_all_but(self._before | _infrastructure())
         self._harmless = self._listing()
 
-    def close(self) -> None:
-        """Release the list."""
-        if self._file >= 0:
+    def __del__(self) -> None:
+        if self._file >= 0 and self._process == os.getpid():
             with contextlib.suppress(OSError):
                 os.close(self._file)
-            self._file = -1
 
     def _listing(self) -> bytes:
         if self._file < 0:
@@ -250,6 +250,22 @@ class StrayCheck:
         except OSError:  # a test closed the file
             self._file = _open_listing(self._thread)
             return os.pread(self._file, _LISTING, 0) if self._file >= 0 else b""
+
+
+def check_tests() -> None:
+    """Begin to look for strays in this process, which has started none so far."""
+    _state.check = StrayCheck()
+
+
+def end_strays() -> None:
+    """Kill what the last test left behind, in a process that was prepared for tests."""
+    if _state.check is not None:
+        _state.check.end_strays()
+
+
+def stray_check() -> StrayCheck:
+    """Return this process's check; in a process that was not prepared for tests, a new one."""
+    return _state.check or StrayCheck()
 
 
 def _kill_all_but(known: Collection[int]) -> float:

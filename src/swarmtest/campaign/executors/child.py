@@ -26,7 +26,6 @@ from swarmtest.core.errors import UserError
 from swarmtest.processes import frames as wire
 from swarmtest.processes import limits
 from swarmtest.processes.fork import Death, Fork
-from swarmtest.processes.tree import StrayCheck
 
 
 class Child:
@@ -123,7 +122,6 @@ class Child:
 def _live(worker: Worker, cell: memoryview, down: int, up: int) -> None:
     """Run the batches that the host sends, until it closes the pipe."""
     try:
-        worker.strays = StrayCheck()
         worker.job.subject.interruptible = False
         frames = wire.Frames(down)
         while not frames.ended:

@@ -23,7 +23,7 @@ from swarmtest.core.faults import message_of
 from swarmtest.core.result import Fault, Result
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import Stream, seeds_of_tests, trial_key
-from swarmtest.processes.tree import StrayCheck
+from swarmtest.processes.tree import stray_check
 from swarmtest.store.records import pack_counts, pack_floats
 from swarmtest.strategies.strategy import LearningStrategy, Strategy, strategy_text
 from swarmtest.subjects.subject import Subject
@@ -92,8 +92,6 @@ class Worker:
         self.best: dict[str, tuple[int, int]] = {}
         self._stream = Stream(job.seed)
         self._sender = Sender()
-        self.strays: StrayCheck | None = None
-        """Kills what tests leave behind; None: made for each call of `run`."""
 
     def proposals(self, trials: Sequence[int]) -> Iterable[Proposal]:
         """What the strategy proposes for these trials."""
@@ -138,7 +136,7 @@ class Worker:
         `careful`: now and then is after every test.
         """
         execute, process = self.job.subject.execute, os.getpid()
-        strays = self.strays or StrayCheck()
+        strays = stray_check()
         coverage = self.job.coverage
         seeds = seeds_of_tests(self.job.seed, trials)
         batch = Batch()
@@ -171,8 +169,6 @@ class Worker:
             return True
         finally:
             strays.end_strays()  # of a test that raised
-            if strays is not self.strays:
-                strays.close()
             # Told before the cell says idle: if this fails, the test is still the one at hand.
             flush(self.finished(batch))
             cell[TRIAL] = IDLE

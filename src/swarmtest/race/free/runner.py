@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from swarmtest.core.result import Fault
 from swarmtest.core.targets import Hits
+from swarmtest.processes.tree import Supervision
 from swarmtest.race.control.runner import SECONDS, call_to_the_end
 from swarmtest.race.control.stuck import fault_of_stuck
 from swarmtest.race.control.tasks import Task, Unwound
@@ -170,7 +171,7 @@ def free_run(
     if policy is None:
         policy = FreePolicy()
     begin = raw_monotonic()
-    with installed():
+    with Supervision(), installed():
         if coverage is not None:
             coverage.reset()
         policy.enter(coverage)

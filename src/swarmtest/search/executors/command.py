@@ -101,14 +101,16 @@ class Done:
         return Fault("exit", f"exit status {self.status}{last}", said) if self.status else None
 
 
-def run_shell(command: str, seconds: float, env: Mapping[str, str]) -> Done:
+def run_shell(
+    command: str, seconds: float, env: Mapping[str, str], *, kill_strays: bool = True
+) -> Done:
     """Run a command with all that it starts, for `seconds` at most.
 
     >>> run_shell("exit 3", 5, {}).status
     3
     """
     words = ["/bin/sh", "-c", command]
-    ended = capture(words, seconds, environment={**os.environ, **env})
+    ended = capture(words, seconds, environment={**os.environ, **env}, kill_strays=kill_strays)
     output, errors = (text.decode(errors="replace") for text in (ended.stdout, ended.stderr))
     return Done(command, ended.status, output, errors, ended.wall_seconds, ended.cpu_seconds)
 
@@ -230,7 +232,8 @@ class CommandTask:
         """Run it."""
         values = {} if point is None else point.to_json()
         command = self.name if point is None else filled(self.name, values)
-        done = run_shell(command, self._seconds, environment(values))
+        # What it starts is there for the test, and ends after it.
+        done = run_shell(command, self._seconds, environment(values), kill_strays=False)
         fault = done.result().fault
         if fault is not None:
             raise UserError(f"task {self.name!r} failed: {fault.signature}")
