@@ -145,7 +145,7 @@ def messages_of_fork(
 ) -> list[Any]:
     """Return the messages (JSON data) that `work` sent from a fork until its end, or in its time.
 
-    >>> messages_of_fork(lambda send: [send("before"), os.abort(), send("after")], seconds=5)
+    >>> messages_of_fork(lambda send: [send("before"), os._exit(1), send("after")], seconds=5)
     ['before']
     """
 
