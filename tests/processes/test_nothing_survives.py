@@ -243,6 +243,19 @@ def test_forty_tests_leave_nothing(place: Place) -> None:
     place.check(done, least=40)
 
 
+def test_a_host_that_is_killed(place: Place) -> None:
+    kill = (
+        "leave()\n        if len(started()) == 3:\n            os.kill(os.getppid(), 9)\n"
+        "            time.sleep(977)"
+    )
+    text = MACHINE.replace("leave()", kill).replace("import leave", "import *")
+    place.write("leaving.py", text.replace("from strays", "import os, time\nfrom strays"))
+    words = ("run", "leaving.py", "-n", 20, "-j", 1, "-s", "default", "-q")
+    done = place.run("session", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    place.check(done, least=20)
+
+
 @pytest.mark.parametrize("kind", SUBJECTS)
 def test_reducing_and_replaying_a_test_that_ends_its_process(kind: str, place: Place) -> None:
     name, text, words = SUBJECTS[kind]

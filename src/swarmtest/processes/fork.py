@@ -63,13 +63,13 @@ class Fork:
         if self._end is None:
             tree.kill(self.pid)
 
-    def bury(self, *, kill: bool) -> tuple[int, float]:
+    def bury(self, *, kill: bool, kill_strays: bool = True) -> tuple[int, float]:
         """Wait for its end, kill what it started, and return its status and CPU seconds."""
         if self._end is None:
             if kill:
                 self.kill()
             self._end = tree.reap(self.pid)
-            self._supervision.end()
+            self._supervision.end(kill=kill_strays)
         return self._end
 
 

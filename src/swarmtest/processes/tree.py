@@ -38,6 +38,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 _IS_LINUX = sys.platform == "linux"
 _LIBC = ctypes.CDLL(None)
 _LISTING = 1 << 16
+_FEW_CHILDREN = 1 << 12  # a larger buffer takes longer
+_NOT_A_LISTING = b"?"
 _GUARD_SECONDS = 5.0
 
 GUARD = "swarmtest-guard"
@@ -50,6 +52,8 @@ class _State:
     def __init__(self) -> None:
         self.kept: set[int] = set()
         """Children that were started on purpose, and perhaps some that have ended since."""
+        self.ends: dict[int, tuple[int, float]] = {}
+        """Status and CPU seconds of children that have ended, until they are reaped."""
         self.supervisions = 0
         self.is_reaper = False
         """Whether it adopts orphans as long as it lives."""
@@ -125,22 +129,34 @@ def kill_and_await(leader: int) -> None:
     """Kill a child and its group; return when it has ended and left its children to us."""
     kill_group(leader)
     kill(leader)
-    os.waitid(os.P_PID, leader, os.WEXITED | os.WNOWAIT)
+    while not has_ended(leader):
+        time.sleep(0.001)
 
 
 def has_ended(pid: int) -> bool:
-    """Return whether a child has ended; it is still to be waited for."""
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    """Return whether a child has ended; `reap` is still to be called."""
+    if hasattr(os, "waitid"):
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    if pid not in _state.ends:  # macOS: to ask is to wait
+        ended, status, usage = os.wait4(pid, os.WNOHANG)
+        if ended:
+            _state.ends[pid] = status, usage.ru_utime + usage.ru_stime
+    return pid in _state.ends
 
 
 def reap(pid: int) -> tuple[int, float]:
     """Wait for a child's end and kill the rest of its group; return its status and CPU seconds."""
-    # Until it is waited for, its id cannot become that of another group.
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    kill_group(pid)
-    _, status, usage = os.wait4(pid, 0)
+    if hasattr(os, "waitid"):
+        # Until it is waited for, its id cannot become that of another group.
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        kill_group(pid)
+    if pid not in _state.ends:
+        _, status, usage = os.wait4(pid, 0)
+        _state.ends[pid] = status, usage.ru_utime + usage.ru_stime
+    if not hasattr(os, "waitid"):
+        kill_group(pid)
     _state.kept.discard(pid)
-    return status, usage.ru_utime + usage.ru_stime
+    return _state.ends.pop(pid)
 
 
 def die_with_parent() -> None:
@@ -234,8 +250,11 @@ class StrayCheck:
         if listing == self._harmless or os.getpid() != self._process:
             return
         with _state.lock:
-            _kill_all_but(self._before | _infrastructure())
-        self._harmless = self._listing()
+            tracker, server = _infrastructure()
+            _kill_children_of(server)
+            _kill_all_but({*self._before, tracker, server})
+        # The children of a fork server are not in our list, so look again each time.
+        self._harmless = _NOT_A_LISTING if server else self._listing()
 
     def __del__(self) -> None:
         if self._file >= 0 and self._process == os.getpid():
@@ -246,10 +265,10 @@ class StrayCheck:
         if self._file < 0:
             return b""
         try:
-            return os.pread(self._file, _LISTING, 0)
+            return os.pread(self._file, _FEW_CHILDREN, 0)
         except OSError:  # a test closed the file
             self._file = _open_listing(self._thread)
-            return os.pread(self._file, _LISTING, 0) if self._file >= 0 else b""
+            return os.pread(self._file, _FEW_CHILDREN, 0) if self._file >= 0 else b""
 
 
 def check_tests() -> None:
@@ -334,24 +353,17 @@ def _open_listing(thread: int) -> int:
         return -1
 
 
-def _infrastructure() -> set[int]:
-    """Processes with which `multiprocessing` serves all of a program, not only one test.
+def _infrastructure() -> tuple[int, int]:
+    """Return the ids of the resource tracker and the fork server of `multiprocessing`, or 0.
 
-    A program that used them once relies on them later. What the fork server forked is killed.
+    They serve all of a program, not only one test: a program that used them once relies on them.
     """
-    found: set[int] = set()
     tracker: Any = sys.modules.get("multiprocessing.resource_tracker")
     server: Any = sys.modules.get("multiprocessing.forkserver")
-    for holder, name in (
-        (getattr(tracker, "_resource_tracker", None), "_pid"),
-        (getattr(server, "_forkserver", None), "_forkserver_pid"),
-    ):
-        pid = getattr(holder, name, None)
-        if isinstance(pid, int):
-            found.add(pid)
-            if name == "_forkserver_pid":
-                _kill_children_of(pid)
-    return found
+    return (
+        getattr(getattr(tracker, "_resource_tracker", None), "_pid", None) or 0,
+        getattr(getattr(server, "_forkserver", None), "_forkserver_pid", None) or 0,
+    )
 
 
 def _kill_children_of(pid: int) -> None:
