@@ -63,7 +63,7 @@ class Output:
         self._kept = bytearray()
 
     def drain(self) -> bool:
-        """Read what is there; whether more may come."""
+        """Read what is there; return whether more may come."""
         for _ in range(_CHUNKS_IN_A_ROW):
             try:
                 chunk = os.read(self.read, _CHUNK)
@@ -75,25 +75,25 @@ class Output:
         return True
 
     def take(self) -> bytes:
-        """What was kept since the last time."""
+        """Return what was kept since the last call."""
         kept = bytes(self._kept)
         self._kept.clear()
         return kept
 
     def close_write(self) -> None:
-        """Leave the writing end to the program."""
+        """Close the writing end: only the program has it then."""
         if self.write >= 0:
             os.close(self.write)
             self.write = -1
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close both ends."""
         self.close_write()
         os.close(self.read)
 
 
 def watch(end: int, outputs: Sequence[Output], seconds: float) -> bool:
-    """Drain outputs until `end` can be read; False when the seconds are over before that."""
+    """Drain outputs until `end` can be read; return False if the seconds are over before that."""
     poll = select.poll()
     poll.register(end, select.POLLIN)
     by_number = {output.read: output for output in outputs}
@@ -123,7 +123,7 @@ def end_process(process: subprocess.Popen[Any]) -> tuple[int, float]:
 
 @dataclass(frozen=True)
 class Command:
-    """A command line with everything around it that stays the same from test to test."""
+    """A command line and its surroundings, which are the same for all tests."""
 
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
@@ -134,7 +134,7 @@ class Command:
     def start(
         self, stdin: int, outputs: Sequence[Output], keep: Sequence[int] = ()
     ) -> subprocess.Popen[bytes]:
-        """The process, leader of a process group of its own."""
+        """Start the process, as the leader of a process group."""
         try:
             process: subprocess.Popen[bytes] = tree.spawn(
                 self.arguments,
@@ -154,7 +154,7 @@ class Command:
         return process
 
     def run(self, stdin: int, seconds: float) -> Ended:
-        """Run it to its end, or for so many seconds."""
+        """Run it to its end, or for so many seconds; kill it and what it started."""
         outputs = (Output(), Output())
         began = time.monotonic()
         strays = tree.Supervision()

@@ -21,29 +21,29 @@ from swarmtest.processes import frames, limits
 from swarmtest.processes.fork import Fork
 
 Tell = Callable[..., None]
-"""``tell(value)`` says what came of the item at hand; ``tell(value, n)`` that it, and the n - 1
-behind it, are done."""
+"""``tell(value)`` reports the result of the item at hand; ``tell(value, n)`` also says that the
+n - 1 items behind it are done."""
 
 
 @dataclass
 class Task:
-    """Items that one fork after the other runs, in order."""
+    """Items that are run in order, by one fork after the other."""
 
     items: list[Any]
     seconds: list[float]
     """How long each may be silent."""
     settles: Callable[[Any, Any], bool] = lambda item, other: False
-    """Whether the end of a process in one item makes another that follows it needless."""
+    """Whether a process that ended in one item makes a later item needless."""
     done: int = 0
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of one item."""
+    """The result of one item."""
 
     item: Any
     value: Any
-    """What the fork told; None if it did not come to that."""
+    """What the fork reported; None if it ended before that."""
     silent: bool = False
     """Whether it was ended because it took too long."""
 
@@ -161,15 +161,15 @@ class Forks:
 
 
 _REPLACED = 86
-"""The exit status of a fork that wants the rest to be done by another."""
+"""The exit status of a fork that leaves the rest to another."""
 
 
 class Replace(Exception):
-    """Raised by what a fork runs: another process is to go on behind what was told last."""
+    """Raised in a fork: another process is to go on behind what was reported last."""
 
 
 class Forked(BaseException):
-    """Raised in a fork that goes on by itself; whoever catches it ends it with `leave`."""
+    """Raised in a fork that goes on by itself; code that catches it ends with `leave`."""
 
     def __init__(self, items: list[Any], tell: Tell) -> None:
         super().__init__()
@@ -178,7 +178,7 @@ class Forked(BaseException):
 
 
 def leave(*, replaced: bool = False) -> NoReturn:
-    """End a fork at once; `replaced`: another is to go on behind what was told last."""
+    """End a fork at once; `replaced`: another is to go on behind what was reported last."""
     os._exit(_REPLACED if replaced else 0)
 
 

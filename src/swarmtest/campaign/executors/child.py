@@ -34,13 +34,13 @@ class Child:
     def __init__(
         self, worker: Worker, cell: memoryview, stderr: IO[bytes], memory: int, private: int
     ) -> None:
-        """`private` is the host's line to the campaign, which is not the child's business."""
+        """Fork; the child closes `private`, the host's connection to the campaign."""
         down_read, self._down = os.pipe()
         up_read, up_write = os.pipe()
         self._cell = cell
         self._timed_out = self._asked = False
         self.overdue = IDLE
-        """The trial whose time was up when the child was told to tell its stack."""
+        """The trial whose time was up when the child was asked for its stack."""
         self._death: Death | None = None
 
         def live() -> None:
@@ -62,7 +62,7 @@ class Child:
         self.death_notice = [os.pidfd_open(self._fork.pid)] if hasattr(os, "pidfd_open") else []
 
     def hear(self, ready: bool) -> list[Any]:
-        """The messages that have arrived; `ready`: there is something to read."""
+        """Return the messages that have arrived; `ready`: there is something to read."""
         # In this order: what a child said before its death is in the pipe when it is dead.
         dead = self.death() is not None
         frames = self.frames.receive() if ready else []
@@ -82,21 +82,21 @@ class Child:
         careful: bool = False,
         journal: bool = False,
     ) -> None:
-        """Hand over trials; a child that died meanwhile is noticed when its pipe ends.
+        """Send trials; a child that died meanwhile is noticed when its pipe ends.
 
-        `careful`: tell each result before the next test. `journal`: tell each step instead.
+        `careful`: it sends each result before the next test. `journal`: it sends each step instead.
         """
         with contextlib.suppress(BrokenPipeError):
             wire.send(self._down, (list(trials), told, careful, journal))
 
     def kill(self, asked: bool = False) -> None:
-        """End it at once."""
+        """Kill it."""
         if self._death is None:
             self._asked = self._asked or asked
             self._fork.kill()
 
     def kill_with_stack(self) -> None:
-        """End a child that hangs, after it has written where (faulthandler works even in C)."""
+        """Kill a child that hangs, after it has written its stack (which works even in C code)."""
         if not self._timed_out and self._death is None:
             self._timed_out = True
             self.overdue = self._cell[TRIAL]
@@ -104,7 +104,7 @@ class Child:
         self.kill()
 
     def death(self) -> Death | None:
-        """How it ended; None if it has not."""
+        """Return how it ended; None if it has not."""
         if self._death is None and self._fork.has_ended:
             # What the program had started and left behind ends with it.
             status, cpu_seconds = self._fork.bury(kill=False)
@@ -114,7 +114,7 @@ class Child:
         return self._death
 
     def close(self) -> None:
-        """Let go of the pipes."""
+        """Close the pipes."""
         for fd in (self._down, self.frames.fd, *self.death_notice):
             os.close(fd)
 
@@ -138,7 +138,7 @@ def _live(worker: Worker, cell: memoryview, down: int, up: int) -> None:
 
 
 class _PipeGone(Exception):
-    """The host does not hear this child any more: it has ended, or a test closed the pipe."""
+    """The host does not receive anything: it has ended, or a test closed the pipe."""
 
 
 def _tell(up: int, message: Any) -> None:

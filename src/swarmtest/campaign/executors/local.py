@@ -1,6 +1,6 @@
-"""The local engine: worker slots on this machine, fed in batches.
+"""The local executor: worker processes on this machine, which get batches of trials.
 
-Which worker runs what, and when, is the engine's affair and never changes a result.
+Which worker runs a trial, and when, never changes its result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from swarmtest.coverage.watch import Coverage
 
 _AHEAD = 2
-"""Batches a worker holds: one running, one waiting, so that it never idles."""
+"""Batches that a worker holds: one runs and one waits, so that it is never idle."""
 
 
 _DEATHS = 3
@@ -40,7 +40,7 @@ _DEATHS = 3
 
 @dataclass
 class _Batch:
-    """Trials that are out, what a learning strategy proposed for them, and since when they run."""
+    """Trials that a worker has, with the proposals of a learning strategy and the start time."""
 
     trials: list[int]
     told: list[Any] | None
@@ -62,7 +62,7 @@ class _Slot:
     tests: int = 0
 
     def record(self, state: str) -> WorkerRecord:
-        """How it does, for whoever watches."""
+        """Return its state, for the list of workers."""
         host = platform.node()
         name = f"{host}-{self.pid}"
         return WorkerRecord(name, host, self.pid, self.started, time.time(), self.tests, state)
@@ -106,12 +106,12 @@ class LocalEngine:
 
     @property
     def slots(self) -> int:
-        """How many tests run at once."""
+        """The number of tests that run at the same time."""
         return len(self._slots)
 
     @property
     def hungry(self) -> int:
-        """How many batches could be handed over now."""
+        """The number of batches that could be handed over now."""
         return sum(_AHEAD - len(slot.batches) for slot in self._slots)
 
     @property
@@ -120,7 +120,7 @@ class LocalEngine:
         return any(slot.batches for slot in self._slots)
 
     def workers(self) -> list[WorkerRecord]:
-        """The hosts, and those that were killed."""
+        """Return the hosts, and those that were killed."""
         states = ((slot, "working" if slot.batches else "idle") for slot in self._slots)
         return [*self._lost, *(slot.record(state) for slot, state in states)]
 
@@ -129,7 +129,7 @@ class LocalEngine:
         _hand_over(min(self._slots, key=lambda slot: len(slot.batches)), trials, told)
 
     def collect(self, timeout: float) -> list[Any]:
-        """The batches of rows that came back within `timeout` seconds; perhaps none."""
+        """Return the batches of rows that arrive within `timeout` seconds; perhaps none."""
         found, self._introductions = self._introductions, []
         for key, _ in self._selector.select(timeout):
             slot: _Slot = key.data
@@ -167,7 +167,7 @@ class LocalEngine:
         return slot
 
     def _replace(self, dead: _Slot) -> None:
-        """Put a new host in the place of one that was killed from outside; rerun what it held."""
+        """Replace a host that was killed from outside, and run again what it had."""
         self._deaths += 1
         if self._deaths > _DEATHS:
             raise UserError(
@@ -223,14 +223,14 @@ def _hand_over(slot: _Slot, trials: list[int], told: list[Any] | None) -> None:
 
 
 def _spawn(setup: Setup, coverage: dict[str, Any] | None) -> _Slot:
-    """A fresh interpreter that imports the subject by its name."""
+    """Start a fresh interpreter that imports the subject by its name."""
     spawned = spawn(Interpreter.like_this_one(), setup, coverage)
     line, process = spawned.line, spawned.process
     return _Slot(line, wire.Frames(line.fileno()), process.pid, process)
 
 
 def _fork(setup: Setup, others: list[_Slot], coverage: dict[str, Any] | Coverage | None) -> _Slot:
-    """A copy of this process: for subjects that no other process can import (notebooks)."""
+    """Fork this process, for subjects that no other process can import (notebooks)."""
     ours, theirs = socket.socketpair()
 
     def live() -> None:
