@@ -173,7 +173,7 @@ def _run_in_fork(
     os.close(write)
     try:
         messages, in_time = _received(read, fork, time.monotonic() + seconds)
-        status, _ = fork.bury(kill=not in_time)
+        status, _ = fork.bury(kill=bool(messages) or not in_time)
     finally:
         fork.bury(kill=True)
         os.close(read)
@@ -192,6 +192,8 @@ def _received(read: int, fork: Fork, until: float) -> tuple[list[Any], bool]:
             break
     while not arriving.ended and select.select([read], [], [], 0)[0]:
         messages += arriving.receive()
+    if messages and arriving.ended:
+        return messages, True  # it is about to end, and how does not matter
     while not (in_time := fork.has_ended) and time.monotonic() < until:
         time.sleep(_LOOK / 100)  # it has closed the pipe, and is about to end
     return messages, in_time

@@ -15,7 +15,7 @@ from swarmtest.core.faults import fault_of_exception
 from swarmtest.core.result import Fault
 from swarmtest.core.targets import Hits
 from swarmtest.coverage.scope import shown_path
-from swarmtest.processes.tree import Supervision
+from swarmtest.processes.tree import end_strays
 from swarmtest.race.control.baton_scheduler import Handing, Handover, Where
 from swarmtest.race.control.control import USES_ASYNCIO, Control
 from swarmtest.race.control.schedulers import Replay, Schedule, Scheduler, Switch
@@ -193,7 +193,7 @@ def controlled_run(
     """
     tracer = Tracer() if traced else None
     use_events(feasible)
-    with Supervision(), installed():
+    with installed():
         control = (
             Control(scheduler, sites, most_probes, feasible, tracer)
             if coverage is None
@@ -206,6 +206,7 @@ def controlled_run(
                 call_to_the_end(function, control)
         finally:
             _clear(control)
+            end_strays()
             if collects:
                 gc.enable()
     return Run(
