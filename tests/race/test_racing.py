@@ -13,7 +13,7 @@ from raced_programs import DEADLOCK, KEPT_UPDATE, LOST_UPDATE, LOST_WAKE_UP, SLO
 
 from swarmtest import Campaign, RaceShown, ThreadsSubject, UserError, open_store, replay_race
 from swarmtest.campaign.reduced_faults import ReductionTime
-from swarmtest.processes.timed_fork import NoAnswer, in_fork
+from swarmtest.processes.fork import NoAnswer, in_fork
 from swarmtest.race.explanation import explore
 from swarmtest.race.race_test import RaceTest, features_of, race_space, settings_of
 from swarmtest.race.target import Target

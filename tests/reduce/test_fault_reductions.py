@@ -17,9 +17,9 @@ import pytest
 from swarmtest import Campaign, Machine, MachineSubject, action, integers, open_store
 from swarmtest.campaign.budget import Budget, Limits
 from swarmtest.campaign.campaign import Outcome
-from swarmtest.campaign.executors.isolation import IsolatedRun, run_isolated
 from swarmtest.campaign.reduced_faults import Reducing, ReductionTime, reductions_of
 from swarmtest.core.result import Result, Verdict
+from swarmtest.processes.fork_pool import IsolatedRun, run_isolated
 from swarmtest.reduce import fault_reductions
 from swarmtest.reduce.fault_reductions import FLAKY_AFTER, reduce_faults
 from swarmtest.reduce.reduction import Reduced, reduce_test
@@ -343,7 +343,7 @@ def test_where_a_run_hangs_is_told_even_if_its_process_answers_late(
 def test_ctrl_c_is_heard_while_a_process_is_begun() -> None:
     program = (
         "import os, signal, time\n"
-        "from swarmtest.campaign.executors.isolation import IsolatedRun\n"
+        "from swarmtest.processes.fork_pool import IsolatedRun\n"
         "os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGINT))\n"
         "try: IsolatedRun(lambda: time.sleep(1000), seconds=1000)\n"
         "except KeyboardInterrupt: print('heard')\n"

@@ -9,7 +9,7 @@ import pytest
 from picky import BUG, Picky
 
 from swarmtest import Machine, MachineSubject, UserError, action
-from swarmtest.campaign.executors.isolation import run_isolated
+from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.reduce.reduction import reduce_test
 
 

@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from swarmtest.campaign.executors.isolation import run_isolated
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Result, Verdict
+from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.subjects.loading import SubjectReference
 
 RUNS = 5

@@ -20,7 +20,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -31,6 +30,7 @@ from typing import Any
 from swarmtest.campaign.budget import Budget
 from swarmtest.focus.base_run import RUNS
 from swarmtest.languages.git import checkout_of, top
+from swarmtest.processes.commands import capture
 from swarmtest.store.records import FaultRecord
 from swarmtest.subjects.loading import SubjectReference
 
@@ -108,19 +108,16 @@ class _TreeRun:
         command += [fault.id, str(self.check.seconds), *(str(self.tree / path) for path in files)]
         directory = self.tree / self.here.relative_to(self.root)
         directory.mkdir(parents=True, exist_ok=True)
-        try:
-            done = subprocess.run(
-                command,
-                cwd=directory,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(self._path())},
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=RUNS * self.check.seconds + 60,
-            )
-        except subprocess.TimeoutExpired:
+        ended = capture(
+            command,
+            RUNS * self.check.seconds + 60,
+            directory=directory,
+            environment=os.environ | {"PYTHONPATH": os.pathsep.join(self._path())},
+        )
+        if ended.status is None:
             return {"error": "it did not end"}
-        result = _last_json(done.stdout) or {"error": _last_line(done.stderr)}
+        output, errors = (text.decode(errors="replace") for text in (ended.stdout, ended.stderr))
+        result = _last_json(output) or {"error": _last_line(errors)}
         if "error" in result:
             result["error"] = result["error"].replace(f"{self.tree}{os.sep}", "")
         return result

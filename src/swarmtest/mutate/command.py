@@ -320,6 +320,6 @@ def _smallest(matrix: KillMatrix) -> str:
     stand, them = ("stands", "it") if len(mutants) == 1 else ("stand", "them")
     return (
         f"{plural(len(tests), 'test')}{exact} {kill} all that are killed: {names}\n"
-        f"{plural(len(mutants), 'mutant')} {stand} for all: a test that kills {them} kills the others, "
-        "by these tests"
+        f"{plural(len(mutants), 'mutant')} {stand} for all: a test that kills {them} kills the "
+        "others, by these tests"
     )

@@ -15,11 +15,10 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import struct
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType
@@ -29,23 +28,12 @@ from swarmtest.core.errors import UserError
 from swarmtest.coverage.import_hook import Hook, has_source, is_test_module
 from swarmtest.coverage.scope import Scope
 from swarmtest.mutate.loaded_files import Tests, without_links
-from swarmtest.processes.fork_tasks import (
-    Answer,
-    Forked,
-    Forks,
-    Task,
-    Tell,
-    forked,
-    kill_group,
-    leave,
-    prepare,
-    taken,
-    teller,
-)
+from swarmtest.processes import frames, limits
+from swarmtest.processes.fork import Fork
+from swarmtest.processes.fork_tasks import Answer, Forked, Forks, Task, Tell, leave, teller
 
 _MOST_WAITING = 16
 """How many processes wait at most; files that are imported later are served by the last of them."""
-_LENGTH = struct.Struct("<Q")
 
 TestsOf = Callable[[Any], tuple[Tests, bool]]
 """Takes the data that a job carries; returns the tests of the imported program, and whether these
@@ -88,35 +76,28 @@ class Job(Protocol):
 class _Waiting:
     """A waiting process, and the pipes to it and from it."""
 
-    pid: int
+    fork: Fork
     requests: int
-    answers: int
+    answers: frames.Frames
     since: float
     seconds: float = 0.0
     """How long the rest of the import took after this process was forked."""
-    buffer: bytearray = field(default_factory=bytearray)
 
     def ask(self, job: Job) -> Iterator[Answer]:
         """Send a job and yield its answers; once all are read, the process waits again."""
-        body = pickle.dumps(job)
-        view = memoryview(_LENGTH.pack(len(body)) + body)
-        while view:
-            view = view[os.write(self.requests, view) :]
+        frames.send_pickled(self.requests, job)
         while True:
-            for value, _ in taken(self.buffer):
+            for value, _ in self.answers.receive():
                 if value is None:
                     return
                 yield value
-            data = os.read(self.answers, 1 << 16)
-            if not data:
+            if self.answers.ended:
                 raise UserError("the process that imports mutants was ended from outside")
-            self.buffer += data
 
     def end(self) -> None:
         os.close(self.requests)
-        os.close(self.answers)
-        kill_group(self.pid)
-        os.waitpid(self.pid, 0)
+        os.close(self.answers.fd)
+        self.fork.bury(kill=True)
 
 
 class Imports:
@@ -205,13 +186,14 @@ class Imports:
         """
         request_end, requests = os.pipe()
         answers, answer_end = os.pipe()
-        pid = forked()
-        if pid == 0:
+        fork = Fork()
+        if fork.is_child:
             self._child = _serve(request_end, teller(answer_end))
             return
         os.close(request_end)
         os.close(answer_end)
-        self._waiting.append(_Waiting(pid, requests, answers, time.monotonic()))
+        received = frames.Frames(answers, pickle.loads)
+        self._waiting.append(_Waiting(fork, requests, received, time.monotonic()))
 
 
 class _CodeLoader(SourceFileLoader):
@@ -228,33 +210,19 @@ class _CodeLoader(SourceFileLoader):
 def _serve(requests: int, tell: Tell) -> Child:
     """Serve jobs in a waiting process until its pipe is closed; return only in its forks."""
     try:
-        prepare(0)
-        while True:
-            job = _received(requests)
+        limits.prepare()
+        jobs = frames.Frames(requests, pickle.loads)
+        job: Job
+        while (job := jobs.next()) is not None:
             for answer in Forks(None, job.workers, job.memory).answers(job.tasks()):
                 job.learn(answer)
                 tell(answer)
             tell(None)
+        os._exit(0)
     except Forked as fork:
         return job.child(fork.items, fork.tell)
     except BaseException:
         os._exit(1)
-
-
-def _received(pipe: int) -> Job:
-    (size,) = _LENGTH.unpack(_read(pipe, _LENGTH.size))
-    job: Job = pickle.loads(_read(pipe, size))
-    return job
-
-
-def _read(pipe: int, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        more = os.read(pipe, size - len(data))
-        if not more:
-            os._exit(0)
-        data += more
-    return data
 
 
 @contextlib.contextmanager

@@ -23,6 +23,7 @@ from swarmtest.mutate.mutant import Mutant
 from swarmtest.mutate.mutation import sources_beside
 from swarmtest.mutate.switching import LiveFile, Steps
 from swarmtest.processes.fork_tasks import Forks, Replace, Task, Tell
+from swarmtest.processes.tree import end_strays
 from swarmtest.subjects.command.subject import CommandSubject
 from swarmtest.subjects.subject import Subject
 
@@ -112,6 +113,8 @@ class Killing:
             result = self._subject.replay(test)
         except BaseException:
             return ""
+        finally:
+            end_strays()
         return f"{result.verdict.label} {result.fault.id if result.fault else ''}"
 
     def _file(self, mutant: Mutant) -> LiveFile:

@@ -26,6 +26,7 @@ from swarmtest.mutate.import_mutants import Importing
 from swarmtest.mutate.kill_matrix import KillMatrix
 from swarmtest.mutate.kills import Runner, Show
 from swarmtest.mutate.loaded_files import live_files, loaded_sources, named_sources, source_of
+from swarmtest.processes.tree import end_strays
 from swarmtest.store.interface import Store
 from swarmtest.subjects.command.subject import CommandSubject
 from swarmtest.subjects.loading import SubjectReference
@@ -51,7 +52,10 @@ class SubjectTests:
     def run(self, test: int, following: int | None) -> str:
         """Run a test; return its verdict and fault as text."""
         self._subject.interruptible = False
-        result = self._subject.replay(self._tests[test])
+        try:
+            result = self._subject.replay(self._tests[test])
+        finally:
+            end_strays()
         return f"{result.verdict.label} {result.fault.id if result.fault else ''}"
 
     def finish(self) -> None:

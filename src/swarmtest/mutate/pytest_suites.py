@@ -33,7 +33,7 @@ from swarmtest.mutate.kill_matrix import KillMatrix
 from swarmtest.mutate.kills import Runner, Show
 from swarmtest.mutate.loaded_files import live_files, named_sources
 from swarmtest.mutate.mutation import Lines
-from swarmtest.processes.fork_tasks import Tell, told_by_fork
+from swarmtest.processes.fork_tasks import Tell, messages_with_output
 
 if TYPE_CHECKING:
     import pytest
@@ -228,7 +228,7 @@ def _run_pytest(
             pytest.main(arguments, plugins=[_Loop(imports, collected, tell)])
 
     with tempfile.TemporaryFile() as output:
-        for message in told_by_fork(run, output.fileno()):
+        for message in messages_with_output(run, output.fileno()):
             if isinstance(message, KillMatrix):
                 return message
             if isinstance(message, UserError):

@@ -1,25 +1,24 @@
-"""One process: started, watched, ended. The caller gets what it printed and how it ended.
+"""Running a command with limits: what it printed, and how it ended.
 
-Invariants: nothing that the process started outlives the test (its process group is killed before
-it is reaped); reading never blocks, so a program that prints without end, or whose children keep
-its output open, cannot hold us; output beyond a limit is read and dropped, not kept.
+Invariants: nothing that the command started outlives it (`tree.Supervision` adopts and kills what
+it leaves behind); reading never blocks, so a program that prints without end, or whose children
+keep its output open, cannot hold us; output beyond a limit is read and dropped.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import resource
 import select
-import signal
 import subprocess
-import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from swarmtest.core.errors import UserError
+from swarmtest.processes import tree
 
 OUTPUT_LIMIT = 1 << 20
 _CHUNK = 1 << 16
@@ -64,7 +63,7 @@ class Output:
         self._kept = bytearray()
 
     def drain(self) -> bool:
-        """Read what is there; whether more may come."""
+        """Read what is there; return whether more may come."""
         for _ in range(_CHUNKS_IN_A_ROW):
             try:
                 chunk = os.read(self.read, _CHUNK)
@@ -76,25 +75,25 @@ class Output:
         return True
 
     def take(self) -> bytes:
-        """What was kept since the last time."""
+        """Return what was kept since the last call."""
         kept = bytes(self._kept)
         self._kept.clear()
         return kept
 
     def close_write(self) -> None:
-        """Leave the writing end to the program."""
+        """Close the writing end: only the program has it then."""
         if self.write >= 0:
             os.close(self.write)
             self.write = -1
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close both ends."""
         self.close_write()
         os.close(self.read)
 
 
 def watch(end: int, outputs: Sequence[Output], seconds: float) -> bool:
-    """Drain outputs until `end` can be read; False when the seconds are over before that."""
+    """Drain outputs until `end` can be read; return False if the seconds are over before that."""
     poll = select.poll()
     poll.register(end, select.POLLIN)
     by_number = {output.read: output for output in outputs}
@@ -114,15 +113,17 @@ def watch(end: int, outputs: Sequence[Output], seconds: float) -> bool:
             return False
 
 
-def kill_group(leader: int) -> None:
-    """Kill a process and what it started."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, signal.SIGKILL)
+def end_process(process: subprocess.Popen[Any]) -> tuple[int, float]:
+    """Kill a command and its group; return its status, as of `os.waitpid`, and CPU seconds."""
+    tree.kill_group(process.pid)
+    status, cpu_seconds = tree.reap(process.pid)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return status, cpu_seconds
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command line with everything around it that stays the same from test to test."""
+    """A command line and its surroundings, which are the same for all tests."""
 
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
@@ -133,9 +134,9 @@ class Command:
     def start(
         self, stdin: int, outputs: Sequence[Output], keep: Sequence[int] = ()
     ) -> subprocess.Popen[bytes]:
-        """The process, leader of a process group of its own."""
+        """Start the process, as the leader of a process group."""
         try:
-            process = subprocess.Popen(
+            process: subprocess.Popen[bytes] = tree.spawn(
                 self.arguments,
                 env=self.environment,
                 cwd=self.directory,
@@ -153,9 +154,10 @@ class Command:
         return process
 
     def run(self, stdin: int, seconds: float) -> Ended:
-        """Run it to its end, or for so many seconds."""
+        """Run it to its end, or for so many seconds; kill it and what it started."""
         outputs = (Output(), Output())
         began = time.monotonic()
+        strays = tree.Supervision()
         try:
             process = self.start(stdin, outputs)
             for output in outputs:
@@ -165,87 +167,83 @@ class Command:
                 in_time = watch(end, outputs, seconds)
             finally:
                 os.close(end)
-                kill_group(process.pid)
-                _, status, usage = os.wait4(process.pid, 0)
-                process.returncode = os.waitstatus_to_exitcode(status)
+                status, cpu_seconds = end_process(process)
+                strays.end()
             return Ended(
                 status,
                 not in_time,
                 outputs[0].take(),
                 outputs[1].take(),
-                usage.ru_utime + usage.ru_stime,
+                cpu_seconds + strays.cpu_seconds,
                 time.monotonic() - began,
             )
         finally:
+            strays.end()
             for output in outputs:
                 output.close()
 
 
-# -------------------------------------------------------------------------------------------------
-# Processes that a command left behind, also those that went into a session of their own.
-#
-# A command's process group is killed at its end, but a daemon leaves the group. So while a command
-# runs, this process is the one that orphans are given to (Linux calls it a subreaper): what was
-# given
-# to it meanwhile is the command's, and is ended with it. Linux tells our children only by thread,
-# and
-# other threads may start processes of their own: then nothing is looked for.
+@dataclass(frozen=True)
+class Captured:
+    """What a command printed, and how it ended."""
 
-_PR_SET_CHILD_SUBREAPER = 36
-_libc = ctypes.CDLL(None)
+    status: int | None
+    """The exit status, or minus the signal that ended it; None: its time was up."""
+    stdout: bytes
+    stderr: bytes
+    cpu_seconds: float
+    wall_seconds: float
 
 
-class Strays:
-    """What came of the processes that were left behind."""
+def capture(
+    words: Sequence[str],
+    seconds: float | None = None,
+    *,
+    directory: str | os.PathLike[str] | None = None,
+    environment: Mapping[str, str] | None = None,
+    keep_output: bool = True,
+    merge_output: bool = False,
+    kill_strays: bool = True,
+) -> Captured:
+    """Run a command to its end, and until its output ends, for so many seconds at most.
 
-    cpu_seconds = 0.0
-    """Their CPU time, and that of what they had waited for."""
+    `merge_output`: standard error goes where standard output does. If not `kill_strays`, a daemon
+    that it starts may survive it: a compiler's cache, for example.
 
-
-@contextlib.contextmanager
-def ended_strays() -> Iterator[Strays]:
-    """End what is left behind by the command that is run inside.
-
-    >>> import subprocess, time
-    >>> began = time.monotonic()
-    >>> with ended_strays():
-    ...     _ = subprocess.run("setsid sleep 60 &", shell=True)
-    >>> time.monotonic() - began < 30
-    True
+    >>> capture(["sh", "-c", "echo hello; exit 3"]).stdout
+    b'hello\\n'
     """
-    strays = Strays()
-    if threading.active_count() > 1:
-        yield strays
-        return
-    before = _children()
-    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    began, before = time.monotonic(), os.times()
+    pipe = subprocess.PIPE if keep_output else subprocess.DEVNULL
+    strays = tree.Supervision()
+    process: subprocess.Popen[bytes] | None = None
     try:
-        yield strays
+        process = tree.spawn(
+            words,
+            cwd=directory,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=subprocess.STDOUT if merge_output else pipe,
+            start_new_session=True,
+        )
+        output, errors = process.communicate(timeout=seconds)
+        in_time = True
+    except subprocess.TimeoutExpired:
+        assert process is not None
+        in_time = False
+        tree.kill_and_await(process.pid)
+        strays.kill_strays()  # they may hold the ends of the pipes
+        output, errors = process.communicate()
     finally:
-        strays.cpu_seconds = _end_all_but(before)
-        _libc.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
-
-
-def _end_all_but(known: Collection[int]) -> float:
-    """End children until only the known are left: those that die hand down theirs."""
-    seconds = 0.0
-    while left := [pid for pid in _children() if pid not in known]:
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        for pid in left:
-            with contextlib.suppress(ChildProcessError):
-                usage = os.wait4(pid, 0)[2]
-                seconds += usage.ru_utime + usage.ru_stime
-    return seconds
-
-
-def _children() -> list[int]:
-    try:
-        file = os.open(f"/proc/self/task/{threading.get_native_id()}/children", os.O_RDONLY)
-    except OSError:  # a kernel that does not tell
-        return []
-    try:
-        return [int(pid) for pid in os.read(file, 1 << 16).split()]
-    finally:
-        os.close(file)
+        if process is not None and process.returncode is None:  # Ctrl-C
+            tree.kill_and_await(process.pid)
+            process.wait()
+        if process is not None and kill_strays:
+            tree.kill_group(process.pid)
+        strays.end(kill=kill_strays)
+    after = os.times()
+    cpu = after.children_user + after.children_system
+    cpu -= before.children_user + before.children_system
+    status = process.returncode if in_time else None
+    return Captured(status, output or b"", errors or b"", cpu, time.monotonic() - began)

@@ -1,9 +1,9 @@
 """Directories for tests, and a guard that outlives the process that runs them.
 
-A worker may be killed at any moment: its time is up, or the campaign is told to stop. Then nobody
-would end the command that was running, nor remove its files. So every process that runs tests has a
-guard: a shell that waits for its standard input to end, which the kernel sees to whatever way the
-process dies, and then kills the process group that it was last told of and removes the directory.
+A worker may be killed at any moment: its time is up, or the campaign is told to stop. Then its
+files would stay, and the command that was running might. So every process that runs tests has a
+guard: a shell that waits until its standard input ends, which happens however the process dies.
+Then it kills the process group whose number it got last, and removes the directory.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import weakref
 from dataclasses import dataclass
 from pathlib import Path
 
+from swarmtest.processes import tree
+
 _GUARD = """\
 while read -r group; do last=$group; done
 [ -n "$last" ] && kill -s KILL -- "-$last"
@@ -26,7 +28,7 @@ rm -rf "$1"
 
 @dataclass(frozen=True)
 class _Owned:
-    """What belongs to one process: never used by another."""
+    """The directory and the guard of one process; no other process uses them."""
 
     process: int
     guard: int
@@ -53,7 +55,7 @@ class Scratch:
 
     @property
     def directory(self) -> Path:
-        """This process's directory, made when it is first asked for."""
+        """This process's directory, made at the first use."""
         return self._own().directory
 
     @property
@@ -67,7 +69,7 @@ class Scratch:
         return str(self.fresh("tmp")) if left else directory
 
     def fresh(self, name: str) -> Path:
-        """An empty directory of this process, with this name."""
+        """Return an empty directory of this process, with this name."""
         directory = self._own().directory / name
         try:
             directory.mkdir()
@@ -79,7 +81,7 @@ class Scratch:
         return directory
 
     def guard(self, group: int) -> None:
-        """Have a process group killed if this process dies; 0: none any more."""
+        """Have a process group killed if this process dies; 0: no group."""
         with contextlib.suppress(BrokenPipeError):
             os.write(self._own().line, b"%d\n" % group if group else b"\n")
 
@@ -123,7 +125,7 @@ def _begin() -> _Owned:
     try:
         guard = os.posix_spawn(
             "/bin/sh",
-            ["sh", "-c", _GUARD, "swarmtest-guard", str(directory)],
+            ["sh", "-c", _GUARD, tree.GUARD, str(directory)],
             {"PATH": os.environ.get("PATH", os.defpath)},
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, read, 0),
@@ -133,6 +135,7 @@ def _begin() -> _Owned:
             setpgroup=0,
             setsigdef=[signal.SIGPIPE],
         )
+        tree.keep(guard)
     finally:
         os.close(read)
     return _Owned(os.getpid(), guard, write, directory)

@@ -32,7 +32,7 @@ from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import Stream, trial_key
 from swarmtest.coverage.import_hook import Hook
 from swarmtest.coverage.scope import parse_scope
-from swarmtest.processes.timed_fork import NoAnswer, in_fork
+from swarmtest.processes.fork import NoAnswer, in_fork
 from swarmtest.pytest_plugin.forking import forking
 from swarmtest.race.control.schedulers import RandomWalk
 from swarmtest.race.primitives.patches import installed

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault
-from swarmtest.processes.timed_fork import NoAnswer, in_fork
+from swarmtest.processes.fork import NoAnswer, in_fork
 from swarmtest.race.control.schedulers import POS, RandomWalk, Replay, Schedule, Scheduler, Switch
 from swarmtest.race.control.tasks import Task
 from swarmtest.race.free.noise import Noise, NoiseSettings

@@ -16,7 +16,7 @@ from swarmtest.core.result import Fault
 from swarmtest.core.targets import Catalogue, Hits, MovingHits
 from swarmtest.coverage.file_probes import Written
 from swarmtest.coverage.watch import installed_coverage
-from swarmtest.processes.timed_fork import NoAnswer, in_fork
+from swarmtest.processes.fork import NoAnswer, in_fork
 from swarmtest.race.control.runner import Run, controlled_run, nothing_to_schedule, numbered, replay
 from swarmtest.race.control.schedulers import PCT, POS, RandomWalk, Replay, Schedule, Scheduler
 from swarmtest.race.coverage.coverage import ConcurrencyCoverage

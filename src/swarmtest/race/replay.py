@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from swarmtest.core.errors import UserError
-from swarmtest.processes.timed_fork import NoAnswer, in_fork
+from swarmtest.processes.fork import NoAnswer, in_fork
 from swarmtest.race.control.schedulers import Schedule
 from swarmtest.race.explanation import message_of_fault
 from swarmtest.race.race_test import RaceTest

@@ -11,7 +11,7 @@ from typing import Any
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault, Result, Verdict
-from swarmtest.processes.timed_fork import NoAnswer, in_fork
+from swarmtest.processes.fork import NoAnswer, in_fork
 from swarmtest.race.accelerator import accelerator_status
 from swarmtest.race.control.schedulers import RandomWalk
 from swarmtest.race.explanation import explained, message_of_fault, replayable

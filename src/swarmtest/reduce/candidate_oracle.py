@@ -21,9 +21,8 @@ import time
 from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any
 
-from swarmtest.campaign.executors.fork_pool import Asked, Pool
-from swarmtest.campaign.executors.isolation import IsolatedRun, wait_for_any
 from swarmtest.core.result import Fault, Verdict
+from swarmtest.processes.fork_pool import Asked, IsolatedRun, Pool, wait_for_any
 from swarmtest.reduce.keep_criteria import Seen
 
 Answers = MutableMapping[str, bool]

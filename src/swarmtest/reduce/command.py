@@ -18,7 +18,6 @@ import click
 
 from swarmtest.campaign.budget import parse_seconds
 from swarmtest.campaign.campaign_subject import placed
-from swarmtest.campaign.executors.isolation import IsolatedRun, run_isolated, wait_for_any
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.result import Fault, Verdict
 from swarmtest.core.targets import Target
@@ -27,6 +26,7 @@ from swarmtest.coverage.options import CoverageOptions
 from swarmtest.coverage.watch import Coverage
 from swarmtest.mutate.kill_matrix import minimal_mutants, minimal_tests
 from swarmtest.mutate.killing import Killing, NativeKilling, chosen_mutants, drawn_killing
+from swarmtest.processes.fork_pool import IsolatedRun, run_isolated, wait_for_any
 from swarmtest.reduce.candidate_oracle import Answers
 from swarmtest.reduce.keep_criteria import Keep, Watch
 from swarmtest.reduce.named_tests import NamedTest, named_test, save_test, seconds_of

@@ -16,7 +16,6 @@ from itertools import islice
 from typing import Any, cast
 
 from swarmtest.campaign.budget import Limits
-from swarmtest.campaign.executors.isolation import WithinMemory, run_isolated
 from swarmtest.campaign.reduced_faults import (
     FaultReductions,
     Reducing,
@@ -24,7 +23,9 @@ from swarmtest.campaign.reduced_faults import (
     reductions_of,
 )
 from swarmtest.core.errors import UserError
-from swarmtest.core.result import Verdict
+from swarmtest.core.result import Result, Verdict
+from swarmtest.processes.fork_pool import run_isolated
+from swarmtest.processes.limits import limit_memory
 from swarmtest.reduce.reduction import reduce_test
 from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord, ReductionRecord
@@ -88,7 +89,7 @@ class _Session:
         limits = Limits(record.options.get("seconds"), record.options.get("memory", "auto"))
         # Candidates may run on all processors at once, as the tests of the campaign did.
         memory = limits.memory_bytes(os.cpu_count() or 1)
-        self._subject = cast(Subject, WithinMemory(subject, memory))
+        self._subject = cast(Subject, _WithinMemory(subject, memory))
         self._limit = limits.seconds_of(subject)
         self._store = store
         self._campaign = campaign
@@ -242,3 +243,25 @@ class _FaultReducer:
             if fault is not None and fault.id == self._fault.id:
                 return True
         return False
+
+
+class _WithinMemory:
+    """A subject whose tests may hold so much memory; they run in processes of their own."""
+
+    def __init__(self, subject: Subject, memory: int) -> None:
+        vars(self).update(_subject=subject, _memory=memory)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._subject, name)
+        return self._limited(found) if name in ("replay", "told_again") else found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._subject, name, value)
+
+    def _limited(self, run: Callable[[Any], Result]) -> Callable[[Any], Result]:
+        def limited(test: Any) -> Result:
+            if self._memory:
+                limit_memory(self._memory)
+            return run(test)
+
+        return limited

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from swarmtest.campaign.budget import Limits
-from swarmtest.campaign.executors.isolation import run_isolated
 from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Result, Verdict
 from swarmtest.core.space import Space
+from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.reduce.keep_criteria import test_content
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord

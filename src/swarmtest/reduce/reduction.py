@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from swarmtest.campaign.executors.isolation import IsolatedRun, run_isolated, wait_for_any
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.processes.fork_pool import IsolatedRun, run_isolated, wait_for_any
 from swarmtest.reduce.candidate_oracle import Answers, Asker, TimeIsUp, seen_in
 from swarmtest.reduce.keep_criteria import Keep, Kept, Keys, Kills, Seen, Watch
 from swarmtest.reducer.criteria import size_reduction_rate

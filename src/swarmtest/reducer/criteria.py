@@ -13,12 +13,8 @@ and higher is better.
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import random
-import signal
-import subprocess
 import tempfile
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -26,6 +22,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from swarmtest.core.errors import UserError
+from swarmtest.processes.commands import capture
 
 Part = TypeVar("Part")
 Target = TypeVar("Target", bound=Hashable)
@@ -242,30 +239,9 @@ class ShellCommand:
         content = b"".join(part.encode() if isinstance(part, str) else part for part in parts)
         with tempfile.TemporaryDirectory(prefix="swarmtest-") as directory:
             (Path(directory) / self._name).write_bytes(content)
-            process = subprocess.Popen(
-                ["/bin/sh", "-c", self._command],
-                cwd=directory,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-            try:
-                return process.wait(self._seconds)
-            except subprocess.TimeoutExpired:
-                return TOOK_TOO_LONG
-            finally:
-                _end_session(process)
-
-
-def _end_session(process: subprocess.Popen[bytes]) -> None:
-    """Kill the command and the processes that it left behind.
-
-    It leads a session of its own, so its process group contains them.
-    """
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+            words = ["/bin/sh", "-c", self._command]
+            ended = capture(words, self._seconds, directory=directory, keep_output=False)
+        return TOOK_TOO_LONG if ended.status is None else ended.status
 
 
 # Metrics of a reduction, and random reduction to compare with.

@@ -14,11 +14,11 @@ from typing import Any
 import click
 
 from swarmtest.campaign.budget import Budget
-from swarmtest.campaign.executors.isolation import run_isolated
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Result, Verdict
 from swarmtest.core.sampling import Proposal
+from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.search.command_options import (
     campaign_argument,
     engine_option,

@@ -13,6 +13,7 @@ from swarmtest.campaign.executors.worker import tell
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Result, Verdict
 from swarmtest.languages.user_objects import refuse_during_import
+from swarmtest.processes.tree import Supervision
 from swarmtest.search.engines.engine import SpaceExhausted
 from swarmtest.search.engines.names import parse_engine
 from swarmtest.search.executors.command import TaskLike, task_of
@@ -292,7 +293,8 @@ class Search:
     def _results(self, visit: Visit) -> list[Result]:
         point = visit.proposal.configuration
         seeds = visit.seeds(self.seed, many_of_one=self._keep == "combined")
-        return self.space.executor(point).run(point, seeds)
+        with Supervision():  # a task before a test may start what the test needs
+            return self.space.executor(point).run(point, seeds)
 
     def _store_results(
         self, recording: Recording, visit: Visit, results: list[Result]

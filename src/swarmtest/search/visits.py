@@ -13,13 +13,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from swarmtest.campaign.executors.isolation import IsolatedRun, wait_for_any
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import seed_of_test
 from swarmtest.core.targets import Catalogue
+from swarmtest.processes.fork_pool import IsolatedRun, wait_for_any
 from swarmtest.search.engines.engine import SpaceExhausted
 from swarmtest.search.executors.function import most_runs
 from swarmtest.search.results import MovingResult, moving

@@ -7,7 +7,6 @@ swarmtest.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from swarmtest.core.errors import UserError
+from swarmtest.processes.commands import capture
 from swarmtest.suite.output_files import files_at, restore, suite_file, write_suite
 from swarmtest.suite.suite import Suite, SuiteTest
 
@@ -111,17 +111,10 @@ def run_pytest(path: Path, tests: int, without: tuple[str, ...] = ()) -> Ran:
         words += ["-q", "-p", "no:swarmtest.pytest_plugin", "-p", "no:cacheprovider"]
         words += ["-o", "addopts=", f"--junitxml={report}", str(path)]
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-        try:
-            done = subprocess.run(
-                words,
-                capture_output=True,
-                text=True,
-                env=environment,
-                timeout=60 + _SECONDS_PER_TEST * tests,
-            )
-        except subprocess.TimeoutExpired:
+        ended = capture(words, 60 + _SECONDS_PER_TEST * tests, environment=environment)
+        if ended.status is None:
             return Ran(problem="pytest did not come to an end")
-        return _read_report(report, done.stdout + done.stderr)
+        return _read_report(report, (ended.stdout + ended.stderr).decode(errors="replace"))
 
 
 def _read_report(report: Path, output: str) -> Ran:

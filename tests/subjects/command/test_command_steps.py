@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from swarmtest.campaign.executors.isolation import run_isolated
 from swarmtest.core.result import Verdict
+from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.processes.scratch import Scratch, empty
 
 

@@ -1,1 +1,1 @@
-"""Executors."""
+"""Executors: where the trials of a campaign run."""

@@ -1,4 +1,8 @@
-"""Which engine runs a campaign, as a user names it."""
+"""Executors: where the trials of a campaign run, and how a user names such a place.
+
+`Engine` is what every executor offers. `InlineEngine` runs tests in this process, `local.py` in
+worker processes, and `dask/` on a cluster. `parse_engine` reads ``--engine``.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +20,14 @@ from swarmtest.campaign.budget import parse_seconds
 from swarmtest.campaign.executors.worker import Batch, Job, Worker, restored
 from swarmtest.campaign.hits import NO_NEWS
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.processes.tree import Supervision
 from swarmtest.store.records import WorkerRecord
 
-# -------------------------------------------------------------------------------------------------
-# The engine that runs tests in this very process: for debuggers. A crash is everybody's crash.
+# Running tests in this process, for debuggers: a crash of the program ends the campaign.
 
 
 class InlineEngine:
-    """No worker processes: ``workers=0``."""
+    """Runs tests in this process: ``workers=0``."""
 
     def __init__(self, job: Job) -> None:
         self._worker = Worker(job)
@@ -39,7 +43,7 @@ class InlineEngine:
 
     @property
     def hungry(self) -> int:
-        """How many batches could be handed over now."""
+        """The number of batches that could be handed over now."""
         return 1 - len(self._batches)
 
     @property
@@ -48,7 +52,7 @@ class InlineEngine:
         return bool(self._batches or self._finished)
 
     def workers(self) -> list[WorkerRecord]:
-        """Nobody but this process."""
+        """Return no workers: there is only this process."""
         return []
 
     def feed(self, trials: list[int], told: list[Any] | None) -> None:
@@ -56,7 +60,7 @@ class InlineEngine:
         self._batches.append((trials, told))
 
     def collect(self, timeout: float) -> list[Any]:
-        """Run a batch."""
+        """Run a batch and return its rows."""
         if self._finished or not self._batches:
             return self._taken()
         trials, told = self._batches.popleft()
@@ -64,7 +68,8 @@ class InlineEngine:
         proposals = self._worker.proposals(trials) if told is None else restored(space, told)
         start = time.monotonic()
         # What was finished before Ctrl-C is collected by the next call.
-        self._worker.run(trials, proposals, self._cell, self._finished.append)
+        with Supervision():
+            self._worker.run(trials, proposals, self._cell, self._finished.append)
         self.rate = len(trials) / max(time.monotonic() - start, 1e-6)
         return self._taken()
 
@@ -77,11 +82,10 @@ class InlineEngine:
         self._batches.clear()
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Do nothing: no process was started."""
 
 
-# -------------------------------------------------------------------------------------------------
-# What every engine offers: where trials run. Which worker runs what never changes a result.
+# What every executor offers. Which worker runs a trial never changes its result.
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ class BatchShape:
     """
 
     seconds: float = 0.2
-    """What a batch should take."""
+    """How long a batch should take."""
     learning_seconds: float = 0.05
     """The same for a strategy that learns: what is out was asked for before it learnt more."""
     largest: int = 5000
@@ -115,11 +119,11 @@ class Engine(Protocol):
 
     @property
     def slots(self) -> int:
-        """How many tests run at once."""
+        """The number of tests that run at the same time."""
 
     @property
     def hungry(self) -> int:
-        """How many batches could be handed over now."""
+        """The number of batches that could be handed over now."""
 
     @property
     def busy(self) -> bool:
@@ -127,20 +131,20 @@ class Engine(Protocol):
 
     @property
     def condition(self) -> str:
-        """What somebody who waits should know; empty if all is well."""
+        """What a waiting user should know; empty if all is well."""
 
     @property
     def notes(self) -> Sequence[str]:
-        """What a user should know when it is over."""
+        """What a user should know at the end."""
 
     def workers(self) -> list[WorkerRecord]:
-        """Who works, and how they do."""
+        """Return the workers and their state."""
 
     def feed(self, trials: list[int], told: list[Any] | None) -> None:
         """Hand over a batch; `told` are the proposals of a strategy that learns."""
 
     def collect(self, timeout: float) -> list[Any]:
-        """The batches of rows that came back within `timeout` seconds; perhaps none."""
+        """Return the batches of rows that arrive within `timeout` seconds; perhaps none."""
 
     def stop(self) -> None:
         """Finish the tests at hand and drop the rest."""
@@ -149,7 +153,7 @@ class Engine(Protocol):
         """End everything that the engine started."""
 
 
-# -------------------------------------------------------------------------------------------------
+# Reading what the user wrote.
 
 LOCAL = "local"
 QUEUES = ("slurm", "pbs", "kubernetes")
@@ -179,7 +183,7 @@ class EngineChoice:
 
     @property
     def words(self) -> str:
-        """The options that name it again on a command line; empty for the local one.
+        """The options that name it on a command line; empty for the local one.
 
         >>> parse_engine("dask://ant:8786", ["patience=60s"]).words
         ' --engine dask://ant:8786 --engine-option patience=60s'
@@ -191,7 +195,7 @@ class EngineChoice:
         return f" --engine {shlex.quote(self.text)}" + "".join(told)
 
     def seconds(self, name: str, usual: float) -> float:
-        """An option that is a duration."""
+        """Return an option that is a duration, in seconds."""
         value = self.options.get(name, usual)
         try:
             return parse_seconds(value if isinstance(value, str) else repr(value))
@@ -200,7 +204,7 @@ class EngineChoice:
 
 
 def parse_engine(text: str = LOCAL, options: Sequence[str] = ()) -> EngineChoice:
-    """The engine that ``--engine`` and ``--engine-option`` name.
+    """Return the engine that ``--engine`` and ``--engine-option`` name.
 
     >>> parse_engine("slurm", ["jobs=4", "memory=8GB"]).options
     {'jobs': 4, 'memory': '8GB'}
@@ -255,7 +259,7 @@ def _option(text: str) -> tuple[str, Any]:
 
 
 def _read(path: Path) -> tuple[str, dict[str, Any]]:
-    """A file that names the engine and its options."""
+    """Read a file that names the engine and its options."""
     try:
         told = tomllib.loads(path.read_text())
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""One worker slot: a host process that keeps a child alive which runs the tests.
+"""The host: a process that forks a child to run the tests, and survives it.
 
 Why two processes: a test may crash, hang or exhaust the memory of the process that runs it. The
 host imports the subject once and forks children from that state, so a crash costs a fork, not the
-start of an interpreter; and the host is always there to say how the child died and in which test.
+start of an interpreter; and the host can always say how the child died and in which test.
 
 Invariants:
 
@@ -28,7 +28,7 @@ import traceback
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from swarmtest.campaign.executors.child import Child, Death
+from swarmtest.campaign.executors.child import Child
 from swarmtest.campaign.executors.worker import (
     IDLE,
     PIPE_GONE,
@@ -46,20 +46,22 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import FEW, seed_of_test
 from swarmtest.processes import frames as wire
+from swarmtest.processes import tree
+from swarmtest.processes.fork import Death
 
 if TYPE_CHECKING:
     from swarmtest.coverage.watch import Coverage
 
 _LONGEST_DUMP = 20_000
 _IDLE_DEATHS = 3
-"""Times a child may die outside a test (a strategy that ends the process?) before we give up."""
+"""How often a child may die outside a test (a strategy ends the process?) before we give up."""
 _GRACE = 0.4
 """Seconds that a stopped child has to finish its test before it is killed."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What a host needs to start: pickled, because it holds the user's objects."""
+    """What a host needs to start; it is pickled, because it holds the user's objects."""
 
     make_job: Any
     """A function without arguments, picklable, that makes the `Job`."""
@@ -69,11 +71,11 @@ class Setup:
 
 
 class _Failed(Exception):
-    """A worker met an error that is not a test's; it has been told to the campaign."""
+    """An error that is not a test's fault; it was reported to the campaign."""
 
 
 class Host:
-    """Runs batches in a child, and outlives it."""
+    """Runs batches in a child, and survives it."""
 
     def __init__(self, up: int, setup: Setup, coverage: Coverage | None = None) -> None:
         self._up = up
@@ -89,7 +91,7 @@ class Host:
         self._stopped = 0.0
 
     def serve(self) -> None:
-        """Take batches until the campaign closes the pipe."""
+        """Run batches until the campaign closes the connection."""
         self._send("ready", self._worker.introduction().sealed()[2])
         try:
             while True:
@@ -153,7 +155,7 @@ class Host:
             left.remove(victim)
 
     def _finishes(self, child: Child, left: list[int]) -> bool:
-        """Relay a child's rows until its batch is done, or it cannot tell any more (False)."""
+        """Pass on a child's rows; return whether it finished its batch before it fell silent."""
         while not child.silent:
             for kind, body in self._heard(child):
                 if kind != "done":
@@ -167,7 +169,7 @@ class Host:
         return False
 
     def _heard(self, child: Child) -> list[Any]:
-        """What a child said within a moment; also listens for the campaign's word to stop."""
+        """Return a child's messages within a moment; also notice when the campaign says stop."""
         watched = [child.frames.fd, self._up, *child.death_notice]
         ready, _, _ = select.select(watched, [], [], self._patience())
         if self._up in ready and not self._stopped:
@@ -197,7 +199,7 @@ class Host:
             raise _Failed
 
     def _bury(self, child: Child) -> Death:
-        """How a child ended that is silent; one that lives on in silence gets its time."""
+        """Return how a silent child ended; one that still runs may use up its time."""
         self._child = None
         while True:
             death = child.death()
@@ -211,7 +213,7 @@ class Host:
             time.sleep(0.002)
 
     def _report_death(self, trial: int, proposal: Proposal, death: Death) -> None:
-        """The row of a test that killed its process, with the steps up to its death."""
+        """Send the row of a test that killed its process, with the steps until then."""
         fault = death.fault(self._dump(), self._setup.timeout)
         started = self._cell[STARTED]
         wall_ns = time.monotonic_ns() - started
@@ -225,7 +227,7 @@ class Host:
         self._send("rows", batch.sealed())
 
     def _journal(self, trial: int, proposal: Proposal) -> list[Any]:
-        """Run a deadly test once more, in a child that tells each step before it takes it."""
+        """Run such a test again, in a child that sends each step before it takes it."""
         self._cell[TRIAL] = IDLE
         child = self._new_child()
         child.send([trial], [plain(proposal)], journal=True)
@@ -259,7 +261,7 @@ class Host:
 
 
 def main(fd: int) -> None:
-    """Entry point of a host in a fresh interpreter: read the setup from the pipe, then serve."""
+    """Read the setup from the connection, then serve; a fresh interpreter starts here."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.set_inheritable(fd, False)
     frames = wire.Frames(fd)
@@ -276,13 +278,14 @@ def run_host(
     pickled: bytes | Setup,
     memory: int | None = None,
 ) -> None:
-    """Make the subject and serve; what goes wrong on the way is told to the campaign.
+    """Make the subject and serve; report to the campaign what goes wrong on the way.
 
-    `memory`: what this machine can give, instead of what the setup says.
+    `memory`, if given, replaces the limit in the setup: what this machine can give.
 
-    Coverage begins before the setup is unpickled: that may import the user's modules. In a fork of
-    a process that watches already, it goes on.
+    Coverage begins before the setup is unpickled, because that may import the user's modules. In a
+    fork of a process that records coverage already, it goes on.
     """
+    tree.adopt_orphans()
     try:
         coverage = _installed(options) if isinstance(options, dict) else options
         setup = pickle.loads(pickled) if isinstance(pickled, bytes) else pickled
@@ -300,7 +303,7 @@ def run_host(
 
 
 def _installed(options: dict[str, Any]) -> Coverage:
-    """Watch what is imported from now on."""
+    """Record coverage of what is imported from now on."""
     from swarmtest.coverage.options import CoverageOptions
     from swarmtest.coverage.watch import Coverage
 

@@ -1,11 +1,10 @@
-"""Starting a host in a fresh interpreter, and letting it go."""
+"""Starting a host in a fresh interpreter, and waiting for its end."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import pickle
-import signal
 import socket
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typing import Any
 from swarmtest.campaign.executors.host import Setup
 from swarmtest.campaign.executors.worker import Job
 from swarmtest.processes import frames as wire
+from swarmtest.processes import tree
 from swarmtest.strategies.strategy import Strategy
 from swarmtest.subjects.loading import SubjectReference
 
@@ -28,7 +28,7 @@ _START = (
 
 @dataclass(frozen=True)
 class Interpreter:
-    """How a host's interpreter starts: where modules are found, its options, its directory."""
+    """How a host's interpreter starts: its module path, options and directory."""
 
     path: Sequence[str]
     flags: Sequence[str]
@@ -37,13 +37,13 @@ class Interpreter:
 
     @classmethod
     def like_this_one(cls) -> Interpreter:
-        """The same as this process has: tests run under the same options (``-O``, ``-X dev``)."""
+        """Return the settings of this process, so that tests run with the same options (``-O``)."""
         return cls(tuple(sys.path), interpreter_flags())
 
 
 @dataclass(frozen=True)
 class Spawned:
-    """A host process and our end of its line."""
+    """A host process, and this end of the connection to it."""
 
     line: socket.socket
     process: subprocess.Popen[bytes]
@@ -55,15 +55,15 @@ def spawn(
     coverage: dict[str, Any] | None,
     memory: int | None = None,
 ) -> Spawned:
-    """A fresh interpreter that imports the subject by its name.
+    """Start a fresh interpreter that imports the subject by its name.
 
-    `setup` may be pickled already; `memory`: instead of what it says.
+    `setup` may be pickled already; `memory`, if given, replaces the limit in it.
     """
     pickled = setup if isinstance(setup, bytes) else pickle.dumps(setup)
     ours, theirs = socket.socketpair()
     with theirs:
         start = _START.format(path=[*interpreter.path], fd=theirs.fileno())
-        process = subprocess.Popen(
+        process = tree.spawn(
             [sys.executable, *interpreter.flags, "-c", start],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
@@ -75,30 +75,29 @@ def spawn(
     return Spawned(ours, process)
 
 
-def end(process: subprocess.Popen[bytes], patience: float = 2.0) -> None:
-    """Wait for a host whose line is closed; kill it if it does not end."""
+def end(process: subprocess.Popen[bytes], patience: float = 2.0) -> bool:
+    """Wait for a host whose line is closed; return False if it did not end and was killed."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            return
+            return True
         time.sleep(0.005)
-    with contextlib.suppress(ProcessLookupError):
-        process.send_signal(signal.SIGKILL)
+    tree.kill(process.pid)
     process.wait()
+    return False
 
 
 def interpreter_flags() -> tuple[str, ...]:
-    """The options of this interpreter."""
+    """Return the options of this interpreter."""
     flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     return tuple(flags)
 
 
-# -------------------------------------------------------------------------------------------------
-# The job of a campaign for a process that has to find the subject itself, by its name.
+# The job of a campaign, for a process that has to find the subject by its name.
 
 
 def travels(strategy: Strategy) -> bool:
-    """Whether another process can have the strategy."""
+    """Return whether a strategy can be sent to another process."""
     try:
         pickle.dumps(strategy)
     except Exception:
@@ -109,9 +108,9 @@ def travels(strategy: Strategy) -> bool:
 def job_maker(
     reference: SubjectReference, name: str, strategy: Strategy, seed: int, keep_tests: bool
 ) -> Callable[[], Job]:
-    """A function that makes the job there, and can be pickled.
+    """Return a function that makes the job in another process, and can be pickled.
 
-    `name`: how the user names the subject; on another machine, the reference is another.
+    `name` is how the user names the subject; on another machine, the reference differs.
     """
     return functools.partial(_make, reference, name, strategy, seed, keep_tests)
 

@@ -1,6 +1,6 @@
-"""The local engine: worker slots on this machine, fed in batches.
+"""The local executor: worker processes on this machine, which get batches of trials.
 
-Which worker runs what, and when, is the engine's affair and never changes a result.
+Which worker runs a trial, and when, never changes its result.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from swarmtest.campaign.executors.host import Setup, run_host
 from swarmtest.campaign.executors.host_start import Interpreter, end, spawn
 from swarmtest.core.errors import UserError
 from swarmtest.processes import frames as wire
+from swarmtest.processes.fork import Fork
+from swarmtest.processes.tree import Supervision
 from swarmtest.store.records import WorkerRecord
 
 if TYPE_CHECKING:
     from swarmtest.coverage.watch import Coverage
 
 _AHEAD = 2
-"""Batches a worker holds: one running, one waiting, so that it never idles."""
+"""Batches that a worker holds: one runs and one waits, so that it is never idle."""
 
 
 _DEATHS = 3
@@ -38,7 +40,7 @@ _DEATHS = 3
 
 @dataclass
 class _Batch:
-    """Trials that are out, what a learning strategy proposed for them, and since when they run."""
+    """Trials that a worker has, with the proposals of a learning strategy and the start time."""
 
     trials: list[int]
     told: list[Any] | None
@@ -54,13 +56,13 @@ class _Slot:
     socket: socket.socket
     frames: wire.Frames
     pid: int
-    process: subprocess.Popen[bytes] | None
+    process: subprocess.Popen[bytes] | Fork
     batches: deque[_Batch] = field(default_factory=deque)
     started: float = field(default_factory=time.time)
     tests: int = 0
 
     def record(self, state: str) -> WorkerRecord:
-        """How it does, for whoever watches."""
+        """Return its state, for the list of workers."""
         host = platform.node()
         name = f"{host}-{self.pid}"
         return WorkerRecord(name, host, self.pid, self.started, time.time(), self.tests, state)
@@ -85,6 +87,8 @@ class LocalEngine:
         self._slots: list[_Slot] = []
         self._deaths = 0
         self._lost: list[WorkerRecord] = []
+        self._orphans = Supervision()
+        """What a host left behind that was killed; otherwise hosts kill what tests leave behind."""
         self.shape = BatchShape()
         self.condition = ""
         self.notes: tuple[str, ...] = ()
@@ -102,12 +106,12 @@ class LocalEngine:
 
     @property
     def slots(self) -> int:
-        """How many tests run at once."""
+        """The number of tests that run at the same time."""
         return len(self._slots)
 
     @property
     def hungry(self) -> int:
-        """How many batches could be handed over now."""
+        """The number of batches that could be handed over now."""
         return sum(_AHEAD - len(slot.batches) for slot in self._slots)
 
     @property
@@ -116,7 +120,7 @@ class LocalEngine:
         return any(slot.batches for slot in self._slots)
 
     def workers(self) -> list[WorkerRecord]:
-        """The hosts, and those that were killed."""
+        """Return the hosts, and those that were killed."""
         states = ((slot, "working" if slot.batches else "idle") for slot in self._slots)
         return [*self._lost, *(slot.record(state) for slot, state in states)]
 
@@ -125,7 +129,7 @@ class LocalEngine:
         _hand_over(min(self._slots, key=lambda slot: len(slot.batches)), trials, told)
 
     def collect(self, timeout: float) -> list[Any]:
-        """The batches of rows that came back within `timeout` seconds; perhaps none."""
+        """Return the batches of rows that arrive within `timeout` seconds; perhaps none."""
         found, self._introductions = self._introductions, []
         for key, _ in self._selector.select(timeout):
             slot: _Slot = key.data
@@ -163,7 +167,7 @@ class LocalEngine:
         return slot
 
     def _replace(self, dead: _Slot) -> None:
-        """Put a new host in the place of one that was killed from outside; rerun what it held."""
+        """Replace a host that was killed from outside, and run again what it had."""
         self._deaths += 1
         if self._deaths > _DEATHS:
             raise UserError(
@@ -175,6 +179,7 @@ class LocalEngine:
         self._slots.remove(dead)
         dead.socket.close()
         _wait(dead)
+        self._orphans.kill_strays()
         slot = self._start()
         self._await_ready(slot)
         for batch in dead.batches:
@@ -203,8 +208,10 @@ class LocalEngine:
             with contextlib.suppress(KeyError, ValueError):
                 self._selector.unregister(slot.socket)
             slot.socket.close()
-        for slot in self._slots:
-            _wait(slot)
+        ended_in_time = [_wait(slot) for slot in self._slots]
+        if not all(ended_in_time):
+            self._orphans.kill_strays()
+        self._orphans.end(kill=False)
         self._slots.clear()
         self._selector.close()
 
@@ -216,40 +223,37 @@ def _hand_over(slot: _Slot, trials: list[int], told: list[Any] | None) -> None:
 
 
 def _spawn(setup: Setup, coverage: dict[str, Any] | None) -> _Slot:
-    """A fresh interpreter that imports the subject by its name."""
+    """Start a fresh interpreter that imports the subject by its name."""
     spawned = spawn(Interpreter.like_this_one(), setup, coverage)
     line, process = spawned.line, spawned.process
     return _Slot(line, wire.Frames(line.fileno()), process.pid, process)
 
 
 def _fork(setup: Setup, others: list[_Slot], coverage: dict[str, Any] | Coverage | None) -> _Slot:
-    """A copy of this process: for subjects that no other process can import (notebooks)."""
+    """Fork this process, for subjects that no other process can import (notebooks)."""
     ours, theirs = socket.socketpair()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.setsid()
-            ours.close()
-            for slot in others:
-                slot.socket.close()
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the campaign may have its own way
-            run_host(theirs.fileno(), coverage, setup)
-        finally:
-            os._exit(0)
+
+    def live() -> None:
+        os.setsid()
+        ours.close()
+        for slot in others:
+            slot.socket.close()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the campaign may have its own way
+        run_host(theirs.fileno(), coverage, setup)
+
+    fork = Fork(live)
     theirs.close()
-    return _Slot(ours, wire.Frames(ours.fileno()), pid, None)
+    return _Slot(ours, wire.Frames(ours.fileno()), fork.pid, fork)
 
 
-def _wait(slot: _Slot, patience: float = 2.0) -> None:
-    if slot.process is not None:
-        end(slot.process, patience)
-        return
+def _wait(slot: _Slot, patience: float = 2.0) -> bool:
+    """Wait for a host whose line is closed; return False if it did not end and was killed."""
+    if not isinstance(slot.process, Fork):
+        return end(slot.process, patience)
     deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        if os.waitpid(slot.pid, os.WNOHANG)[0]:
-            return
+    while not (in_time := slot.process.has_ended) and time.monotonic() < deadline:
         time.sleep(0.005)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(slot.pid, signal.SIGKILL)
-    os.waitpid(slot.pid, 0)
+    # One that ended in time has killed what its tests left behind.
+    slot.process.bury(kill=True, kill_strays=not in_time)
+    return in_time

@@ -1,8 +1,8 @@
-"""The inner loop of a campaign: ask, run, note. It runs in a process that a test may kill.
+"""The inner loop of a campaign: ask, run, record. It runs in a process that a test may kill.
 
-A worker gets trial numbers (or, from a strategy that learns, whole proposals) and answers with rows
-ready for the store. It writes the trial at hand and its start time into shared memory before each
-test, so that whoever watches knows which test was running when the worker hung or died.
+A worker gets trial numbers (or, from a strategy that learns, whole proposals) and returns rows that
+are ready for the store. Before each test, it writes the trial and its start time into shared
+memory, so that the host knows which test was running when the worker hung or died.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from swarmtest.core.faults import message_of
 from swarmtest.core.result import Fault, Result
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import Stream, seeds_of_tests, trial_key
+from swarmtest.processes.tree import stray_check
 from swarmtest.store.records import pack_counts, pack_floats
 from swarmtest.strategies.strategy import LearningStrategy, Strategy, strategy_text
 from swarmtest.subjects.subject import Subject
@@ -44,7 +45,7 @@ Row = tuple[Any, ...]
 
 @dataclass
 class Job:
-    """What every worker of a campaign knows."""
+    """What every worker of a campaign needs."""
 
     subject: Subject
     strategy: Strategy
@@ -52,11 +53,11 @@ class Job:
     keep_tests: bool = False
     """Keep every test whole, not only those that show a fault."""
     coverage: Coverage | None = None
-    """Sees what tests reach, in the process that runs them."""
+    """Records what tests reach, in the process that runs them."""
 
 
 class Batch:
-    """Rows on their way to the store, with what they refer to."""
+    """Rows for the store, with what they refer to."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
@@ -66,11 +67,11 @@ class Batch:
         self.tests: list[tuple[int, Any]] = []
 
     def message(self) -> tuple[Any, ...]:
-        """The batch as plain data."""
+        """Return the batch as plain data."""
         return (self.rows, list(self.sets), self.news, list(self.faults.values()), self.tests)
 
     def sealed(self) -> tuple[int, list[tuple[str, int, int]], bytes]:
-        """The batch for the wire: how many rows, how short each fault's test is, and the rest.
+        """Return the batch as it is sent: the number of rows, the ranks of faults, and the rest.
 
         The rest is packed, so that a host passes it on without looking at every row.
         """
@@ -93,7 +94,7 @@ class Worker:
         self._sender = Sender()
 
     def proposals(self, trials: Sequence[int]) -> Iterable[Proposal]:
-        """What the strategy proposes for these trials."""
+        """Return what the strategy proposes for these trials."""
         many = getattr(self.job.strategy, "ask_many", None)
         if many is not None:
             answers = many(self.job.subject.space, trials, self.job.seed)
@@ -103,7 +104,7 @@ class Worker:
         return self._one_by_one(trials)
 
     def propose(self, trial: int) -> Proposal:
-        """What the strategy proposes for one trial."""
+        """Return what the strategy proposes for one trial."""
         self._stream.rekey(trial_key(self.job.seed, trial))
         try:
             answer = self.job.strategy.ask(self.job.subject.space, trial, self._stream)
@@ -130,11 +131,12 @@ class Worker:
         flush: Callable[[Batch], None],
         careful: bool = False,
     ) -> bool:
-        """Run trials in order, handing rows to `flush` now and then; False if told to stop.
+        """Run trials in order and pass rows to `flush` now and then; return False if stopped.
 
-        `careful`: now and then is after every test.
+        `careful`: pass them on after every test.
         """
         execute, process = self.job.subject.execute, os.getpid()
+        strays = stray_check()
         coverage = self.job.coverage
         seeds = seeds_of_tests(self.job.seed, trials)
         batch = Batch()
@@ -155,6 +157,7 @@ class Worker:
                 if os.getpid() != process:
                     # The program forked, and its child came back here: one of us is enough.
                     os._exit(0)
+                strays.end_strays()
                 cpu_now, wall_now = time.process_time_ns(), time.monotonic_ns()
                 spent = cpu_now - cpu + int(result.cpu_seconds * 1e9)
                 self.note(batch, trial, proposal, seed, result, spent, wall_now - wall)
@@ -165,6 +168,7 @@ class Worker:
                     flushed = wall
             return True
         finally:
+            strays.end_strays()  # of a test that raised
             # Told before the cell says idle: if this fails, the test is still the one at hand.
             flush(self.finished(batch))
             cell[TRIAL] = IDLE
@@ -212,14 +216,14 @@ class Worker:
         )
 
     def finished(self, batch: Batch) -> Batch:
-        """A batch with what has to be told along with it."""
+        """Return a batch together with what its rows refer to for the first time."""
         batch.news = self._sender.news(self.job.coverage)
         return batch
 
     def introduction(self) -> Batch:
-        """A batch without rows: the subject is loaded, tests come next.
+        """Return a batch without rows: the subject is loaded, and tests come next.
 
-        It tells all targets known so far, so that no child has to.
+        It has all targets that are known so far, so that no child has to send them.
         """
         coverage = self.job.coverage
         if coverage is not None:
@@ -229,7 +233,7 @@ class Worker:
         return self.finished(Batch())
 
     def _note_fault(self, batch: Batch, fault: Fault, trial: int, result: Result) -> str:
-        """The fault's id; its test travels along if it is shorter than what this worker sent."""
+        """Return the fault's id; add its test to the batch if it is the shortest so far."""
         fault_id = fault.id
         rank = (result.steps, trial)
         best = self.best.get(fault_id)
@@ -249,7 +253,7 @@ class Worker:
 
 
 def tell(strategy: LearningStrategy, results: Iterable[Result]) -> None:
-    """Tell a strategy that learns; a mistake in it is the user's to mend."""
+    """Tell a learning strategy the results; report an exception in it as the user's mistake."""
     try:
         for result in results:
             strategy.tell(result)
@@ -260,7 +264,7 @@ def tell(strategy: LearningStrategy, results: Iterable[Result]) -> None:
 
 
 def mistake_in(strategy: Strategy, method: str, error: Exception) -> UserError:
-    """One line about an exception in a user's strategy: what, and where."""
+    """Describe an exception in a user's strategy in one line: what happened, and where."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return UserError(
         f"strategy {strategy_text(strategy)!r}: {method} raised "
@@ -274,12 +278,12 @@ def _packed(propensities: tuple[float, ...]) -> bytes:
 
 
 def plain(proposal: Proposal) -> tuple[bytes, tuple[float, ...], str]:
-    """A proposal as plain data, for another process."""
+    """Return a proposal as plain data, for another process."""
     return proposal.configuration.to_bytes(), proposal.propensities, proposal.origin
 
 
 def restored(space: Any, told: Sequence[tuple[bytes, tuple[float, ...], str]]) -> list[Proposal]:
-    """The proposals that `plain` described."""
+    """Return the proposals that `plain` described."""
     return [
         Proposal(Configuration.from_bytes(space, data), tuple(propensities), origin)
         for data, propensities, origin in told

@@ -35,7 +35,8 @@ import numpy.typing as npt
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Hits
 from swarmtest.coverage.native.collector import Collected, Lines
-from swarmtest.processes.commands import Command, Ended, Output, kill_group, watch
+from swarmtest.processes.commands import Command, Ended, Output, end_process, watch
+from swarmtest.processes.tree import kill_group
 
 # Shared memory and hits. The layout must agree with runtime.c.
 
@@ -475,6 +476,5 @@ class ForkServer:
         """End the server and the processes that it started."""
         process = self._process
         if process is not None:
-            kill_group(process.pid)
-            process.wait()
+            end_process(process)
         self.abandon()

@@ -16,7 +16,6 @@ import json
 import os
 import re
 import shlex
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +25,7 @@ from pathlib import Path
 from swarmtest.core.errors import UserError
 from swarmtest.languages.c.syntax_tree import CFile
 from swarmtest.mutate.native.generation import CMutant
+from swarmtest.processes.commands import capture
 
 _COMPILERS = re.compile(r"(?:[\w-]+-)?(?:gcc|cc|clang|c89|c99|tcc)(?:-[\d.]+)?")
 _WRAPPER = """\
@@ -129,22 +129,17 @@ def run(
     words: list[str], where: Path, seconds: float, environment: dict[str, str] | None = None
 ) -> Ended:
     """Run a command to its end, with its output and errors in one text."""
-    process = subprocess.Popen(
+    ended = capture(
         words,
-        cwd=where,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        process_group=0,
+        seconds,
+        directory=where,
+        environment=environment,
+        merge_output=True,
+        kill_strays=False,
     )
-    try:
-        output, _ = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)
-        process.communicate()
+    if ended.status is None:
         return Ended(-9, f"not done after {seconds:g} s")
-    return Ended(process.returncode, output.decode(errors="replace"))
+    return Ended(ended.status, ended.stdout.decode(errors="replace"))
 
 
 def kept_flags(words: list[str]) -> tuple[str, ...]:

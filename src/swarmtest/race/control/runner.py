@@ -15,6 +15,7 @@ from swarmtest.core.faults import fault_of_exception
 from swarmtest.core.result import Fault
 from swarmtest.core.targets import Hits
 from swarmtest.coverage.scope import shown_path
+from swarmtest.processes.tree import end_strays
 from swarmtest.race.control.baton_scheduler import Handing, Handover, Where
 from swarmtest.race.control.control import USES_ASYNCIO, Control
 from swarmtest.race.control.schedulers import Replay, Schedule, Scheduler, Switch
@@ -99,6 +100,7 @@ def controlled_run(
                 call_to_the_end(function, control)
         finally:
             _clean_up(control)
+            end_strays()
             if collects:
                 gc.enable()
     return Run(

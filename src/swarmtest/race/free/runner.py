@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from swarmtest.core.result import Fault
 from swarmtest.core.targets import Hits
+from swarmtest.processes.tree import end_strays
 from swarmtest.race.control.runner import SECONDS, call_to_the_end
 from swarmtest.race.control.stuck import fault_of_stuck
 from swarmtest.race.control.tasks import Task, Unwound
@@ -75,6 +76,7 @@ def free_run(
         for task in policy.tasks:
             for lock in task.held:
                 lock.free()
+        end_strays()
     return FreeRun(
         None if policy.problem else policy.fault,
         policy.problem,

@@ -16,7 +16,8 @@ from swarmtest.core.faults import normalised
 from swarmtest.core.result import Fault, Verdict
 from swarmtest.core.targets import Catalogue, Hits
 from swarmtest.coverage.native.program import Run, find_program
-from swarmtest.processes.commands import Command, Ended, Output, kill_group, watch
+from swarmtest.processes.commands import Command, Ended, Output, end_process, watch
+from swarmtest.processes.tree import Supervision
 from swarmtest.race.native.coverage import (
     Named,
     Stand,
@@ -267,6 +268,7 @@ def run_watched(command: Command, memory: ThreadMemory, seconds: float) -> Watch
     outputs = (Output(), Output())
     stdin = os.open(os.devnull, os.O_RDONLY)
     began = time.monotonic()
+    strays = Supervision()
     try:
         process = command.start(stdin, outputs)
         for output in outputs:
@@ -282,19 +284,18 @@ def run_watched(command: Command, memory: ThreadMemory, seconds: float) -> Watch
                     stand = stand_of(memory.snapshot())
         finally:
             os.close(end)
-            kill_group(process.pid)
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
+            status, cpu_seconds = end_process(process)
         ended = Ended(
             status,
             over and not stuck,
             outputs[0].take(),
             outputs[1].take(),
-            usage.ru_utime + usage.ru_stime,
+            cpu_seconds,
             time.monotonic() - began,
         )
         return Watched(ended, stand, stuck)
     finally:
+        strays.end()
         os.close(stdin)
         for output in outputs:
             output.close()

@@ -12,8 +12,6 @@ import os
 import re
 import shlex
 import signal
-import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -23,6 +21,7 @@ from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.faults import message_of, normalised
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.core.space import Space
+from swarmtest.processes.commands import capture
 from swarmtest.search.executors.function import Calling
 from swarmtest.search.results import INTERRUPTED, result_of
 
@@ -103,45 +102,18 @@ class Done:
         return Fault("exit", f"exit status {self.status}{last}", text) if self.status else None
 
 
-def run_shell(command: str, seconds: float, env: Mapping[str, str]) -> Done:
+def run_shell(
+    command: str, seconds: float, env: Mapping[str, str], *, kill_strays: bool = True
+) -> Done:
     """Run a command and everything that it starts, for `seconds` at most.
 
     >>> run_shell("exit 3", 5, {}).status
     3
     """
-    begun, before = time.monotonic(), os.times()
-    child = subprocess.Popen(
-        ["/bin/sh", "-c", command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, **env},
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    status: int | None = None
-    try:
-        output, errors = child.communicate(timeout=seconds)
-        status = child.returncode
-    except subprocess.TimeoutExpired:
-        _kill(child)
-        output, errors = child.communicate()
-    except BaseException:
-        _kill(child)
-        child.communicate()
-        raise
-    after = os.times()
-    cpu = after.children_user + after.children_system
-    cpu -= before.children_user + before.children_system
-    return Done(command, status, output, errors, time.monotonic() - begun, cpu)
-
-
-def _kill(child: subprocess.Popen[str]) -> None:
-    try:
-        os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        child.kill()
+    words = ["/bin/sh", "-c", command]
+    ended = capture(words, seconds, environment={**os.environ, **env}, kill_strays=kill_strays)
+    output, errors = (text.decode(errors="replace") for text in (ended.stdout, ended.stderr))
+    return Done(command, ended.status, output, errors, ended.wall_seconds, ended.cpu_seconds)
 
 
 def filled(command: str, values: Mapping[str, object]) -> str:
@@ -261,7 +233,8 @@ class CommandTask:
         """Run the command."""
         values = {} if point is None else point.to_json()
         command = self.name if point is None else filled(self.name, values)
-        done = run_shell(command, self._seconds, environment(values))
+        # What it starts is there for the test, and ends after it.
+        done = run_shell(command, self._seconds, environment(values), kill_strays=False)
         fault = done.result().fault
         if fault is not None:
             raise UserError(f"task {self.name!r} failed: {fault.signature}")

@@ -13,6 +13,7 @@ from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.faults import fault_of_exception
 from swarmtest.core.result import Result, Verdict
 from swarmtest.core.space import Space
+from swarmtest.processes.tree import Supervision
 from swarmtest.search.results import result_of
 from swarmtest.subjects.loading import subject_of
 from swarmtest.subjects.subject import Subject
@@ -66,7 +67,8 @@ def timed_result(run: Callable[[], object]) -> Result:
     """
     wall, cpu = time.monotonic(), time.process_time()
     try:
-        result = result_of(run())
+        with Supervision():
+            result = result_of(run())
     except (UserError, KeyboardInterrupt):
         raise
     except BaseException as error:

@@ -6,13 +6,13 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from swarmtest.campaign.executors.isolation import IsolatedRun, wait_for_any
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.core.space import Space
 from swarmtest.core.targets import Catalogue
 from swarmtest.coverage.watch import Coverage
+from swarmtest.processes.fork_pool import IsolatedRun, wait_for_any
 from swarmtest.search.executors.command import TaskLike, task_of
 from swarmtest.search.executors.function import Executor, most_runs
 from swarmtest.search.results import moving

@@ -115,7 +115,8 @@ def explained(error: psycopg.Error, shown: str, timeout: float) -> str:
             f"store {shown}: the database's disk is full; what was recorded before is safe: "
             "free some space, then go on with `swarmtest resume`"
         )
-    return f"store {shown} cannot be used ({first_line(error)}): ask the administrator of the database"
+    why = first_line(error)
+    return f"store {shown} cannot be used ({why}): ask the administrator of the database"
 
 
 def newer(shown: str, version: int) -> str:

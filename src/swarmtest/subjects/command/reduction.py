@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from swarmtest.core.errors import UserError
-from swarmtest.processes.commands import kill_group
+from swarmtest.processes.commands import end_process
+from swarmtest.processes.tree import Supervision, spawn
 from swarmtest.reducer.reducer import AskedAs, minimised
 from swarmtest.subjects.command.debian_packages import how_to_install
 from swarmtest.subjects.command.specification import Specification
@@ -248,17 +249,17 @@ def externally_reduced(
         with socket.socket(socket.AF_UNIX) as server:
             server.bind(address)
             server.listen(64)
-            process = _start(expanded(words, values), directory)
-            try:
-                return _serve(server, process, test, interesting, spec.reduce.seconds)
-            finally:
-                kill_group(process.pid)
-                process.wait()
+            with Supervision():
+                process = _start(expanded(words, values), directory)
+                try:
+                    return _serve(server, process, test, interesting, spec.reduce.seconds)
+                finally:
+                    end_process(process)
 
 
 def _start(words: list[str], directory: Path) -> subprocess.Popen[bytes]:
     try:
-        return subprocess.Popen(
+        return spawn(
             words,
             cwd=directory,
             # Its temporary files are then removed with our directory, also if it is killed.

@@ -12,12 +12,12 @@ import resource
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.messages.telling_lines import telling_line
-from swarmtest.processes.commands import Command, Ended, Output, ended_strays
+from swarmtest.processes.commands import Command, Ended, Output
 from swarmtest.processes.scratch import Scratch
 from swarmtest.subjects.command.debian_packages import remedy_for
 from swarmtest.subjects.command.specification import Call
@@ -106,9 +106,7 @@ class Caller:
         )
         stdin = _open(os.path.join(cwd, filled(call.stdin, values)) if call.stdin else os.devnull)
         try:
-            with ended_strays() as strays:
-                ended = command.run(stdin, call.timeout)
-            return replace(ended, cpu_seconds=ended.cpu_seconds + strays.cpu_seconds)
+            return command.run(stdin, call.timeout)
         except (UserError, ValueError) as error:
             raise CannotStart(str(error)) from None
         finally:

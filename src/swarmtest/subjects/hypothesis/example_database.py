@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import Phase, settings
 
 from swarmtest.core.result import Fault
-from swarmtest.processes.forked_call import told_by_child
+from swarmtest.processes.fork import messages_of_fork
 from swarmtest.subjects.hypothesis.internals import (
     Bundle,
     ConjectureData,
@@ -85,7 +85,7 @@ def hand_over(
             tell({"example": _shrink(subject)})
 
     answer: dict[str, Any] = {}
-    for entry in told_by_child(work, _SHRINK_SECONDS if shrink else _SECONDS):
+    for entry in messages_of_fork(work, _SHRINK_SECONDS if shrink else _SECONDS):
         answer |= entry
     if "why" not in answer:
         return HandedOver(False, "the test ended its process, or took too long")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from swarmtest.processes.forked_call import told_by_child
+from swarmtest.processes.fork import messages_of_fork
 from swarmtest.reducer.reducer import AskedAs, minimised
 from swarmtest.reducer.values import nearest_to_zero
 from swarmtest.subjects.hypothesis.test import RuleStep, RuleTest, journalled
@@ -124,5 +124,5 @@ def _printed_again(subject: RuleBasedSubject, test: RuleTest) -> RuleTest:
         subject.interruptible = False
         subject.replay(test.to_json())
 
-    steps = journalled(told_by_child(work, subject.seconds or _SECONDS))
+    steps = journalled(messages_of_fork(work, subject.seconds or _SECONDS))
     return replace(test, steps=steps)

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from swarmtest.campaign.executors.isolation import run_isolated
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Result, Verdict
+from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.reduce.named_tests import named_test, save_test, seconds_of
 from swarmtest.search.command import replay_trial, searched_trial
 from swarmtest.subjects.subject import Subject

@@ -5,9 +5,7 @@ All but stopping run a command of swarmtest, as a job.
 
 from __future__ import annotations
 
-import os
 import platform
-import signal
 from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qs
 
@@ -16,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from swarmtest.core.errors import UserError
+from swarmtest.processes.tree import interrupt
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 from swarmtest.ui.dashboard.commands import (
@@ -111,7 +110,7 @@ class Actions:
                 self._desk.jobs.stop(job)
                 return
             pid = _campaign_process(store, campaign)
-        os.kill(pid, signal.SIGINT)
+        interrupt(pid)
 
 
 def job_of(jobs: list[Job], record: CampaignRecord) -> Job | None:

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from swarmtest.core.errors import UserError
+from swarmtest.processes.tree import spawn
 from swarmtest.store.records import CampaignRecord
 from swarmtest.ui.dashboard.store_watch import Live
 from swarmtest.ui.terminal.tables import command_text
@@ -234,7 +235,7 @@ class Jobs:
         with self._lock:
             if sum(job.is_running for job in self._jobs.values()) >= _MAX_JOBS:
                 raise UserError(f"{_MAX_JOBS} commands are running already: stop one first")
-            process = subprocess.Popen(
+            process = spawn(
                 [sys.executable, "-P", "-m", "swarmtest", *command.words()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

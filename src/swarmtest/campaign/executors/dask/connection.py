@@ -1,4 +1,4 @@
-"""The line to a Dask scheduler: orders go out, answers come in, and it may break at any time.
+"""A connection to a Dask scheduler: it sends orders, receives answers, and may break at any time.
 
 The client has a thread of its own. What it learns is put where the campaign's thread looks for it,
 so that the campaign never waits for a scheduler that may be gone.
@@ -33,7 +33,7 @@ Answer = dict[str, Any] | BaseException
 
 
 class Unreachable(Exception):
-    """Nobody answers, or not as a Dask scheduler does."""
+    """There is no answer, or not that of a Dask scheduler."""
 
 
 class Link:
@@ -46,7 +46,7 @@ class Link:
         self._attempts = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self.threads: dict[str, int] = {}
-        """How many tasks each worker runs at once."""
+        """The number of tasks that each worker runs at the same time."""
         self.unfit: dict[str, str] = {}
         """Workers that have another Python or swarmtest, and what is wrong with each."""
         self._examined: set[str] = set()
@@ -64,11 +64,11 @@ class Link:
 
     @property
     def lost(self) -> bool:
-        """Whether nothing more will come over this line."""
+        """Whether nothing more will arrive."""
         return self._broken or self._client.status != "running"
 
     def send(self, number: int, order: dict[str, Any], workers: list[str] | None) -> None:
-        """Hand an order to the scheduler; `workers`: only these may have it."""
+        """Send an order to the scheduler; `workers`: only these may run it."""
         self._attempts += 1
         try:
             future = self._client.submit(
@@ -87,7 +87,7 @@ class Link:
             self._broken = True
 
     def answers(self, timeout: float) -> list[tuple[int, Answer]]:
-        """Orders' numbers with what came of them, within `timeout` seconds."""
+        """Return the numbers and answers of orders that end within `timeout` seconds."""
         found: list[tuple[int, Answer]] = []
         with contextlib.suppress(queue.Empty):
             found.append(self._answers.get(timeout=timeout))
@@ -101,7 +101,7 @@ class Link:
             self._client.loop.add_callback(self._tell_to_stop)
 
     def close(self) -> None:
-        """Leave; what was not fetched is forgotten."""
+        """Disconnect; results that were not fetched are dropped."""
         for last in (self._tell_to_stop, self._end_tasks):
             with contextlib.suppress(Exception):
                 self._client.sync(last, callback_timeout=_LAST_WORDS)
@@ -114,7 +114,7 @@ class Link:
             self._client.close(timeout=_LAST_WORDS)
 
     async def _end_tasks(self) -> None:
-        """Let nothing of ours wait any more: a loop that ends complains of that."""
+        """Cancel what still waits: an event loop that ends complains about it."""
         waiting = [task for task in self._tasks if not task.done()]
         for task in waiting:
             task.cancel()
@@ -146,7 +146,7 @@ class Link:
                 await self._look(shipment)
 
     async def _look(self, shipment: dict[str, Any]) -> None:
-        """See who is there, and whether newcomers have the campaign's versions."""
+        """Look which workers there are, and whether new ones have the campaign's versions."""
         threads = dict(await self._client.nthreads())
         if threads.keys() - self._examined:
             told = await self._client.get_versions(packages=["swarmtest"])
@@ -179,7 +179,7 @@ def _connected(make_client: Callable[[], Any]) -> Any:
 
 
 def _in_short(error: BaseException) -> str:
-    """The reason in one line: what the system said, if it said anything."""
+    """Return the reason in one line: the message of the operating system, if there is one."""
     chain = [error]
     while chain[-1].__cause__ is not None:
         chain.append(chain[-1].__cause__)
@@ -189,7 +189,7 @@ def _in_short(error: BaseException) -> str:
 
 
 def _silence() -> None:
-    """Dask's log would appear between our lines; we say ourselves what matters."""
+    """Silence Dask's log, which would appear between our lines; we report what matters."""
     import distributed  # noqa: F401 - it sets its loggers' levels when it is first imported
 
     for name in list(logging.root.manager.loggerDict):

@@ -1,4 +1,4 @@
-"""The engine that runs batches on a cluster, through Dask.
+"""The executor that runs batches on a cluster, through Dask.
 
 Which worker runs what, and how often, never changes a result: a batch is answered once, whatever
 else is said of it later. Batches that a worker, a scheduler or a connection takes with it to its
@@ -40,15 +40,15 @@ class Crew:
 
     @property
     def refusals(self) -> list[str]:
-        """Why, one line each."""
+        """Return the reasons, one line each."""
         return list(self._refusals.values())
 
     def refused(self, worker: str, why: str) -> None:
-        """A worker has another version of something."""
+        """Note a worker that has another version of something."""
         self._refusals[worker] = why
 
     def worked(self, answer: dict[str, Any]) -> None:
-        """A worker has finished a batch, or a part of it."""
+        """Note that a worker has finished a batch, or a part of it."""
         now = time.time()
         known = self._known.get(answer["worker"]) or WorkerRecord(
             answer["worker"], answer["machine"], answer["pid"], now, now
@@ -57,7 +57,7 @@ class Crew:
         self._known[answer["worker"]] = known._replace(tests=tests, last_seen=now)
 
     def records(self, present: Collection[str]) -> list[WorkerRecord]:
-        """What is known of all who worked."""
+        """Return what is known about all workers."""
         return [
             record if record.name in present else record._replace(state="lost")
             for record in self._known.values()
@@ -76,7 +76,7 @@ _FAULT = 6
 
 
 class Definitions:
-    """Sorts what is told along with rows."""
+    """Sorts the messages that come with rows."""
 
     def __init__(self) -> None:
         self._heard: dict[str, int] = {}
@@ -84,7 +84,7 @@ class Definitions:
         self._held: dict[str, list[Any]] = {}
 
     def heard_from(self, workers: Iterable[str]) -> dict[str, int]:
-        """How much was heard of each host on these workers; others are forgotten."""
+        """Return the last message from each host on these workers; forget other workers."""
         known = set(workers)
         self._heard = {h: n for h, n in self._heard.items() if h.rpartition("/")[0] in known}
         return dict(self._heard)
@@ -92,7 +92,7 @@ class Definitions:
     def taken(
         self, answer: dict[str, Any], messages: Sequence[Any], *, with_rows: bool
     ) -> list[Any]:
-        """An answer's messages for the recorder; without rows if they came from another before."""
+        """Return an answer's messages for the recorder, without rows if they were sent before."""
         host = answer.get("host")
         if host is not None:
             self._heard[host] = max(answer["told"], self._heard.get(host, 0))
@@ -113,16 +113,16 @@ class Definitions:
 # -------------------------------------------------------------------------------------------------
 
 _ATTEMPTS = 25
-"""Times a batch may come to nothing, by the death of workers, before the campaign gives up."""
+"""How often a batch may fail because workers died before the campaign gives up."""
 _DEATHS = 3
-"""Times in a row a host may die without a result."""
+"""How often in a row a host may die without a result."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 _SHAPE = BatchShape(seconds=0.5, learning_seconds=0.2, largest_told=512, grace=3.0)
 
 
 @dataclass
 class _Batch:
-    """Trials that are out, and what a learning strategy proposed for them."""
+    """Trials that a worker has, and what a learning strategy proposed for them."""
 
     trials: list[int]
     told: list[Any] | None
@@ -157,12 +157,12 @@ class DaskEngine:
 
     @property
     def slots(self) -> int:
-        """How many tests run at once, as far as is known."""
+        """The number of tests that run at the same time, as far as is known."""
         return sum(self._threads().values())
 
     @property
     def hungry(self) -> int:
-        """How many batches could be handed over now: the scheduler never holds many."""
+        """The number of batches that could be handed over now: the scheduler never holds many."""
         if self._stopping:
             return 0
         return 2 * self.slots + 2 - len(self._out) - len(self._again)
@@ -174,7 +174,7 @@ class DaskEngine:
 
     @property
     def condition(self) -> str:
-        """What somebody who waits should know; empty if all is well."""
+        """What a waiting user should know; empty if all is well."""
         seconds = time.monotonic() - self._without_since
         if self._link is None:
             return f"no connection to {self._place.name} for {seconds:.0f} s"
@@ -184,11 +184,11 @@ class DaskEngine:
 
     @property
     def notes(self) -> list[str]:
-        """What a user should know when it is over."""
+        """What a user should know at the end."""
         return self._crew.refusals
 
     def workers(self) -> list[WorkerRecord]:
-        """Who works, and how they do."""
+        """Return the workers and their state."""
         return self._crew.records(self._threads())
 
     def feed(self, trials: list[int], told: list[Any] | None) -> None:
@@ -196,7 +196,7 @@ class DaskEngine:
         self._send(_Batch(trials, told))
 
     def collect(self, timeout: float) -> list[Any]:
-        """The batches of rows that came back within `timeout` seconds; perhaps none."""
+        """Return the batches of rows that arrive within `timeout` seconds; perhaps none."""
         self._keep_in_touch()
         if self._link is None:
             time.sleep(min(timeout, 0.05))
@@ -215,14 +215,14 @@ class DaskEngine:
             self._link.stop()
 
     def close(self) -> None:
-        """Leave the cluster, or end it if it is ours."""
+        """Disconnect from the cluster, or end it if we started it."""
         if self._link is not None:
             self._link.close()
             self._link = None
         self._place.close()
 
     def _threads(self) -> dict[str, int]:
-        """The workers that may run our tests, and how many each."""
+        """Return the workers that may run our tests, and how many each of them runs."""
         if self._link is None:
             return {}
         for worker, why in self._link.unfit.items():
@@ -231,7 +231,7 @@ class DaskEngine:
         return {name: n for name, n in threads.items() if name not in self._crew.refusing}
 
     def _first_connection(self) -> Link:
-        """Dask's own patience follows the wall clock, which may jump; ours does not."""
+        """Connect, in a time that we measure: Dask uses the wall clock, which may jump."""
         deadline = time.monotonic() + self._place.connect
         while True:
             try:
@@ -277,7 +277,7 @@ class DaskEngine:
                 self._hand_over(number, batch)
 
     def _taken(self, number: int, answer: Answer) -> list[Any]:
-        """The rows of an answer, if its batch is still out; another may have been faster."""
+        """Return the rows of an answer, unless another worker has answered the batch before."""
         if isinstance(answer, BaseException):
             self._failed(number, answer)
             return []
@@ -313,7 +313,7 @@ class DaskEngine:
             self._again.append(_Batch(batch.trials[done:], told))
 
     def _failed(self, number: int, error: BaseException) -> None:
-        """A task that came to nothing: its workers died, or could not even begin."""
+        """Handle a task without a result: its workers died, or could not begin."""
         if self._link is not None and self._link.lost:
             return  # all that is out will be handed out again
         batch = self._out.pop(number, None)
@@ -334,7 +334,7 @@ class DaskEngine:
             self._again.append(batch)
 
     def _keep_in_touch(self) -> None:
-        """Notice a lost scheduler and the lack of workers; get what is out going again."""
+        """Notice a lost scheduler or a lack of workers, and send the unanswered batches again."""
         now = time.monotonic()
         self._without_since = self._without_since or now
         if self._link is not None and self._link.lost:

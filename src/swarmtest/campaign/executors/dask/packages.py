@@ -40,17 +40,17 @@ from swarmtest.subjects.loading import SubjectReference
 
 
 def own_versions() -> dict[str, str]:
-    """What has to be alike in any case."""
+    """Return the versions that must be the same in any case."""
     return {"swarmtest": _installed("swarmtest"), "python": _python()}
 
 
 def versions_of(packages: dict[str, str]) -> dict[str, Any]:
-    """What a shipment says of versions: our own, and those of installed packages."""
+    """Return the versions in a shipment: our own, and those of installed packages."""
     return own_versions() | {"packages": packages}
 
 
 def unlike(shipment: dict[str, Any], told: dict[str, str | None]) -> str:
-    """What is wrong with a worker that told Dask its versions; empty if nothing is.
+    """Return what is wrong with a worker's versions, as Dask reports them; empty if nothing is.
 
     >>> unlike({"python": "3.12", "swarmtest": "1.0"}, {"python": "3.11.7.final.0"})
     'has Python 3.11, and the campaign runs under Python 3.12: results could differ'
@@ -60,7 +60,7 @@ def unlike(shipment: dict[str, Any], told: dict[str, str | None]) -> str:
 
 
 def refusal(shipment: dict[str, Any]) -> str:
-    """Why this process must not run a shipment; empty if it may.
+    """Return why this process must not run a shipment; empty if it may.
 
     >>> refusal(versions_of({}))
     ''
@@ -118,7 +118,7 @@ _LEFT_OUT_FILES = (".pyc", ".pyo", ".db", ".db-wal", ".db-shm", ".db-journal")
 
 
 def packed(files: Iterable[str]) -> tuple[str, bytes]:
-    """Files, by their absolute paths, as one piece, and the hash of what is in it."""
+    """Return files, by their absolute paths, as one archive, and the hash of its contents."""
     entries = []
     size = 0
     for name in sorted(set(files)):
@@ -135,7 +135,7 @@ def packed(files: Iterable[str]) -> tuple[str, bytes]:
 
 
 def unpacked(pack: bytes) -> list[tuple[str, int, bytes]]:
-    """The path, mode and content of each file."""
+    """Return the path, mode and content of each file."""
     entries: list[tuple[str, int, bytes]] = marshal.loads(zlib.decompress(pack))
     return entries
 
@@ -183,22 +183,22 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 @dataclass(frozen=True)
 class Cargo:
-    """What has to be where the tests run."""
+    """What must be present where the tests run."""
 
     places: tuple[str, ...]
-    """Files, and directories with all that is in them."""
+    """Files, and directories with everything in them."""
     packages: dict[str, str]
     """Installed packages, and their versions."""
 
     @property
     def path(self) -> list[str]:
-        """The entries of this process's module path that lead to the places."""
+        """Return the entries of this process's module path that lead to the files."""
         entries = dict.fromkeys(os.path.realpath(entry or os.curdir) for entry in sys.path)
         return [one for one in entries if any(_is_below(place, one) for place in self.places)]
 
 
 def cargo_of(reference: SubjectReference) -> Cargo:
-    """What the subject of this process needs elsewhere; it has been loaded here."""
+    """Return what the subject, which was loaded here, needs on another machine."""
     own = _own_modules()
     places = dict.fromkeys([*_places_of(reference), *(_top_of(module) for module in own)])
     whole = [
@@ -209,7 +209,7 @@ def cargo_of(reference: SubjectReference) -> Cargo:
 
 
 def movable(reference: SubjectReference) -> SubjectReference:
-    """The same subject, named from the current directory: that is somewhere else on a worker."""
+    """Return the same subject, named from the current directory, which differs on a worker."""
     where, name = split_reference(reference.text)
     if not os.path.isabs(where):
         return reference
@@ -221,7 +221,7 @@ def movable(reference: SubjectReference) -> SubjectReference:
 def shipment_of(
     cargo: Cargo, setup: Setup, coverage: dict[str, Any] | None, memory: int | None
 ) -> dict[str, Any]:
-    """Everything that a worker needs to make hosts, as plain data; `memory` None: its share."""
+    """Return everything that a worker needs to start hosts; `memory` None: its share."""
     digest, pack = packed(file for place in cargo.places for file in files_below(place))
     return versions_of(cargo.packages) | {
         "hash": digest,
@@ -237,7 +237,7 @@ def shipment_of(
 
 
 def _places_of(reference: SubjectReference) -> Iterator[str]:
-    """What is packed whole: a plain file may read what lies beside it."""
+    """Return what is packed whole: a plain file may read the files beside it."""
     if reference.text.startswith("race "):
         words = [split_reference(word)[0] for word in shlex.split(reference.text)[1:]]
     else:
@@ -251,7 +251,7 @@ def _places_of(reference: SubjectReference) -> Iterator[str]:
 
 
 def _own_modules() -> list[ModuleType]:
-    """What is imported here and installed nowhere: the user's program and harness."""
+    """Return imported modules that are not installed: the user's program and harness."""
     found = []
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
@@ -263,7 +263,7 @@ def _own_modules() -> list[ModuleType]:
 
 
 def _top_of(module: ModuleType) -> str:
-    """The file of a plain module, the directory of the outermost package of another."""
+    """Return the file of a plain module, or the directory of the outermost package."""
     path = os.path.realpath(str(module.__file__))
     folder = os.path.dirname(path)
     while os.path.exists(os.path.join(folder, "__init__.py")):
@@ -283,7 +283,7 @@ def _is_below(path: str, place: str) -> bool:
 
 
 def _names_used_by(modules: Iterable[ModuleType]) -> set[str]:
-    """The top-level names of the modules whose objects these modules use."""
+    """Return the top-level names of the modules whose objects these modules use."""
     found = set()
     for module in modules:
         for value in list(vars(module).values()):
@@ -298,7 +298,7 @@ def _module_of(value: object) -> str:
 
 
 def _versions(names: set[str]) -> dict[str, str]:
-    """Of the installed packages that these top-level modules belong to."""
+    """Return the versions of the installed packages that these top-level modules belong to."""
     wanted = {
         name
         for name in names - {"swarmtest", *sys.stdlib_module_names}
@@ -321,7 +321,7 @@ def _versions(names: set[str]) -> dict[str, str]:
 
 
 class Arrival:
-    """Where a shipment's files are, and how a host has to start to find them."""
+    """Where a shipment's files are on a worker, and how a host must start to find them."""
 
     def __init__(self, shipment: dict[str, Any], directory: str) -> None:
         self.prefix = os.path.join(os.path.realpath(directory), f"swarmtest-{shipment['hash']}")
@@ -332,7 +332,7 @@ class Arrival:
         self.coverage = self._placed(shipment["coverage"])
 
     def _placed(self, coverage: dict[str, Any] | None) -> dict[str, Any] | None:
-        """What is watched, with paths that are valid here."""
+        """Return the coverage options, with paths that are valid here."""
         if coverage is None:
             return None
         beside = coverage["beside"] and self._here(coverage["beside"])
@@ -347,7 +347,7 @@ class Arrival:
 
 
 def _unpack(shipment: dict[str, Any], place: str) -> None:
-    """Several threads may try; the first one's directory stays."""
+    """Unpack the files; if several threads try, the directory of the first one stays."""
     made = tempfile.mkdtemp(prefix="swarmtest-unpacking-", dir=os.path.dirname(place))
     for name, mode, content in unpacked(shipment["pack"]):
         file = Path(made + name)

@@ -1,4 +1,4 @@
-"""A host process on a Dask worker: runs trials for a while, and tells what came of them.
+"""A host process on a Dask worker: it runs trials for a while and returns their results.
 
 A result may get lost on its way to the campaign: a scheduler dies, a client goes. The rows are run
 again, but what a host tells only once (what its targets are, the shortest test of a fault) would be
@@ -29,7 +29,7 @@ from swarmtest.processes import frames as wire
 # details of a fault, a signature), it is taken out, so that results are those of a local run.
 
 _FAULT = 6
-"""The place of the fault's id in a row."""
+"""The index of the fault's id in a row."""
 
 
 class Homeward:
@@ -49,7 +49,7 @@ class Homeward:
         return told.replace(self._away, "")
 
     def message(self, packed: bytes) -> bytes:
-        """A message of a `swarmtest.campaign.executors.worker.Batch`, packed as it came."""
+        """Translate a packed message of a `swarmtest.campaign.executors.worker.Batch`."""
         if self._mark not in packed and not self._ids:
             return packed
         rows, sets, (targets, sources, outside, notes), faults, tests = marshal.loads(packed)
@@ -81,12 +81,12 @@ _LARGEST_TOLD = 64
 """Proposals that fit a socket's buffer."""
 _LISTEN = 0.05
 _LAST_WORDS = 1.0
-"""Seconds that a host has to tell its last rows once it is stopped."""
+"""Seconds that a host has to send its last rows once it is stopped."""
 
 
 @dataclass
 class Stint:
-    """What came of some trials."""
+    """The results of some trials."""
 
     done: int = 0
     """How many of them, from the first, were run."""
@@ -116,15 +116,15 @@ class Guest:
 
     @property
     def told(self) -> int:
-        """The number of the last thing that the campaign has to hear."""
+        """The number of the last message that the campaign must receive."""
         return self._told
 
     def forget(self, heard: int) -> None:
-        """The campaign has heard everything up to this number."""
+        """Forget the messages up to this number: the campaign has received them."""
         self._unheard = [(number, text) for number, text in self._unheard if number > heard]
 
     def unheard(self) -> list[bytes]:
-        """What it has to hear."""
+        """Return the messages that the campaign has not confirmed."""
         return [text for _, text in self._unheard]
 
     def run(

@@ -1,4 +1,4 @@
-"""Where a campaign's workers are: a Dask scheduler that runs somewhere."""
+"""The Dask scheduler of a campaign: one that runs already, or one with jobs of a batch system."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _CONNECT = 60.0
 
 @dataclass(frozen=True)
 class _System:
-    """How to ask for workers."""
+    """How to ask a batch system for workers."""
 
     module: str
     cluster: str
     extra: str
-    """What has to be installed."""
+    """The package that must be installed."""
     submit: str = ""
-    """The program that takes jobs."""
+    """The program that submits jobs."""
 
 
 _SYSTEMS = {
@@ -50,7 +50,7 @@ _SYSTEMS = {
 
 
 class JobQueue:
-    """Workers that are asked for when the campaign starts, and given back when it ends."""
+    """Workers that are requested when the campaign starts, and released when it ends."""
 
     def __init__(self, choice: EngineChoice) -> None:
         self._system = _SYSTEMS[choice.kind]
@@ -100,7 +100,7 @@ class JobQueue:
             ) from None
 
     def _check(self, make: Any, options: dict[str, Any]) -> None:
-        """Refuse what the cluster does not know: it would say so in a traceback, or not at all."""
+        """Refuse unknown options: the cluster would report them in a traceback, or not at all."""
         classes = (*make.__mro__, *make.job_cls.__mro__)
         known = {
             name
@@ -123,19 +123,19 @@ class JobQueue:
                 )
 
     def client(self) -> Any:
-        """A connection to the cluster's scheduler."""
+        """Return a connection to the cluster's scheduler."""
         import distributed
 
         connect: Any = distributed.Client
         return connect(self._cluster, timeout=_CONNECT, set_as_default=False, name="swarmtest")
 
     def job_script(self) -> str:
-        """What is submitted, for each job."""
+        """Return the script that is submitted for each job."""
         script: str = self._cluster.job_script()
         return script
 
     def unreachable(self, why: str) -> str:
-        """What was tried."""
+        """Describe what was tried."""
         return f"--engine {self._kind}: no connection to the cluster's own scheduler ({why})"
 
     def close(self) -> None:
@@ -154,25 +154,25 @@ class Place(Protocol):
     """A way to a scheduler."""
 
     name: str
-    """How a person would name it."""
+    """How a user would name it."""
     connect: float
     """Seconds that the first connection may take."""
     patience: float
     """Seconds without any worker, or without the scheduler, after which a campaign gives up."""
 
     def client(self) -> Any:
-        """A new connection; an exception of Dask's if nobody answers."""
+        """Return a new connection; raise an exception of Dask if there is no answer."""
 
     def unreachable(self, why: str) -> str:
-        """One line for somebody who could not be connected."""
+        """Describe in one line what was tried, if it cannot be connected."""
 
     def close(self) -> None:
-        """Let go of what was started for it."""
+        """End what was started for it."""
 
 
 @dataclass
 class Scheduler:
-    """A scheduler that others have started."""
+    """A scheduler that runs already."""
 
     address: str
     """``tcp://HOST:PORT`` or ``tls://HOST:PORT``."""
@@ -188,7 +188,7 @@ class Scheduler:
         return self.address
 
     def client(self) -> Any:
-        """A new connection; the first may take its time, later ones are tried again and again."""
+        """Return a new connection; the first has its time, later ones are tried repeatedly."""
         import distributed
 
         connect: Any = distributed.Client
@@ -230,18 +230,18 @@ class Scheduler:
         return made
 
     def unreachable(self, why: str) -> str:
-        """What was tried."""
+        """Describe what was tried."""
         return (
             f"no Dask scheduler answers at {self.address} (tried for {self.connect:g} s: {why}): "
             "start one with `dask scheduler`, or mend --engine"
         )
 
     def close(self) -> None:
-        """The scheduler is not ours to end."""
+        """Do nothing: we did not start the scheduler."""
 
 
 def _greet(address: str, security: Any, timeout: float) -> None:
-    """Shake hands, once: Dask's client would wait for ever for the hand of something else."""
+    """Check once for a Dask scheduler: its client would wait for ever for another server."""
     from distributed.comm import core
 
     connect: Any = core.connect
@@ -278,7 +278,7 @@ def cluster_engine(
     memory: int | None,
     coverage: dict[str, Any] | None,
 ) -> Engine:
-    """An engine for a subject that this process has loaded.
+    """Return an executor for a subject that this process has loaded.
 
     `job_of`: makes a picklable function that makes the job. `seconds`: of one test; `memory`: of
     one worker, None for its share of its machine.

@@ -28,7 +28,7 @@ from swarmtest.campaign.executors.dask.remote_host import Guest, Homeward
 from swarmtest.campaign.executors.host_start import Interpreter, spawn
 
 _IDLE_SECONDS = 10.0
-"""How long a host waits for the next batch before it is let go."""
+"""How long a host waits for the next batch before it is ended."""
 
 
 class Lodging:
@@ -46,7 +46,7 @@ class Lodging:
         self._lock = threading.Lock()
 
     def run(self, order: dict[str, Any], name: str) -> dict[str, Any]:
-        """Run a batch; the campaign's answer."""
+        """Run a batch; return the answer for the campaign."""
         guest = self._taken(name)
         guest.forget(order["heard"].get(guest.name, 0))
         unheard = guest.unheard()
@@ -83,7 +83,7 @@ class Lodging:
         guest.close()
 
     def let_go(self, idle: float = 0.0) -> bool:
-        """End the hosts that had nothing to do for so many seconds; whether any is left."""
+        """End the hosts that were idle for so many seconds; return whether any is left."""
         now = time.monotonic()
         with self._lock:
             leaving = [one for one in self._idle if now - one.idle_since >= idle]
@@ -101,7 +101,7 @@ _sweeper: threading.Thread | None = None
 
 
 def run_batch(order: dict[str, Any], shipment: dict[str, Any]) -> dict[str, Any]:
-    """The task: run an order's trials, or refuse."""
+    """Run an order's trials, or refuse; this is the Dask task."""
     worker = get_worker()
     about = {
         "worker": worker.address,
@@ -140,7 +140,7 @@ def _lodging(token: str, shipment: dict[str, Any], worker: Any) -> Lodging:
 
 
 def _sweep() -> None:
-    """Let hosts go that nobody feeds: their campaign may have been killed."""
+    """End hosts that get no batches: their campaign may have been killed."""
     while True:
         time.sleep(_IDLE_SECONDS / 4)
         with _lock:

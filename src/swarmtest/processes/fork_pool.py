@@ -1,39 +1,39 @@
-"""A fork that answers questions, one after the other, and what becomes of it when it dies in one.
+"""Forks that answer questions, one after the other, and runs in a fork each.
 
 A fork for every run of a test costs many times what a short test does: page tables are copied, and
-all that a process learns in its first test, like which probes mean which targets, is learnt again.
-So whoever asks thousands of questions (a reduction) asks a process that stands ready.
+everything that a process learns in its first test, like which probes mean which targets, is learnt
+again. So a caller with thousands of questions (a reduction) keeps a `Pool` of processes. A caller
+with one question starts an `IsolatedRun`, or several at once, or calls `run_isolated`.
 
 Invariants:
 
 - What tests leave behind stays small: a process in which a test left children or threads answers no
   more questions, and none answers more than its `most`. A fork comes from a process that has run no
   test, so a new one starts clean.
-- A process is killed, with all that it started, when it is over or nobody wants its answer.
+- A process is killed, with everything that it started, when it is over or its answer is not wanted.
 - A process that ends before it has answered has failed in that question.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pickle
 import select
-import signal
-import struct
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Generic, TypeVar
 
-from swarmtest.campaign.executors.child import Death, end_with_stack, prepare_child
 from swarmtest.core.errors import UserError
-from swarmtest.core.result import Fault
+from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.processes import frames, limits
+from swarmtest.processes.fork import Death, Fork
 
 Answer = TypeVar("Answer")
 
-_HEADER = struct.Struct("<Q")
+_LOOK_SECONDS = 0.02
+"""A process that the program forked may hold the pipe open after the end, so look often."""
 
 
 class Process(Generic[Answer]):
@@ -45,65 +45,54 @@ class Process(Generic[Answer]):
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `bury`
         self.is_new = True
         """Whether it was asked nothing yet."""
-        asked, self._ask = os.pipe()
-        self.told, tell = os.pipe()
-        # Python drops an exception that Ctrl-C raises while it forks: it has to wait until then.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                os.close(self._ask)
-                os.close(self.told)
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
-                prepare_child(self._stderr.fileno(), memory, quiet=quiet)
-                _serve(answer, asked, tell, most)
-            finally:
-                os._exit(0)
-        os.close(asked)
-        os.close(tell)
-        try:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        except KeyboardInterrupt:
-            self.bury(killed=True)
-            raise
+        questions, self._ask = os.pipe()
+        answers, replies = os.pipe()
+
+        def live() -> None:
+            os.close(self._ask)
+            os.close(answers)
+            dump = self._stderr.fileno()
+            limits.prepare(memory, errors=dump, quiet=quiet)
+            limits.refuse_debugger()
+            limits.dump_stack_on_death(dump)
+            _serve(answer, questions, replies, most)
+
+        self._fork = Fork(live)
+        os.close(questions)
+        os.close(replies)
+        self.answers = frames.Frames(answers, pickle.loads)
 
     def ask(self, question: Any) -> bool:
-        """Put a question; False: it has died meanwhile."""
+        """Put a question; return False if the process has died meanwhile."""
         self.is_new = False
         self._stderr.seek(0)
         self._stderr.truncate()
         try:
-            _write(self._ask, pickle.dumps(question))
+            frames.send_pickled(self._ask, question)
         except BrokenPipeError:
             return False
         return True
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has; it waits to be buried."""
-        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        """Whether it has ended; it is still to be buried."""
+        return self._fork.has_ended
 
     def end_with_stack(self) -> None:
         """Have a process that takes too long write down what it is doing, and end."""
-        end_with_stack(self.pid, lambda: self.has_ended)
+        limits.end_with_stack(self._fork.pid, lambda: self.has_ended)
 
     def bury(self, *, killed: bool) -> tuple[int, int, str]:
-        """End it with all that it started: its status, CPU time in ns, and its last words."""
+        """End it and what it started; return its status, CPU time in ns, and standard error."""
         if killed:
-            self._kill_group()
-            os.kill(self.pid, signal.SIGKILL)  # it may not have come to have a group of its own
+            self._fork.kill()
         os.close(self._ask)
-        os.close(self.told)
-        _, status, usage = os.wait4(self.pid, 0)
-        self._kill_group()  # what the program started and left behind
+        os.close(self.answers.fd)
+        status, cpu_seconds = self._fork.bury(kill=killed)
         with self._stderr:
             self._stderr.seek(0)
             words = self._stderr.read().decode(errors="replace")
-        return status, int((usage.ru_utime + usage.ru_stime) * 1e9), words
-
-    def _kill_group(self) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+        return status, int(cpu_seconds * 1e9), words
 
 
 class Asked(Generic[Answer]):
@@ -124,7 +113,6 @@ class Asked(Generic[Answer]):
         """Whether the process has run nothing before."""
         self._seconds = seconds
         self._done_with = done_with
-        self._data = b""
         self._outcome: Answer | Fault | UserError | None = None
         self.over = False
         self._deadline = time.monotonic() + seconds
@@ -132,19 +120,18 @@ class Asked(Generic[Answer]):
 
     def fileno(self) -> int:
         """What `select` waits for: the process has something to tell, or is over."""
-        return self._process.told
+        return self._process.answers.fd
 
     def advance(self, ready: bool) -> None:
-        """Take what it tells, if it does; and end it if its time is up."""
+        """Take the answer, if there is one, and end the process if its time is up."""
+        answers = self._process.answers
         if ready:
-            if not self._read():
-                self._died(timed_out=False)
-            elif self._is_whole():
-                self._answered()
+            self._take(answers.receive())
         elif self._process.has_ended:
-            while select.select([self._process.told], [], [], 0)[0] and self._read():
-                pass
-            self._answered() if self._is_whole() else self._died(timed_out=False)
+            while not (self.over or answers.ended) and select.select([answers.fd], [], [], 0)[0]:
+                self._take(answers.receive())
+            if not self.over:
+                self._died(timed_out=False)
         elif time.monotonic() > self._deadline:
             self._process.end_with_stack()
             self._died(timed_out=True)
@@ -155,31 +142,25 @@ class Asked(Generic[Answer]):
             self._died(timed_out=True)
 
     def outcome(self) -> Answer | Fault:
-        """What it answered; or, if it ended its process or took too long, the fault it showed."""
+        """Return the answer; or, if it ended its process or took too long, the fault it showed."""
         if isinstance(self._outcome, UserError):
             raise self._outcome
         assert self._outcome is not None
         return self._outcome
 
-    def _read(self) -> bytes:
-        chunk = os.read(self._process.told, 1 << 16)
-        self._data += chunk
-        return chunk
-
-    def _is_whole(self) -> bool:
-        if len(self._data) < _HEADER.size:
-            return False
-        (size,) = _HEADER.unpack_from(self._data)
-        return len(self._data) >= _HEADER.size + int(size)
-
-    def _answered(self) -> None:
-        self.over = True
-        try:
-            self._outcome, fit = pickle.loads(self._data[_HEADER.size :])
-        except (pickle.UnpicklingError, EOFError):  # the program wrote to our pipe
+    def _take(self, answers: list[Any]) -> None:
+        if answers:
+            self._answered(*answers[0])
+        elif self._process.answers.broken:  # the program wrote to our pipe
+            self.over = True
             *_, words = self._process.bury(killed=True)
             self._outcome = Death(0, 0, False, asked=False).fault(words, self._seconds)
-            return
+        elif self._process.answers.ended:
+            self._died(timed_out=False)
+
+    def _answered(self, answer: Answer | UserError, fit: bool) -> None:
+        self.over = True
+        self._outcome = answer
         if fit and self._done_with is not None:
             self._done_with(self._process)
         else:
@@ -231,27 +212,74 @@ class Pool(Generic[Answer]):
         self.close()
 
 
-def _serve(answer: Callable[[Any], Any], asked: int, tell: int, most: int) -> None:
-    with os.fdopen(asked, "rb") as questions:
-        for left in reversed(range(most)):
-            try:
-                (size,) = _HEADER.unpack(questions.read(_HEADER.size))
-            except struct.error:  # nobody will ask any more
-                return
-            question = pickle.loads(questions.read(size))
-            given: Any
-            try:
-                given = answer(question)
-            except UserError as error:
-                given = error
-            fit = left > 0 and _left_nothing()
-            _write(tell, pickle.dumps((given, fit)))
-            if not fit:
-                return
+class IsolatedRun(Asked[Answer]):
+    """A function that runs in a process of its own; `end` kills it with everything it started.
+
+    `quiet`: drop what it prints.
+
+    >>> run = IsolatedRun(lambda: 6 * 7, seconds=5)
+    >>> wait_for_any([run])
+    >>> run.over, run.outcome()
+    (True, 42)
+    """
+
+    def __init__(
+        self, run: Callable[[], Answer], seconds: float, memory: int = 0, *, quiet: bool = False
+    ) -> None:
+        super().__init__(Process(lambda _: run(), memory, quiet=quiet, most=1), None, seconds)
+
+
+def wait_for_any(runs: Collection[Asked[Any]], until: float | None = None) -> None:
+    """Wait until one of the runs is over, or the (monotonic) time `until` has come."""
+    going = [run for run in runs if not run.over]
+    while going and all(not run.over for run in going):
+        ready, _, _ = select.select(going, [], [], _LOOK_SECONDS)
+        for run in going:
+            run.advance(run in ready)
+        if until is not None and time.monotonic() >= until:
+            return
+
+
+def run_isolated(
+    run: Callable[[], Result], seconds: float, memory: int = 0, *, quiet: bool = False
+) -> Result:
+    """Return what `run` returns in a process of its own.
+
+    If it ends its process or takes too long, the result is the fault that it showed. `quiet`: drop
+    what it prints.
+
+    >>> import os
+    >>> run_isolated(lambda: os._exit(3), seconds=5).fault.signature
+    'the program ended its process with exit status 3'
+    """
+    isolated = IsolatedRun(run, seconds, memory, quiet=quiet)
+    try:
+        wait_for_any([isolated])
+    finally:
+        isolated.end()
+    outcome = isolated.outcome()
+    return Result(Verdict.FAILED, outcome) if isinstance(outcome, Fault) else outcome
+
+
+def _serve(answer: Callable[[Any], Any], questions: int, replies: int, most: int) -> None:
+    arriving = frames.Frames(questions, pickle.loads)
+    for left in reversed(range(most)):
+        question = arriving.next()
+        if arriving.ended:  # nobody will ask any more
+            return
+        reply: Any
+        try:
+            reply = answer(question)
+        except UserError as error:
+            reply = error
+        fit = left > 0 and _left_nothing()
+        frames.send_pickled(replies, (reply, fit))
+        if not fit:
+            return
 
 
 def _left_nothing() -> bool:
-    """Whether a test has left neither threads nor children here."""
+    """Return whether a test has left neither threads nor children here."""
     if threading.active_count() > 1:
         return False
     try:
@@ -259,9 +287,3 @@ def _left_nothing() -> bool:
     except ChildProcessError:
         return True
     return False
-
-
-def _write(fd: int, body: bytes) -> None:
-    view = memoryview(_HEADER.pack(len(body)) + body)
-    while view:
-        view = view[os.write(fd, view) :]

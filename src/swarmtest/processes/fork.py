@@ -1,0 +1,205 @@
+"""Calling a function in a fork of this process, which it may end, block or leave in any state.
+
+`Fork` is a forked process, from its start until it is buried with everything that it started.
+`in_fork` returns what a function returns there. `messages_of_fork` returns what a function sent
+until its process ended. `Death` says how a process ended, as the fault of a test.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import select
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from swarmtest.core.errors import UserError
+from swarmtest.core.faults import message_of, python_stack_of_dump
+from swarmtest.core.result import Fault
+from swarmtest.processes import frames, limits, tree
+
+Answer = TypeVar("Answer")
+
+_LOOK = 0.05
+"""Seconds between looks whether a silent process has ended."""
+
+
+class Fork:
+    """A fork of this process that runs a function, and ends when that returns.
+
+    Without a function, it goes on where this process stands, and `is_child` is true there.
+    """
+
+    def __init__(self, run: Callable[[], object] | None = None) -> None:
+        self._supervision = tree.Supervision()
+        self._end: tuple[int, float] | None = None
+        # Python drops an exception that Ctrl-C raises while it forks: it has to wait until then.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        self.pid = tree.fork()
+        self.is_child = self.pid == 0
+        if self.is_child and run is not None:
+            try:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+                run()
+            finally:
+                os._exit(0)
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        except KeyboardInterrupt:
+            self.bury(kill=True)
+            raise
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended."""
+        return self._end is not None or tree.has_ended(self.pid)
+
+    def kill(self) -> None:
+        """Kill it, but not yet what it started."""
+        if self._end is None:
+            tree.kill(self.pid)
+
+    def bury(self, *, kill: bool, kill_strays: bool = True) -> tuple[int, float]:
+        """Wait for its end, kill what it started, and return its status and CPU seconds."""
+        if self._end is None:
+            if kill:
+                self.kill()
+            self._end = tree.reap(self.pid)
+            self._supervision.end(kill=kill_strays)
+        return self._end
+
+
+@dataclass(frozen=True)
+class Death:
+    """How a process that ran a test ended."""
+
+    status: int
+    cpu_ns: int
+    timed_out: bool
+    asked: bool
+    """It was killed because the campaign was told to stop."""
+    pipe_gone: bool = False
+    """It could not send its results any more: a test closed its pipe, or wrote into it."""
+
+    def fault(self, dump: str, timeout: float) -> Fault:
+        """Return the fault that a test showed by ending its process; `dump` is what it printed."""
+        if self.pipe_gone:
+            text = "the program closed, or wrote to, file descriptors that are not its own"
+            return Fault("exit", text, dump)
+        if self.timed_out:
+            # Where a loop was when its time was up varies; what it was called from does not.
+            outer = python_stack_of_dump(dump, outermost=True)
+            where = f" [{' > '.join(outer)}]" if outer else ""
+            return Fault("timeout", f"timeout{where}", f"after {timeout:g} s\n{dump}")
+        stack = python_stack_of_dump(dump)
+        where = f" [{' < '.join(stack)}]" if stack else ""
+        if os.WIFSIGNALED(self.status):
+            number = os.WTERMSIG(self.status)
+            hint = " (out of memory?)" if number == signal.SIGKILL else ""
+            return Fault("signal", f"{signal.Signals(number).name}{hint}{where}", dump)
+        status = os.WEXITSTATUS(self.status)
+        return Fault("exit", f"the program ended its process with exit status {status}", dump)
+
+
+class NoAnswer(Exception):
+    """The process ended, or its time was up, before it answered; the message says which."""
+
+
+def in_fork(call: Callable[[], Answer], seconds: float) -> Answer:
+    """Return what a function returns in a fork; whatever it does to its process stays there.
+
+    >>> in_fork(lambda: 6 * 7, seconds=5)
+    42
+    >>> in_fork(lambda: os._exit(3), seconds=5)
+    Traceback (most recent call last):
+    ...
+    swarmtest.processes.fork.NoAnswer: it ended its process with exit status 3
+    """
+
+    def run(send: Callable[[Any], None]) -> None:
+        answer: Any
+        try:
+            answer = call()
+        except UserError as error:
+            answer = error
+        except BaseException as error:
+            answer = NoAnswer(message_of(error))
+        send(answer)
+
+    answers, status = _run_in_fork(run, seconds)
+    if not answers and status is None:
+        raise NoAnswer(f"it was not over after {seconds:g} s")
+    if not answers:
+        raise NoAnswer(_how_it_ended(status or 0))
+    if isinstance(answers[0], UserError | NoAnswer):
+        raise answers[0]
+    return answers[0]  # type: ignore[no-any-return]
+
+
+def messages_of_fork(
+    work: Callable[[Callable[[Any], None]], None], seconds: float = float("inf")
+) -> list[Any]:
+    """Return the messages (JSON data) that `work` sent from a fork until its end, or in its time.
+
+    >>> messages_of_fork(lambda send: [send("before"), os._exit(1), send("after")], seconds=5)
+    ['before']
+    """
+
+    def run(send: Callable[[Any], None]) -> None:
+        work(lambda message: send(json.dumps(message)))
+
+    return [json.loads(message) for message in _run_in_fork(run, seconds)[0]]
+
+
+def _run_in_fork(
+    work: Callable[[Callable[[Any], None]], None], seconds: float
+) -> tuple[list[Any], int | None]:
+    """Run `work` in a fork; return its messages and its status, None if its time was up."""
+    limits.flush_streams()
+    read, write = os.pipe()
+
+    def live() -> None:
+        os.close(read)
+        # What a race waits for in vain is ended by an interrupt.
+        limits.prepare(hears_interrupts=True)
+        limits.replace_streams()
+        work(lambda message: frames.send_pickled(write, message))
+
+    fork = Fork(live)
+    os.close(write)
+    try:
+        messages, in_time = _received(read, fork, time.monotonic() + seconds)
+        status, _ = fork.bury(kill=bool(messages) or not in_time)
+    finally:
+        fork.bury(kill=True)
+        os.close(read)
+    return messages, status if in_time else None
+
+
+def _received(read: int, fork: Fork, until: float) -> tuple[list[Any], bool]:
+    """Return the messages until a fork's end, and whether that came in time."""
+    messages: list[Any] = []
+    arriving = frames.Frames(read, pickle.loads)
+    while (left := until - time.monotonic()) > 0:
+        # A process that the program forked may hold the pipe open after the end, so look often.
+        if select.select([read], [], [], min(left, _LOOK))[0]:
+            messages += arriving.receive()
+        if arriving.ended or fork.has_ended:
+            break
+    while not arriving.ended and select.select([read], [], [], 0)[0]:
+        messages += arriving.receive()
+    if messages and arriving.ended:
+        return messages, True  # it is about to end, and how does not matter
+    while not (in_time := fork.has_ended) and time.monotonic() < until:
+        time.sleep(_LOOK / 100)  # it has closed the pipe, and is about to end
+    return messages, in_time
+
+
+def _how_it_ended(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        return f"it was killed by {signal.Signals(os.WTERMSIG(status)).name}"
+    return f"it ended its process with exit status {os.WEXITSTATUS(status)}"

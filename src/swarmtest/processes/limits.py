@@ -1,0 +1,101 @@
+"""What a forked process may do and show before it runs a test."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import gc
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+from swarmtest.core.errors import UserError
+from swarmtest.processes import tree
+
+_STACK_SECONDS = 1.0
+"""How long a process that hangs may take to write its stack, on a machine that is busy."""
+
+
+def prepare(
+    memory: int = 0,
+    *,
+    output: int | None = None,
+    errors: int | None = None,
+    quiet: bool = True,
+    hears_interrupts: bool = False,
+) -> None:
+    """Prepare a forked process for a test: silent, limited, and killed together with its parent.
+
+    `memory` is in bytes; 0 is no limit. `output` and `errors` are descriptors for what it prints,
+    instead of nowhere; if not `quiet`, it prints where its parent does. `hears_interrupts`: a
+    `KeyboardInterrupt` ends what it does, instead of being ignored.
+    """
+    # A group of its own: a program that signals its whole group must not hit us.
+    with contextlib.suppress(OSError):
+        os.setpgid(0, 0)
+    tree.die_with_parent()
+    tree.adopt_orphans()
+    tree.check_tests()
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    if quiet:
+        os.dup2(null if output is None else output, 1)
+        os.dup2(null if errors is None else errors, 2)
+    if null > 2:
+        os.close(null)
+    if not hears_interrupts:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if memory:
+        limit_memory(memory)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # What was there before is never garbage: keep the collector from touching (and copying) it.
+    gc.freeze()
+
+
+def replace_streams() -> None:
+    """Print to the descriptors 1 and 2 again, whatever objects the parent captures output with."""
+    sys.stdout = open(1, "w", closefd=False, errors="replace")  # noqa: SIM115
+    sys.stderr = open(2, "w", closefd=False, errors="replace")  # noqa: SIM115
+
+
+def flush_streams() -> None:
+    """Write out what was printed: a fork ends without that."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+
+
+def limit_memory(memory: int) -> None:
+    """Let this process hold so many bytes."""
+    # The soft limit only: a program that the test starts may need more, and may lift it.
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    soft = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def dump_stack_on_death(file: int) -> None:
+    """Write the stack to a descriptor at a crash, or when `end_with_stack` asks for it."""
+    faulthandler.enable(file=file, all_threads=False)
+    # With `chain` it ends after that, which `end_with_stack` waits for.
+    signal.signal(signal.SIGUSR2, signal.SIG_DFL)
+    faulthandler.register(signal.SIGUSR2, file=file, all_threads=False, chain=True)
+
+
+def end_with_stack(pid: int, has_ended: Callable[[], bool]) -> None:
+    """Have a process write its stack and end; return when it has, or cannot."""
+    tree.kill(pid, signal.SIGUSR2)
+    tree.kill(pid, signal.SIGCONT)  # one that was stopped would not hear it
+    deadline = time.monotonic() + _STACK_SECONDS
+    while time.monotonic() < deadline and not has_ended():
+        time.sleep(0.002)
+
+
+def refuse_debugger() -> None:
+    """Have `breakpoint()` say that there is no terminal."""
+    sys.breakpointhook = _no_debugger
+
+
+def _no_debugger(*args: object, **kwargs: object) -> None:
+    raise UserError("breakpoint() needs the terminal: run with --workers 0")

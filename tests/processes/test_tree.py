@@ -1,0 +1,145 @@
+"""Who is killed after a test, and who is spared."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from swarmtest.processes import tree
+from swarmtest.processes.commands import capture
+from swarmtest.processes.fork import NoAnswer, in_fork
+from swarmtest.processes.scratch import Scratch
+
+SLEEP = ("sleep", "977")
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def started() -> Iterator[list[subprocess.Popen[bytes]]]:
+    processes: list[subprocess.Popen[bytes]] = []
+    yield processes
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def orphan(directory: Path) -> int:
+    """Start a process in a session of its own whose parent ends at once."""
+    file = directory / "orphan"
+    subprocess.run(
+        ["sh", "-c", f'setsid sh -c \'echo $$ > "{file}.new"; mv "{file}.new" "{file}"; '
+         "exec sleep 977' &"],
+        check=True,
+    )  # fmt: skip
+    while not file.exists():
+        time.sleep(0.001)
+    return int(file.read_text())
+
+
+def test_supervision_kills_what_came_and_spares_what_was_there(
+    started: list[subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    started.append(subprocess.Popen(SLEEP))
+    with tree.Supervision():
+        started.append(tree.spawn(SLEEP))
+        stray = subprocess.Popen(SLEEP, start_new_session=True)
+        daemon = orphan(tmp_path)
+        assert is_alive(stray.pid)
+        assert is_alive(daemon)
+    assert [is_alive(process.pid) for process in started] == [True, True]
+    assert not is_alive(stray.pid)
+    assert not is_alive(daemon)
+    stray.wait()
+
+
+def test_a_check_after_a_test_spares_what_was_there(
+    started: list[subprocess.Popen[bytes]],
+) -> None:
+    started.append(subprocess.Popen(SLEEP))
+    check = tree.StrayCheck()
+    started.append(tree.spawn(SLEEP))
+    strays = [subprocess.Popen(SLEEP) for _ in range(3)]
+    check.end_strays()
+    assert [is_alive(process.pid) for process in started] == [True, True]
+    assert not any(is_alive(stray.pid) for stray in strays)
+    for stray in strays:
+        stray.wait()
+
+
+def test_a_check_goes_on_if_a_test_closes_its_file() -> None:
+    def closing() -> bool:
+        os.closerange(3, 100)
+        stray = subprocess.Popen(SLEEP)
+        tree.end_strays()
+        return is_alive(stray.pid)
+
+    # The answer's pipe is gone, so only a fork in the fork can tell.
+    def checked() -> bool:
+        check = tree.StrayCheck()
+        os.close(check._file)
+        stray = subprocess.Popen(SLEEP)
+        check.end_strays()
+        return is_alive(stray.pid)
+
+    assert in_fork(checked, 30) is False
+    with pytest.raises(NoAnswer):
+        in_fork(closing, 30)
+
+
+def _report(file: str) -> None:
+    Path(file).write_text(str(os.getpid()))
+    time.sleep(977)
+
+
+def test_the_fork_server_of_multiprocessing_goes_on_without_what_it_forked(tmp_path: Path) -> None:
+    def tests() -> list[bool]:
+        alive = []
+        for number in range(2):
+            file = tmp_path / str(number)
+            context = multiprocessing.get_context("forkserver")
+            context.Process(target=_report, args=(str(file),)).start()
+            while not (file.exists() and file.read_text()):
+                time.sleep(0.001)
+            tree.end_strays()
+            deadline = time.monotonic() + 30  # the server, not we, waits for it
+            while is_alive(int(file.read_text())) and time.monotonic() < deadline:
+                time.sleep(0.001)
+            alive.append(is_alive(int(file.read_text())))
+        return alive
+
+    assert in_fork(tests, 120) == [False, False]
+
+
+@pytest.mark.parametrize("end", [lambda: time.sleep(977), os.abort, lambda: os._exit(3)])
+def test_a_fork_that_ends_badly_leaves_nothing(end: Callable[[], object], tmp_path: Path) -> None:
+    with pytest.raises(NoAnswer):
+        in_fork(lambda: (orphan(tmp_path), end()), 3)
+    assert not is_alive(int((tmp_path / "orphan").read_text()))
+
+
+def test_the_directory_of_a_killed_process_is_removed(tmp_path: Path) -> None:
+    def ends() -> None:
+        (tmp_path / "where").write_text(str(Scratch().fresh("test")))
+        os.abort()
+
+    with pytest.raises(NoAnswer, match="SIGABRT"):
+        in_fork(ends, 30)
+    assert not Path((tmp_path / "where").read_text()).exists()
+
+
+def test_a_command_out_of_time_is_ended_with_what_holds_its_output() -> None:
+    ended = capture(["sh", "-c", "echo hello; setsid sleep 977 & exec sleep 977"], 0.5)
+    assert ended.status is None
+    assert ended.stdout == b"hello\n"
