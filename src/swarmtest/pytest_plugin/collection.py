@@ -88,9 +88,9 @@ def _is_subject(found: object) -> bool:
     kind = type(found)
     if "swarmtest.core.space" not in sys.modules or not hasattr(kind, "result_of_journal"):
         return False
-    from swarmtest.subjects.subject import Subject
+    from swarmtest.subjects.subject import is_subject
 
-    return isinstance(found, Subject)
+    return is_subject(found)
 
 
 def _imported_names(module: ModuleType) -> set[str]:

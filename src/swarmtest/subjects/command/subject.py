@@ -19,6 +19,7 @@ from swarmtest.subjects.command.specification import Specification
 from swarmtest.subjects.command.step_runner import Stepper
 from swarmtest.subjects.command.steps import Caller
 from swarmtest.subjects.command.test import CommandTest
+from swarmtest.subjects.subject import NoTest, Subject
 
 
 def load_command_subject(path: str) -> CommandSubject:
@@ -44,7 +45,7 @@ def load_command_subject(path: str) -> CommandSubject:
     return CommandSubject(read_specification(Path(path)), path)
 
 
-class CommandSubject:
+class CommandSubject(Subject):
     """Tests what a TOML file says: see docs/commands.md."""
 
     def __init__(self, spec: Specification, name: str = "") -> None:
@@ -56,12 +57,7 @@ class CommandSubject:
         self.suffix = spec.generate.suffix or ".txt"
         self.weighted = spec.weighted
         calls = [spec.generate.call] if spec.generate.call else []
-        self.seconds: float | None = sum(
-            call.timeout for call in [*calls, *(step.call for step in spec.steps)]
-        )
-        self.interruptible = True
-        self.keep_tests = False
-        self.journal: Callable[[Any], None] | None = None
+        self.seconds = sum(call.timeout for call in [*calls, *(step.call for step in spec.steps)])
         self._scratch = Scratch()
         self._caller = Caller(self._scratch, spec.here)
         self._generator: Generator = self._make_generator()
@@ -84,11 +80,11 @@ class CommandSubject:
         """What the generator makes of a configuration and a seed: a test, or why not."""
         return self._generator.make(configuration, seed)
 
-    def test_of(self, configuration: Configuration, seed: int) -> Any:
-        """The test that a configuration and a seed give (JSON data)."""
+    def generate(self, configuration: Configuration, seed: int) -> Any:
+        """Return what the generator writes for a configuration and a seed, as JSON data."""
         made = self.generated(configuration, seed)
         if made.why_not:
-            raise UserError(f"there is no test: {made.why_not}")
+            raise NoTest(f"there is no test: {made.why_not}")
         return self._test(made, configuration, seed).to_json()
 
     def result_of_journal(
@@ -101,7 +97,7 @@ class CommandSubject:
         test = CommandTest.from_json(told[-1])
         return Result(Verdict.FAILED, fault, self._used(test), (), self._size(test), 0, told[-1])
 
-    def replay(self, test: Any) -> Result:
+    def run(self, test: Any) -> Result:
         """Run the steps on a saved test; the generator is not needed."""
         return self._run(CommandTest.from_json(test))
 
