@@ -173,7 +173,7 @@ class Subject:
         """Return the result of a test that ended its process, from its journal entries."""
         if not told:
             return Result(Verdict.FAILED, fault)
-        return Result(Verdict.FAILED, fault, steps=self.size(told[-1]), test=told[-1])
+        return Result(Verdict.FAILED, fault, steps=len(self.parts(told[-1])), test=told[-1])
 
     def check(self, thorough: bool = False) -> list[str]:
         """Return what is wrong with the subject, a line each, before any test is run.
@@ -299,7 +299,7 @@ def _run_completely(subject: Subject, test: Any) -> Result:
         return result
     if result.test is None:
         result = result._replace(test=test)
-    return result if result.steps else result._replace(steps=subject.size(result.test))
+    return result if result.steps else result._replace(steps=len(subject.parts(result.test)))
 
 
 def _check_json(subject: Subject, test: Any) -> None:

@@ -3,6 +3,9 @@
 An engine is a strategy: ``ask(space, trial, rng)`` answers a point, ``tell(result)`` is how it
 learns. One that looks for the best has an attribute `fitness`, which a search sets to its own. An
 engine with nothing left to propose raises `SpaceExhausted`.
+
+An engine of your own is a class with ``ask``, and ``tell`` if it learns; name it ``module:Class``.
+See docs/extending.md.
 """
 
 from __future__ import annotations

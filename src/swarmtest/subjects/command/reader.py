@@ -21,7 +21,7 @@ from swarmtest.subjects.command.specification import (
     Generate,
     MarkedSource,
     Mutate,
-    Oracle,
+    OracleSection,
     Pattern,
     Reduce,
     Specification,
@@ -58,7 +58,7 @@ def step_meanings(section: Section) -> dict[str, str]:
     }
 
 
-def read_oracle(section: Section, steps: Sequence[str]) -> Oracle:
+def read_oracle(section: Section, steps: Sequence[str]) -> OracleSection:
     """The oracles beside those."""
     step_meanings(section)
     recognise = section.texts("recognise")
@@ -66,13 +66,14 @@ def read_oracle(section: Section, steps: Sequence[str]) -> Oracle:
         if name not in RECOGNISERS:
             near = did_you_mean(name, RECOGNISERS)
             raise section.error("recognise", f"no recogniser {name!r}{near}")
-    oracle = Oracle(
+    oracle = OracleSection(
         tuple(_read_pattern(one, steps) for one in section.sections("patterns")),
         recognise,
         _read_differential(section, steps),
         section.text("python"),
     )
-    if oracle.python and oracle.python.count(":") != 1:
+    # Without a colon it is the name of an entry point.
+    if oracle.python.count(":") > 1 or oracle.python.endswith(".py"):
         raise section.error("python", "names a function: oracle.py:check")
     section.close()
     return oracle

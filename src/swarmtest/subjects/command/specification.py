@@ -162,7 +162,7 @@ class Pattern:
 
 
 @dataclass(frozen=True)
-class Oracle:
+class OracleSection:
     """``[oracle]``: what is a failure, beside what the steps say themselves."""
 
     patterns: tuple[Pattern, ...] = ()
@@ -171,8 +171,8 @@ class Oracle:
     differential: tuple[tuple[str, ...], ...] = ()
     """Groups of steps whose output and exit status must agree."""
     python: str = ""
-    """``file.py:function``: told the steps' outcomes and the test, it answers None or a signature,
-    or fails an assertion."""
+    """An oracle of the user's: ``file.py:function``, ``module:Class``, or the name of an entry
+    point in the group ``swarmtest.oracles``. See `oracles.Oracle`."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ class Specification:
     forms: tuple[FeatureForm, ...]
     space: Space
     steps: tuple[Step, ...]
-    oracle: Oracle
+    oracle: OracleSection
     reduce: Reduce
     mutate: Mutate = Mutate()
     """How its mutants are built; a subject without has none."""

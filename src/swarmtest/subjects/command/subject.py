@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from swarmtest.core.configuration import Configuration
-from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault, Result, Verdict
-from swarmtest.languages.user_objects import load_object
 from swarmtest.processes.scratch import Scratch
 from swarmtest.reducer.reducer import AskedAs
 from swarmtest.subjects.command.generator import CommandGenerator, Generator, GrammarTests, Made
-from swarmtest.subjects.command.oracles import Check, Judge, details_of
+from swarmtest.subjects.command.oracles import Judge, details_of, load_oracle
 from swarmtest.subjects.command.reader import read_specification
 from swarmtest.subjects.command.specification import Specification
 from swarmtest.subjects.command.step_runner import Stepper
@@ -62,7 +60,7 @@ class CommandSubject(Subject):
         self._caller = Caller(self._scratch, spec.here)
         self._generator: Generator = self._make_generator()
         self._stepper = Stepper(spec, self._scratch, self._caller)
-        self._judge = Judge(spec, _python_oracle(spec))
+        self._judge = Judge(spec, load_oracle(spec))
         self._counted = any(form.appears for form in spec.forms)
 
     def execute(self, configuration: Configuration, seed: int) -> Result:
@@ -207,19 +205,3 @@ class CommandSubject(Subject):
             sum(1 for _ in form.appears.finditer(text)) if form.appears else int(form.name in on)
             for form in self.spec.forms
         )
-
-
-def _python_oracle(spec: Specification) -> Check | None:
-    if not spec.oracle.python:
-        return None
-    where, _, name = spec.oracle.python.partition(":")
-    if where.endswith(".py"):
-        where = str(Path(spec.here) / where)
-    try:
-        found = load_object(f"{where}:{name}", "function", callable)
-    except UserError as error:
-        raise UserError(f"{spec.path}: [oracle] python: {error}") from None
-    if not callable(found):
-        raise UserError(f"{spec.path}: [oracle] python: {name} is no function")
-    check: Check = found
-    return check
