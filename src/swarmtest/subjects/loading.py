@@ -168,6 +168,7 @@ def is_testable(member: object) -> bool:
         _is_machine(member)
         or _is_state_machine(member)
         or is_subject_class(member)
+        or isinstance(member, Subject)
         or is_subject(member)
     )
 
@@ -189,6 +190,8 @@ def subject_of(member: Any, name: str, steps: tuple[int, int] | None = None) -> 
         return RuleBasedSubject(member, name, steps)
     if is_subject_class(member):
         member = _instance(member, name)
+    if isinstance(member, Subject) and not is_subject(member):
+        raise UserError(incompleteness(member, name))
     if is_subject(member):
         subject: Subject = copy.copy(member)
         subject.name = name
@@ -225,7 +228,7 @@ def _is_state_machine(member: object) -> bool:
 
 def _instance(cls: type[Subject], name: str) -> Subject:
     try:
-        subject: Subject = cls()
+        return cls()
     except UserError:
         raise
     except Exception as error:
@@ -233,9 +236,6 @@ def _instance(cls: type[Subject], name: str) -> Subject:
             f"{name}: {cls.__name__}() raised {message_of(error)}: name an object of the class "
             "instead, or give its parameters defaults"
         ) from None
-    if not is_subject(subject):
-        raise UserError(incompleteness(subject, name))
-    return subject
 
 
 def _only_subject(module: ModuleType, where: str) -> str:
