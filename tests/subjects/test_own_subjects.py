@@ -82,7 +82,16 @@ def test_a_fault_is_found_reduced_and_replayed_from_the_command_line(swarmtest, 
         assert (json.loads(small.test), small.complete) == (["pay"] * 6, True)
     again = swarmtest("replay", fault.id, cwd=tmp_path)
     assert again.returncode == 1, again.stderr
-    assert "the till is full" in again.stdout
+    assert "the same as recorded" in again.stdout
+    trial = f"1#{small.trial}"
+    assert swarmtest("replay", trial, "--save", "test.json", cwd=tmp_path).returncode == 1
+    saved = swarmtest("replay", "test.json", cwd=tmp_path)
+    assert saved.returncode == 1, saved.stderr
+    assert f"fails: fault {fault.id}" in saved.stdout
+    reduced = swarmtest("reduce", "test.json", "-o", "small.json", cwd=tmp_path)
+    assert reduced.returncode == 0, reduced.stderr
+    assert reduced.stdout.startswith("pay\n" * 6 + "\n")
+    assert json.loads((tmp_path / "small.json").read_text())["test"] == ["pay"] * 6
 
 
 def test_the_same_tests_run_in_this_process_and_in_workers(tmp_path, monkeypatch):

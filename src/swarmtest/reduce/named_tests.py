@@ -19,7 +19,7 @@ from swarmtest.core.space import Space
 from swarmtest.reduce.keep_criteria import test_content
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
-from swarmtest.subjects.loading import SubjectReference
+from swarmtest.subjects.loading import SubjectReference, enclosed_test, with_reference
 from swarmtest.subjects.subject import Subject
 from swarmtest.ui.options import existing_store, refuse_imported
 
@@ -36,6 +36,8 @@ class NamedTest:
     """What it showed when it was recorded; empty: it passed. None: not known."""
     campaign: int | None = None
     """Where it comes from, if from a campaign."""
+    reference: Any = None
+    """How its subject is loaded, as JSON data; None: not known."""
 
 
 def named_test(
@@ -57,8 +59,7 @@ def named_test(
         if small is None:
             return _from_store(opened, campaign, trial, timeout, prepare)
         subject, reference = _subject(opened.campaign(campaign), prepare)
-        data = json.loads(small) | {"reference": reference}
-        return NamedTest(subject, data, name, campaign)
+        return NamedTest(subject, json.loads(small), name, campaign, reference)
     if "#" in name or name.isdigit():
         raise UserError(f"{name!r} is not CAMPAIGN#TRIAL, like 3#17, nor a file")
     return _from_file(Path(name), prepare)
@@ -70,9 +71,16 @@ def save_test(path: Path, named: NamedTest, data: Any) -> None:
         if path.suffix == named.subject.suffix:
             path.write_bytes(test_content(named.subject, data))
         else:
-            path.write_text(json.dumps(data, indent=1) + "\n")
+            path.write_text(json.dumps(saved_data(named, data), indent=1) + "\n")
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
+
+
+def saved_data(named: NamedTest, data: Any) -> Any:
+    """Return a test as it is saved: with the reference of its subject, if that is known."""
+    if named.reference is None:
+        return data
+    return with_reference(data, named.subject.name, named.reference)
 
 
 def _smallest_of_fault(store: Store, fault: str) -> tuple[int, int, str | None]:
@@ -116,7 +124,7 @@ def _from_store(
     else:
         configuration = Configuration.from_bytes(subject.space, trial.configuration)
         data = _regenerated(subject, configuration, trial.seed, seconds_of(subject, timeout))
-    return NamedTest(subject, data | {"reference": reference}, trial.fault or "", campaign)
+    return NamedTest(subject, data, trial.fault or "", campaign, reference)
 
 
 def _subject(record: CampaignRecord, prepare: Prepare) -> tuple[Subject, Any]:
@@ -172,6 +180,7 @@ def _from_file(path: Path, prepare: Prepare) -> NamedTest:
         raise UserError(f"{path}: its 'reference' is broken") from None
     try:
         prepare(reference)
-        return NamedTest(reference.load(), data, None)
+        subject = reference.load()
+        return NamedTest(subject, enclosed_test(data), None, reference=data.get("reference"))
     except UserError as error:
         raise UserError(f"{path} is a test of {reference.text}: {error}") from None

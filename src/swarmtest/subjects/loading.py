@@ -24,6 +24,8 @@ from swarmtest.subjects.machine.machine import Machine
 from swarmtest.subjects.machine.subject import MachineSubject
 from swarmtest.subjects.subject import Subject, incompleteness, is_subject, is_subject_class
 
+SAVED_FORMAT = "swarmtest test 1"
+"""The format of a saved test whose own data does not say what it is a test of."""
 ENTRY_POINTS = "swarmtest.subjects"
 """The group in which installed packages offer subjects by name."""
 
@@ -116,6 +118,29 @@ class SubjectReference:
         avoid = tuple(map(Constraint.from_json, data.get("avoid", ())))
         raises = tuple(data.get("raises", ()))
         return cls(data["text"], data.get("api", False), steps, raises, avoid)
+
+
+def with_reference(test: Any, subject: str, reference: Any) -> dict[str, Any]:
+    """Return a test as JSON data that also says how its subject is loaded.
+
+    Tests of the built-in kinds are mappings with a format, to which the reference is added. A
+    subject of the user's may have tests of any form, so such a test is enclosed.
+
+    >>> with_reference(["pay"], "tills.py::Till", {"text": "tills.py::Till"})["test"]
+    ['pay']
+    """
+    if isinstance(test, dict) and "format" in test:
+        return test | {"reference": reference}
+    return {"format": SAVED_FORMAT, "subject": subject, "reference": reference, "test": test}
+
+
+def enclosed_test(saved: Any) -> Any:
+    """Return the test in what `with_reference` returned.
+
+    >>> enclosed_test(with_reference(["pay"], "tills.py::Till", None))
+    ['pay']
+    """
+    return saved.get("test") if saved.get("format") == SAVED_FORMAT else saved
 
 
 def _installed_subject(name: str) -> Any:

@@ -11,7 +11,7 @@ import inspect
 import json
 from bdb import BdbQuit
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
@@ -105,7 +105,7 @@ class Subject:
     """Called with what is about to run (the whole test, or every step), when the current test may
     kill the process. Campaigns set it."""
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Create a subject; raise `UserError` if its class does not define what it has to."""
         for method, (signature, instead) in _REQUIRED.items():
             defines_instead = _overrides(cls, "execute") and _overrides(cls, instead)
