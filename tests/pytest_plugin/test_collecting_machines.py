@@ -130,3 +130,29 @@ print(json.dumps(sorted(sys.modules)))
     own = [name for name in loaded if name.startswith("swarmtest.")]
     assert not {"numpy", "sqlite3"} & set(loaded)
     assert all(name.startswith(("swarmtest.pytest_plugin", "swarmtest.core")) for name in own)
+
+
+SUBJECTS = """
+    from swarmtest import Result, Space, Subject, Verdict
+
+    class Without(Subject):
+        def generate(self, configuration, seed): return [seed]
+        def run(self, test): return Result(Verdict.PASSED)
+
+    class Dice(Without):
+        space = Space(["odd"])
+
+    dice = Dice()
+    without = Without()
+    """
+
+
+def test_objects_of_a_subjects_class_are_tests(collected):
+    assert collected(test_it=SUBJECTS) == ["test_it.py::dice", "test_it.py::without"]
+
+
+def test_an_incomplete_subject_fails_and_says_what_it_lacks(pytester, write):
+    write(test_it=SUBJECTS)
+    result = pytester.runpytest("--swarm-tests=5")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*without: an incomplete subject, it has no space: write space*"])

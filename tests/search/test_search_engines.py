@@ -1,6 +1,9 @@
 """Who proposes the next point: all points once, uphill, and the field's library."""
 
+import sys
+
 import pytest
+from installed_packages import install
 
 from swarmtest import (
     Choice,
@@ -215,3 +218,44 @@ def test_an_engine_is_named_by_a_text(text):
 def test_a_mistake_in_an_engines_name_is_said(text, message):
     with pytest.raises(UserError, match=message):
         parse_engine(text)
+
+
+TOWARDS = """
+    class Towards:
+        fitness, best = None, None
+
+        def __init__(self, start=1):
+            self.start = start
+
+        def ask(self, space, trial, rng):
+            return space.configuration({"x": self.start if self.best is None else self.best + 1})
+
+        def tell(self, result):
+            self.heights = [*getattr(self, "heights", []), self.fitness(result)]
+            self.best = result.configuration["x"]
+    """
+
+
+@pytest.mark.parametrize("name", ["towards_engine:Towards:start=3", "towards:start=3"])
+def test_an_engine_of_ones_own_is_named_by_its_class_or_an_entry_point(name, tmp_path, monkeypatch):
+    entry = "towards = towards_engine:Towards"
+    install(tmp_path, "swarmtest.strategies", entry, towards_engine=TOWARDS)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "towards_engine", raising=False)
+    space = SearchSpace([Integer("x", 0, 9), Test("test", ["t"])], {"t": lambda x: {"s": x}})
+    search = Search(space, name, fitness="s", points=4, store=":memory:")
+    outcome = search.run()
+    assert outcome.best["x"] == 6
+    assert search.engine.heights == [(3.0,), (4.0,), (5.0,), (6.0,)]
+
+
+def test_an_engine_without_ask_is_refused_in_one_line():
+    class Mute:
+        def tell(self, result):
+            pass
+
+    space = SearchSpace([Integer("x", 0, 9), Test("test", ["t"])], {"t": lambda x: None})
+    with pytest.raises(
+        UserError, match=r"Mute' is not a strategy: it has no method ask\(space, tr"
+    ):
+        Search(space, Mute(), store=":memory:")

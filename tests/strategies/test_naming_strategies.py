@@ -5,8 +5,10 @@ import sys
 from textwrap import dedent
 
 import pytest
+from installed_packages import install
 
 from swarmtest import (
+    Campaign,
     Coin,
     CoinByTime,
     Configuration,
@@ -297,3 +299,73 @@ def test_the_text_of_a_mixture_with_ones_own_strategy_names_it_again(own):
         [m.ask(SPACE, t, Stream(0, t)).configuration for t in range(20)] for m in (mixture, again)
     ]
     assert asked[0] == asked[1]
+
+
+ONE = """
+    class OnlyOne:
+        def __init__(self, name="push"):
+            self.name = name
+
+        def ask(self, space, trial, rng):
+            return space.configuration([self.name])
+    """
+
+
+def test_an_installed_package_offers_strategies_by_name(tmp_path, monkeypatch):
+    install(tmp_path, "swarmtest.strategies", "only-one = offered:OnlyOne", offered=ONE)
+    monkeypatch.syspath_prepend(tmp_path)
+    strategy = parse_strategy("only-one:name=pop")
+    assert strategy.ask(SPACE, 0, Stream(1)) == SPACE.configuration(["pop"])
+    assert strategy_text(strategy) == "only-one:name=pop"
+    with pytest.raises(UserError, match="unknown strategy 'only-two'; did you mean 'only-one'"):
+        parse_strategy("only-two")
+
+
+def test_an_entry_point_that_cannot_be_loaded_says_where_it_is(tmp_path, monkeypatch):
+    install(tmp_path, "swarmtest.strategies", "only-one = offered_badly:Missing", offered_badly=ONE)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(
+        UserError, match=r"'only-one' \(entry point offered_badly:Missing in group sw"
+    ):
+        parse_strategy("only-one")
+
+
+def test_entry_points_are_not_looked_up_for_built_in_names_or_for_files(own, monkeypatch):
+    import importlib.metadata
+
+    def refuse(**selection):
+        raise AssertionError(f"looked up {selection}")
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", refuse)
+    for name in strategy_names():
+        if name != "mixture":
+            parse_strategy(name)
+    parse_strategy(f"{own}:OnlyOne")
+
+
+class Deaf:
+    def tell(self, result):
+        pass
+
+
+class Askable:
+    ask = "configuration"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "message"),
+    [
+        (Deaf(), r"^'Deaf' is not a strategy: it has no method ask\(space, trial, rng\)$"),
+        (Askable(), r"^'Askable' is not a strategy: it has no method ask\(space, trial, rng\)$"),
+        (Coin, r"^'Coin' is a class: write Coin\(\) for a strategy of its kind$"),
+    ],
+)
+def test_a_campaign_says_what_its_strategy_lacks(strategy, message):
+    with pytest.raises(UserError, match=message):
+        Campaign("examples/stack.py", strategy, 10, store=":memory:")
+
+
+def test_a_name_that_is_not_of_a_class_is_no_strategy(tmp_path):
+    (tmp_path / "settings_of_mine.py").write_text("FAVOURITE = 'push'\n")
+    with pytest.raises(UserError, match="is not a strategy: name a class, or a function that make"):
+        parse_strategy(f"{tmp_path / 'settings_of_mine.py'}:FAVOURITE")

@@ -236,7 +236,8 @@ def test_tests_that_do_not_end_as_they_did_are_not_taken(workplace: Workplace) -
 def test_other_features_are_told(workplace: Workplace) -> None:
     workplace.write("flaky.py", FLAKY)
     workplace.run("flaky.py", "--tests", "20")
-    workplace.write("flaky.py", FLAKY.replace("def down", "def left"))
+    # Of another length: a file of the same size and second would be taken from its .pyc.
+    workplace.write("flaky.py", FLAKY.replace("def down", "def leftwards"))
     error = workplace.swarmtest("suite", status=2)
     assert "flaky.py::Flaky has other features now than in campaign 1" in error
 

@@ -38,7 +38,7 @@ from swarmtest.languages.user_objects import refuse_during_import
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, FaultRecord
-from swarmtest.strategies.strategy import LearningStrategy, Strategy, parse_strategy, strategy_text
+from swarmtest.strategies.strategy import LearningStrategy, Strategy, as_strategy, strategy_text
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.machine.machine import Machine
 from swarmtest.subjects.subject import Subject, usual_strategy
@@ -134,7 +134,7 @@ class Campaign:
             self._watching = self._installed = _install_coverage(self.coverage)
         self._reference, self.subject = avoiding(resolve(subject), tuple(avoid))
         strategy = strategy or usual_strategy(self.subject)
-        self.strategy = parse_strategy(strategy) if isinstance(strategy, str) else strategy
+        self.strategy = as_strategy(strategy)
         self.budget = Budget(tests=budget) if isinstance(budget, int) else budget
         self.seed = seed
         self.workers = usual_workers() if workers is None else workers

@@ -17,11 +17,11 @@ from swarmtest.languages.user_objects import split_reference
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.machine.machine import Machine
 from swarmtest.subjects.machine.subject import MachineSubject
-from swarmtest.subjects.subject import Subject
+from swarmtest.subjects.subject import Subject, incompleteness, is_subject
 
 
 def resolve(
-    subject: str | type[Machine] | SubjectReference | Subject,
+    subject: str | type[Machine | Subject] | SubjectReference | Subject,
 ) -> tuple[SubjectReference | None, Subject]:
     """Return the subject, and before it a reference by which another process can import it.
 
@@ -34,8 +34,17 @@ def resolve(
         return replace(subject, text=loaded.name), loaded
     if isinstance(subject, type):
         reference = SubjectReference(f"{subject.__module__}:{subject.__qualname__}")
-        importable = _is_importable(subject)
-        return (reference if importable else None), MachineSubject(subject, reference.text)
+        importable = reference if _is_importable(subject) else None
+        if issubclass(subject, Subject):
+            return importable, resolve(subject())[1]
+        return importable, MachineSubject(subject, reference.text)
+    if not is_subject(subject):
+        shown = getattr(subject, "name", "") or type(subject).__qualname__
+        raise UserError(
+            incompleteness(subject, shown)
+            or f"{subject!r} cannot be tested: name a subject, or derive its class from "
+            "swarmtest.Subject"
+        )
     return None, subject
 
 

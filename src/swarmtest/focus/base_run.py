@@ -15,7 +15,7 @@ from typing import Any
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Result, Verdict
 from swarmtest.processes.fork_pool import run_isolated
-from swarmtest.subjects.loading import SubjectReference
+from swarmtest.subjects.loading import SubjectReference, enclosed_test
 
 RUNS = 5
 """How often a test is run: a flaky fault shows in some runs only."""
@@ -23,9 +23,10 @@ RUNS = 5
 
 def ran(test: Path, fault: str, seconds: float, files: list[str]) -> dict[str, Any]:
     """Run a test that should show a fault and return what happened; `files` are of the tree."""
-    data = json.loads(test.read_text())
+    saved = json.loads(test.read_text())
+    data = enclosed_test(saved)
     try:
-        subject = SubjectReference.from_json(data["reference"]).load()
+        subject = SubjectReference.from_json(saved["reference"]).load()
         problems = subject.check()
     except UserError as error:
         return {"error": str(error)}

@@ -32,7 +32,7 @@ from swarmtest.focus.base_run import RUNS
 from swarmtest.languages.git import checkout_of, top
 from swarmtest.processes.commands import capture
 from swarmtest.store.records import FaultRecord
-from swarmtest.subjects.loading import SubjectReference
+from swarmtest.subjects.loading import SubjectReference, with_reference
 
 NEW, OLD, UNKNOWN = "new", "old", "unknown"
 
@@ -102,7 +102,8 @@ class _TreeRun:
         """Run a fault's shortest test and return the JSON that `base_run` prints."""
         data = json.loads(fault.test or "{}")
         file = self.scratch / f"{fault.id}.json"
-        file.write_text(json.dumps(data | {"reference": self._reference()}))
+        reference = self._reference()
+        file.write_text(json.dumps(with_reference(data, reference["text"], reference)))
         files = [Path(p).relative_to(self.root) for p in self.check.changed if self._is_inside(p)]
         command = [sys.executable, "-P", "-m", "swarmtest.focus.base_run", str(file)]
         command += [fault.id, str(self.check.seconds), *(str(self.tree / path) for path in files)]

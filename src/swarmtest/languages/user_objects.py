@@ -8,6 +8,8 @@ what it defines can be found by name in another process.
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import re
 import sys
 import sysconfig
 import traceback
@@ -56,8 +58,7 @@ def load_module(where: str) -> ModuleType:
         raise UserError(f"{where} is a directory: name a file, or a module by its dotted name")
     if where.endswith(".py") or "/" in where:
         return _load_file(Path(where))
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
+    _search_here()
     return _imported(where, where)
 
 
@@ -87,6 +88,61 @@ def load_object(reference: str, what: str, fits: Callable[[Any], bool] | None = 
             raise UserError(f"{where} has no {what} {part!r}{did_you_mean(part, names)}")
         value = getattr(value, part)
     return value
+
+
+def is_module(name: str) -> bool:
+    """Return whether a name without dots is that of a module, without importing it.
+
+    >>> is_module("collections"), is_module("not-a-module")
+    (True, False)
+    """
+    _search_here()
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return name in sys.modules
+
+
+def entry_point(group: str, name: str) -> Any:
+    """Return the object that an installed package offers under a name; None if there is none.
+
+    The metadata of all installed packages is read for it, so ask only if a name is not known.
+
+    >>> entry_point("swarmtest.strategies", "not-installed") is None
+    True
+    """
+    if not re.fullmatch(r"[\w.-]+", name):
+        return None
+    from importlib import metadata
+
+    for found in metadata.entry_points(group=group, name=name):
+        try:
+            return found.load()
+        except UserError:
+            raise
+        except Exception as error:
+            raise UserError(
+                f"cannot load {name!r} (entry point {found.value} in group {group}): "
+                f"{_one_line(error)}"
+            ) from None
+    return None
+
+
+def entry_point_names(group: str) -> list[str]:
+    """Return the names that installed packages offer in a group of entry points.
+
+    >>> entry_point_names("swarmtest.no-such-group")
+    []
+    """
+    from importlib import metadata
+
+    return sorted({found.name for found in metadata.entry_points(group=group)})
+
+
+def _search_here() -> None:
+    """Let modules in the current directory be imported."""
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
 
 
 def _load_file(path: Path) -> ModuleType:

@@ -94,9 +94,10 @@ def _is_subject(found: object) -> bool:
     cls = type(found)
     if "swarmtest.core.space" not in sys.modules or not hasattr(cls, "result_of_journal"):
         return False
-    from swarmtest.subjects.subject import Subject
+    from swarmtest.subjects.subject import Subject, is_subject
 
-    return isinstance(found, Subject)
+    # An incomplete subject is collected: what it lacks is said when it is run.
+    return isinstance(found, Subject) or is_subject(found)
 
 
 def _imported_names(module: ModuleType) -> set[str]:

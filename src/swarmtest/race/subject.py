@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
-from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.core.result import Result, Verdict
 from swarmtest.processes.fork import NoAnswer, in_fork
 from swarmtest.race.accelerator import accelerator_status
 from swarmtest.race.control.schedulers import RandomWalk
@@ -21,6 +21,7 @@ from swarmtest.race.race_test import RaceTest, features_of, race_space, settings
 from swarmtest.race.racer import Racer, Ran
 from swarmtest.race.replay import replay_code
 from swarmtest.race.target import REFERENCE, Target
+from swarmtest.subjects.subject import Subject
 
 _LOADING_SECONDS = 20.0
 """Seconds allowed for importing the program."""
@@ -29,7 +30,7 @@ _EXPLAINING_SECONDS = 60.0
 """Seconds allowed for replaying, minimising and explaining a schedule."""
 
 
-class ThreadsSubject:
+class ThreadsSubject(Subject):
     """A function, pytest test or script that is run once per test, under control or with noise.
 
     Its settings are features: which policies may choose the next thread, which kinds of noise may
@@ -56,6 +57,10 @@ class ThreadsSubject:
     ['AssertionError [count_to_two]']
     """
 
+    part = "switch"
+    suffix = ".py"
+    loads_late = True
+
     def __init__(self, target: str | Target, program: Program | None = None) -> None:
         """Create the subject; pass `program` if the target is already loaded with probes."""
         if isinstance(target, str):
@@ -63,16 +68,9 @@ class ThreadsSubject:
         self.target = target
         self.name = str(target)
         self.space = race_space(target.engines)
-        self.interruptible = True
-        self.keep_tests = False
-        self.journal: Callable[[Any], None] | None = None
-        self.part = "switch"
-        self.suffix = ".py"
-        self.loads_late = True
         self.harness = target.path if Path(target.path).is_file() else ""
-        self.weighted = False
         # The first run may need three profiling runs before it.
-        self.seconds: float | None = 4 * target.seconds
+        self.seconds = 4 * target.seconds
         self.notes: tuple[str, ...] = ()
         """What a user should know about the runs, such as that the program forks; set by
         `check`."""
@@ -109,22 +107,16 @@ class ThreadsSubject:
             return ()
         return (f"coverage is taken without the accelerator, which is slower: {why}",)
 
-    def execute(self, configuration: Configuration, seed: int) -> Result:
-        """Run the program once."""
-        test = self._draw_test(configuration, seed)
-        if self.journal is not None:
-            self.journal(test.to_json())
-        return self._result(test, self.racer.run(test.settings, test.seed))
+    def generate(self, configuration: Configuration, seed: int) -> Any:
+        """Return the settings that a configuration and a seed give, as JSON data."""
+        settings = settings_of(configuration, seed)
+        race_seed = random.Random(seed).randrange(1 << 31)
+        return RaceTest(self.name, settings, race_seed).to_json()
 
-    def result_of_journal(
-        self, told: Sequence[Any], configuration: Configuration, fault: Fault
-    ) -> Result:
-        """Return the result of a run that ended its process."""
-        return Result(Verdict.FAILED, fault, test=told[-1] if told else None)
-
-    def test_of(self, configuration: Configuration, seed: int) -> Any:
-        """Return the test that a configuration and a seed give, as JSON data."""
-        return self._draw_test(configuration, seed).to_json()
+    def run(self, test: Any) -> Result:
+        """Run the program once, with the settings of a test."""
+        race_test = RaceTest.from_json(test)
+        return self._result(race_test, self.racer.run(race_test.settings, race_test.seed))
 
     def replay(self, test: Any) -> Result:
         """Run a saved test again, by its schedule if it has one.
@@ -185,10 +177,6 @@ class ThreadsSubject:
     def code(self, test: Any) -> str:
         """Return a pytest test that replays the schedule, with the timeline in its docstring."""
         return replay_code(self.target, RaceTest.from_json(test))
-
-    def _draw_test(self, configuration: Configuration, seed: int) -> RaceTest:
-        settings = settings_of(configuration, seed)
-        return RaceTest(self.name, settings, random.Random(seed).randrange(1 << 31))
 
     def _result(self, test: RaceTest, ran: Ran) -> Result:
         if ran.problem:

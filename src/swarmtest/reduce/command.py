@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import click
 
@@ -29,12 +29,11 @@ from swarmtest.mutate.killing import Killing, NativeKilling, chosen_mutants, dra
 from swarmtest.processes.fork_pool import IsolatedRun, run_isolated, wait_for_any
 from swarmtest.reduce.candidate_oracle import Answers
 from swarmtest.reduce.keep_criteria import Keep, Watch
-from swarmtest.reduce.named_tests import NamedTest, named_test, save_test, seconds_of
+from swarmtest.reduce.named_tests import NamedTest, named_test, save_test, saved_data, seconds_of
 from swarmtest.reduce.quality import PARTS, PlainFile, Quality, quality_of
 from swarmtest.reduce.reduction import Reduced, reduce_test
 from swarmtest.store.interface import Store
 from swarmtest.subjects.loading import SubjectReference
-from swarmtest.subjects.subject import Subject
 from swarmtest.ui.options import existing_store, store_option
 from swarmtest.ui.run_options import timeout_option, workers_option
 from swarmtest.ui.terminal.tables import plural
@@ -345,7 +344,7 @@ def _named_test_and_coverage(
     if any(wish.kind == "command" for wish in wishes) and _is_plain(test):
         plain = PlainFile(test, options["parts"])
         data = plain.test(Path(test).read_bytes())
-        return NamedTest(cast(Subject, plain), data, None), None
+        return NamedTest(plain, data, None), None
     named = named_test(test, options["store"], options["timeout"], watch)
     return named, watching[0] if watching else None
 
@@ -435,11 +434,10 @@ def _clear_line(options: dict[str, Any]) -> None:
 def _print_result(
     named: NamedTest, reduced: Reduced, quality: Quality | None, options: dict[str, Any]
 ) -> None:
-    whole = reduced.test | {key: named.data[key] for key in ("reference",) if key in named.data}
     if options["output"] is not None:
-        save_test(Path(options["output"]), named, whole)
+        save_test(Path(options["output"]), named, reduced.test)
     if options["as_json"]:
-        click.echo(json_text(_as_json_data(whole, reduced, quality)))
+        click.echo(json_text(_as_json_data(saved_data(named, reduced.test), reduced, quality)))
         return
     click.echo(named.subject.code(reduced.test).rstrip())
     click.echo(f"\n{_summary(reduced, named.subject.part, options['state'])}")

@@ -23,7 +23,7 @@ from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.reduce.keep_criteria import test_content
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
-from swarmtest.subjects.loading import SubjectReference
+from swarmtest.subjects.loading import SubjectReference, enclosed_test, with_reference
 from swarmtest.subjects.subject import Subject
 from swarmtest.ui.options import existing_store, refuse_imported
 
@@ -41,6 +41,8 @@ class NamedTest:
     """The fault that was recorded; empty if the test passed, None if nothing was recorded."""
     campaign: int | None = None
     """The campaign that it comes from, if any."""
+    reference: Any = None
+    """How its subject is loaded, as JSON data; None if that is not known."""
 
 
 def named_test(
@@ -63,8 +65,7 @@ def named_test(
         if reduced_test is None:
             return _from_store(opened, campaign, trial, timeout, prepare)
         subject, reference = _subject(opened.campaign(campaign), prepare)
-        data = json.loads(reduced_test) | {"reference": reference}
-        return NamedTest(subject, data, name, campaign)
+        return NamedTest(subject, json.loads(reduced_test), name, campaign, reference)
     if "#" in name or name.isdigit():
         raise UserError(f"{name!r} is not CAMPAIGN#TRIAL, like 3#17, nor a file")
     return _from_file(Path(name), prepare)
@@ -76,9 +77,16 @@ def save_test(path: Path, named: NamedTest, data: Any) -> None:
         if path.suffix == named.subject.suffix:
             path.write_bytes(test_content(named.subject, data))
         else:
-            path.write_text(json.dumps(data, indent=1) + "\n")
+            path.write_text(json.dumps(saved_data(named, data), indent=1) + "\n")
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
+
+
+def saved_data(named: NamedTest, data: Any) -> Any:
+    """Return a test as it is saved: with the reference of its subject, if that is known."""
+    if named.reference is None:
+        return data
+    return with_reference(data, named.subject.name, named.reference)
 
 
 def _smallest_of_fault(store: Store, fault: str) -> tuple[int, int, str | None]:
@@ -125,7 +133,7 @@ def _from_store(
     else:
         configuration = Configuration.from_bytes(subject.space, trial.configuration)
         data = _regenerated(subject, configuration, trial.seed, seconds_of(subject, timeout))
-    return NamedTest(subject, data | {"reference": reference}, trial.fault or "", campaign)
+    return NamedTest(subject, data, trial.fault or "", campaign, reference)
 
 
 def _subject(record: CampaignRecord, prepare: Prepare) -> tuple[Subject, Any]:
@@ -181,6 +189,7 @@ def _from_file(path: Path, prepare: Prepare) -> NamedTest:
         raise UserError(f"{path}: its 'reference' is broken") from None
     try:
         prepare(reference)
-        return NamedTest(reference.load(), data, None)
+        subject = reference.load()
+        return NamedTest(subject, enclosed_test(data), None, reference=data.get("reference"))
     except UserError as error:
         raise UserError(f"{path} is a test of {reference.text}: {error}") from None

@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
+from swarmtest.core.result import Result
 from swarmtest.coverage.watch import Coverage
 from swarmtest.mutate.mutant import Mutant
 from swarmtest.reduce.reduction import Reduced, hits_of
@@ -136,7 +138,7 @@ def _random_tests(subject: Any, original: Any, size: int, seed: int) -> list[Any
 PARTS = ("lines", "characters", "bytes")
 
 
-class PlainFile:
+class PlainFile(Subject):
     """Any file as a subject whose test can be reduced but not run.
 
     Its parts are lines (blocks in braces are tried first), then characters or bytes if asked for.
@@ -153,9 +155,14 @@ class PlainFile:
         self.name = path
         self.suffix = Path(path).suffix or ".txt"
         self.part = parts.removesuffix("s")
-        self.harness = ""
-        self.seconds: float | None = None
-        self.interruptible = True
+
+    def generate(self, configuration: Configuration, seed: int) -> Any:
+        """Refuse: a file is there already."""
+        raise UserError(f"{self.name} is a plain file: no tests are generated")
+
+    def run(self, test: Any) -> Result:
+        """Refuse: nobody says what to run on a file."""
+        raise UserError(f"{self.name} is a plain file: it cannot be run")
 
     def test(self, content: bytes) -> Any:
         """Return the test, as JSON data, whose file has this content."""

@@ -15,7 +15,7 @@ from swarmtest.core.result import Result, Verdict
 from swarmtest.languages.user_objects import refuse_during_import
 from swarmtest.processes.tree import Supervision
 from swarmtest.search.engines.engine import SpaceExhausted
-from swarmtest.search.engines.names import parse_engine
+from swarmtest.search.engines.names import as_engine
 from swarmtest.search.executors.command import TaskLike, task_of
 from swarmtest.search.exploration import EarlierVisit, Recording, earlier_visits
 from swarmtest.search.results import Combine, Fitness, combination_of, combined, status_of
@@ -99,7 +99,7 @@ class Search:
         on_progress: Show | None = None,
     ) -> None:
         self.space = space
-        self.engine = parse_engine(engine) if isinstance(engine, str) else engine
+        self.engine = as_engine(engine)
         self.fitness = fitness if isinstance(fitness, Fitness) else Fitness(fitness)
         self.stopping = Stopping(points, seconds, reach, faults, when)
         self._before = task_of(before) if before is not None else None

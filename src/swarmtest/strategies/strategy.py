@@ -12,7 +12,8 @@ A strategy is any object with ``ask(space, trial, rng)``, which returns a `Propo
 - ``notes`` are lines for the user, shown at the end.
 
 The name of a strategy is written ``coin:p=0.3,n=100`` or ``coin(p=0.3, n=100)``; a user's own
-strategy is ``module:Class`` or ``path/to/file.py:Class``, with parameters after another colon.
+strategy is ``module:Class`` or ``path/to/file.py:Class``, with parameters after another colon. An
+installed package offers strategies by name with entry points in the group ``swarmtest.strategies``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ from swarmtest.core.result import Result
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
-from swarmtest.languages.user_objects import load_object
+from swarmtest.languages.user_objects import entry_point, entry_point_names, load_object
+
+ENTRY_POINTS = "swarmtest.strategies"
+"""The group in which installed packages offer strategies, and engines of searches, by name."""
 
 
 @runtime_checkable
@@ -132,23 +136,60 @@ def parse_strategy(text: str) -> Strategy:
     elif ":" in head:
         factory = load_object(head, "strategy")
     else:
-        raise UserError(
-            f"unknown strategy {head!r}{did_you_mean(head, _REGISTRY)} "
-            "(one of your own is MODULE:CLASS)"
-        )
+        factory = entry_point(ENTRY_POINTS, head)
+        if factory is None:
+            known = [*_REGISTRY, *entry_point_names(ENTRY_POINTS)]
+            raise UserError(
+                f"unknown strategy {head!r}{did_you_mean(head, known)} "
+                "(one of your own is MODULE:CLASS)"
+            )
+    if not callable(factory):
+        raise UserError(f"{head!r} is not a strategy: name a class, or a function that makes one")
     try:
-        strategy = factory(**_parameters(factory, head, arguments))
+        created = factory(**_parameters(factory, head, arguments))
     except UserError:
         raise
     except Exception as error:
         raise UserError(f"strategy {text!r}: {type(error).__name__}: {error}") from None
-    if not isinstance(strategy, Strategy):
-        raise UserError(f"{head!r} is not a strategy: it has no method ask(space, trial, rng)")
+    check_strategy(created, head)
     if head not in _REGISTRY:
         # The class alone does not say in which file it was found, or with which parameters
         with contextlib.suppress(AttributeError):  # a class with __slots__
-            object.__setattr__(strategy, "strategy_source", (head, arguments))
+            object.__setattr__(created, "strategy_source", (head, arguments))
+    strategy: Strategy = created
     return strategy
+
+
+def as_strategy(strategy: str | Strategy) -> Strategy:
+    """Return the strategy with this name; return a strategy unchanged.
+
+    Raise `UserError` if it is neither.
+
+    >>> as_strategy("coin:p=0.3")
+    Coin(p=0.3, n=0)
+    """
+    if isinstance(strategy, str):
+        return parse_strategy(strategy)
+    check_strategy(strategy)
+    return strategy
+
+
+def check_strategy(strategy: Any, name: str = "") -> None:
+    """Raise `UserError` if an object is not a strategy; the message says what to write.
+
+    >>> class Deaf:
+    ...     def tell(self, result): pass
+    >>> check_strategy(Deaf(), "mine.py:Deaf")
+    Traceback (most recent call last):
+    ...
+    swarmtest.UserError: 'mine.py:Deaf' is not a strategy: it has no method ask(space, trial, rng)
+    """
+    if inspect.isclass(strategy):
+        shown = strategy.__qualname__
+        raise UserError(f"{shown!r} is a class: write {shown}() for a strategy of its kind")
+    if not isinstance(strategy, Strategy) or not callable(strategy.ask):
+        shown = name or type(strategy).__qualname__
+        raise UserError(f"{shown!r} is not a strategy: it has no method ask(space, trial, rng)")
 
 
 def strategy_text(strategy: Strategy) -> str:

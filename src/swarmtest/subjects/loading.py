@@ -12,10 +12,22 @@ from typing import Any
 
 from swarmtest.core.constraints import Constraint
 from swarmtest.core.errors import UserError
-from swarmtest.languages.user_objects import load_module, load_object, split_reference
+from swarmtest.core.faults import message_of
+from swarmtest.languages.user_objects import (
+    entry_point,
+    is_module,
+    load_module,
+    load_object,
+    split_reference,
+)
 from swarmtest.subjects.machine.machine import Machine
 from swarmtest.subjects.machine.subject import MachineSubject
-from swarmtest.subjects.subject import Subject
+from swarmtest.subjects.subject import Subject, incompleteness, is_subject, is_subject_class
+
+SAVED_FORMAT = "swarmtest test 1"
+"""The format of a saved test whose own data does not say what it is a test of."""
+ENTRY_POINTS = "swarmtest.subjects"
+"""The group in which installed packages offer subjects by name."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +40,8 @@ class SubjectReference:
 
     text: str
     """``file.py``, ``file.py::Machine``, ``module:Machine``, ``file.toml``, for a program with
-    threads ``race file.py::function`` or ``race -- ./program args``, or, with `api`,
-    ``module:Class``."""
+    threads ``race file.py::function`` or ``race -- ./program args``, the name of an entry point in
+    the group ``swarmtest.subjects``, or, with `api`, ``module:Class``."""
     api: bool = False
     """Derive a machine from the public methods of a class."""
     steps: tuple[int, int] | None = None
@@ -62,16 +74,13 @@ class SubjectReference:
                 f"{where}: a subject is a Python file (.py), a module, or a TOML file (.toml)"
             )
         if not name:
+            installed = _installed_subject(where)
+            if installed is not None:
+                return _tested(installed, where, self.steps)
             name = _only_subject(load_module(where), where)
         member = load_object(f"{where}:{name}", "machine", is_testable)
         separator = "::" if where.endswith(".py") else ":"
-        subject = subject_of(member, f"{where}{separator}{name}", self.steps)
-        if subject is None:
-            raise UserError(
-                f"{where}:{name} is not a Machine, nor anything else that can be tested: subclass "
-                "swarmtest.Machine, or use --api to derive one from its public methods"
-            )
-        return subject
+        return _tested(member, f"{where}{separator}{name}", self.steps)
 
     def _load_api(self) -> Subject:
         from swarmtest.subjects.api import api_machine
@@ -111,6 +120,50 @@ class SubjectReference:
         return cls(data["text"], data.get("api", False), steps, raises, avoid)
 
 
+def with_reference(test: Any, subject: str, reference: Any) -> dict[str, Any]:
+    """Return a test as JSON data that also says how its subject is loaded.
+
+    Tests of the built-in kinds are mappings with a format, to which the reference is added. A
+    subject of the user's may have tests of any form, so such a test is enclosed.
+
+    >>> with_reference(["pay"], "tills.py::Till", {"text": "tills.py::Till"})["test"]
+    ['pay']
+    """
+    if isinstance(test, dict) and "format" in test:
+        return test | {"reference": reference}
+    return {"format": SAVED_FORMAT, "subject": subject, "reference": reference, "test": test}
+
+
+def enclosed_test(saved: Any) -> Any:
+    """Return the test in what `with_reference` returned.
+
+    >>> enclosed_test(with_reference(["pay"], "tills.py::Till", None))
+    ['pay']
+    """
+    return saved.get("test") if saved.get("format") == SAVED_FORMAT else saved
+
+
+def _installed_subject(name: str) -> Any:
+    """Return what an entry point of this name offers; None if it is a file, a module or neither."""
+    path_like = "/" in name or name.endswith(".py")
+    if path_like or "." in name or is_module(name):
+        return None
+    return entry_point(ENTRY_POINTS, name)
+
+
+def _tested(member: Any, name: str, steps: tuple[int, int] | None) -> Subject:
+    """Return the subject for a member; raise `UserError` if it cannot be tested."""
+    subject = subject_of(member, name, steps)
+    if subject is None:
+        shown = name.replace("::", ":")
+        raise UserError(
+            incompleteness(member, name)
+            or f"{shown} is not a Machine, nor anything else that can be tested: subclass "
+            "swarmtest.Machine, or use --api to derive one from its public methods"
+        )
+    return subject
+
+
 def _load_race(text: str) -> Subject:
     if " -- " in text:
         from swarmtest.race.native.subject import load_native_threads
@@ -136,11 +189,19 @@ def is_testable(member: object) -> bool:
     >>> is_testable(Machine), is_testable(len)
     (False, False)
     """
-    return _is_machine(member) or _is_state_machine(member) or _is_subject(member)
+    return (
+        _is_machine(member)
+        or _is_state_machine(member)
+        or is_subject_class(member)
+        or isinstance(member, Subject)
+        or is_subject(member)
+    )
 
 
 def subject_of(member: Any, name: str, steps: tuple[int, int] | None = None) -> Subject | None:
     """Return a subject for a machine, a Hypothesis state machine or a subject; otherwise None.
+
+    A class that derives from `Subject` is called without arguments.
 
     >>> class Lamp(Machine): pass
     >>> subject_of(len, "len") is None
@@ -152,7 +213,11 @@ def subject_of(member: Any, name: str, steps: tuple[int, int] | None = None) -> 
         from swarmtest.subjects.hypothesis.subject import RuleBasedSubject
 
         return RuleBasedSubject(member, name, steps)
-    if _is_subject(member):
+    if is_subject_class(member):
+        member = _instance(member, name)
+    if isinstance(member, Subject) and not is_subject(member):
+        raise UserError(incompleteness(member, name))
+    if is_subject(member):
         subject: Subject = copy.copy(member)
         subject.name = name
         return resized(subject, steps, name)
@@ -186,16 +251,35 @@ def _is_state_machine(member: object) -> bool:
     return is_state_machine(member)
 
 
-def _is_subject(member: object) -> bool:
-    return not inspect.isclass(member) and isinstance(member, Subject)
+def _instance(cls: type[Subject], name: str) -> Subject:
+    try:
+        return cls()
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(
+            f"{name}: {cls.__name__}() raised {message_of(error)}: name an object of the class "
+            "instead, or give its parameters defaults"
+        ) from None
 
 
 def _only_subject(module: ModuleType, where: str) -> str:
     """Return the name of the one subject that a module defines."""
-    names = [name for name, member in vars(module).items() if _is_defined_in(member, module)]
+    members = {
+        name: member for name, member in vars(module).items() if _is_defined_in(member, module)
+    }
+    # An object is preferred to its class: it was made with the parameters that are wanted.
+    used = {type(member) for member in members.values() if not inspect.isclass(member)}
+    names = [
+        name for name, member in members.items() if not (inspect.isclass(member) and member in used)
+    ]
     if names and len({id(_machine_behind(getattr(module, name))) for name in names}) == 1:
         return names[0]
     if not names:
+        for name, member in vars(module).items():
+            incomplete = incompleteness(member, f"{where}::{name}")
+            if incomplete:
+                raise UserError(incomplete)
         raise UserError(
             f"{where} defines no machine, nor another subject: subclass swarmtest.Machine, "
             f"or name a class to derive one from: {where}::CLASS --api"

@@ -119,7 +119,7 @@ def _of_rules(subject: Any, data: Any) -> Function | None:
 
 
 def _of_grammar(subject: GrammarSubject, test: SuiteTest) -> Function | None:
-    run = subject.run
+    run = subject.function
     if not _can_be_imported(run) or not all(map(_can_be_imported, subject.raises)):
         return None
     imports = {_import_of(run)} | {_import_of(error) for error in subject.raises}

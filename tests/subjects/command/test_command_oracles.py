@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from installed_packages import install
 
 from swarmtest import UserError
 from swarmtest.core.result import Verdict
@@ -204,3 +205,58 @@ def test_the_details_say_what_to_do_by_hand(steps):
         "  sh -c 'echo out; echo err >&2; exit 2'\n"
         "  A='1 2' cat < test\n"
     )
+
+
+JUDGE = """
+class NoShouting:
+    calls = 0
+
+    def judge(self, outcomes, test):
+        self.calls += 1
+        if outcomes["run"].stdout.isupper():
+            return f"it shouts at {test.strip()}"
+"""
+
+
+@pytest.mark.parametrize(("output", "signature"), [("HO", "it shouts at hello"), ("ho", None)])
+def test_an_oracle_is_a_class_with_a_method(steps, output, signature):
+    made = steps(
+        step(f"echo {output}") + '[oracle]\npython = "judge.py:NoShouting"', judge_py=JUDGE
+    )
+    fault = run(made).fault
+    assert (fault and fault.signature) == signature
+
+
+def test_an_installed_package_offers_oracles_by_name(steps, tmp_path):
+    entry = "no-shouting = judge:NoShouting"
+    install(tmp_path, "swarmtest.oracles", entry, judge=JUDGE)
+    made = steps(step("echo HO") + '[oracle]\npython = "no-shouting"')
+    assert run(made).fault.signature == "it shouts at hello"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "judge.py:Deaf",
+            "class judge.py:Deaf is an incomplete oracle, it has no method judge: wri",
+        ),
+        ("judge.py:Slow", r"judge.py:Slow\(\) raised TypeError"),
+        ("judge.py:LIMIT", "LIMIT is neither a function nor a class with a method judge"),
+        ("quiet", r"no oracle 'quiet' is installed \(one of your own is FILE.py:NAME\)"),
+    ],
+)
+def test_what_is_no_oracle_says_what_is_missing(steps, name, message):
+    text = """
+class Deaf:
+    pass
+
+class Slow:
+    def __init__(self, seconds): pass
+    def judge(self, outcomes, test): pass
+
+LIMIT = 7
+"""
+    with pytest.raises(UserError, match=rf"\[oracle\] python: {message}") as caught:
+        steps(step("echo ho") + f'[oracle]\npython = "{name}"', judge_py=text)
+    assert "\n" not in str(caught.value)

@@ -18,10 +18,11 @@ from swarmtest.core.configuration import Configuration
 from swarmtest.core.constraints import at_least_one_of
 from swarmtest.core.dimensions import Choice, Feature, Integer
 from swarmtest.core.errors import UserError
-from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.core.result import Result
 from swarmtest.core.space import Space
 from swarmtest.race.native.library import HEURISTICS, KINDS, NoiseSettings
 from swarmtest.race.native.runner import NO_THREAD, NativeRun, NativeThreads
+from swarmtest.subjects.subject import Subject
 
 FORMAT = "swarmtest native threads test 1"
 REFERENCE = "race "
@@ -107,7 +108,7 @@ class NoiseTest:
             raise UserError("a saved test of native threads is broken: noise or seed") from None
 
 
-class NativeThreadsSubject:
+class NativeThreadsSubject(Subject):
     """A native program that is run once per test, with the noise of the configuration.
 
     `seconds` is the time limit of a run. `expected` lists the exit statuses that are not failures.
@@ -116,6 +117,9 @@ class NativeThreadsSubject:
     >>> subject.check()
     ['/bin/true: the program started no thread: there is nothing to bring out of step']
     """
+
+    part = "setting"
+    suffix = ".sh"
 
     def __init__(
         self,
@@ -128,14 +132,7 @@ class NativeThreadsSubject:
         self.program = NativeThreads(command, seconds=seconds, expected=expected)
         self.name = name or f"{REFERENCE}-- {shlex.join(map(str, command))}"
         self.space = noise_space()
-        self.interruptible = True
-        self.keep_tests = False
-        self.journal: Callable[[Any], None] | None = None
-        self.part = "setting"
-        self.suffix = ".sh"
-        self.harness = ""
-        self.weighted = False
-        self.seconds: float | None = seconds * 3  # the first run may need two others before it
+        self.seconds = seconds * 3  # the first run may need two others before it
 
     def check(self, thorough: bool = False) -> list[str]:
         """Return why the program cannot be tested; one run without noise decides."""
@@ -145,21 +142,13 @@ class NativeThreadsSubject:
             return [f"{shown}: {NO_THREAD}: there is nothing to bring out of step"]
         return [run.missing] if run.hits is None else []
 
-    def execute(self, configuration: Configuration, seed: int) -> Result:
-        """Run the program once."""
-        test = NoiseTest(noise_of(configuration), seed)
-        if self.journal is not None:
-            self.journal(test.to_json())
-        return self._result(test, self._run(test))
+    def run(self, test: Any) -> Result:
+        """Run the program once, with the noise of a test."""
+        noise_test = NoiseTest.from_json(test)
+        return self._result(noise_test, self._native_run(noise_test))
 
-    def result_of_journal(
-        self, told: Sequence[Any], configuration: Configuration, fault: Fault
-    ) -> Result:
-        """Return the result of a run in which this process ended, not the program."""
-        return Result(Verdict.FAILED, fault, test=told[-1] if told else None)
-
-    def test_of(self, configuration: Configuration, seed: int) -> Any:
-        """Return the test that a configuration and a seed give, as JSON data."""
+    def generate(self, configuration: Configuration, seed: int) -> Any:
+        """Return the noise of a configuration and a seed, as JSON data."""
         return NoiseTest(noise_of(configuration), seed).to_json()
 
     def replay(self, test: Any) -> Result:
@@ -170,9 +159,9 @@ class NativeThreadsSubject:
         """
         noise_test = NoiseTest.from_json(test)
         deadline = time.monotonic() + 2 * self.program.seconds
-        runs = [self._run(noise_test)]
+        runs = [self._native_run(noise_test)]
         while not runs[-1].fault and len(runs) < _REPLAYS and time.monotonic() < deadline:
-            runs.append(self._run(noise_test))
+            runs.append(self._native_run(noise_test))
         result = self._result(noise_test, runs[-1])
         cpu = sum(run.cpu_seconds for run in runs)
         return result._replace(cpu_seconds=cpu, measures={"runs": float(len(runs))})
@@ -196,7 +185,7 @@ class NativeThreadsSubject:
         settings = noise_test.settings
         return f"# {settings}\n{self.program.by_hand(settings, noise_test.seed)}\n"
 
-    def _run(self, test: NoiseTest) -> NativeRun:
+    def _native_run(self, test: NoiseTest) -> NativeRun:
         return self.program.run(test.settings, test.seed)
 
     def _result(self, test: NoiseTest, run: NativeRun) -> Result:

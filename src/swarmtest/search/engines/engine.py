@@ -3,6 +3,9 @@
 An engine is a strategy: ``ask(space, trial, rng)`` returns a point, and ``tell(result)`` lets it
 learn. An engine that looks for the best point has an attribute `fitness`, which the search sets.
 An engine with nothing left to propose raises `SpaceExhausted`.
+
+A user's own engine is a class with ``ask``, and with ``tell`` if it learns; its name is
+``module:Class``. See docs/extending.md.
 """
 
 from __future__ import annotations

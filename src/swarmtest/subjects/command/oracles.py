@@ -7,7 +7,7 @@ counts:
 2. crashes, in the order of the steps: a message that a pattern or a recogniser knows, or a signal;
 3. unexpected exit statuses, timeouts and missing programs, in the order of the steps;
 4. steps that should agree and do not;
-5. the Python function.
+5. the Python oracle: a function, or an object with the method of `Oracle`.
 
 So a fault that most tests show hides the rarer faults behind it.
 """
@@ -17,16 +17,100 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
-from swarmtest.core.errors import UserError
+from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.faults import message_of, normalised
 from swarmtest.core.messages.crashes import recognise
 from swarmtest.core.messages.telling_lines import telling_line
-from swarmtest.subjects.command.specification import Oracle, Pattern, Specification, Step
+from swarmtest.languages.user_objects import entry_point, entry_point_names, load_object
+from swarmtest.subjects.command.specification import (
+    OracleSection,
+    Pattern,
+    Specification,
+    Step,
+)
 from swarmtest.subjects.command.steps import Outcome, said_by, signal_name
 
+ENTRY_POINTS = "swarmtest.oracles"
+"""The group in which installed packages offer oracles by name."""
+
 Check = Callable[[Mapping[str, Outcome], str], object]
-"""A Python oracle: a function of the outcomes by step name and of the test's text."""
+"""A Python oracle: a function of the outcomes by step name and of the test's text. It returns None
+or a fault's signature, or fails an assertion."""
+
+
+@runtime_checkable
+class Oracle(Protocol):
+    """A user's own oracle, which decides whether the outcomes of the steps are a failure.
+
+    Its class is named in a TOML file, ``[oracle] python = "judge.py:NoWarnings"``, and called
+    without arguments, once in each process. A function with the same parameters is an oracle too.
+
+    >>> class NoWarnings:
+    ...     def judge(self, outcomes, test):
+    ...         for name, outcome in outcomes.items():
+    ...             if "warning" in outcome.text:
+    ...                 return f"{name} warns"
+    >>> isinstance(NoWarnings(), Oracle)
+    True
+    """
+
+    def judge(self, outcomes: Mapping[str, Outcome], test: str) -> str | None:
+        """Return None if all is well, or the fault's signature: the same text for the same bug.
+
+        `outcomes` are the outcomes by step name, and `test` is the test's text. A failing assertion
+        is a fault too; its message is the signature.
+        """
+
+
+def load_oracle(spec: Specification) -> Check | None:
+    """Return the oracle that a TOML file names with ``python``; None if it names none."""
+    reference = spec.oracle.python
+    if not reference:
+        return None
+    where, _, name = reference.partition(":")
+    try:
+        if not name:
+            return _as_check(_installed_oracle(reference), reference)
+        if where.endswith(".py"):
+            where = str(Path(spec.here) / where)
+        found = load_object(f"{where}:{name}", "function", callable)
+        return _as_check(found, reference)
+    except UserError as error:
+        raise UserError(f"{spec.path}: [oracle] python: {error}") from None
+
+
+def _installed_oracle(name: str) -> object:
+    found = entry_point(ENTRY_POINTS, name)
+    if found is None:
+        hint = did_you_mean(name, entry_point_names(ENTRY_POINTS))
+        raise UserError(f"no oracle {name!r} is installed{hint} (one of your own is FILE.py:NAME)")
+    return found
+
+
+def _as_check(found: object, reference: str) -> Check:
+    """Return an oracle as a function; a class is called without arguments first."""
+    if isinstance(found, type):
+        if not hasattr(found, "judge"):
+            raise UserError(
+                f"class {reference} is an incomplete oracle, it has no method judge: write "
+                "def judge(self, outcomes, test), which returns None or a signature"
+            )
+        try:
+            found = found()
+        except Exception as error:
+            raise UserError(f"{reference}() raised {message_of(error)}") from None
+    if isinstance(found, Oracle):
+        return found.judge
+    if not callable(found):
+        raise UserError(
+            f"{reference.rpartition(':')[2]} is neither a function nor a class with a method judge"
+        )
+    check: Check = found
+    return check
+
 
 _NUMBERED_NAME = re.compile(r"\b([A-Za-z_]\w*?)\d+\b")
 _TEMPORARY_PATH = re.compile(r"((?:/var|\B)/tmp)/[\w.+-]+")
@@ -52,7 +136,7 @@ class Judge:
 
     def __init__(self, spec: Specification, check: Check | None) -> None:
         self._steps: Mapping[str, Step] = {step.name: step for step in spec.steps}
-        self._oracle: Oracle = spec.oracle
+        self._oracle: OracleSection = spec.oracle
         self._check = check
 
     def judge(self, by_name: Mapping[str, Outcome], text: str) -> Judgement:

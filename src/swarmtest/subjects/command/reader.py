@@ -25,7 +25,7 @@ from swarmtest.subjects.command.specification import (
     Generate,
     MarkedSource,
     Mutate,
-    Oracle,
+    OracleSection,
     Pattern,
     Reduce,
     Specification,
@@ -267,7 +267,7 @@ def step_meanings(section: Section) -> dict[str, str]:
     }
 
 
-def read_oracle(section: Section, steps: Sequence[str]) -> Oracle:
+def read_oracle(section: Section, steps: Sequence[str]) -> OracleSection:
     """Read the rest of ``[oracle]``: patterns, recognisers, differential groups, the function."""
     step_meanings(section)  # so that its keys are not reported as unknown
     recognise = section.texts("recognise")
@@ -275,13 +275,14 @@ def read_oracle(section: Section, steps: Sequence[str]) -> Oracle:
         if name not in RECOGNISERS:
             near = did_you_mean(name, RECOGNISERS)
             raise section.error("recognise", f"no recogniser {name!r}{near}")
-    oracle = Oracle(
+    oracle = OracleSection(
         tuple(_read_pattern(inner, steps) for inner in section.sections("patterns")),
         recognise,
         _read_differential(section, steps),
         section.text("python"),
     )
-    if oracle.python and oracle.python.count(":") != 1:
+    # Without a colon it is the name of an entry point.
+    if oracle.python.count(":") > 1 or oracle.python.endswith(".py"):
         raise section.error("python", "names a function: oracle.py:check")
     section.close()
     return oracle

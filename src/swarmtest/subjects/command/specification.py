@@ -163,7 +163,7 @@ class Pattern:
 
 
 @dataclass(frozen=True)
-class Oracle:
+class OracleSection:
     """``[oracle]``: what is a failure, besides what each step says itself."""
 
     patterns: tuple[Pattern, ...] = ()
@@ -172,8 +172,8 @@ class Oracle:
     differential: tuple[tuple[str, ...], ...] = ()
     """Groups of steps whose output and exit status must agree."""
     python: str = ""
-    """``file.py:function``: a function of the steps' outcomes and the test's text. It returns None
-    or a fault's signature, or fails an assertion."""
+    """The user's own oracle: ``file.py:function``, ``module:Class``, or the name of an entry point
+    in the group ``swarmtest.oracles``. See `oracles.Oracle`."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class Specification:
     forms: tuple[FeatureForm, ...]
     space: Space
     steps: tuple[Step, ...]
-    oracle: Oracle
+    oracle: OracleSection
     reduce: Reduce
     mutate: Mutate = Mutate()
     """How mutants are built; without a build command, the subject has no mutants."""

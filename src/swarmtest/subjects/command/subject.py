@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from swarmtest.core.configuration import Configuration
-from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault, Result, Verdict
-from swarmtest.languages.user_objects import load_object
 from swarmtest.processes.scratch import Scratch
 from swarmtest.reducer.reducer import AskedAs
 from swarmtest.subjects.command.generator import CommandGenerator, Generator, GrammarTests, Made
-from swarmtest.subjects.command.oracles import Check, Judge, details_of
+from swarmtest.subjects.command.oracles import Judge, details_of, load_oracle
 from swarmtest.subjects.command.reader import read_specification
 from swarmtest.subjects.command.specification import Specification
 from swarmtest.subjects.command.step_runner import Stepper
 from swarmtest.subjects.command.steps import Caller
 from swarmtest.subjects.command.test import CommandTest
+from swarmtest.subjects.subject import NoTest, Subject
 
 
 def load_command_subject(path: str) -> CommandSubject:
@@ -44,7 +43,7 @@ def load_command_subject(path: str) -> CommandSubject:
     return CommandSubject(read_specification(Path(path)), path)
 
 
-class CommandSubject:
+class CommandSubject(Subject):
     """A subject that runs commands, as a TOML file says; see docs/commands.md."""
 
     def __init__(self, spec: Specification, name: str = "") -> None:
@@ -56,17 +55,12 @@ class CommandSubject:
         self.suffix = spec.generate.suffix or ".txt"
         self.weighted = spec.weighted
         calls = [spec.generate.call] if spec.generate.call else []
-        self.seconds: float | None = sum(
-            call.timeout for call in [*calls, *(step.call for step in spec.steps)]
-        )
-        self.interruptible = True
-        self.keep_tests = False
-        self.journal: Callable[[Any], None] | None = None
+        self.seconds = sum(call.timeout for call in [*calls, *(step.call for step in spec.steps)])
         self._scratch = Scratch()
         self._caller = Caller(self._scratch, spec.here)
         self._generator: Generator = self._make_generator()
         self._stepper = Stepper(spec, self._scratch, self._caller)
-        self._judge = Judge(spec, _python_oracle(spec))
+        self._judge = Judge(spec, load_oracle(spec))
         self._counts_appearances = any(form.appears for form in spec.forms)
 
     def execute(self, configuration: Configuration, seed: int) -> Result:
@@ -84,11 +78,11 @@ class CommandSubject:
         """Return the generator's output: a test, or the reason why there is none."""
         return self._generator.make(configuration, seed)
 
-    def test_of(self, configuration: Configuration, seed: int) -> Any:
+    def generate(self, configuration: Configuration, seed: int) -> Any:
         """Return the test of a configuration and a seed, as JSON data."""
         output = self.generated(configuration, seed)
         if output.why_not:
-            raise UserError(f"there is no test: {output.why_not}")
+            raise NoTest(f"there is no test: {output.why_not}")
         return self._test(output, configuration, seed).to_json()
 
     def result_of_journal(
@@ -104,7 +98,7 @@ class CommandSubject:
         test = CommandTest.from_json(told[-1])
         return Result(Verdict.FAILED, fault, self._used(test), (), self._size(test), 0, told[-1])
 
-    def replay(self, test: Any) -> Result:
+    def run(self, test: Any) -> Result:
         """Run the steps on a saved test; this does not need the generator."""
         return self._run(CommandTest.from_json(test))
 
@@ -214,19 +208,3 @@ class CommandSubject:
             sum(1 for _ in form.appears.finditer(text)) if form.appears else int(form.name in on)
             for form in self.spec.forms
         )
-
-
-def _python_oracle(spec: Specification) -> Check | None:
-    if not spec.oracle.python:
-        return None
-    where, _, name = spec.oracle.python.partition(":")
-    if where.endswith(".py"):
-        where = str(Path(spec.here) / where)
-    try:
-        function = load_object(f"{where}:{name}", "function", callable)
-    except UserError as error:
-        raise UserError(f"{spec.path}: [oracle] python: {error}") from None
-    if not callable(function):
-        raise UserError(f"{spec.path}: [oracle] python: {name} is no function")
-    check: Check = function
-    return check

@@ -9,23 +9,22 @@ from __future__ import annotations
 import copy
 import inspect
 import sys
-from bdb import BdbQuit
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
-from swarmtest.core.faults import fault_of_exception
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.core.space import Space
 from swarmtest.subjects.grammar.generator import DEPTH, LENGTH, GrammarGenerator, load_grammar
 from swarmtest.subjects.grammar.growth import Tree
+from swarmtest.subjects.subject import NoTest, Subject
 
 FORMAT = "swarmtest grammar test 1"
 
 
-class GrammarSubject:
+class GrammarSubject(Subject):
     """A subject that calls a function with texts of a grammar.
 
     An exception from `run` is a fault, unless it is one of `raises`, which are correct outcomes
@@ -39,6 +38,9 @@ class GrammarSubject:
     >>> result.verdict.label, result.test["text"]
     ('failed', '((x))')
     """
+
+    part = "token"
+    weighted = True
 
     def __init__(
         self,
@@ -64,17 +66,12 @@ class GrammarSubject:
                 f"{self.generator.grammar.path}: no rule has alternatives and no part may be left "
                 "out, so there are no features to choose"
             )
-        self.run = run
+        self.function = run
+        """The function that is called with the text of each test."""
         self.name = name or getattr(run, "__name__", "grammar")
         self.raises = _exceptions(raises)
         self.space = Space(self.generator.features, self.generator.constraints)
-        self.journal: Callable[[Any], None] | None = None
-        self.keep_tests = False
-        self.interruptible = True
-        self.part = "token"
         self.suffix = suffix
-        self.weighted = True
-        self.seconds: float | None = None
 
     def check(self, thorough: bool = False) -> list[str]:
         """Return the parts of the grammar that were left out because they can never be used."""
@@ -86,20 +83,28 @@ class GrammarSubject:
         other.generator = self.generator.resized(steps)
         return other
 
-    def execute(self, configuration: Configuration, seed: int) -> Result:
-        """Generate a text and call the function with it."""
+    def generate(self, configuration: Configuration, seed: int) -> Any:
+        """Return a text of the grammar, with its tree."""
         try:
             tree = self.generator.grown(configuration.weights, seed)
         except UserError as error:
-            return Result(Verdict.INVALID, missing=str(error))
-        test = self._test(tree)
-        if self.journal is not None:
-            self.journal(test)
-        return self._run_test(test)
+            raise NoTest(str(error)) from None
+        return self._test(tree)
 
-    def test_of(self, configuration: Configuration, seed: int) -> Any:
-        """Return the test of a configuration and a seed (JSON data), whether or not it passes."""
-        return self._test(self.generator.grown(configuration.weights, seed))
+    def run(self, test: Any) -> Result:
+        """Call the function with the text of a test."""
+        saved = _checked_test(test)
+        fault: Fault | None = None
+        events: tuple[str, ...] = ()
+        try:
+            events = _events(self.function(saved["text"]))
+        except self.raises:
+            pass
+        except BaseException as error:
+            fault = self.fault_of(error)
+        used, size = self._facts(saved)
+        verdict = Verdict.PASSED if fault is None else Verdict.FAILED
+        return Result(verdict, fault, used, events, size, 0, dict(saved))
 
     def result_of_journal(
         self, told: Sequence[Any], configuration: Configuration, fault: Fault
@@ -113,10 +118,6 @@ class GrammarSubject:
         test = told[-1]
         used, size = self._facts(test)
         return Result(Verdict.FAILED, fault, used, (), size, 0, test)
-
-    def replay(self, test: Any) -> Result:
-        """Run a saved test."""
-        return self._run_test(_checked_test(test), keep=True)
 
     def size(self, test: Any) -> int:
         """Return the number of tokens of a saved test."""
@@ -149,29 +150,6 @@ class GrammarSubject:
             return (), self.generator.size(tree)
         counts = tuple(used.get(name, 0) for name in self.space.feature_names)
         return counts, self.generator.size(tree)
-
-    def _run_test(self, test: Mapping[str, Any], keep: bool = False) -> Result:
-        fault: Fault | None = None
-        events: tuple[str, ...] = ()
-        try:
-            events = _events(self.run(test["text"]))
-        except self.raises:
-            pass
-        except BaseException as error:
-            fault = self._fault_of(error)
-        used, size = self._facts(test)
-        verdict = Verdict.PASSED if fault is None else Verdict.FAILED
-        saved = dict(test) if fault or keep or self.keep_tests else None
-        return Result(verdict, fault, used, events, size, 0, saved)
-
-    def _fault_of(self, error: BaseException) -> Fault:
-        if isinstance(error, UserError):
-            raise error
-        if isinstance(error, KeyboardInterrupt | BdbQuit) and self.interruptible:
-            raise KeyboardInterrupt from error
-        if isinstance(error, MemoryError):
-            return fault_of_exception(error, "memory")
-        return fault_of_exception(error)
 
 
 def _events(returned: object) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ from swarmtest.subjects.hypothesis.internals import (
 from swarmtest.subjects.hypothesis.runner import DrivenRule, GaveUp, Run
 from swarmtest.subjects.hypothesis.test import RuleStep, RuleTest, journalled
 from swarmtest.subjects.machine.replay import Another
+from swarmtest.subjects.subject import Subject
 
 if TYPE_CHECKING:
     from swarmtest.subjects.hypothesis.example_database import HandedOver
@@ -47,7 +48,7 @@ _HYPOTHESIS_EVENTS = ("Retried draw from ", "gave up because")
 """How the events begin that Hypothesis adds itself; they are not the program's."""
 
 
-class RuleBasedSubject:
+class RuleBasedSubject(Subject):
     """A subject for a `RuleBasedStateMachine`, given as its class or as its `TestCase`.
 
     >>> from hypothesis import strategies as st
@@ -64,6 +65,9 @@ class RuleBasedSubject:
     >>> subject.execute(subject.space.configuration(["up"]), seed=1).verdict.label
     'failed'
     """
+
+    suffix = ".py"
+    weighted = True
 
     def __init__(
         self, machine: type[Any], name: str = "", steps: int | tuple[int, int] | None = None
@@ -85,13 +89,6 @@ class RuleBasedSubject:
             for rule in self.rules
         )
         self._numbers = {rule.name: number for number, rule in enumerate(self.rules)}
-        self.journal: Callable[[Any], None] | None = None
-        self.keep_tests = False
-        self.part = "step"
-        self.suffix = ".py"
-        self.weighted = True
-        self.seconds: float | None = None
-        self.interruptible = True
 
     def check(self, thorough: bool = False) -> list[str]:
         """Return the rules that can never run; other mistakes are reported by the constructor.
@@ -121,7 +118,7 @@ class RuleBasedSubject:
 
         return self._run(drive, rng)
 
-    def replay(self, test: Any) -> Result:
+    def run(self, test: Any) -> Result:
         """Run a saved test step by step; steps that cannot run are skipped and counted."""
         saved = RuleTest.from_json(test)
         self._check_rules(saved)
@@ -220,8 +217,8 @@ class RuleBasedSubject:
             test,
         )
 
-    def test_of(self, configuration: Configuration, seed: int) -> Any:
-        """Return the test of a configuration and a seed (JSON data), whether or not it passes."""
+    def generate(self, configuration: Configuration, seed: int) -> Any:
+        """Return the test of a configuration and a seed (JSON data); it is run to find out."""
         before, self.keep_tests = self.keep_tests, True
         try:
             result = self.execute(configuration, seed)

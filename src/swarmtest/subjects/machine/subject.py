@@ -19,6 +19,7 @@ from swarmtest.subjects.machine.compiled import Snapshot, compile_machine, invar
 from swarmtest.subjects.machine.machine import Machine
 from swarmtest.subjects.machine.replay import Another, Journal, Record, Replay, journalled
 from swarmtest.subjects.machine.test import MachineTest, Step, to_json
+from swarmtest.subjects.subject import Subject
 
 _PASSED = Verdict.PASSED
 _MAX_CACHED_PICKS = 4096
@@ -31,7 +32,7 @@ _Loop: TypeAlias = tuple[
 """A generated loop with its ``picks``, ``weights`` and ``bounds`` (see `compiled`)."""
 
 
-class MachineSubject:
+class MachineSubject(Subject):
     """The subject that tests a machine class.
 
     >>> from swarmtest import Machine, action
@@ -46,6 +47,9 @@ class MachineSubject:
     >>> result.verdict.label, result.steps
     ('failed', 3)
     """
+
+    suffix = ".py"
+    weighted = True
 
     def __init__(
         self,
@@ -70,20 +74,6 @@ class MachineSubject:
         # function that it calls, which is faster.
         self._reseed = super(random.Random, self._rng).seed
         self._picks: dict[int, list[int]] = {}
-        self.journal: Callable[[Any], None] | None = None
-        """Called with every step before it runs, when the current test may kill the process."""
-        self.keep_tests = False
-        """Whether the result of a passed test contains the test as well."""
-        self.part = "step"
-        self.suffix = ".py"
-        self.weighted = True
-        self.seconds: float | None = None
-        self.interruptible = True
-        """Whether KeyboardInterrupt is the user's Ctrl-C; in a worker, the program raised it."""
-
-    def check(self, thorough: bool = False) -> list[str]:
-        """Return no problems: a machine is checked when it is loaded."""
-        return []
 
     def execute(self, configuration: Configuration, seed: int) -> Result:
         """Generate a test while running it."""
@@ -134,8 +124,8 @@ class MachineSubject:
             return result._replace(covered=machine._covered, missing=machine._missing)
         return result
 
-    def test_of(self, configuration: Configuration, seed: int) -> Any:
-        """Return the test that a configuration and a seed give (JSON data), even if it passes."""
+    def generate(self, configuration: Configuration, seed: int) -> Any:
+        """Return the test that a configuration and a seed give; it is run to find out."""
         entries: list[Any] = []
         self.journal = entries.append
         try:
@@ -153,7 +143,7 @@ class MachineSubject:
         test = MachineTest(self.name, steps, configuration.settings).to_json()
         return Result(Verdict.FAILED, fault, used, (), len(steps), 0, test)
 
-    def replay(self, test: Any) -> Result:
+    def run(self, test: Any) -> Result:
         """Run a saved test step by step; steps that cannot run are skipped and counted."""
         return Replay(self, MachineTest.from_json(test)).run()
 

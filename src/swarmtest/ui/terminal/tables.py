@@ -93,8 +93,10 @@ def test_code(test: str | None, subject: Any) -> str:
     if subject is not None:
         code: str = subject.code(data)
         return code
-    if "text" in data:
+    if isinstance(data, dict) and "text" in data:
         return str(data["text"])
+    if not isinstance(data, dict) or "format" not in data:
+        return json.dumps(data, indent=1)
     steps = MachineTest.from_json(data).steps
     return "\n".join(
         f"{step.action}({', '.join(map(json.dumps, step.arguments))})" for step in steps
