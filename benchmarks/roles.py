@@ -43,7 +43,7 @@ from swarmtest.core.packed_weights import unpack_weights
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import trial_key
 from swarmtest.core.targets import Target, pack_hits
-from swarmtest.roles.counting import _counted
+from swarmtest.roles.counting import count_table
 from swarmtest.roles.pairs import pairs
 from swarmtest.roles.roles import RoleTable
 from swarmtest.roles.study import Study
@@ -159,7 +159,7 @@ def table_of(evidence: Evidence, columns: Words) -> tuple[RoleTable, float]:
     finding_likes = cpu_seconds() - start
     prepared = list(blocks(distinct, evidence.n))
     start = cpu_seconds()
-    table = _counted(evidence, odds, targets, lambda part: prepared, len(distinct), 0.95, row)
+    table = count_table(evidence, odds, targets, lambda part: prepared, len(distinct), 0.95, row)
     table.discoveries()
     return table, cpu_seconds() - start + finding_likes
 

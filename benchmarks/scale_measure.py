@@ -26,7 +26,7 @@ from swarmtest.analysis.hit_columns import turned
 from swarmtest.analysis.propensities import chances
 from swarmtest.core.targets import Target
 from swarmtest.growth.growth import growth
-from swarmtest.roles.counting import _counted
+from swarmtest.roles.counting import count_table
 from swarmtest.roles.study import Study
 from swarmtest.roles.triage import triage
 
@@ -58,7 +58,7 @@ def counting(made: Made) -> dict[str, float]:
         assert part == slice(0, count), "there are no groups, so there is one pass"
         return turned(itertools.islice(itertools.cycle(rows), made.tests), count)
 
-    table = _counted(evidence, chances(evidence), targets, blocks, count, 0.95)
+    table = count_table(evidence, chances(evidence), targets, blocks, count, 0.95)
     counted = cpu_seconds() - start
     table.rows.discoveries(0.05)
     return {

@@ -57,7 +57,7 @@ def role_table(
         return hit_blocks(store, evidence, chosen[part].tolist())
 
     named = tuple(target for _, target in targets)
-    return _count_table(evidence, chances, named, blocks, len(chosen), confidence, row.ravel())
+    return count_table(evidence, chances, named, blocks, len(chosen), confidence, row.ravel())
 
 
 def fault_table(evidence: Evidence, chances: Chances, confidence: float) -> RoleTable:
@@ -70,7 +70,7 @@ def fault_table(evidence: Evidence, chances: Chances, confidence: float) -> Role
         numbers = np.where(inside, evidence.fault - part.start, -1).astype(np.int32)
         return blocks_of_numbers(numbers, part.stop - part.start)
 
-    return _count_table(evidence, chances, targets, blocks, count, confidence)
+    return count_table(evidence, chances, targets, blocks, count, confidence)
 
 
 def table_of_hits(
@@ -81,10 +81,10 @@ def table_of_hits(
     def blocks(part: slice) -> Iterator[HitBlock]:
         return blocks_of_bools(hits[:, part])
 
-    return _count_table(evidence, chances, tuple(targets), blocks, len(targets), confidence)
+    return count_table(evidence, chances, tuple(targets), blocks, len(targets), confidence)
 
 
-def _count_table(
+def count_table(
     evidence: Evidence,
     chances: Chances,
     targets: tuple[Target, ...],
