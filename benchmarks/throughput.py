@@ -38,6 +38,10 @@ from swarmtest import Campaign
 STEPS = 50
 SUBJECT = f"{Path(__file__).parent / 'machines.py'}::PushPopAdd"
 
+FEW = 32
+"""Tests of a campaign that hardly takes longer than its start. A campaign of 16 tests or fewer
+forks its workers instead of starting interpreters, so its start is not that of larger ones."""
+
 
 def bare_randrange(tests: int) -> None:
     rng = random.Random(1)
@@ -136,12 +140,12 @@ def hypothesis_steps_per_second(examples: int) -> float:
 def main() -> None:
     quick = arguments(__doc__).quick
     require_modules({"hypothesis": "hypothesis"})
-    tests, rounds, examples = (6_000, 2, 12) if quick else (100_000, 7, 300)
+    tests, rounds, examples = (12_000, 2, 12) if quick else (100_000, 7, 300)
     progress("the start of a campaign")
     start_up = statistics.median(
-        timed(lambda: campaign(1, "coin")) for _ in range(2 if quick else 3)
+        timed(lambda: campaign(FEW, "coin")) for _ in range(2 if quick else 3)
     )
-    writer_start = timed(lambda: campaign(1, "coin"), time.process_time)
+    writer_start = timed(lambda: campaign(FEW, "coin"), time.process_time)
     writer: list[float] = []
     names = ("bare, randrange", "bare, tuned", "bare, batched")
     loops = (bare_randrange, bare_tuned, bare_batched)
