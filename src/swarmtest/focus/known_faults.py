@@ -112,7 +112,7 @@ class Sight:
             return f"it is the harness, which is watched only if named: --cover {shown_path(place)}"
         instead = _imported_instead(place)
         if instead:
-            return f"{instead} is tested instead of this file (pip install -e . mends it)"
+            return f"{instead} is tested instead of this file (pip install -e . fixes it)"
         if not _chooses(self.scope, place):
             return "its file is not watched: --cover names what is"
         return ""

@@ -233,7 +233,7 @@ class Scheduler:
         """Describe what was tried."""
         return (
             f"no Dask scheduler answers at {self.address} (tried for {self.connect:g} s: {why}): "
-            "start one with `dask scheduler`, or mend --engine"
+            "start one with `dask scheduler`, or change --engine"
         )
 
     def close(self) -> None:
