@@ -22,7 +22,6 @@ from swarmtest.campaign.executors.executor import BatchShape
 from swarmtest.core.errors import UserError
 from swarmtest.store.records import WorkerRecord
 
-# -------------------------------------------------------------------------------------------------
 # The workers of a cluster as a campaign sees them: who worked, who is gone, who refused.
 
 
@@ -64,7 +63,6 @@ class Crew:
         ]
 
 
-# -------------------------------------------------------------------------------------------------
 # What hosts tell besides rows, and which of it the campaign has heard.
 #
 # A fault that only a dropped copy of a batch showed (a program that is not the same twice) must
@@ -109,8 +107,6 @@ class Definitions:
         known = [fault for id in self._counted & self._held.keys() for fault in self._held.pop(id)]
         return rows, sets, news, known, tests
 
-
-# -------------------------------------------------------------------------------------------------
 
 _ATTEMPTS = 25
 """How often a batch may fail because workers died before the campaign gives up."""

@@ -33,7 +33,6 @@ from swarmtest.coverage.scope import ROOT_MARKS, project_root
 from swarmtest.languages.user_objects import split_reference
 from swarmtest.subjects.loading import SubjectReference
 
-# -------------------------------------------------------------------------------------------------
 # Whether a worker may run a campaign's tests: the same swarmtest, Python and packages.
 #
 # Results are the same everywhere only if the programs are.
@@ -107,7 +106,6 @@ def _python() -> str:
     return ".".join(platform.python_version_tuple()[:2])
 
 
-# -------------------------------------------------------------------------------------------------
 # Files on their way to workers: which of a directory travel, and how they are packed.
 
 _LARGEST = 64 << 20
@@ -175,8 +173,6 @@ def _is_left_out(directory: str, name: str) -> bool:
         return True
     return os.path.exists(os.path.join(directory, name, "pyvenv.cfg"))
 
-
-# -------------------------------------------------------------------------------------------------
 
 _INSTALLED = ("site-packages", "dist-packages")
 
@@ -314,7 +310,6 @@ def _versions(names: set[str]) -> dict[str, str]:
     }
 
 
-# -------------------------------------------------------------------------------------------------
 # A shipment's arrival on a worker: unpacked once, under a directory of the worker's own.
 #
 # Files lie there at the paths that they have at home, so one prefix translates between the two.

@@ -20,7 +20,6 @@ from swarmtest.campaign.executors.host_start import Spawned, end
 from swarmtest.core.result import Fault
 from swarmtest.processes import frames as wire
 
-# -------------------------------------------------------------------------------------------------
 # What a host on another machine tells, in the words of the machine that the campaign runs on.
 #
 # A packed subject lies elsewhere on a worker: under a directory of its own, at the path that it
@@ -72,8 +71,6 @@ class Homeward:
             return row
         return (*row[:_FAULT], self._ids[fault], *row[_FAULT + 1 :])
 
-
-# -------------------------------------------------------------------------------------------------
 
 _PIECE_SECONDS = 0.1
 _LARGEST_PIECE = 1000

@@ -18,7 +18,6 @@ from swarmtest.campaign.executors.host import Setup
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.subjects.loading import SubjectReference
 
-# -------------------------------------------------------------------------------------------------
 # Workers that are jobs of a batch system, or pods: asked for by dask-jobqueue and dask-kubernetes.
 #
 # The scheduler of a batch system's jobs lives in the campaign's process and ends with it, and so
@@ -144,8 +143,6 @@ class JobQueue:
             self._cluster.close(timeout=10)
 
 
-# -------------------------------------------------------------------------------------------------
-
 _CONNECT_SECONDS = 10.0
 _PATIENCE_PLACE = 300.0
 
@@ -266,7 +263,6 @@ def _greet(address: str, security: Any, timeout: float) -> None:
         raise problems[0]
 
 
-# -------------------------------------------------------------------------------------------------
 # From the engine that a user chose to one that runs, with the subject on its way.
 
 
