@@ -28,8 +28,9 @@ from swarmtest.coverage.scope import Scope
 from swarmtest.race.accelerator import OFF, accelerator_status
 from swarmtest.race.coverage.coverage import ConcurrencyCoverage
 from swarmtest.race.coverage.shared_variables import Recording
-from swarmtest.race.free.noise import Noise, NoiseSettings
+from swarmtest.race.free.noise import Noise
 from swarmtest.race.free.runner import free_run
+from swarmtest.race.noise_settings import NoiseSettings
 from swarmtest.race.weaving.weaver import woven
 
 PROGRAMS = Path(__file__).with_name("race_slowdown_programs")

@@ -11,8 +11,9 @@ from raced_programs import LOST_UPDATE
 
 from swarmtest import UserError
 from swarmtest.race.explanation import AroundSeen, replayable
-from swarmtest.race.free.noise import Noise, NoiseSettings
+from swarmtest.race.free.noise import Noise
 from swarmtest.race.free.runner import free_run
+from swarmtest.race.noise_settings import NoiseSettings
 from swarmtest.race.race_test import RaceTest
 from swarmtest.race.racer import Racer
 from swarmtest.race.target import Target

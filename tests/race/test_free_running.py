@@ -14,8 +14,9 @@ from swarmtest.core.errors import UserError
 from swarmtest.race.control.runner import Run, controlled_run
 from swarmtest.race.control.schedulers import RandomWalk
 from swarmtest.race.coverage.shared_variables import Recording
-from swarmtest.race.free.noise import Noise, NoiseSettings
+from swarmtest.race.free.noise import Noise
 from swarmtest.race.free.runner import free_run
+from swarmtest.race.noise_settings import NoiseSettings
 
 Load = Callable[[str], ModuleType]
 

@@ -8,8 +8,9 @@ from types import ModuleType
 from threaded_programs import AIRLINES, CRAWLER
 
 from swarmtest.race.coverage.shared_variables import Recording, shared_sites
-from swarmtest.race.free.noise import Noise, NoiseSettings
+from swarmtest.race.free.noise import Noise
 from swarmtest.race.free.runner import free_run
+from swarmtest.race.noise_settings import NoiseSettings
 from swarmtest.race.weaving.sites import SITES
 
 Load = Callable[[str], ModuleType]

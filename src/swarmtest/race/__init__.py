@@ -26,9 +26,10 @@ from swarmtest.race.control.schedulers import (
 from swarmtest.race.coverage.coverage import ConcurrencyCoverage
 from swarmtest.race.coverage.shared_variables import Recording, shared_sites
 from swarmtest.race.coverage.trace import TraceStep
-from swarmtest.race.free.noise import Noise, NoiseSettings, noise_dimensions, noise_space
+from swarmtest.race.free.noise import Noise
 from swarmtest.race.free.policy import FreePolicy
 from swarmtest.race.free.runner import FreeRun, free_run
+from swarmtest.race.noise_settings import NoiseSettings, noise_dimensions, noise_space
 from swarmtest.race.primitives.patches import installed
 from swarmtest.race.primitives.policy import Policy, policy_on, prepare
 from swarmtest.race.weaving.sites import SITES, Site

@@ -18,7 +18,8 @@ from swarmtest.core.result import Fault
 from swarmtest.processes.fork import NoAnswer, in_fork
 from swarmtest.race.control.schedulers import POS, RandomWalk, Replay, Schedule, Scheduler, Switch
 from swarmtest.race.control.tasks import Task
-from swarmtest.race.free.noise import Noise, NoiseSettings
+from swarmtest.race.free.noise import Noise
+from swarmtest.race.noise_settings import NoiseSettings
 from swarmtest.race.race_test import POLICIES, ControlSettings, RaceTest
 from swarmtest.race.racer import Racer, Ran
 from swarmtest.race.target import Target

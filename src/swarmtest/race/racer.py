@@ -21,8 +21,9 @@ from swarmtest.race.control.runner import Run, controlled_run, nothing_to_schedu
 from swarmtest.race.control.schedulers import PCT, POS, RandomWalk, Replay, Schedule, Scheduler
 from swarmtest.race.coverage.coverage import ConcurrencyCoverage
 from swarmtest.race.coverage.shared_variables import Recording, shared_sites
-from swarmtest.race.free.noise import Noise, NoiseSettings
+from swarmtest.race.free.noise import Noise
 from swarmtest.race.free.runner import FreeRun, free_run
+from swarmtest.race.noise_settings import NoiseSettings
 from swarmtest.race.programs import Program, load_program
 from swarmtest.race.race_test import ControlSettings, RunSettings
 from swarmtest.race.target import Target

@@ -15,7 +15,7 @@ from swarmtest.processes.fork import NoAnswer, in_fork
 from swarmtest.race.accelerator import accelerator_status
 from swarmtest.race.control.schedulers import RandomWalk
 from swarmtest.race.explanation import explained, message_of_fault, replayable
-from swarmtest.race.free.noise import NoiseSettings
+from swarmtest.race.noise_settings import NoiseSettings
 from swarmtest.race.programs import Program
 from swarmtest.race.race_test import RaceTest, features_of, race_space, settings_of
 from swarmtest.race.racer import Racer, Ran

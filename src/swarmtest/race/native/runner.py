@@ -30,13 +30,14 @@ from swarmtest.race.native.coverage import (
 )
 from swarmtest.race.native.library import (
     Knowledge,
-    NoiseSettings,
     Snapshot,
     ThreadMemory,
     library,
     library_name,
+    noise_text,
 )
 from swarmtest.race.native.sites import SiteNames
+from swarmtest.race.noise_settings import NoiseSettings
 
 NO_THREAD = "the program started no thread"
 _PROFILED_HEURISTICS = ("shared-only", "one-variable", "predecessors")
@@ -131,7 +132,9 @@ class NativeThreads:
         for _ in range(runs):
             memory = ThreadMemory(self._known)
             try:
-                run_watched(self._command(memory, NoiseSettings(), 0), memory, self.seconds)
+                run_watched(
+                    self._command(memory, NoiseSettings(frequency=0), 0), memory, self.seconds
+                )
                 self._known = memory.knowledge()
             finally:
                 memory.close()
@@ -151,7 +154,7 @@ class NativeThreads:
     def by_hand(self, settings: NoiseSettings, seed: int) -> str:
         """Return a shell line that runs the program with the same noise, without swarmtest."""
         words = [
-            f"SWARMTEST_NOISE={shlex.quote(settings.environment(seed))}",
+            f"SWARMTEST_NOISE={shlex.quote(noise_text(settings, seed))}",
             f"LD_PRELOAD={shlex.quote(str(self.library))}",
             shlex.join(self.command),
         ]
@@ -159,7 +162,7 @@ class NativeThreads:
 
     def _command(self, memory: ThreadMemory, settings: NoiseSettings, seed: int) -> Command:
         variables = {
-            "SWARMTEST_NOISE": settings.environment(seed),
+            "SWARMTEST_NOISE": noise_text(settings, seed),
             "SWARMTEST_THREADS": memory.path,
         }
         return Command(self.command, self._environment | variables, self._cwd)
