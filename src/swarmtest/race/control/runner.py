@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 from swarmtest.core.errors import UserError
@@ -20,7 +21,12 @@ from swarmtest.race.control.baton_scheduler import Handing, Handover, Where
 from swarmtest.race.control.control import USES_ASYNCIO, Control
 from swarmtest.race.control.schedulers import Replay, Schedule, Scheduler, Switch
 from swarmtest.race.control.tasks import Task, Unwound
-from swarmtest.race.control.watchdog import watched
+from swarmtest.race.control.watchdog import (
+    interrupt_thread,
+    is_main_thread,
+    location_of,
+    time_limit,
+)
 from swarmtest.race.control.worker_threads import give_back
 from swarmtest.race.coverage.coverage import ConcurrencyCoverage
 from swarmtest.race.coverage.trace import Tracer, TraceStep
@@ -95,8 +101,9 @@ def controlled_run(
         )
         collects = gc.isenabled()
         gc.disable()  # finalizers would run at a different time in each run
+        ask_to_end, interrupt = partial(_ask_to_end, control), partial(_interrupt, control)
         try:
-            with policy_on(control), watched(control, seconds):
+            with policy_on(control), time_limit(seconds, ask_to_end, interrupt):
                 call_to_the_end(function, control)
         finally:
             _clean_up(control)
@@ -115,6 +122,25 @@ def controlled_run(
         control.handovers,
         None if coverage is None else coverage.take(),
     )
+
+
+def _ask_to_end(control: Handing) -> None:
+    """Ask a run that takes too long to stop at its next probe."""
+    task = control.running
+    control.problem = control.problem or (
+        f"the run was not over in time; {task.name} is {location_of(task)}: it waits outside of "
+        "probes (I/O, C code that holds a lock), or takes long"
+    )
+    control.end()
+
+
+def _interrupt(control: Handing) -> bool:
+    """Continue without the running thread, which passes no probe; tell whether it was main."""
+    task = control.running
+    control.abandon(task, control.problem)
+    control.interrupted = is_main_thread(task)
+    interrupt_thread(task)
+    return control.interrupted
 
 
 def _clean_up(control: Handing) -> None:
