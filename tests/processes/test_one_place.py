@@ -25,7 +25,7 @@ DECLARED = {
     "race/control/watchdog.py": ({"signal.pthread_kill"}, THREADS),
     "race/native/sites.py": ({"subprocess.run"}, TOOLS),
     "race/native/library.py": ({"subprocess.run"}, TOOLS),
-    "race/accelerator_build.py": ({"subprocess.run"}, TOOLS),
+    "race/accelerator.py": ({"subprocess.run"}, TOOLS),
     "coverage/native/gcov.py": ({"subprocess.run"}, TOOLS),
     "coverage/native/fast.py": ({"subprocess.run"}, TOOLS),
     "coverage/native/compiler.py": ({"subprocess.run"}, TOOLS),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarmtest.search.engines.sequential import Permutation
+from swarmtest.search.engines.engine import Permutation
 
 
 @settings(max_examples=50, deadline=None)

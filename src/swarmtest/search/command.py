@@ -9,26 +9,17 @@ from __future__ import annotations
 import itertools
 import re
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import click
 
-from swarmtest.campaign.budget import Budget
+from swarmtest.campaign.budget import Budget, parse_seconds
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Result, Verdict
 from swarmtest.core.sampling import Proposal
 from swarmtest.processes.fork_pool import run_isolated
-from swarmtest.search.command_options import (
-    campaign_argument,
-    engine_option,
-    fitness_option,
-    json_option,
-    limits_of,
-    loaded,
-    search_limits,
-    title_of,
-)
 from swarmtest.search.engine_comparison import (
     compare_engines,
     repeat_search,
@@ -42,7 +33,18 @@ from swarmtest.search.results import Fitness, combination_of, combined
 from swarmtest.search.search import Search, SearchOutcome
 from swarmtest.search.space import SearchSpace
 from swarmtest.search.stopping import SearchProgress
-from swarmtest.search.study_command import best_sequence_of, correlate, export, plot, roles
+from swarmtest.search.study_command import (
+    Command,
+    best_sequence_of,
+    campaign_argument,
+    correlate,
+    export,
+    json_option,
+    loaded,
+    plot,
+    roles,
+    title_of,
+)
 from swarmtest.search.views import (
     comparison_text,
     outcome_text,
@@ -59,6 +61,58 @@ from swarmtest.ui.options import existing_store, latest_campaign, store_option
 from swarmtest.ui.run_options import parse_budget, parse_seed
 from swarmtest.ui.terminal.tables import plural
 from swarmtest.ui.terminal.text import json_text
+
+# Options.
+
+
+def engine_option(default: str | None) -> Callable[[Command], Command]:
+    """Add ``--engine``."""
+    shown = f"  [default: {default}]" if default else ""
+    return click.option(
+        "-e",
+        "--engine",
+        metavar="NAME[:KEY=VALUE,...]",
+        help="Who proposes points: sequential, random, climb, optuna:sampler=tpe (cma, nsga2, qmc, "
+        f"gp), or a strategy.{shown}",
+    )
+
+
+def fitness_option(default: str | None) -> Callable[[Command], Command]:
+    """Add ``--fitness``."""
+    shown = f"  [default: {default}]" if default else ""
+    return click.option(
+        "--fitness",
+        metavar="MEASURE,...",
+        help="What is good: hits, hits.KIND, failed, seconds, a measure of the test; -NAME for "
+        f"little of it; FILE.py::FUNCTION.{shown}",
+    )
+
+
+def search_limits(command: Command) -> Command:
+    """Add the options that say when a search ends."""
+    options = [
+        click.option("-n", "--points", type=int, metavar="N", help="Stop after N points."),
+        click.option("--time", "wall", metavar="TIME", help="Stop after this time: 30s, 5m, 2h."),
+        click.option("--reach", type=float, metavar="X", help="Stop at a fitness of X."),
+        click.option("-x", "first", is_flag=True, help="Stop at the first fault."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def limits_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the limits that were given, as arguments of `Search`."""
+    limits = {
+        "points": options["points"],
+        "seconds": parse_seconds(options["wall"]) if options["wall"] else None,
+        "reach": options["reach"],
+        "faults": 1 if options["first"] else None,
+    }
+    return {name: value for name, value in limits.items() if value is not None}
+
+
+# The commands that search.
 
 
 @click.group(invoke_without_command=True)

@@ -21,8 +21,8 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.result import Result, Verdict
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import Stream, trial_key
+from swarmtest.search.engines import parse_engine
 from swarmtest.search.engines.engine import SpaceExhausted
-from swarmtest.search.engines.names import parse_engine
 from swarmtest.search.executors.pytest_node import ReplayedExecutor
 from swarmtest.search.exploration import Exploration
 from swarmtest.search.results import Fitness, Score

@@ -5,16 +5,15 @@ Best sequences, correlations, roles of values, pictures and exports.
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO, cast
+from collections.abc import Callable
+from typing import Any, BinaryIO, TypeVar, cast
 
 import click
 
 from swarmtest.core.errors import UserError
-from swarmtest.search.command_options import campaign_argument, json_option, loaded, title_of
-from swarmtest.search.exploration import Exploration
+from swarmtest.search.exploration import Exploration, best_sequence, random_sequence
 from swarmtest.search.export import FORMATS, collapsed, export_exploration
 from swarmtest.search.pictures import collapsed_svg, growth_svg
-from swarmtest.search.sequences import best_sequence, random_sequence
 from swarmtest.search.value_statistics import correlations, value_roles
 from swarmtest.search.views import (
     collapsed_text,
@@ -24,10 +23,45 @@ from swarmtest.search.views import (
     shoulders_text,
     value_roles_text,
 )
-from swarmtest.ui.options import store_option
+from swarmtest.ui.options import existing_store, latest_campaign, store_option
 from swarmtest.ui.terminal.text import json_text
 
+Command = TypeVar("Command", bound=Callable[..., Any])
+
 _ENDINGS = {"csv": "csv", "parquet": "parquet", "dat": "gnuplot", "gnuplot": "gnuplot"}
+
+
+# What these commands share with those that search.
+
+
+def campaign_argument(command: Command) -> Command:
+    """Add ``[CAMPAIGN]``: the search whose exploration is read; by default the newest."""
+    return click.argument("campaign", type=int, required=False)(command)
+
+
+def json_option(command: Command) -> Command:
+    """Add ``--json``."""
+    return click.option("--json", "as_json", is_flag=True, help="As JSON.")(command)
+
+
+def loaded(campaign: int | None, store: str | None, kind: str = "") -> Exploration:
+    """Return the exploration of a campaign; only its targets of one kind, if a kind is given."""
+    with existing_store(store) as opened:
+        exploration = Exploration.load(opened, latest_campaign(opened, campaign))
+    return exploration.of_kind(kind) if kind else exploration
+
+
+def title_of(exploration: Exploration) -> str:
+    """Return a line that says what is studied."""
+    numbers = ", ".join(map(str, exploration.campaigns))
+    runs = sum(map(len, exploration.runs.values()))
+    which = "campaign" if len(exploration.campaigns) == 1 else "campaigns"
+    return (
+        f"{which} {numbers}: {exploration.name}, {len(exploration.points):,} points, {runs:,} runs"
+    )
+
+
+# The commands.
 
 
 @click.command("best-sequence")

@@ -9,9 +9,9 @@ from typing import Any
 from swarmtest.analysis.cells import INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.core.configuration import Configuration
 from swarmtest.search.engine_comparison import EngineSummary, Summary
+from swarmtest.search.exploration import PointSequence
 from swarmtest.search.export import Collapsed
 from swarmtest.search.search import SearchOutcome
-from swarmtest.search.sequences import Sequence as PointSequence
 from swarmtest.search.stopping import SearchProgress
 from swarmtest.search.value_statistics import Correlation, ValueRole
 from swarmtest.ui.terminal.tables import command_text, plural, table

@@ -21,8 +21,7 @@ from swarmtest.race.control.schedulers import Scheduler
 from swarmtest.race.control.stuck import CLOCK, END, fault_of_stuck, livelock
 from swarmtest.race.control.tasks import Baton, Task, Unwound, main_task, new_baton
 from swarmtest.race.primitives.frames import user_frame
-from swarmtest.race.primitives.originals import get_ident, raw_lock
-from swarmtest.race.primitives.policy import Policy
+from swarmtest.race.primitives.policy import Policy, get_ident, raw_lock
 
 STEP, LIMIT, IDENT = 0, 1, 2
 """The cells of the state that a probe reads: the number of probes passed, the number at which to

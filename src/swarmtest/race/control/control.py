@@ -17,10 +17,9 @@ from swarmtest.race.control.stuck import CLOCK
 from swarmtest.race.control.tasks import Task, Unwound, child_task
 from swarmtest.race.control.worker_threads import under_control
 from swarmtest.race.coverage.trace import Tracer
-from swarmtest.race.primitives import originals as raw
 from swarmtest.race.primitives.frames import code_of, is_event_loop, is_library, is_own
 from swarmtest.race.primitives.locks import OWN_POINT, SYNCHRONISERS, Lock
-from swarmtest.race.primitives.originals import get_ident
+from swarmtest.race.primitives.policy import get_ident, raw_monotonic, raw_sleep, raw_time
 from swarmtest.race.weaving.sites import SITES
 
 _TICK = 0.001
@@ -263,7 +262,7 @@ class Control(Handing):
         slow.
         """
         if get_ident() != self.state[IDENT]:
-            raw.raw_sleep(seconds)
+            raw_sleep(seconds)
             return
         task = self.running
         outer = task.doing
@@ -284,17 +283,17 @@ class Control(Handing):
     def monotonic(self) -> float:
         """Return the run's monotonic time."""
         if get_ident() != self.state[IDENT]:
-            return raw.raw_monotonic()
+            return raw_monotonic()
         if is_event_loop(sys._getframe(2).f_code):
             self.note(USES_ASYNCIO)
-            return raw.raw_monotonic()  # an event loop waits in real time
+            return raw_monotonic()  # an event loop waits in real time
         self.clock += _TICK
         return _MONOTONIC_START + self.clock
 
     def time(self) -> float:
         """Return the run's time of day."""
         if get_ident() != self.state[IDENT]:
-            return raw.raw_time()
+            return raw_time()
         self.clock += _TICK
         return _TIME_START + self.clock
 

@@ -32,9 +32,8 @@ from swarmtest.race.coverage.coverage import ConcurrencyCoverage
 from swarmtest.race.coverage.trace import Tracer, TraceStep
 from swarmtest.race.primitives.frames import user_frame
 from swarmtest.race.primitives.locks import Lock
-from swarmtest.race.primitives.originals import thread_join
 from swarmtest.race.primitives.patches import installed
-from swarmtest.race.primitives.policy import policy_on
+from swarmtest.race.primitives.policy import policy_on, thread_join
 from swarmtest.race.weaving.sites import SITES
 from swarmtest.race.weaving.weaver import use_events
 from swarmtest.reducer.reducer import minimised

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from swarmtest.race.accelerator import accelerator
 from swarmtest.race.primitives.locks import Lock
-from swarmtest.race.primitives.originals import raw_lock
+from swarmtest.race.primitives.policy import raw_lock
 
 if TYPE_CHECKING:
     from swarmtest.race.control.worker_threads import Worker

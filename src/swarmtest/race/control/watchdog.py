@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 
 from swarmtest.race.control.tasks import Task, Unwound
 from swarmtest.race.primitives.frames import user_frame
-from swarmtest.race.primitives.originals import get_ident, raw_lock, raw_monotonic, raw_sleep
+from swarmtest.race.primitives.policy import get_ident, raw_lock, raw_monotonic, raw_sleep
 
 _POLL_SECONDS = 0.1
 GRACE_SECONDS = 0.5

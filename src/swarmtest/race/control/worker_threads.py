@@ -26,7 +26,7 @@ from swarmtest.race.accelerator import accelerator
 from swarmtest.race.control.baton_scheduler import IDENT, Handing
 from swarmtest.race.control.tasks import Baton, Task, Unwound, new_baton
 from swarmtest.race.primitives.locks import Started
-from swarmtest.race.primitives.originals import get_ident, raw_lock
+from swarmtest.race.primitives.policy import get_ident, raw_lock
 
 _MAX_IDLE = 64
 _HAS_HANDLES = sys.version_info >= (3, 13)

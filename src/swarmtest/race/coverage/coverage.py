@@ -20,8 +20,7 @@ from swarmtest.coverage.scope import shown_path
 from swarmtest.race.accelerator import accelerator
 from swarmtest.race.coverage.shared_variables import Sharing, Variable
 from swarmtest.race.primitives.frames import user_frame
-from swarmtest.race.primitives.originals import get_ident
-from swarmtest.race.primitives.policy import woven_namespaces
+from swarmtest.race.primitives.policy import get_ident, woven_namespaces
 from swarmtest.race.weaving.sites import SITES
 
 

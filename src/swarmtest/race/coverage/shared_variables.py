@@ -15,7 +15,7 @@ from typing import Any
 from swarmtest.race.control.tasks import Task
 from swarmtest.race.free.policy import FreePolicy
 from swarmtest.race.primitives.locks import SYNCHRONISERS
-from swarmtest.race.primitives.originals import get_ident
+from swarmtest.race.primitives.policy import get_ident
 from swarmtest.race.weaving.sites import LINE, SITES, Site
 
 CONTENTS = "[]"

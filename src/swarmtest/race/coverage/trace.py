@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from swarmtest.race.primitives.frames import user_frame
 from swarmtest.race.primitives.locks import Lock, RLock
-from swarmtest.race.primitives.originals import get_ident
+from swarmtest.race.primitives.policy import get_ident
 from swarmtest.race.weaving.sites import SITES, Site
 
 if TYPE_CHECKING:

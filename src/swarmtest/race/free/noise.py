@@ -19,7 +19,7 @@ from swarmtest.race.control.stuck import livelock
 from swarmtest.race.control.tasks import Task, Unwound
 from swarmtest.race.free.policy import FreePolicy
 from swarmtest.race.noise_settings import MOST, NoiseSettings
-from swarmtest.race.primitives.originals import get_ident, raw_lock, raw_monotonic, raw_sleep
+from swarmtest.race.primitives.policy import get_ident, raw_lock, raw_monotonic, raw_sleep
 from swarmtest.race.weaving.sites import SITES
 
 # Making noise.

@@ -18,9 +18,8 @@ from swarmtest.race.control.stuck import fault_of_stuck
 from swarmtest.race.control.watchdog import GRACE_SECONDS, interrupt_thread, location_of, time_limit
 from swarmtest.race.coverage.coverage import ConcurrencyCoverage
 from swarmtest.race.free.policy import FreePolicy
-from swarmtest.race.primitives.originals import raw_monotonic, thread_join
 from swarmtest.race.primitives.patches import installed
-from swarmtest.race.primitives.policy import policy_on
+from swarmtest.race.primitives.policy import policy_on, raw_monotonic, thread_join
 
 
 @dataclass(frozen=True)

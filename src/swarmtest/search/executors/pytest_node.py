@@ -1,7 +1,7 @@
 """Executors for pytest tests and recorded explorations, and the executor for what a user names.
 
-Each pytest test runs in a pytest of its own, with the plugin `swarmtest.search.pytest_point`,
-which reports what the test did.
+Each pytest test runs in a pytest of its own, with the plugin in `pytest_point`, which reports what
+the test did.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from swarmtest.search.exploration import Exploration
 
 
-_PLUGIN = "swarmtest.search.pytest_point"
+_PLUGIN = "swarmtest.search.executors.pytest_point"
 _NOTHING_COLLECTED = 5
 
 

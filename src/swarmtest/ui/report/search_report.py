@@ -9,10 +9,9 @@ from markupsafe import Markup
 
 from swarmtest.analysis.cells import INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.core.errors import UserError
-from swarmtest.search.exploration import Exploration, visit_of
+from swarmtest.search.exploration import Exploration, best_sequence, random_sequence, visit_of
 from swarmtest.search.export import collapsed
 from swarmtest.search.pictures import collapsed_svg, growth_svg
-from swarmtest.search.sequences import best_sequence, random_sequence
 from swarmtest.search.value_statistics import Correlation, ValueRole, correlations, value_roles
 from swarmtest.search.views import point_text, signed
 from swarmtest.store.interface import Store
