@@ -20,8 +20,8 @@ from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import Stream
 from swarmtest.coverage.scope import Scope
 from swarmtest.race.control.runner import controlled_run
-from swarmtest.race.control.schedulers import PCT, POS, RandomWalk, Scheduler
-from swarmtest.race.coverage.shared_variables import Recording, shared_sites
+from swarmtest.race.control.schedulers import PCT, POS, RandomWalk, ThreadScheduler
+from swarmtest.race.coverage.shared_variables import AccessRecording, shared_sites
 from swarmtest.race.free.noise import Noise
 from swarmtest.race.free.runner import free_run
 from swarmtest.race.noise_settings import KIND_NAMES, NoiseSettings
@@ -54,13 +54,13 @@ def loaded(name: str) -> Iterator[ModuleType]:
 
 def shared_of(subject: ModuleType) -> frozenset[int]:
     """The sites of what its threads share, as some recordings tell."""
-    recordings = [Recording() for _ in range(RECORDED)]
+    recordings = [AccessRecording() for _ in range(RECORDED)]
     for recording in recordings:
         free_run(subject.program, recording)
     return shared_sites(recordings)
 
 
-def scheduler(policy: str, seed: int, steps: int) -> Scheduler:
+def scheduler(policy: str, seed: int, steps: int) -> ThreadScheduler:
     if policy == "pct":
         return PCT(seed, steps=steps)
     if policy == "pos":

@@ -10,13 +10,13 @@ import pytest
 from raced_programs import LOST_UPDATE
 
 from swarmtest import UserError
-from swarmtest.race.explanation import AroundSeen, replayable
+from swarmtest.race.explanation import NearNoise, replayable
 from swarmtest.race.free.noise import Noise
 from swarmtest.race.free.runner import free_run
 from swarmtest.race.noise_settings import NoiseSettings
 from swarmtest.race.race_test import RaceTest
+from swarmtest.race.raced_program import RacedProgram
 from swarmtest.race.racer import Racer
-from swarmtest.race.target import Target
 
 NOISE = NoiseSettings(frequency=1000, kind="sleep", strength=3)
 LONG = LOST_UPDATE.replace(
@@ -30,7 +30,7 @@ def racer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Ra
 
     def made(program: str) -> Racer:
         (tmp_path / "counter.py").write_text(program)
-        return Racer(Target.of("counter.py::count_to_two"))
+        return Racer(RacedProgram.of("counter.py::count_to_two"))
 
     return made
 
@@ -67,11 +67,11 @@ def test_threads_stop_about_where_noise_held_them(racer: Callable[[str], Racer])
     one = racer(LONG)
     wanted = ("main.1", 11)  # between its read and its write
     shown = sum(
-        one.scheduled(AroundSeen([wanted], None, (), random.Random(seed))).fault is not None
+        one.scheduled(NearNoise([wanted], None, (), random.Random(seed))).fault is not None
         for seed in range(40)
     )
     nowhere = sum(
-        one.scheduled(AroundSeen([], None, (), random.Random(seed))).fault is not None
+        one.scheduled(NearNoise([], None, (), random.Random(seed))).fault is not None
         for seed in range(40)
     )
     assert shown > 2 * nowhere + 5

@@ -13,7 +13,7 @@ from threaded_programs import AB_BA, CRAWLER, LOST_UPDATE, MISSED_NOTIFY
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.space import Space
-from swarmtest.race.coverage.shared_variables import Recording, shared_sites
+from swarmtest.race.coverage.shared_variables import AccessRecording, shared_sites
 from swarmtest.race.free.noise import Noise
 from swarmtest.race.free.runner import free_run
 from swarmtest.race.native.subject import NoiseTest
@@ -185,7 +185,7 @@ def test_with_shared_variables_only_private_ones_are_left_alone(load: Load) -> N
                 thread.join()
         """
     )
-    recording = Recording()
+    recording = AccessRecording()
     free_run(program.test, recording)
     shared = shared_sites([recording])
     settings = NoiseSettings(1000, "sleep", 100, shared_only=True)

@@ -11,14 +11,14 @@ from types import ModuleType
 
 import pytest
 
-from swarmtest.race.control.runner import Run, controlled_run, minimised_schedule, replay
+from swarmtest.race.control.runner import ControlledRun, controlled_run, minimised_schedule, replay
 from swarmtest.race.control.schedulers import PCT, POS, RandomWalk
 from swarmtest.race.primitives.patches import installed
 
 Load = Callable[[str], ModuleType]
 
 
-def runs_of(test: Callable[[], object], many: int = 60) -> list[Run]:
+def runs_of(test: Callable[[], object], many: int = 60) -> list[ControlledRun]:
     """Runs under each scheduler; none of them has a problem."""
     makes = (RandomWalk, POS, lambda seed: PCT(seed, steps=50))
     runs = [controlled_run(test, make(seed)) for make in makes for seed in range(many)]

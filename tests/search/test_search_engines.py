@@ -211,6 +211,7 @@ def test_an_engine_is_named_by_a_text(text):
     ("text", "message"),
     [
         ("clim", "unknown engine 'clim'; did you mean 'climb'"),
+        ("dask://host:8786", "where the trials of a campaign run is its executor"),
         ("climb:restart=1", "has no parameter 'restart'; did you mean 'restarts'"),
         ("optuna:sampler=tpa", "no sampler 'tpa' here; did you mean 'tpe'"),
     ],

@@ -16,8 +16,8 @@ from swarmtest.core.errors import UserError
 from swarmtest.coverage.options import CoverageOptions
 from swarmtest.race.explanation import explore
 from swarmtest.race.race_test import RaceTest
+from swarmtest.race.raced_program import MODES, SECONDS, RacedProgram, split_kinds
 from swarmtest.race.replay import replay_code
-from swarmtest.race.target import ENGINES, SECONDS, Target, split_kinds
 from swarmtest.race.views import after_data, after_text
 from swarmtest.reduce.named_tests import named_test
 from swarmtest.reduce.progress import make_small
@@ -76,8 +76,8 @@ class _RaceCommand(click.Command):
     help="Note what threads do to each other: shared (variables), pair (of accesses, one after "
     "the other), sync (locks and the like); and what runs execute: line, branch, ...",
 )
-@click.option("--control", "engine", flag_value="control", help="Only runs under control.")
-@click.option("--noise", "engine", flag_value="noise", help="Only runs with noise.")
+@click.option("--control", "mode", flag_value="control", help="Only runs under control.")
+@click.option("--noise", "mode", flag_value="noise", help="Only runs with noise.")
 @click.option("--isolated", is_flag=True, help="Each run in a process of its own; scripts always.")
 @click.option("--save", metavar="FILE.py", help="Write a test of pytest that replays the race.")
 @click.option(
@@ -132,9 +132,9 @@ def _reference(path: str | None, native: list[str] | None, options: dict[str, An
     if native is not None:
         if path is not None or not native:
             raise UserError("a native program is named after --: swarmtest race -- ./program args")
-        for name in ("cover", "engine", "isolated", "after"):
+        for name in ("cover", "mode", "isolated", "after"):
             if options[name]:
-                raise UserError(f"--{options[name] if name == 'engine' else name} is for Python")
+                raise UserError(f"--{options[name] if name == 'mode' else name} is for Python")
         if options["kinds"]:
             raise UserError("--coverage is for Python: native programs tell what they reach anyway")
         seconds = f"--seconds {options['timeout']:g} " if options["timeout"] else ""
@@ -144,16 +144,16 @@ def _reference(path: str | None, native: list[str] | None, options: dict[str, An
         raise UserError("--expect is for native programs, which are named after --")
     if path is None:
         raise UserError("name what to race: FILE.py::FUNCTION, a test, a script, or -- ./program")
-    engines = (options["engine"],) if options["engine"] else ENGINES
-    target = Target.of(
+    modes = (options["mode"],) if options["mode"] else MODES
+    raced = RacedProgram.of(
         path,
         options["cover"],
-        engines=engines,
+        modes=modes,
         isolated=options["isolated"],
         coverage=split_kinds(options["kinds"])[1] if options["kinds"] else (),
         seconds=options["timeout"] or SECONDS,
     )
-    return str(target)
+    return str(raced)
 
 
 def _checked_statuses(text: str) -> str:
@@ -197,7 +197,7 @@ def _race(
 
 def _code_coverage(reference: str, options: dict[str, Any]) -> CoverageOptions | None:
     kinds = split_kinds(options["kinds"])[0] if options["kinds"] else ()
-    return Target.parse(reference).watching(kinds) if kinds else None
+    return RacedProgram.parse(reference).watching(kinds) if kinds else None
 
 
 def _save_replay(path: Path, subject: Any, store: Store, outcome: Outcome) -> None:
@@ -209,7 +209,7 @@ def _save_replay(path: Path, subject: Any, store: Store, outcome: Outcome) -> No
     if not tests:
         click.echo(f"nothing to save: no fault that replays, so {path} was not written")
         return
-    code = replay_code(subject.target, tests[0], path.parent)
+    code = replay_code(subject.raced, tests[0], path.parent)
     try:
         path.write_text(code)
     except OSError as error:
@@ -224,9 +224,9 @@ def _check_fix(reference: str, options: dict[str, Any]) -> int:
     if test.schedule is None:
         raise UserError(f"{options['after']} has no schedule: only a controlled run has one")
     budget = parse_budget(options) or Budget(tests=_DEFAULT_NEIGHBOURS, wall_seconds=20.0)
-    target = Target.parse(reference)
+    raced = RacedProgram.parse(reference)
     seed = parse_seed(options["seed"])
-    explored = explore(target, test.schedule, budget.tests, budget.wall_seconds, seed)
+    explored = explore(raced, test.schedule, budget.tests, budget.wall_seconds, seed)
     click.echo(
         json_text(after_data(explored))
         if options["as_json"]

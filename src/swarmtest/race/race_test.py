@@ -30,7 +30,7 @@ HEURISTICS = ("halt-one-thread", "tamper-timeouts", "one-variable", "predecessor
 SHARED = "shared-only"
 """The feature that switches or disturbs threads only before accesses to shared variables."""
 _CONTROLLED_SHARE = 0.99
-"""The share of controlled runs if a configuration allows both engines: a run with noise takes a
+"""The share of controlled runs if a configuration allows both modes: a run with noise takes a
 hundred times as long."""
 _POLICY_WEIGHTS = {"random-walk": 16, "pct": 1, "pos": 1}
 """The weights by which allowed policies are drawn. Random walks with few switches find most
@@ -68,24 +68,24 @@ class ControlSettings:
 RunSettings: TypeAlias = ControlSettings | NoiseSettings
 
 
-def race_space(engines: Sequence[str] = ("control", "noise")) -> Space:
-    """Return the space of all settings of the given engines.
+def race_space(modes: Sequence[str] = ("control", "noise")) -> Space:
+    """Return the space of all settings of the given modes of running threads.
 
     >>> race_space(["control"]).feature_names
     ('random-walk', 'pct', 'pos', 'shared-only')
     """
     dimensions: list[Dimension] = []
-    engine_features: list[str] = []
-    if "control" in engines:
-        engine_features += POLICIES
-        rate = _POLICY_RATE if "noise" in engines else None
+    mode_features: list[str] = []
+    if "control" in modes:
+        mode_features += POLICIES
+        rate = _POLICY_RATE if "noise" in modes else None
         dimensions += [
             *(Feature(name, rate=rate) for name in POLICIES),
             Integer("depth", 1, 5, default=3),
             Choice("switches", _SWITCHES, ordered=True, default=32),
         ]
-    if "noise" in engines:
-        engine_features += KIND_NAMES
+    if "noise" in modes:
+        mode_features += KIND_NAMES
         dimensions += [
             *map(Feature, KIND_NAMES),
             *(
@@ -96,7 +96,7 @@ def race_space(engines: Sequence[str] = ("control", "noise")) -> Space:
             Choice("strength", STRENGTHS, ordered=True, default=10),
         ]
     return Space(
-        [*dimensions, Feature(SHARED, rate=_RESTRICTION_RATE)], [at_least_one_of(*engine_features)]
+        [*dimensions, Feature(SHARED, rate=_RESTRICTION_RATE)], [at_least_one_of(*mode_features)]
     )
 
 

@@ -17,7 +17,7 @@ from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.race.explanation import Explored
 from swarmtest.race.race_test import FORMAT, NO_SCHEDULE, RaceTest
 from swarmtest.race.subject import ThreadsSubject
-from swarmtest.race.timeline import Explanation, Row, timeline_text
+from swarmtest.race.timeline import Explanation, TimelineRow, timeline_text
 from swarmtest.roles.views import study_or_none, why_in_short
 from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord, ReductionRecord
@@ -192,7 +192,7 @@ class RaceRow:
     column: int
     """The column, counted from 0; -1 stands for all of them."""
     place: str
-    row: Row
+    row: TimelineRow
 
 
 @dataclass(frozen=True)
@@ -222,5 +222,5 @@ def race_view(test: str | None) -> RaceView | None:
     return RaceView(explanation, threads, rows)
 
 
-def _location(row: Row) -> str:
+def _location(row: TimelineRow) -> str:
     return f"{row.path}:{row.line}" if row.line else ""

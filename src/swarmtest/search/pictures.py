@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swarmtest.search.export import Collapsed
+from swarmtest.search.export import CollapsedSpace
 from swarmtest.search.views import shoulders_of, signed
 from swarmtest.ui.svg import element, line, picture, text
 
@@ -27,7 +27,7 @@ STYLE = (
 )
 
 
-def collapsed_svg(space: Collapsed, title: str, alone: bool = True) -> str:
+def collapsed_svg(space: CollapsedSpace, title: str, alone: bool = True) -> str:
     """Draw the paper's figure 4: all points along one line, by the most important dimension first.
 
     With `alone`, the picture has its own colours, for a file; else it uses those of its page.
@@ -142,7 +142,7 @@ def _run_axis(horizontal: _HorizontalScale, longest: int) -> str:
     return element("g", *parts)
 
 
-def _bands(space: Collapsed, horizontal: _HorizontalScale) -> str:
+def _bands(space: CollapsedSpace, horizontal: _HorizontalScale) -> str:
     """Draw a darker background for every other block of the first dimension."""
     starts = [start_of_block for start_of_block, _ in space.blocks()] + [len(space.values)]
     bands = [
@@ -159,7 +159,7 @@ def _bands(space: Collapsed, horizontal: _HorizontalScale) -> str:
     return element("g", *bands)
 
 
-def _labels(space: Collapsed, horizontal: _HorizontalScale) -> list[str]:
+def _labels(space: CollapsedSpace, horizontal: _HorizontalScale) -> list[str]:
     """Draw the values of the first two dimensions, as far as there is room."""
     parts = []
     for depth, y in ((1, _TOP - 6), (2, _HEIGHT - _BOTTOM + 15)):

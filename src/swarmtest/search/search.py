@@ -21,7 +21,7 @@ from swarmtest.search.exploration import EarlierVisit, SearchRecording, earlier_
 from swarmtest.search.results import Combine, Fitness, combination_of, combined, status_of
 from swarmtest.search.space import SearchSpace, number_of
 from swarmtest.search.stopping import SearchProgress, Stopping
-from swarmtest.search.visits import UnderWay, Visit, Visits
+from swarmtest.search.visits import RunningVisits, Visit, Visits
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, FaultRecord
@@ -233,7 +233,7 @@ class Search:
     def _loop_in_parallel(self, recording: SearchRecording) -> str:
         """Run several visits at a time, each in a process of its own."""
         reason = self.stopping.reached(self.progress)
-        under_way = UnderWay(self.workers)
+        under_way = RunningVisits(self.workers)
         try:
             while True:
                 exhausted = "" if reason else self._begin_some(recording, under_way)
@@ -246,7 +246,7 @@ class Search:
         finally:
             under_way.end()
 
-    def _begin_some(self, recording: SearchRecording, under_way: UnderWay) -> str:
+    def _begin_some(self, recording: SearchRecording, under_way: RunningVisits) -> str:
         """Begin as many visits as fit; return the reason if the engine has nothing left now."""
         while under_way.has_room and not self._visits.are_begun(self.stopping.points):
             try:

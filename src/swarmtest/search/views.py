@@ -8,9 +8,9 @@ from typing import Any
 
 from swarmtest.analysis.cells import INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.core.configuration import Configuration
-from swarmtest.search.engine_comparison import EngineSummary, Summary
+from swarmtest.search.engine_comparison import EngineSummary, SearchSummary
 from swarmtest.search.exploration import PointSequence
-from swarmtest.search.export import Collapsed
+from swarmtest.search.export import CollapsedSpace
 from swarmtest.search.search import SearchOutcome
 from swarmtest.search.stopping import SearchProgress
 from swarmtest.search.value_statistics import Correlation, ValueRole
@@ -91,7 +91,7 @@ def outcome_text(outcome: SearchOutcome, fitness: str) -> str:
     return "\n".join(lines)
 
 
-def summaries_text(summaries: Sequence[Summary], searches: int) -> str:
+def summaries_text(summaries: Sequence[SearchSummary], searches: int) -> str:
     """Return a table of several searches."""
     rows = [
         (
@@ -202,7 +202,7 @@ def _correlation_row(correlation: Correlation) -> tuple[str, ...]:
     )
 
 
-def collapsed_text(line: Collapsed, title: str) -> str:
+def collapsed_text(line: CollapsedSpace, title: str) -> str:
     """Draw the collapsed picture in blocks, with the values of the first dimension."""
     values = [value if value == value else 0.0 for value in line.values]
     low, high = min(values), max(values)

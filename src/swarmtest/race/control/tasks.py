@@ -10,7 +10,7 @@ from swarmtest.race.primitives.locks import Lock
 from swarmtest.race.primitives.policy import raw_lock
 
 if TYPE_CHECKING:
-    from swarmtest.race.control.worker_threads import Worker
+    from swarmtest.race.control.worker_threads import WorkerThread
 
 
 _MAIN = "main"
@@ -20,7 +20,7 @@ class Unwound(BaseException):
     """Raised in the threads of a run that is decided, so that they end."""
 
 
-class Task:
+class ThreadTask:
     """One thread of a run, named after the thread that started it and its number among those."""
 
     __slots__ = (
@@ -69,26 +69,26 @@ class Task:
         self.doing = ""
         """What it does with objects built from locks: ``condition.wait``, ``queue.get``."""
         self.raised = 0
-        self.worker: Worker | None = None
+        self.worker: WorkerThread | None = None
         """The worker thread that runs this thread, if it has no thread of its own."""
 
     def __repr__(self) -> str:
-        return f"<Task {self.name}>"
+        return f"<ThreadTask {self.name}>"
 
 
-def main_task() -> Task:
+def main_task() -> ThreadTask:
     """Return the task of the thread that calls the function under test."""
-    return Task(0, _MAIN, None)
+    return ThreadTask(0, _MAIN, None)
 
 
-def child_task(parent: Task, index: int, thread: Thread) -> Task:
+def child_task(parent: ThreadTask, index: int, thread: Thread) -> ThreadTask:
     """Return the task of a thread that another one starts.
 
     >>> child_task(main_task(), 1, Thread()).name
     'main.1'
     """
     parent.children += 1
-    return Task(index, f"{parent.name}.{parent.children}", thread)
+    return ThreadTask(index, f"{parent.name}.{parent.children}", thread)
 
 
 class Baton(Protocol):

@@ -17,7 +17,7 @@ from _signal import getsignal  # type: ignore[import-not-found]
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from swarmtest.race.control.tasks import Task, Unwound
+from swarmtest.race.control.tasks import ThreadTask, Unwound
 from swarmtest.race.primitives.frames import user_frame
 from swarmtest.race.primitives.policy import get_ident, raw_lock, raw_monotonic, raw_sleep
 
@@ -102,7 +102,7 @@ def _poll() -> None:
                 _Watchdog.limit.enforce()
 
 
-def location_of(task: Task) -> str:
+def location_of(task: ThreadTask) -> str:
     """Return where in the program a thread is."""
     frame = user_frame(sys._current_frames().get(task.ident))
     if frame is None:
@@ -110,12 +110,12 @@ def location_of(task: Task) -> str:
     return f"in {frame.f_code.co_qualname}, {frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-def is_main_thread(task: Task) -> bool:
+def is_main_thread(task: ThreadTask) -> bool:
     """Return whether a thread of a run is the main thread of the process."""
     return task.ident == threading.main_thread().ident
 
 
-def interrupt_thread(task: Task) -> None:
+def interrupt_thread(task: ThreadTask) -> None:
     """Interrupt a thread of a run.
 
     A thread that is blocked in C code cannot be ended from outside. The main thread gets a signal;

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from swarmtest.core.seeds import Stream
 from swarmtest.race.control.runner import MOST_PROBES
 from swarmtest.race.control.stuck import livelock
-from swarmtest.race.control.tasks import Task, Unwound
+from swarmtest.race.control.tasks import ThreadTask, Unwound
 from swarmtest.race.free.policy import FreePolicy
 from swarmtest.race.noise_settings import MOST, NoiseSettings
 from swarmtest.race.primitives.policy import get_ident, raw_lock, raw_monotonic, raw_sleep
@@ -48,7 +48,7 @@ class ThreadNoise:
         """The number of probes for which it still runs alone."""
 
 
-class Makers:
+class NoiseMakers:
     """The functions that make noise in the calling thread, and the state they share."""
 
     def __init__(self, settings: NoiseSettings, threads: Mapping[int, ThreadNoise]) -> None:
@@ -189,7 +189,7 @@ class Noise(FreePolicy):
         self.places: deque[tuple[str, int]] = deque(maxlen=_MAX_PLACES)
         """The disturbed threads in order, each with the number of its probe. Only probes at
         which noise may be made are counted."""
-        self._makers = Makers(settings, self._threads)
+        self._makers = NoiseMakers(settings, self._threads)
         self._never = settings.frequency == 0
         self._log = 0.0 if settings.frequency in (0, MOST) else math.log1p(-self._share)
         self.only = self._chosen_sites(shared)
@@ -218,13 +218,13 @@ class Noise(FreePolicy):
         drawn = self._stream.split("variable").choice(sorted(by_name))
         return frozenset(by_name[drawn])
 
-    def begins(self, task: Task) -> None:
+    def begins(self, task: ThreadTask) -> None:
         """Give a new thread its own random stream."""
         mine = ThreadNoise(task.name, self._stream.split(task.name))
         mine.left = mine.passed = self._gap(mine)
         self._threads[get_ident()] = mine
 
-    def ends(self, task: Task) -> None:
+    def ends(self, task: ThreadTask) -> None:
         """Forget a thread that has ended."""
         del self._threads[task.ident]
 

@@ -22,7 +22,7 @@ from swarmtest.core.faults import fault_of_exception
 from swarmtest.core.result import Fault
 from swarmtest.race.accelerator import accelerator
 from swarmtest.race.control.stuck import CLOCK, END, fault_of_stuck
-from swarmtest.race.control.tasks import Task, Unwound, child_task, main_task
+from swarmtest.race.control.tasks import ThreadTask, Unwound, child_task, main_task
 from swarmtest.race.primitives.frames import is_library
 from swarmtest.race.primitives.locks import Lock, Started
 from swarmtest.race.primitives.policy import (
@@ -45,7 +45,7 @@ _SLICE = 0.005
 _MAX_UNWINDS = 100
 
 
-class Waiting(Policy):
+class WaitingPolicy(Policy):
     """The threads of a free run: how they wait, are found stuck, and end."""
 
     coverage: ConcurrencyCoverage | None = None
@@ -57,19 +57,19 @@ class Waiting(Policy):
         self.problem = ""
         self.notes: list[str] = []
         self.ended = self.interrupted = False
-        self._disturbs = type(self).before is not Waiting.before
-        self._by_ident: dict[int, Task] = {}
+        self._disturbs = type(self).before is not WaitingPolicy.before
+        self._by_ident: dict[int, ThreadTask] = {}
         self._progress = object()
-        self._fruitless: dict[Task, object] = {}
+        self._fruitless: dict[ThreadTask, object] = {}
         """The last progress mark that each waiting thread has seen and that did not let it
         continue."""
 
     # For subclasses.
 
-    def begins(self, task: Task) -> None:
+    def begins(self, task: ThreadTask) -> None:
         """Handle the start of a thread; called in that thread."""
 
-    def ends(self, task: Task) -> None:
+    def ends(self, task: ThreadTask) -> None:
         """Handle the end of a thread; called in that thread."""
 
     def before(self, kind: str) -> None:
@@ -116,7 +116,7 @@ class Waiting(Policy):
             self._end_here(task)
         return obj
 
-    def _end_here(self, task: Task) -> NoReturn:
+    def _end_here(self, task: ThreadTask) -> NoReturn:
         task.raised += 1
         if task.raised > _MAX_UNWINDS and task is not self.main:
             self.note(f"{task.name} cannot be ended: it catches every exception; it was left")
@@ -145,7 +145,11 @@ class Waiting(Policy):
     # Waiting.
 
     def _wait(
-        self, task: Task, waiting: Any, deadline: float | None, attempt: Callable[[float], bool]
+        self,
+        task: ThreadTask,
+        waiting: Any,
+        deadline: float | None,
+        attempt: Callable[[float], bool],
     ) -> bool:
         """Wait in slices until an attempt succeeds; return False when the time is over."""
         if self.coverage is not None:
@@ -184,7 +188,7 @@ class Waiting(Policy):
                 continue
             if task.waiting is None or task.deadline is not None:
                 return
-            if isinstance(task.waiting, Task) and task.waiting.done:
+            if isinstance(task.waiting, ThreadTask) and task.waiting.done:
                 return  # the other thread has just ended
             if self._fruitless.get(task) != progress:
                 return
@@ -197,7 +201,7 @@ class Waiting(Policy):
             self.fail(fault)
 
 
-def has_ended(task: Task, seconds: float) -> bool:
+def has_ended(task: ThreadTask, seconds: float) -> bool:
     """Wait for a thread for a while, and return whether it has ended."""
     assert task.thread is not None
     if not task.done:
@@ -208,7 +212,7 @@ def has_ended(task: Task, seconds: float) -> bool:
 # Locks, threads and the clock.
 
 
-class FreePolicy(Waiting):
+class FreePolicy(WaitingPolicy):
     """The policy of one run in which threads run freely; create a new one for each run.
 
     Subclasses override `begins`, `ends`, `before`, `shortened` and `access`.
@@ -252,7 +256,7 @@ class FreePolicy(Waiting):
     def _progress_mark(self) -> object:
         return super()._progress_mark(), self._locks and self._locks.released
 
-    def _before_operation(self, task: Task, kind: str, frame: FrameType) -> None:
+    def _before_operation(self, task: ThreadTask, kind: str, frame: FrameType) -> None:
         if self.ended:
             self._end_here(task)
         task.doing = kind
@@ -283,14 +287,16 @@ class FreePolicy(Waiting):
             return self._note_taken(task, lock)
         return self._acquire_blocked(task, lock, blocking, timeout)
 
-    def _note_taken(self, task: Task, lock: Lock) -> bool:
+    def _note_taken(self, task: ThreadTask, lock: Lock) -> bool:
         lock.owner = task
         task.held.append(lock)
         if self.coverage is not None and self.coverage.sees_locks:
             self.coverage.takes(lock)
         return True
 
-    def _acquire_blocked(self, task: Task, lock: Lock, blocking: bool, timeout: float) -> bool:
+    def _acquire_blocked(
+        self, task: ThreadTask, lock: Lock, blocking: bool, timeout: float
+    ) -> bool:
         """Handle a lock that another thread holds."""
         if self.ended:
             return True  # an unwound condition reacquires its lock to clean up
@@ -298,7 +304,7 @@ class FreePolicy(Waiting):
             return False
         return self._note_taken(task, lock)
 
-    def _wait_for_lock(self, task: Task, lock: Lock, timeout: float) -> bool:
+    def _wait_for_lock(self, task: ThreadTask, lock: Lock, timeout: float) -> bool:
         deadline = None if timeout < 0 else raw_monotonic() + self.shortened(timeout)
         raw, outer = lock.raw, task.doing
         task.doing = outer or "lock.acquire"
@@ -361,7 +367,7 @@ class FreePolicy(Waiting):
             task.done = True  # the system could not start another thread
             raise
 
-    def _hook_thread(self, task: Task, thread: Thread) -> None:
+    def _hook_thread(self, task: ThreadTask, thread: Thread) -> None:
         """Replace a thread's `run` and `_delete` methods.
 
         Python calls `run` when the thread begins and `_delete` when it has ended.
@@ -450,7 +456,7 @@ class FreePolicy(Waiting):
 
 @functools.cache
 def _c_methods(module: Any, enter: Callable[[Lock], bool]) -> Any:
-    return module.methods_for(Lock, Task, enter)
+    return module.methods_for(Lock, ThreadTask, enter)
 
 
 def _sleep_slice(seconds: float) -> bool:

@@ -33,18 +33,18 @@ from swarmtest.race.native.library import (
     RUNS,
     SHARED,
     VISITED,
-    Snapshot,
+    MemorySnapshot,
     Table,
     ThreadMemory,
 )
-from swarmtest.race.native.sites import Site, SiteNames
+from swarmtest.race.native.sites import NativeSite, SiteNames
 
 _LIBRARY_SIGNALS = 0b11 << 31
 """Signals 32 and 33, which the C library keeps for itself."""
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingThread:
     """A thread that waits."""
 
     thread: str
@@ -59,10 +59,10 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Stand:
+class ThreadStates:
     """The state of the live threads at one moment."""
 
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[WaitingThread, ...]
     running: int
     probes: int
 
@@ -71,7 +71,7 @@ class Stand:
         """Whether no thread will continue by itself."""
         return bool(self.waiting) and not self.running and not any(w.ends for w in self.waiting)
 
-    def cycle(self) -> tuple[Waiting, ...]:
+    def cycle(self) -> tuple[WaitingThread, ...]:
         """Return threads of which each waits for a lock that the next one holds."""
         by_slot = {waiting.slot: waiting for waiting in self.waiting}
         for start in self.waiting:
@@ -87,7 +87,7 @@ class Stand:
         return ()
 
 
-def stand_of(snapshot: Snapshot) -> Stand:
+def thread_states(snapshot: MemorySnapshot) -> ThreadStates:
     """Return the state of the threads, without those of processes that have ended."""
     threads = snapshot.threads
     living = [slot for slot, row in enumerate(threads) if row["state"] and _is_alive(row)]
@@ -95,7 +95,7 @@ def stand_of(snapshot: Snapshot) -> Stand:
         _waiting(threads, slot, living) for slot in living if threads[slot]["wait_operation"]
     )
     probes = sum(int(threads[slot]["probes"]) for slot in living)
-    return Stand(waiting, len(living) - len(waiting), probes)
+    return ThreadStates(waiting, len(living) - len(waiting), probes)
 
 
 def _is_alive(row: Table) -> bool:
@@ -105,7 +105,7 @@ def _is_alive(row: Table) -> bool:
     return state < RUNS or os.path.exists(f"/proc/{row['process']}/task/{row['number']}")
 
 
-def _waiting(threads: Table, slot: int, living: Sequence[int]) -> Waiting:
+def _waiting(threads: Table, slot: int, living: Sequence[int]) -> WaitingThread:
     row = threads[slot]
     operation = OPERATIONS[int(row["wait_operation"])]
     holders = []
@@ -115,7 +115,7 @@ def _waiting(threads: Table, slot: int, living: Sequence[int]) -> Waiting:
             if threads[other]["process"] == row["process"]:
                 sites = held["site"][held["object"] == row["wait_object"]]
                 holders += [(other, int(site)) for site in sites[:1]]
-    return Waiting(
+    return WaitingThread(
         row["name"].decode(errors="replace"),
         slot,
         operation,
@@ -147,7 +147,7 @@ def handles_signals(process: int) -> bool:
     return bool(int(caught, 16) & ~_LIBRARY_SIGNALS)
 
 
-def fault_of(stand: Stand, named: dict[int, Named], names: dict[int, str]) -> Fault:
+def fault_of(stand: ThreadStates, named: dict[int, NamedSite], names: dict[int, str]) -> Fault:
     """Return the fault of threads that wait for each other, or that took too long.
 
     `names` maps the slots of threads to their names.
@@ -169,11 +169,11 @@ def fault_of(stand: Stand, named: dict[int, Named], names: dict[int, str]) -> Fa
     return Fault("lost wake-up", f"lost wake-up: {places}", details)
 
 
-def _summary(waiting: Waiting, named: dict[int, Named]) -> str:
+def _summary(waiting: WaitingThread, named: dict[int, NamedSite]) -> str:
     return f"{waiting.operation} in {_site_of(waiting.site, named).inside}"
 
 
-def _description(waiting: Waiting, named: dict[int, Named], names: dict[int, str]) -> str:
+def _description(waiting: WaitingThread, named: dict[int, NamedSite], names: dict[int, str]) -> str:
     text = f"{waiting.thread}: {waiting.operation} at {_site_of(waiting.site, named).place}"
     if waiting.ends:
         text += ", for a limited time"
@@ -184,8 +184,8 @@ def _description(waiting: Waiting, named: dict[int, Named], names: dict[int, str
     return text
 
 
-def _site_of(number: int, named: dict[int, Named]) -> Site:
-    return named[number].site if number in named else Site("", 0, "", "an unknown place")
+def _site_of(number: int, named: dict[int, NamedSite]) -> NativeSite:
+    return named[number].site if number in named else NativeSite("", 0, "", "an unknown place")
 
 
 # Coverage targets.
@@ -197,15 +197,15 @@ _SITE_BITS = 24
 _ADDRESS_BITS = 48
 
 
-class Named(NamedTuple):
+class NamedSite(NamedTuple):
     """A site of this run."""
 
-    site: Site
+    site: NativeSite
     operation: str
     flags: int
 
 
-def named_sites(memory: ThreadMemory, names: SiteNames) -> dict[int, Named]:
+def named_sites(memory: ThreadMemory, names: SiteNames) -> dict[int, NamedSite]:
     """Return the sites that the program reached, by their numbers in the memory."""
     modules = memory.modules()
     sites = memory.sites()
@@ -217,7 +217,7 @@ def named_sites(memory: ThreadMemory, names: SiteNames) -> dict[int, Named]:
     }
     names.learn(places.values())
     return {
-        number: Named(
+        number: NamedSite(
             names[places[number]],
             OPERATIONS[int(sites[number]["operation"])],
             int(sites[number]["flags"]),
@@ -226,7 +226,7 @@ def named_sites(memory: ThreadMemory, names: SiteNames) -> dict[int, Named]:
     }
 
 
-def hits_of(memory: ThreadMemory, named: dict[int, Named], names: SiteNames) -> Hits:
+def hits_of(memory: ThreadMemory, named: dict[int, NamedSite], names: SiteNames) -> Hits:
     """Return all targets that the run reached."""
     targets: list[Target] = []
     for named_site in named.values():
@@ -244,7 +244,9 @@ def hits_of(memory: ThreadMemory, named: dict[int, Named], names: SiteNames) -> 
     return Hits.of(names.catalogue, map(number, targets))
 
 
-def _pair_targets(memory: ThreadMemory, named: dict[int, Named], names: SiteNames) -> list[Target]:
+def _pair_targets(
+    memory: ThreadMemory, named: dict[int, NamedSite], names: SiteNames
+) -> list[Target]:
     mask = (1 << _SITE_BITS) - 1
     targets = []
     for pair in memory.pairs().tolist():

@@ -254,7 +254,7 @@ _NO_ROOM = ("modules", "threads", "sites", "pairs of sites")
 Table = npt.NDArray[np.void]
 
 
-class Snapshot(NamedTuple):
+class MemorySnapshot(NamedTuple):
     """The contents of the memory at one moment."""
 
     processes: int
@@ -265,7 +265,7 @@ class Snapshot(NamedTuple):
     threads: Table
 
 
-class Knowledge(NamedTuple):
+class KnownSites(NamedTuple):
     """The sites that earlier runs found shared, or followed by another thread, for later runs."""
 
     modules: bytes
@@ -281,7 +281,7 @@ class ThreadMemory:
     >>> memory.close()
     """
 
-    def __init__(self, known: Knowledge | None = None) -> None:
+    def __init__(self, known: KnownSites | None = None) -> None:
         self._file = os.memfd_create("swarmtest-threads")
         os.ftruncate(self._file, SIZE)
         if known is not None:
@@ -293,7 +293,7 @@ class ThreadMemory:
         """The path at which a program finds it while this process lives."""
         return f"/proc/{os.getpid()}/fd/{self._file}"
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> MemorySnapshot:
         """Return the threads, and what else can be read at any time."""
         header = self._header()
         count = min(int(header["threads"]), _THREADS)
@@ -301,7 +301,7 @@ class ThreadMemory:
         missing = tuple(
             name for bit, name in enumerate(_NO_ROOM) if int(header["no_room"]) >> bit & 1
         )
-        return Snapshot(
+        return MemorySnapshot(
             int(header["processes"]),
             bool(header["accesses"]),
             missing,
@@ -323,14 +323,14 @@ class ThreadMemory:
         pairs = np.frombuffer(os.pread(self._file, count * 8, _PAIR_LIST_AT), "<u8")
         return pairs[pairs > 0]  # a thread that was killed may not have written the last
 
-    def knowledge(self) -> Knowledge:
+    def knowledge(self) -> KnownSites:
         """Return what later runs may know from this run and those before it."""
         sites = self.sites().copy()
         flags = sites["flags"]
         shared = (flags & (SHARED | KNOWN_SHARED)) > 0
         followed = (flags & (PREDECESSOR | KNOWN_PREDECESSOR)) > 0
         sites["flags"] = shared * KNOWN_SHARED + followed * KNOWN_PREDECESSOR
-        return Knowledge(self._modules(), sites.tobytes())
+        return KnownSites(self._modules(), sites.tobytes())
 
     def _header(self) -> np.void:
         header: np.void = np.frombuffer(os.pread(self._file, _HEADER.itemsize, 0), _HEADER)[0]

@@ -19,18 +19,18 @@ from swarmtest.coverage.native.program import Run, find_program
 from swarmtest.processes.commands import Command, Ended, Output, end_process, watch
 from swarmtest.processes.tree import Supervision
 from swarmtest.race.native.coverage import (
-    Named,
-    Stand,
+    NamedSite,
+    ThreadStates,
     fault_of,
     handles_signals,
     hits_of,
     is_asleep,
     named_sites,
-    stand_of,
+    thread_states,
 )
 from swarmtest.race.native.library import (
-    Knowledge,
-    Snapshot,
+    KnownSites,
+    MemorySnapshot,
     ThreadMemory,
     library,
     library_name,
@@ -122,7 +122,7 @@ class NativeThreads:
         self._environment = self._with_library({**os.environ, **(env or {})})
         self._cwd = str(cwd) if cwd else None
         self._names = SiteNames(self.catalogue, self._cwd or "")
-        self._known: Knowledge | None = None
+        self._known: KnownSites | None = None
 
     def profile(self, runs: int = 2) -> None:
         """Learn from runs without noise which sites threads share and where they alternate.
@@ -204,9 +204,9 @@ class NativeThreads:
     def _fault(
         self,
         ended: Ended,
-        stand: Stand | None,
-        named: dict[int, Named],
-        snapshot: Snapshot,
+        stand: ThreadStates | None,
+        named: dict[int, NamedSite],
+        snapshot: MemorySnapshot,
     ) -> Fault | None:
         names = {
             slot: row["name"].decode(errors="replace") for slot, row in enumerate(snapshot.threads)
@@ -242,7 +242,7 @@ def run_native(
     return NativeThreads(command, seconds=seconds).run(settings, seed)
 
 
-def _missing_reason(snapshot: Snapshot, program: str) -> str:
+def _missing_reason(snapshot: MemorySnapshot, program: str) -> str:
     if not snapshot.processes:
         return f"our library was not loaded into {program}: it clears LD_PRELOAD, or is static"
     if snapshot.no_room:
@@ -261,7 +261,7 @@ class Watched(NamedTuple):
     """How a run ended."""
 
     ended: Ended
-    stand: Stand | None
+    stand: ThreadStates | None
     """The state of its threads when they were stuck or the time was over; else None."""
     stuck: bool
 
@@ -284,7 +284,7 @@ def run_watched(command: Command, memory: ThreadMemory, seconds: float) -> Watch
                 stuck = detector.is_stuck()
                 over = time.monotonic() - began >= seconds
                 if stuck or over:
-                    stand = stand_of(memory.snapshot())
+                    stand = thread_states(memory.snapshot())
         finally:
             os.close(end)
             status, cpu_seconds = end_process(process)
@@ -310,13 +310,13 @@ class _StuckDetector:
     def __init__(self, process: int, memory: ThreadMemory) -> None:
         self._process = process
         self._memory = memory
-        self._seen: Stand | None = None
+        self._seen: ThreadStates | None = None
         self._same_polls = 0
 
     def is_stuck(self) -> bool:
         """Return whether no thread of the program will ever continue."""
         snapshot = self._memory.snapshot()
-        stand = stand_of(snapshot) if snapshot.processes == 1 else None
+        stand = thread_states(snapshot) if snapshot.processes == 1 else None
         if stand is None or not stand.all_wait:
             self._seen, self._same_polls = None, 0
             return False

@@ -16,12 +16,12 @@ _SYSTEM_FOLDERS = ("/usr/include/", "/usr/lib/", "/usr/lib64/", "/usr/local/incl
 _UNKNOWN = "??"
 
 
-class Site(NamedTuple):
+class NativeSite(NamedTuple):
     """The location of a call or an access.
 
-    >>> Site("bank.c", 12, "transfer").place
+    >>> NativeSite("bank.c", 12, "transfer").place
     'bank.c:12'
-    >>> Site("", 0, "", "libz.so+0x1234").inside
+    >>> NativeSite("", 0, "", "libz.so+0x1234").inside
     'libz.so+0x1234'
     """
 
@@ -51,9 +51,9 @@ class SiteNames:
     def __init__(self, catalogue: Catalogue, root: str = "") -> None:
         self.catalogue = catalogue
         self._root = (root or os.getcwd()).rstrip("/") + "/"
-        self._sites: dict[tuple[str, int], Site] = {}
+        self._sites: dict[tuple[str, int], NativeSite] = {}
         self._sources: dict[str, tuple[Source, list[str]]] = {}
-        self._targets: dict[tuple[str, Site, str], Target] = {}
+        self._targets: dict[tuple[str, NativeSite, str], Target] = {}
         self._symbols: dict[str, list[tuple[int, int, str]]] = {}
 
     def learn(self, wanted: Iterable[tuple[str, int]]) -> None:
@@ -66,17 +66,17 @@ class SiteNames:
             for address, site in zip(addresses, self._look_up(module, addresses), strict=True):
                 self._sites[module, address] = site
 
-    def __getitem__(self, key: tuple[str, int]) -> Site:
+    def __getitem__(self, key: tuple[str, int]) -> NativeSite:
         return self._sites[key]
 
-    def target(self, kind: str, site: Site, words: str) -> Target:
+    def target(self, kind: str, site: NativeSite, words: str) -> Target:
         """Return a target at a site, with its file if that is known."""
         target = self._targets.get((kind, site, words))
         if target is None:
             target = self._targets[kind, site, words] = self._target(kind, site, words)
         return target
 
-    def _target(self, kind: str, site: Site, words: str) -> Target:
+    def _target(self, kind: str, site: NativeSite, words: str) -> Target:
         if not site.line:
             return Target(kind, f"{site.place} {words}", function=site.function)
         source, texts = self._source(site.path)
@@ -84,14 +84,16 @@ class SiteNames:
         content = content_hash(text) if texts else ""
         return source.target(kind, f"{site.line} {words}", site.line, site.function, content)
 
-    def _look_up(self, module: str, addresses: list[int]) -> Iterator[Site]:
+    def _look_up(self, module: str, addresses: list[int]) -> Iterator[NativeSite]:
         name = os.path.basename(module)
         answers = _addr2line(module, addresses)
         for address in addresses:
             path, line, function = _best_frame(answers.get(address, []))
             if not line:
                 function = self._enclosing_function(function, address, module)
-            yield Site(self._shown(path) if line else "", line, function, f"{name}+{address:#x}")
+            yield NativeSite(
+                self._shown(path) if line else "", line, function, f"{name}+{address:#x}"
+            )
 
     def _enclosing_function(self, function: str, address: int, module: str) -> str:
         """Return the function if it really contains the address, else an empty string.

@@ -27,7 +27,7 @@ from swarmtest.race.primitives.policy import (
 if TYPE_CHECKING:
     from _thread import LockType
 
-    from swarmtest.race.control.tasks import Task
+    from swarmtest.race.control.tasks import ThreadTask
 
 
 class Lock:
@@ -37,7 +37,7 @@ class Lock:
 
     def __init__(self, raw: LockType | None = None, outer: RLock | None = None) -> None:
         self.raw = raw_lock() if raw is None else raw
-        self.owner: Task | None = None
+        self.owner: ThreadTask | None = None
         """The thread that holds it in the current run."""
         self.outer = outer
         """The reentrant lock that it is part of."""

@@ -42,6 +42,11 @@ def parse_engine(text: str) -> Strategy:
     >>> parse_engine("climb:restarts=3")
     HillClimbing(by='', restarts=3)
     """
+    if "://" in text:
+        raise UserError(
+            f"unknown engine {text!r}: an engine proposes the points of a search, like climb; where "
+            "the trials of a campaign run is its executor (swarmtest run --executor)"
+        )
     head, _, rest = text.strip().replace("(", ":", 1).removesuffix(")").partition(":")
     built_in = head in ENGINES or head in strategy_names()
     if not built_in and ":" not in text and entry_point(ENTRY_POINTS, head) is None:

@@ -56,13 +56,13 @@ def chances(space: Space, point: Configuration) -> tuple[float, ...]:
     return tuple(result)
 
 
-class Walk:
+class PointWalk:
     """The allowed points of a space, in the order in which a function returns their numbers.
 
     The n-th point is found from the (n-1)-th, so going forward is cheap. If nothing is forbidden,
     any point is found at once.
 
-    >>> walk = Walk(Space(["push", "pop"]), lambda place: place)
+    >>> walk = PointWalk(Space(["push", "pop"]), lambda place: place)
     >>> [str(walk.at(n)) for n in range(3)]
     ['-push pop', 'push -pop', 'push pop']
     """
@@ -123,11 +123,11 @@ class Sequential:
 
     strategy_name: ClassVar[str] = "sequential"
 
-    _walk: Walk | None = field(default=None, init=False, repr=False, compare=False)
+    _walk: PointWalk | None = field(default=None, init=False, repr=False, compare=False)
 
     def prepare(self, space: Space) -> None:
         """Start from the first point."""
-        self._walk = Walk(space, lambda place: place)
+        self._walk = PointWalk(space, lambda place: place)
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
         """Return the next point."""
@@ -152,7 +152,7 @@ class RandomOrder:
 
     strategy_name: ClassVar[str] = "random"
 
-    _walk: Walk | None = field(default=None, init=False, repr=False, compare=False)
+    _walk: PointWalk | None = field(default=None, init=False, repr=False, compare=False)
 
     def prepare(self, space: Space) -> None:
         """Forget the order of another space or campaign."""
@@ -162,7 +162,7 @@ class RandomOrder:
         """Return the next point."""
         if self._walk is None:
             order = Permutation(size_of(space), rng.of_campaign(0).getrandbits(64))
-            self._walk = Walk(space, order.at)
+            self._walk = PointWalk(space, order.at)
         point = self._walk.at(trial)
         return Proposal(point, chances(space, point))
 

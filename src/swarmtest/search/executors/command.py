@@ -22,7 +22,7 @@ from swarmtest.core.faults import message_of, normalised
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.core.space import Space
 from swarmtest.processes.commands import capture
-from swarmtest.search.executors.function import Calling
+from swarmtest.search.executors.function import FunctionCall
 from swarmtest.search.results import INTERRUPTED, result_of
 
 _PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z_][\w.-]*)\}")
@@ -68,7 +68,7 @@ class CommandExecutor:
 
 
 @dataclass(frozen=True)
-class Done:
+class ShellResult:
     """How a command ended."""
 
     command: str
@@ -104,7 +104,7 @@ class Done:
 
 def run_shell(
     command: str, seconds: float, env: Mapping[str, str], *, kill_strays: bool = True
-) -> Done:
+) -> ShellResult:
     """Run a command and everything that it starts, for `seconds` at most.
 
     >>> run_shell("exit 3", 5, {}).status
@@ -113,7 +113,7 @@ def run_shell(
     words = ["/bin/sh", "-c", command]
     ended = capture(words, seconds, environment={**os.environ, **env}, kill_strays=kill_strays)
     output, errors = (text.decode(errors="replace") for text in (ended.stdout, ended.stderr))
-    return Done(command, ended.status, output, errors, ended.wall_seconds, ended.cpu_seconds)
+    return ShellResult(command, ended.status, output, errors, ended.wall_seconds, ended.cpu_seconds)
 
 
 def filled(command: str, values: Mapping[str, object]) -> str:
@@ -180,7 +180,7 @@ _SECONDS = 600.0
 
 
 @runtime_checkable
-class Task(Protocol):
+class SearchTask(Protocol):
     """Work before or after a test; raises `UserError` if it fails.
 
     >>> task_of("true").perform(None)
@@ -195,10 +195,10 @@ class Task(Protocol):
         """Raise an error for a name that is not a dimension."""
 
 
-TaskLike: TypeAlias = "Task | Callable[..., Any] | str"
+TaskLike: TypeAlias = "SearchTask | Callable[..., Any] | str"
 
 
-def task_of(source: TaskLike) -> Task:
+def task_of(source: TaskLike) -> SearchTask:
     """Return a task from a shell command, a function or a task.
 
     >>> task_of("exit 3").perform(None)
@@ -208,7 +208,7 @@ def task_of(source: TaskLike) -> Task:
     """
     if isinstance(source, str):
         return CommandTask(source)
-    if isinstance(source, Task):
+    if isinstance(source, SearchTask):
         return source
     if callable(source):
         return FunctionTask(source)
@@ -253,7 +253,7 @@ class FunctionTask:
 
     def check(self, space: Space) -> None:
         """Raise an error for a parameter that is not a dimension."""
-        Calling(self._function).check(space)
+        FunctionCall(self._function).check(space)
 
     def perform(self, point: Configuration | None) -> None:
         """Call the function."""
@@ -261,7 +261,7 @@ class FunctionTask:
             if point is None:
                 self._function()
             else:
-                Calling(self._function)(point, 0)
+                FunctionCall(self._function)(point, 0)
         except (UserError, KeyboardInterrupt):
             raise
         except Exception as error:

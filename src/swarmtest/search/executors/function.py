@@ -83,14 +83,14 @@ _EXTRA_PARAMETERS = ("point", "seed")
 """What a function may take besides dimensions: the whole point, and the seed of the run."""
 
 
-class Calling:
+class FunctionCall:
     """A callable for a function whose parameters are dimensions, ``point`` or ``seed``.
 
     A parameter ``**others`` gets all dimensions.
 
     >>> from swarmtest import Integer
     >>> point = Space([Integer("threads", 1, 8)]).configuration({"threads": 4})
-    >>> Calling(lambda threads, seed: (threads, seed))(point, 7)
+    >>> FunctionCall(lambda threads, seed: (threads, seed))(point, 7)
     (4, 7)
     """
 
@@ -145,7 +145,7 @@ class FunctionExecutor:
     """
 
     def __init__(self, function: Callable[..., Any], name: str = "") -> None:
-        self._call = Calling(function)
+        self._call = FunctionCall(function)
         self.name = name or self._call.name
 
     @property

@@ -20,7 +20,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.faults import normalised
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.languages.user_objects import load_object, split_reference
-from swarmtest.search.executors.command import Done, environment, run_shell
+from swarmtest.search.executors.command import ShellResult, environment, run_shell
 from swarmtest.search.executors.function import Executor, FunctionExecutor, SubjectExecutor
 from swarmtest.search.results import result_of
 from swarmtest.subjects.loading import SubjectReference, is_testable
@@ -103,7 +103,7 @@ def collect_pytest(*places: str, seconds: float = 120.0) -> list[str]:
     return nodes
 
 
-def _pytest(words: list[str], seconds: float, values: Mapping[str, Any]) -> tuple[Done, Any]:
+def _pytest(words: list[str], seconds: float, values: Mapping[str, Any]) -> tuple[ShellResult, Any]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", _PLUGIN, "-p", "no:cacheprovider"]
     with tempfile.TemporaryDirectory() as directory:
         report_file = Path(directory, "report.json")
