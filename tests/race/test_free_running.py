@@ -214,5 +214,5 @@ def test_the_clock_is_the_real_one(load: Load) -> None:
 def test_a_policy_is_good_for_one_run() -> None:
     recording = AccessRecording()
     free_run(lambda: None, recording)
-    with pytest.raises(UserError, match="a Recording is good for one run"):
+    with pytest.raises(UserError, match="AccessRecording serves one run"):
         free_run(lambda: None, recording)

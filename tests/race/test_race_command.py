@@ -180,7 +180,7 @@ def test_a_fault_that_needs_no_race_is_said_to_need_none(place: Path, swarmtest)
         (["counter.py::count_to_two", "--after", "00000000"], "has no test of a fault 00000000"),
         (["counter.py::count_to_two", "--save", "race.txt"], "ends in .py"),
         (["counter.py::count_to_two", "--coverage", "pear"], "did you mean 'pair'?"),
-        (["--noise", "--", "./program"], "--noise is for Python"),
+        (["--noise", "--", "./program"], "--noise works only for Python programs"),
         (["counter.py", "--", "./program"], "named after --"),
     ],
 )

@@ -58,9 +58,9 @@ def recipe() -> list[str]:
     return [*words, *_FLAGS, f"-I{include}", str(SOURCE)]
 
 
-def build(made: str | Path) -> None:
+def build(file: str | Path) -> None:
     """Compile the accelerator to a file."""
-    command = [*recipe(), "-o", str(made)]
+    command = [*recipe(), "-o", str(file)]
     try:
         subprocess.run(command, check=True, capture_output=True, text=True, errors="replace")
     except (OSError, subprocess.CalledProcessError) as error:

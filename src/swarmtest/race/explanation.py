@@ -125,7 +125,7 @@ def replayable(racer: Racer, test: RaceTest) -> RunOutcome:
         if ran.fault is not None and ran.fault.id == test.fault:
             return ran
         tried += 1
-    raise UserError(f"seen with noise, and in none of {tried:,} controlled schedules")
+    raise UserError(f"seen with noise, but in none of {tried:,} controlled schedules")
 
 
 def _run_policy(racer: Racer, seed: int, tried: int) -> RunOutcome:

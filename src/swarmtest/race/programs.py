@@ -46,24 +46,24 @@ def load_program(raced: RacedProgram, stack: ExitStack) -> Program:
     return function_program(load_object(raced.reference, "function", callable), raced.reference)
 
 
-def function_program(found: Any, name: str) -> Program:
+def function_program(function: Any, name: str) -> Program:
     """Return a function that needs no arguments as a program."""
-    if not callable(found):
-        raise UserError(f"{name} is not a function: a {type(found).__name__}")
+    if not callable(function):
+        raise UserError(f"{name} is not a function: a {type(function).__name__}")
     needed = [
         parameter.name
-        for parameter in inspect.signature(found).parameters.values()
+        for parameter in inspect.signature(function).parameters.values()
         if parameter.default is parameter.empty
         and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
     if needed:
         raise UserError(
-            f"{name} needs arguments ({', '.join(needed)}): race a function without, that starts "
-            "the threads and checks what comes of it; or name it test_... to have fixtures"
+            f"{name} needs arguments ({', '.join(needed)}): race a function without arguments, "
+            "that starts the threads and checks the outcome; or name it test_... to get fixtures"
         )
-    if inspect.iscoroutinefunction(found):
-        return lambda: asyncio.run(found())
-    program: Program = found
+    if inspect.iscoroutinefunction(function):
+        return lambda: asyncio.run(function())
+    program: Program = function
     return program
 
 

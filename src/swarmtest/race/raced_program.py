@@ -53,7 +53,7 @@ class RacedProgram:
         if not path.endswith(".py"):
             if Path(path).exists():
                 raise UserError(
-                    f"{path}: a script or test is a Python file (.py); a program that is no Python "
+                    f"{path}: a script or test is a Python file (.py); any other program "
                     f"is named after --: swarmtest race -- {path}"
                 )
             if not name:

@@ -144,7 +144,7 @@ class ThreadsSubject(Subject):
         try:
             reduced = in_fork(lambda: self.explained(RaceTest.from_json(test)), _EXPLAINING_SECONDS)
         except NoAnswer as error:
-            raise UserError(f"the schedule could not be made small: {error}") from None
+            raise UserError(f"the schedule could not be minimised: {error}") from None
         data = reduced.to_json()
         return data if interesting(data) else test
 

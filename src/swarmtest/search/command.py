@@ -72,8 +72,8 @@ def engine_option(default: str | None) -> Callable[[Command], Command]:
         "-e",
         "--engine",
         metavar="NAME[:KEY=VALUE,...]",
-        help="Who proposes points: sequential, random, climb, optuna:sampler=tpe (cma, nsga2, qmc, "
-        f"gp), or a strategy.{shown}",
+        help="What proposes points: sequential, random, climb, optuna:sampler=tpe (cma, nsga2, "
+        f"qmc, gp), or a strategy.{shown}",
     )
 
 
@@ -83,8 +83,8 @@ def fitness_option(default: str | None) -> Callable[[Command], Command]:
     return click.option(
         "--fitness",
         metavar="MEASURE,...",
-        help="What is good: hits, hits.KIND, failed, seconds, a measure of the test; -NAME for "
-        f"little of it; FILE.py::FUNCTION.{shown}",
+        help="What is maximised: hits, hits.KIND, failed, seconds, a measure of the test, or "
+        f"FILE.py::FUNCTION; -NAME is minimised.{shown}",
     )
 
 
@@ -143,15 +143,22 @@ def search(context: click.Context) -> None:
 @click.option(
     "--keep",
     type=click.Choice(["all", "combined"]),
-    help="Of repeated tests: all results, or one per point.  [default: all]",
+    help="What is stored of repeated tests: all results, or one per point.  [default: all]",
 )
 @click.option(
     "--combine",
     type=click.Choice(["cumulated", "best", "worst"]),
-    help="How results of a point become one.  [default: cumulated]",
+    help="How the results of a point are combined into one.  [default: cumulated]",
 )
-@click.option("--seed", default="0", show_default=True, help="Same seed, same points; or `random`.")
-@click.option("--repeats", type=int, default=1, metavar="K", help="Search K times, other seeds.")
+@click.option(
+    "--seed",
+    default="0",
+    show_default=True,
+    help="The same seed gives the same points; or `random`.",
+)
+@click.option(
+    "--repeats", type=int, default=1, metavar="K", help="Search K times, with different seeds."
+)
 @click.option(
     "-w",
     "--workers",
@@ -161,10 +168,10 @@ def search(context: click.Context) -> None:
     metavar="N",
     help="Visit N points at a time, each in a process of its own.",
 )
-@click.option("--resume", type=int, metavar="CAMPAIGN", help="Go on with a search that stopped.")
+@click.option("--resume", type=int, metavar="CAMPAIGN", help="Continue a search that stopped.")
 @store_option
 @json_option
-@click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress.")
+@click.option("-q", "--quiet", is_flag=True, help="Show only the result, no progress.")
 def run(space: str, **options: Any) -> int:
     """Search a space that a TOML file or a Python object describes.
 
@@ -179,7 +186,7 @@ def run(space: str, **options: Any) -> int:
     """
     file = load_space(space)
     if options["resume"] is not None and options["repeats"] != 1:
-        raise UserError("--resume goes on with one search: leave --repeats out")
+        raise UserError("--resume continues one search: leave out --repeats")
     arguments = file.search | {
         name: options[name] for name in ("engine", "fitness", "keep", "combine") if options[name]
     }
@@ -255,7 +262,7 @@ def _outcome_data(outcome: SearchOutcome) -> dict[str, Any]:
 @engine_option("climb")
 @fitness_option("hits")
 @search_limits
-@click.option("--seed", default="0", show_default=True, help="Same seed, same points.")
+@click.option("--seed", default="0", show_default=True, help="The same seed gives the same points.")
 @store_option
 @json_option
 def replay(campaign: int | None, store: str | None, **options: Any) -> int:
@@ -293,8 +300,15 @@ def replay(campaign: int | None, store: str | None, **options: Any) -> int:
 )
 @fitness_option("hits")
 @click.option("-n", "--points", type=int, metavar="N", help="Each search ends after N points.")
-@click.option("--repeats", type=int, default=100, show_default=True, metavar="K")
-@click.option("--seed", default="0", show_default=True, help="Of the first search.")
+@click.option(
+    "--repeats",
+    type=int,
+    default=100,
+    show_default=True,
+    metavar="K",
+    help="Search K times with each engine.",
+)
+@click.option("--seed", default="0", show_default=True, help="The seed of the first search.")
 @store_option
 @json_option
 def compare(campaign: int | None, store: str | None, **options: Any) -> int:
@@ -393,7 +407,7 @@ def replay_trial(
     file = _space_file(record, "the test itself, with its settings,")
     if file.space.to_json() != record.space:
         raise UserError(
-            f"{record.options['search']['file']} describes another space now than when campaign "
+            f"{record.options['search']['file']} now describes another space than when campaign "
             f"{record.id} searched it, so {record.id}#{number} cannot be run again"
         )
     with existing_store(store) as opened:
@@ -449,7 +463,7 @@ def _space_file(record: CampaignRecord, instead: str) -> SpaceFile:
     file = record.options["search"].get("file")
     if not file:
         raise UserError(
-            f"campaign {record.id} is a search that Python code made: call {instead} in the "
-            f"program that has the space of {record.subject}"
+            f"campaign {record.id} is a search that was started from Python: call {instead} in the "
+            f"program that defines the space of {record.subject}"
         )
     return load_space(file)

@@ -118,7 +118,7 @@ def replay_space(exploration: Exploration) -> SearchSpace:
     executor = ReplayedExecutor(exploration)
     tests = [d for d in exploration.space.dimensions if isinstance(d, Test)]
     if not tests:
-        raise UserError("this campaign is no search: its space has no test dimension")
+        raise UserError("this campaign is not a search: its space has no test dimension")
     explored = exploration.runs
     forbid: list[Callable[[Configuration], bool]] = []
     if not exploration.complete:

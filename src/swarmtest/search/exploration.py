@@ -101,7 +101,7 @@ class Exploration:
             raise UserError("name a campaign to read an exploration from")
         first = store.campaign(campaigns[0])
         if not first.space["dimensions"]:
-            raise UserError(f"campaign {campaigns[0]} has no space: it is no search")
+            raise UserError(f"campaign {campaigns[0]} has no space: it is not a search")
         space = Space.from_json(first.space)
         runs: dict[Configuration, list[RecordedRun]] = {}
         for campaign in campaigns:

@@ -63,7 +63,7 @@ def load_space(reference: str) -> SpaceFile:
         raise UserError(f"{reference}: name a space in it, like {where}::space, or a TOML file")
     space = load_object(reference, "space", lambda value: isinstance(value, SearchSpace))
     if not isinstance(space, SearchSpace):
-        raise UserError(f"{reference} is no SearchSpace but a {type(space).__name__}")
+        raise UserError(f"{reference} is a {type(space).__name__}, not a SearchSpace")
     return SpaceFile(space)
 
 

@@ -282,8 +282,8 @@ class Search:
             if point != earlier_visit.point:
                 why = ": it learned from several workers, as they came" if learns else ""
                 raise UserError(
-                    f"the search cannot go on: at visit {number} the engine now "
-                    f"proposes '{point}', and then proposed '{earlier_visit.point}'{why}"
+                    f"the search cannot continue: at visit {number} the engine now "
+                    f"proposes '{point}', but it proposed '{earlier_visit.point}' before{why}"
                 )
             result = combined(earlier_visit.results, self._combine)._replace(configuration=point)
             self._update_progress(visit, earlier_visit.results, result, recording)

@@ -90,7 +90,7 @@ def best_sequence_of(campaign: int | None, store: str | None, **options: Any) ->
     """
     exploration = loaded(campaign, store, options["kind"])
     if not exploration.targets:
-        raise UserError("no run reached a target: a sequence needs tests that tell their hits")
+        raise UserError("no run reached a target: a sequence needs tests that report their hits")
     sequence = best_sequence(exploration, options["most"])
     others = [random_sequence(exploration, seed) for seed in range(options["orders"])]
     if options["as_json"]:
@@ -113,7 +113,7 @@ def best_sequence_of(campaign: int | None, store: str | None, **options: Any) ->
     "measures",
     multiple=True,
     metavar="NAME",
-    help="hits, hits.KIND, failed, seconds or one of the test. May be repeated.  [default: all]",
+    help="hits, hits.KIND, failed, seconds or a measure of the test. May be repeated.  [default: all]",
 )
 @store_option
 @json_option
@@ -140,7 +140,7 @@ def correlate(campaign: int | None, store: str | None, **options: Any) -> int:
     "targets",
     multiple=True,
     metavar="KIND:NAME",
-    help="Of this target. May be repeated.  [default: all faults]",
+    help="Only for this target. May be repeated.  [default: all faults]",
 )
 @store_option
 @json_option
@@ -169,8 +169,12 @@ def roles(campaign: int | None, store: str | None, **options: Any) -> int:
 
 @click.command()
 @campaign_argument
-@click.option("-o", "--output", metavar="FILE.svg", help="[default: in the terminal]")
-@click.option("--measure", default="hits", show_default=True, metavar="NAME")
+@click.option(
+    "-o", "--output", metavar="FILE.svg", help="The file to write.  [default: draw in the terminal]"
+)
+@click.option(
+    "--measure", default="hits", show_default=True, metavar="NAME", help="What is plotted."
+)
 @click.option("--kind", default="", metavar="KIND", help="Only targets of this kind.")
 @click.option(
     "--by",
@@ -182,7 +186,7 @@ def roles(campaign: int | None, store: str | None, **options: Any) -> int:
     "--growth",
     "grown",
     is_flag=True,
-    help="Instead: how what is reached grew with the "
+    help="Plot how the number of targets reached grew with the "
     "runs of the best sequence and of a random one.",
 )
 @click.option(
@@ -190,14 +194,14 @@ def roles(campaign: int | None, store: str | None, **options: Any) -> int:
     "points",
     multiple=True,
     metavar="NAME=VALUE,...",
-    help="With --growth: of the points like this instead. May be repeated.",
+    help="With --growth: plot the points with these values instead. May be repeated.",
 )
 @click.option(
     "--shoulders",
     type=int,
     default=0,
     metavar="N",
-    help="With --growth: mark stretches of N runs without anything new.",
+    help="With --growth: mark series of at least N runs that reach nothing new.",
 )
 @store_option
 def plot(campaign: int | None, store: str | None, output: str | None, **options: Any) -> int:
@@ -250,7 +254,7 @@ def _curves(exploration: Exploration, wanted: tuple[str, ...]) -> list[tuple[str
             if all(point_text({"": point[name.strip()]})[1:] == value for name, _, value in pairs)
         ]
         if not points:
-            raise UserError(f"--point {text}: no explored point is like this")
+            raise UserError(f"--point {text}: no explored point has these values")
         curves.append((text, exploration.growth(points)))
     return curves
 
@@ -273,7 +277,7 @@ def _write(output: str, content: str) -> None:
     help="[default: by the file's name: .csv, .parquet, .dat for gnuplot]",
 )
 @click.option("-o", "--output", metavar="FILE", default="-", help="[default: standard output]")
-@click.option("--measure", default="", metavar="NAME", help="For gnuplot: only this.")
+@click.option("--measure", default="", metavar="NAME", help="For gnuplot: only this measure.")
 @store_option
 def export(
     campaign: int | None, kind: str | None, output: str, measure: str, store: str | None

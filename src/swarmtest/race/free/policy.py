@@ -84,7 +84,7 @@ class WaitingPolicy(Policy):
     def enter(self, coverage: ConcurrencyCoverage | None) -> None:
         """Begin the run in this thread."""
         if self._by_ident:
-            raise UserError(f"a {type(self).__name__} is good for one run: make a new one for each")
+            raise UserError(f"{type(self).__name__} serves one run: create a new one for each")
         self.main.ident = get_ident()
         self._by_ident[get_ident()] = self.main
         self.begins(self.main)
@@ -451,7 +451,7 @@ class FreePolicy(WaitingPolicy):
 
     def forks(self) -> None:
         """Note that the program forks."""
-        self.note("the program forks: nothing is known of what its child processes do")
+        self.note("the program forks: what its child processes do is not observed")
 
 
 @functools.cache

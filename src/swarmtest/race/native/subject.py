@@ -120,7 +120,7 @@ class NativeThreadsSubject(Subject):
 
     >>> subject = NativeThreadsSubject(["/bin/true"])
     >>> subject.check()
-    ['/bin/true: the program started no thread: there is nothing to bring out of step']
+    ['/bin/true: the program started no thread: there is nothing to disturb']
     """
 
     part = "setting"
@@ -144,7 +144,7 @@ class NativeThreadsSubject(Subject):
         run = self.program.run(NoiseSettings(frequency=0), seed=0)
         if run.missing == NO_THREAD:
             shown = self.program.program
-            return [f"{shown}: {NO_THREAD}: there is nothing to bring out of step"]
+            return [f"{shown}: {NO_THREAD}: there is nothing to disturb"]
         return [run.missing] if run.hits is None else []
 
     def run(self, test: Any) -> Result:

@@ -44,8 +44,8 @@ def parse_engine(text: str) -> Strategy:
     """
     if "://" in text:
         raise UserError(
-            f"unknown engine {text!r}: an engine proposes the points of a search, like climb; where "
-            "the trials of a campaign run is its executor (swarmtest run --executor)"
+            f"unknown engine {text!r}: an engine proposes the points of a search, like climb; "
+            "where the trials of a campaign run is its executor (swarmtest run --executor)"
         )
     head, _, rest = text.strip().replace("(", ":", 1).removesuffix(")").partition(":")
     built_in = head in ENGINES or head in strategy_names()

@@ -156,7 +156,7 @@ def optuna_library() -> Any:
     try:
         import optuna
     except ImportError:
-        raise UserError("Optuna is not here: pip install 'swarmtest[optuna]'") from None
+        raise UserError("Optuna is not installed: pip install 'swarmtest[optuna]'") from None
     return optuna
 
 

@@ -140,7 +140,7 @@ def check_placeholders(command: str, space: Space) -> None:
     for name in _PLACEHOLDER.findall(command):
         if name not in known:
             raise UserError(
-                f"command {command!r}: {{{name}}} is no dimension{did_you_mean(name, known)}"
+                f"command {command!r}: {{{name}}} is not a dimension{did_you_mean(name, known)}"
             )
 
 
@@ -169,7 +169,7 @@ def _reported(output: str) -> dict[str, Any]:
                 report[name.strip()] = float(value)
             except ValueError:
                 raise UserError(
-                    f"{line.strip()!r} is no measure: write measure NAME=NUMBER"
+                    f"{line.strip()!r} is not a measure: write measure NAME=NUMBER"
                 ) from None
     return report
 

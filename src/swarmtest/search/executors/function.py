@@ -114,7 +114,7 @@ class FunctionCall:
         for name in self._needed:
             if name not in known and name not in _EXTRA_PARAMETERS:
                 raise UserError(
-                    f"{self.name}() takes {name!r}, and the space has no such dimension"
+                    f"{self.name}() takes {name!r}, but the space has no such dimension"
                     f"{did_you_mean(name, [*known, *_EXTRA_PARAMETERS])}"
                 )
 

@@ -64,7 +64,7 @@ class TimedExecutor(_WrappingExecutor):
 
     def __init__(self, test: Executor, seconds: float) -> None:
         if seconds <= 0:
-            raise UserError(f"a test's time is above 0 s, not {seconds:g}")
+            raise UserError(f"the time limit of a test is above 0 s, not {seconds:g}")
         super().__init__(test)
         self.seconds = seconds
         self._catalogue = Catalogue()
