@@ -113,7 +113,8 @@ def best_sequence_of(campaign: int | None, store: str | None, **options: Any) ->
     "measures",
     multiple=True,
     metavar="NAME",
-    help="hits, hits.KIND, failed, seconds or a measure of the test. May be repeated.  [default: all]",
+    help="hits, hits.KIND, failed, seconds or a measure of the test. May be repeated.  "
+    "[default: all]",
 )
 @store_option
 @json_option
