@@ -4,9 +4,10 @@
 
 Runs a command of swarmtest in this process, and prints to standard error how many files of the
 package had a function called, how many functions those were, and how often the folder changed from
-one file to the next, in the order in which the files were first entered. `--list` prints the files
-in that order. The figures show how far a reader has to go to follow a command. What worker
-processes do is not counted, nor is what runs while a module is imported.
+one file to the next, in the order in which the files were first entered; also how often it was a
+change to another folder at the top (from `store` to `core`, not from `store` to `store/sqlite`).
+`--list` prints the files in that order. The figures show how far a reader has to go to follow a
+command. What worker processes do is not counted, nor is what runs while a module is imported.
 """
 
 from __future__ import annotations
@@ -44,9 +45,12 @@ class Walk:
         functions = [code for code in self.functions if code.co_name not in _NOT_FUNCTIONS]
         return list(dict.fromkeys(code.co_filename.removeprefix(PACKAGE) for code in functions))
 
-    def changes_of_folder(self) -> int:
-        """Return how often two files that were entered one after the other lie in two folders."""
-        folders = [os.path.dirname(file) for file in self.files]
+    def changes_of_folder(self, top: bool = False) -> int:
+        """Return how often two files that were entered one after the other lie in two folders.
+
+        With `top`, count only the folders directly in the package.
+        """
+        folders = [file.split(os.sep)[0] if top else os.path.dirname(file) for file in self.files]
         return sum(before != after for before, after in itertools.pairwise(folders))
 
 
@@ -71,9 +75,10 @@ def main() -> None:
 
 def _report(walk: Walk, listed: bool) -> None:
     lines = walk.files if listed else []
+    changes, at_the_top = walk.changes_of_folder(), walk.changes_of_folder(top=True)
     lines.append(
         f"{len(walk.files)} files, {len(walk.functions)} functions, "
-        f"{walk.changes_of_folder()} changes of folder"
+        f"{changes} changes of folder ({at_the_top} at the top)"
     )
     print(*lines, sep="\n", file=sys.stderr)
 

@@ -102,8 +102,10 @@ class ThreadsSubject(Subject):
         return [f"{self.raced.reference}: {problem}"] if problem else []
 
     def _slow_coverage_notes(self) -> tuple[str, ...]:
+        if not self.raced.coverage:
+            return ()
         which, _, why = accelerator_status().partition(": ")
-        if not self.raced.coverage or which == "C":
+        if which == "C":
             return ()
         return (f"coverage is taken without the accelerator, which is slower: {why}",)
 

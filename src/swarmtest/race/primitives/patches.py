@@ -132,6 +132,7 @@ _Undo = Callable[[], None]
 class _Installed:
     count = 0
     undo: list[_Undo] = []
+    sees_forks = False
 
 
 @contextmanager
@@ -140,6 +141,10 @@ def installed() -> Iterator[None]:
 
     The replacements behave like the originals unless a run is on.
     """
+    if not _Installed.sees_forks:
+        # Hooks cannot be removed, so a process that runs no program gets none.
+        os.register_at_fork(before=_report_fork, after_in_child=_end_run_in_fork)
+        _Installed.sees_forks = True
     if not _Installed.count:
         _install()
     _Installed.count += 1
@@ -224,6 +229,3 @@ def _end_run_in_fork() -> None:
 def _report_fork() -> None:
     if current.policy is not None:
         current.policy.forks()
-
-
-os.register_at_fork(before=_report_fork, after_in_child=_end_run_in_fork)
