@@ -58,8 +58,8 @@ from swarmtest.mutate.mutation import mutate_campaign as mutate_campaign
 from swarmtest.mutate.pytest_suites import mutate_pytest as mutate_pytest
 from swarmtest.race.control.schedulers import Schedule as Schedule
 from swarmtest.race.control.schedulers import Switch as Switch
-from swarmtest.race.replay import RaceShown as RaceShown
-from swarmtest.race.replay import replay_race as replay_race
+from swarmtest.race.regression_test import RaceShown as RaceShown
+from swarmtest.race.regression_test import replay_race as replay_race
 from swarmtest.race.subject import ThreadsSubject as ThreadsSubject
 from swarmtest.reduce.keep_criteria import Keep as Keep
 from swarmtest.reduce.quality import Quality as Quality

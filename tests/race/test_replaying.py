@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from types import ModuleType
 
@@ -187,3 +189,14 @@ def test_a_lock_in_a_list_is_named_by_its_place(load: Load) -> None:
     trace = controlled_run(program.test, ScheduleReplay(Schedule()), traced=True).trace
     (written,) = (s for s in trace if s.kind == "write" and s.thread == "main.1")
     assert written.held == ("self.forks[1]",)
+
+
+def test_the_function_replay_is_not_hidden_by_a_module() -> None:
+    words = "import swarmtest; swarmtest.replay_race; from swarmtest.race import replay"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{words}; print(callable(replay))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "True\n"

@@ -17,7 +17,7 @@ from swarmtest.coverage.options import CoverageOptions
 from swarmtest.race.explanation import explore
 from swarmtest.race.race_test import RaceTest
 from swarmtest.race.raced_program import MODES, SECONDS, RacedProgram, split_kinds
-from swarmtest.race.replay import replay_code
+from swarmtest.race.regression_test import replay_code
 from swarmtest.race.views import after_data, after_text
 from swarmtest.reduce.named_tests import named_test
 from swarmtest.reduce.progress import make_small

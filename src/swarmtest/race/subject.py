@@ -20,7 +20,7 @@ from swarmtest.race.programs import Program
 from swarmtest.race.race_test import RaceTest, features_of, race_space, settings_of
 from swarmtest.race.raced_program import REFERENCE, RacedProgram
 from swarmtest.race.racer import Racer, RunOutcome
-from swarmtest.race.replay import replay_code
+from swarmtest.race.regression_test import replay_code
 from swarmtest.subjects.subject import Subject
 
 _LOADING_SECONDS = 20.0

@@ -40,7 +40,7 @@ from swarmtest.search.study_command import (
     correlate,
     export,
     json_option,
-    loaded,
+    load_exploration,
     plot,
     roles,
     title_of,
@@ -318,7 +318,7 @@ def compare(campaign: int | None, store: str | None, **options: Any) -> int:
     swarmtest search compare 1 -e climb:restarts=0 -e random --points 300
     swarmtest search compare 1 -e optuna:sampler=tpe -e optuna:sampler=qmc -n 100 --repeats 20
     """
-    exploration = loaded(campaign, store)
+    exploration = load_exploration(campaign, store)
     shown = not options["as_json"] and sys.stderr.isatty()
     results = compare_engines(
         exploration,

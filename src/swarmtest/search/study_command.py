@@ -44,7 +44,7 @@ def json_option(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="As JSON.")(command)
 
 
-def loaded(campaign: int | None, store: str | None, kind: str = "") -> Exploration:
+def load_exploration(campaign: int | None, store: str | None, kind: str = "") -> Exploration:
     """Return the exploration of a campaign; only its targets of one kind, if a kind is given."""
     with existing_store(store) as opened:
         exploration = Exploration.load(opened, latest_campaign(opened, campaign))
@@ -88,7 +88,7 @@ def best_sequence_of(campaign: int | None, store: str | None, **options: Any) ->
     swarmtest search best-sequence 1
     swarmtest search best-sequence 1 --kind pair --most 5
     """
-    exploration = loaded(campaign, store, options["kind"])
+    exploration = load_exploration(campaign, store, options["kind"])
     if not exploration.targets:
         raise UserError("no run reached a target: a sequence needs tests that report their hits")
     sequence = best_sequence(exploration, options["most"])
@@ -125,7 +125,7 @@ def correlate(campaign: int | None, store: str | None, **options: Any) -> int:
     swarmtest search correlate
     swarmtest search correlate 1 --measure hits --measure failed
     """
-    exploration = loaded(campaign, store)
+    exploration = load_exploration(campaign, store)
     results = correlations(exploration, options["measures"])
     if options["as_json"]:
         click.echo(json_text([vars(correlation) for correlation in results]))
@@ -154,7 +154,7 @@ def roles(campaign: int | None, store: str | None, **options: Any) -> int:
     swarmtest search roles 1
     swarmtest search roles 1 --target "event:sold out"
     """
-    exploration = loaded(campaign, store)
+    exploration = load_exploration(campaign, store)
     results = value_roles(exploration, options["targets"])
     if options["as_json"]:
         click.echo(json_text([vars(role) for role in results]))
@@ -217,7 +217,7 @@ def plot(campaign: int | None, store: str | None, output: str | None, **options:
     swarmtest search plot 1 -o growth.svg --growth --shoulders 10
     swarmtest search plot 1 -o growth.svg --growth --point noise=none --point noise=sleep
     """
-    exploration = loaded(campaign, store, options["kind"])
+    exploration = load_exploration(campaign, store, options["kind"])
     title = title_of(exploration)
     if options["grown"]:
         if output is None:
@@ -295,7 +295,7 @@ def export(
             f"{output}: the name does not say the format: end it in .csv, .parquet or .dat, "
             "or pass --format"
         )
-    exploration = loaded(campaign, store)
+    exploration = load_exploration(campaign, store)
     try:
         with click.open_file(output, "wb") as out:
             format = kind or _ENDINGS.get(ending, "csv")

@@ -15,7 +15,7 @@ from swarmtest.race.control.baton_scheduler import IDENT, LIMIT, STEP, BatonPoli
 from swarmtest.race.control.schedulers import ThreadScheduler
 from swarmtest.race.control.stuck import CLOCK
 from swarmtest.race.control.tasks import ThreadTask, Unwound, child_task
-from swarmtest.race.control.worker_threads import under_control
+from swarmtest.race.control.worker_threads import start_controlled_thread
 from swarmtest.race.coverage.trace import Tracer
 from swarmtest.race.primitives.frames import code_of, is_event_loop, is_library, is_own
 from swarmtest.race.primitives.locks import OWN_POINT, SYNCHRONISERS, Lock
@@ -210,7 +210,7 @@ class ControlPolicy(BatonPolicy):
             self.end_here(parent)
         outer = parent.doing
         task = child_task(parent, len(self.tasks), thread)
-        under_control(self, task, thread, call)
+        start_controlled_thread(self, task, thread, call)
         self.tasks.append(task)
         self.changed()
         if not outer and not _is_inside_library():

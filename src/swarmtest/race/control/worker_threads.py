@@ -37,7 +37,7 @@ _idle: list[WorkerThread] = []
 os.register_at_fork(after_in_child=_idle.clear)
 
 
-def under_control(
+def start_controlled_thread(
     control: BatonPolicy, task: ThreadTask, thread: Thread, start: Callable[[], None]
 ) -> None:
     """Start a thread that runs only when the scheduler chooses it."""

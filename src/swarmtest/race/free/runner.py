@@ -62,7 +62,7 @@ def free_run(
         with policy_on(policy), policy.fast_locks():
             with time_limit(seconds, partial(_ask_to_end, policy), partial(_interrupt, policy)):
                 call_to_the_end(function, policy)
-            ended_or_left(policy)
+            end_threads(policy)
         for task in policy.tasks:
             for lock in task.held:
                 lock.free()
@@ -103,7 +103,7 @@ def _interrupt(policy: FreePolicy) -> bool:
     return True
 
 
-def ended_or_left(policy: FreePolicy) -> None:
+def end_threads(policy: FreePolicy) -> None:
     """Wait for the threads of a decided run, and leave behind those that do not end."""
     deadline = raw_monotonic() + GRACE_SECONDS
     left = [task for task in policy.tasks[1:] if task.thread is not None and task.ident]

@@ -20,6 +20,7 @@ from swarmtest.processes.commands import Command, Ended, Output, end_process, wa
 from swarmtest.processes.tree import Supervision
 from swarmtest.race.native.coverage import (
     NamedSite,
+    SiteNames,
     ThreadStates,
     fault_of,
     handles_signals,
@@ -36,7 +37,6 @@ from swarmtest.race.native.library import (
     library_name,
     noise_text,
 )
-from swarmtest.race.native.sites import SiteNames
 from swarmtest.race.noise_settings import NoiseSettings
 
 NO_THREAD = "the program started no thread"

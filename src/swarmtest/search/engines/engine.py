@@ -41,11 +41,11 @@ class SpaceExhausted(UserError):
     """
 
 
-def chances(space: Space, point: Configuration) -> tuple[float, ...]:
+def propensities_of(space: Space, point: Configuration) -> tuple[float, ...]:
     """Return each feature's propensity if all allowed points are equally likely: 0.5, or no choice.
 
     >>> space = Space(["push", "pop"])
-    >>> chances(space, space.configuration(["pop"]))
+    >>> propensities_of(space, space.configuration(["pop"]))
     (0.5, 0.5)
     """
     result = []
@@ -164,7 +164,7 @@ class RandomOrder:
             order = Permutation(size_of(space), rng.of_campaign(0).getrandbits(64))
             self._walk = PointWalk(space, order.at)
         point = self._walk.at(trial)
-        return Proposal(point, chances(space, point))
+        return Proposal(point, propensities_of(space, point))
 
 
 # A pseudo-random permutation that takes no memory.

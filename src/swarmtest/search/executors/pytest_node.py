@@ -81,7 +81,7 @@ class PytestExecutor:
         ]
 
 
-def collect_pytest(*places: str, seconds: float = 120.0) -> list[str]:
+def collect_pytest(*paths: str, seconds: float = 120.0) -> list[str]:
     """Return the node ids of all tests that pytest collects in files and directories.
 
     >>> collect_pytest("nowhere.py")
@@ -89,17 +89,17 @@ def collect_pytest(*places: str, seconds: float = 120.0) -> list[str]:
     ...
     swarmtest.UserError: no such file or directory: nowhere.py
     """
-    for place in places:
-        if not Path(place.partition("::")[0]).exists():
-            raise UserError(f"no such file or directory: {place}")
-    done, report = _pytest([*places, "--collect-only"], seconds, {})
+    for path in paths:
+        if not Path(path.partition("::")[0]).exists():
+            raise UserError(f"no such file or directory: {path}")
+    done, report = _pytest([*paths, "--collect-only"], seconds, {})
     nodes: list[str] = report.get("nodes", [])
     if done.status not in (0, _NOTHING_COLLECTED):
         lines = [line for line in done.output.splitlines() if line.startswith(("E ", "ERROR"))]
         why = f": {lines[0].removeprefix('E').strip()}" if lines else ""
-        raise UserError(f"pytest cannot collect {' '.join(places)}{why}")
+        raise UserError(f"pytest cannot collect {' '.join(paths)}{why}")
     if not nodes:
-        raise UserError(f"pytest collects no test in {' '.join(places)}")
+        raise UserError(f"pytest collects no test in {' '.join(paths)}")
     return nodes
 
 

@@ -1,4 +1,4 @@
-"""Replay a schedule in a test suite: write the test file, and the function that it calls."""
+"""Regression tests of races: write a pytest file that replays a schedule, and what it calls."""
 
 from __future__ import annotations
 
