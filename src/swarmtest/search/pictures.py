@@ -142,18 +142,24 @@ def _run_axis(horizontal: _HorizontalScale, longest: int) -> str:
     return element("g", *parts)
 
 
+def _column(horizontal: _HorizontalScale, start: int, end: int, cls: str, **attributes: str) -> str:
+    """Draw a rectangle over the whole height, from one position to another."""
+    return element(
+        "rect",
+        x=horizontal.at(start),
+        y=_TOP,
+        width=horizontal.at(end) - horizontal.at(start),
+        height=_HEIGHT - _BOTTOM - _TOP,
+        cls=cls,
+        **attributes,
+    )
+
+
 def _bands(space: CollapsedSpace, horizontal: _HorizontalScale) -> str:
     """Draw a darker background for every other block of the first dimension."""
     starts = [start_of_block for start_of_block, _ in space.blocks()] + [len(space.values)]
     bands = [
-        element(
-            "rect",
-            x=horizontal.at(start),
-            y=_TOP,
-            width=horizontal.at(end) - horizontal.at(start),
-            height=_HEIGHT - _BOTTOM - _TOP,
-            cls="band",
-        )
+        _column(horizontal, start, end, "band")
         for start, end in list(itertools.pairwise(starts))[::2]
     ]
     return element("g", *bands)
@@ -192,15 +198,7 @@ def _word(value: object) -> str:
 
 def _shoulders(counts: Sequence[int], least: int, horizontal: _HorizontalScale) -> str:
     marks = [
-        element(
-            "rect",
-            x=horizontal.at(start),
-            y=_TOP,
-            width=horizontal.at(end) - horizontal.at(start),
-            height=_HEIGHT - _BOTTOM - _TOP,
-            cls="shoulder",
-            title=f"a shoulder of {end - start} runs",
-        )
+        _column(horizontal, start, end, "shoulder", title=f"a shoulder of {end - start} runs")
         for start, end in shoulders_of(counts, least)
     ]
     return element("g", *marks)

@@ -16,12 +16,11 @@ import sys
 from types import CodeType
 from typing import Any, NoReturn
 
-from swarmtest.core.result import Fault
 from swarmtest.race.control.schedulers import ThreadScheduler
 from swarmtest.race.control.stuck import CLOCK, END, fault_of_stuck, livelock
-from swarmtest.race.control.tasks import Baton, ThreadTask, Unwound, main_task, new_baton
+from swarmtest.race.control.tasks import Baton, RunPolicy, ThreadTask, Unwound, new_baton
 from swarmtest.race.primitives.frames import user_frame
-from swarmtest.race.primitives.policy import Policy, get_ident, raw_lock
+from swarmtest.race.primitives.policy import get_ident, raw_lock
 
 STEP, LIMIT, IDENT = 0, 1, 2
 """The cells of the state that a probe reads: the number of probes passed, the number at which to
@@ -42,17 +41,16 @@ _MAX_OVERSLEEP = 1.0
 longer than that may overtake them."""
 
 
-class BatonPolicy(Policy):
+class BatonPolicy(RunPolicy):
     """The threads of a run, of which one runs at a time."""
 
     def __init__(self, scheduler: ThreadScheduler, most_probes: int) -> None:
+        super().__init__()
         self.scheduler = scheduler
         self.most_probes = most_probes
-        self.main = main_task()
         self.main.ident = get_ident()
         self.main.baton = new_baton()
         self.running = self.main
-        self.tasks = [self.main]
         self.able = [self.main]
         self.asleep: list[ThreadTask] = []
         """The sleeping threads that may wake before threads that are able to run."""
@@ -60,11 +58,7 @@ class BatonPolicy(Policy):
         """Whether a thread has slept in this run."""
         self.abandoned: list[ThreadTask] = []
         self.handovers: list[Handover] = []
-        self.fault: Fault | None = None
-        self.problem = ""
-        self.notes: list[str] = []
         self.clock = 0.0
-        self.ended = self.interrupted = False
         self.state: list[int] = [0, 1, self.main.ident]
         self.quiet = 0
         """While this is not 0, a thread that is able to continue is not stopped."""
@@ -217,18 +211,7 @@ class BatonPolicy(Policy):
         if woken:
             self.changed()
 
-    def note(self, line: str) -> None:
-        """Note something that the user should know; duplicates are dropped."""
-        if line not in self.notes:
-            self.notes.append(line)
-
     # Ending a run.
-
-    def fail(self, fault: Fault) -> None:
-        """End the run with a fault; the first fault counts."""
-        if not self.ended:
-            self.fault = fault
-        self.end()
 
     def end(self) -> None:
         """Decide the run: its threads end where they are."""

@@ -21,11 +21,10 @@ from contextvars import Context
 from threading import Thread
 from typing import Any, Literal
 
-from swarmtest.core.faults import fault_of_exception
 from swarmtest.race.accelerator import accelerator
 from swarmtest.race.control.baton_scheduler import IDENT, BatonPolicy
 from swarmtest.race.control.tasks import Baton, ThreadTask, Unwound, new_baton
-from swarmtest.race.primitives.locks import Started
+from swarmtest.race.primitives.locks import hook_thread
 from swarmtest.race.primitives.policy import get_ident, raw_lock
 
 _MAX_IDLE = 64
@@ -55,7 +54,7 @@ def _run_on_worker(
 
     def controlled() -> Baton | None:
         if not control.ended:
-            _run_thread(control, thread)
+            control.run_thread(thread)
         if control.ended:
             control.state[IDENT] = 0  # finalizers of thread-locals must not be unwound
         worker.forget()
@@ -70,43 +69,22 @@ def _run_on_worker(
 def _run_on_own_thread(
     control: BatonPolicy, task: ThreadTask, thread: Thread, start: Callable[[], None]
 ) -> None:
-    """Run the thread on a thread of its own, with its `run` and `_delete` methods replaced.
+    """Run the thread on a thread of its own."""
 
-    Python calls `run` when the thread begins and `_delete` when it ends.
-    """
-    own: dict[str, Any] = thread.__dict__
-    run = own.get("run")
-
-    def controlled() -> None:
-        if run is None:
-            own.pop("run", None)
-        else:
-            own["run"] = run
+    def begin() -> None:
         task.baton.acquire()
         if not control.ended:
-            _run_thread(control, thread)
+            control.run_thread(thread)
 
-    def ended() -> None:
-        own.pop("_delete", None)
-        thread._delete()  # type: ignore[attr-defined]
+    def end() -> None:
         next_baton = control.finished(task)
         if next_baton is not None:
             next_baton.release()
 
     task.baton = new_baton()
-    own["run"], own["_delete"] = controlled, ended
-    own["_started"] = Started()
+    hook_thread(thread, begin, end)
     start()
     task.ident = thread.ident or 0
-
-
-def _run_thread(control: BatonPolicy, thread: Thread) -> None:
-    try:
-        thread.run()
-    except (Unwound, SystemExit):
-        pass  # Python ignores a SystemExit in a thread as well
-    except BaseException as error:
-        control.fail(fault_of_exception(error))
 
 
 # Workers.

@@ -18,13 +18,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from swarmtest.core.errors import UserError
-from swarmtest.core.faults import fault_of_exception
-from swarmtest.core.result import Fault
 from swarmtest.race.accelerator import accelerator
 from swarmtest.race.control.stuck import CLOCK, END, fault_of_stuck
-from swarmtest.race.control.tasks import ThreadTask, Unwound, child_task, main_task
+from swarmtest.race.control.tasks import RunPolicy, ThreadTask, Unwound, child_task
 from swarmtest.race.primitives.frames import is_library
-from swarmtest.race.primitives.locks import Lock, Started
+from swarmtest.race.primitives.locks import Lock, hook_thread
 from swarmtest.race.primitives.policy import (
     Policy,
     current,
@@ -45,18 +43,13 @@ _SLICE = 0.005
 _MAX_UNWINDS = 100
 
 
-class WaitingPolicy(Policy):
+class WaitingPolicy(RunPolicy):
     """The threads of a free run: how they wait, are found stuck, and end."""
 
     coverage: ConcurrencyCoverage | None = None
 
     def __init__(self) -> None:
-        self.main = main_task()
-        self.tasks = [self.main]
-        self.fault: Fault | None = None
-        self.problem = ""
-        self.notes: list[str] = []
-        self.ended = self.interrupted = False
+        super().__init__()
         self._disturbs = type(self).before is not WaitingPolicy.before
         self._by_ident: dict[int, ThreadTask] = {}
         self._progress = object()
@@ -95,12 +88,6 @@ class WaitingPolicy(Policy):
             inner = None if does_nothing else self.access
             self.access = coverage.watching(inner)  # type: ignore[method-assign]
 
-    def fail(self, fault: Fault) -> None:
-        """End the run with a fault; the first fault counts."""
-        if not self.ended:
-            self.fault = fault
-        self.end()
-
     def end(self) -> None:
         """Decide the run: threads end at their next probe, or where they wait."""
         self.ended = True
@@ -124,11 +111,6 @@ class WaitingPolicy(Policy):
             forever.acquire()
             forever.acquire()  # blocks: the thread must not continue either
         raise Unwound
-
-    def note(self, line: str) -> None:
-        """Note something that the user should know; duplicates are dropped."""
-        if line not in self.notes:
-            self.notes.append(line)
 
     def outlive(self) -> None:
         """Let other threads run to their ends after main has returned, as Python does."""
@@ -360,48 +342,27 @@ class FreePolicy(WaitingPolicy):
         parent.doing = outer
         task = child_task(parent, len(self.tasks), thread)
         self.tasks.append(task)
-        self._hook_thread(task, thread)
+        begin = functools.partial(self._begin_thread, task, thread)
+        hook_thread(thread, begin, functools.partial(self._end_thread, task))
         try:
             call()
         except BaseException:
             task.done = True  # the system could not start another thread
             raise
 
-    def _hook_thread(self, task: ThreadTask, thread: Thread) -> None:
-        """Replace a thread's `run` and `_delete` methods.
+    def _begin_thread(self, task: ThreadTask, thread: Thread) -> None:
+        task.ident = get_ident()
+        self._by_ident[task.ident] = task
+        if self.coverage is not None:
+            self.coverage.began(task.ident)
+        self.begins(task)
+        self.run_thread(thread)
 
-        Python calls `run` when the thread begins and `_delete` when it has ended.
-        """
-        own: dict[str, Any] = thread.__dict__
-        run = own.get("run")
-
-        def free() -> None:
-            if run is None:
-                own.pop("run", None)
-            else:
-                own["run"] = run
-            task.ident = get_ident()
-            self._by_ident[task.ident] = task
-            if self.coverage is not None:
-                self.coverage.began(task.ident)
-            self.begins(task)
-            try:
-                thread.run()
-            except (Unwound, SystemExit):
-                pass  # Python ignores a SystemExit in a thread as well
-            except BaseException as error:
-                self.fail(fault_of_exception(error))
-
-        def ended() -> None:
-            own.pop("_delete", None)
-            thread._delete()  # type: ignore[attr-defined]
-            self.ends(task)
-            del self._by_ident[task.ident]
-            task.done = True
-            self._progress = object()
-
-        own["run"], own["_delete"] = free, ended
-        own["_started"] = Started()
+    def _end_thread(self, task: ThreadTask) -> None:
+        self.ends(task)
+        del self._by_ident[task.ident]
+        task.done = True
+        self._progress = object()
 
     def join(self, thread: Thread, timeout: float | None, call: Callable[[], None]) -> None:
         """Wait for a thread to end."""

@@ -278,6 +278,32 @@ def exits(code: int) -> None:
     raw_exit(code)
 
 
+def hook_thread(
+    thread: threading.Thread, begin: Callable[[], None], end: Callable[[], None]
+) -> None:
+    """Call `begin` in a thread in place of its `run`, and `end` when it has ended.
+
+    Python calls a thread's `_delete` when it ends.
+    """
+    own: dict[str, Any] = thread.__dict__
+    run = own.get("run")
+
+    def begins() -> None:
+        if run is None:
+            own.pop("run", None)
+        else:
+            own["run"] = run
+        begin()
+
+    def ends() -> None:
+        own.pop("_delete", None)
+        thread._delete()  # type: ignore[attr-defined]
+        end()
+
+    own["run"], own["_delete"] = begins, ends
+    own["_started"] = Started()
+
+
 def thread_methods() -> dict[str, Callable[..., Any]]:
     """Return the replaced methods of `threading.Thread`."""
     return {"start": _start, "join": _join, "is_alive": _is_alive}
