@@ -107,7 +107,7 @@ def test_a_thread_that_blocks_outside_of_probes_is_left(load: Load) -> None:
     run = controlled_run(program.test, RandomWalk(1), seconds=0.5)
     assert run.fault is None
     assert "main.1 is" in run.problem
-    assert "waits outside of probes" in run.problem
+    assert "waits where there are no probes" in run.problem
     os.write(program.writes, b"x")  # so that it ends
     _wait_for_end_of_threads()
 

@@ -157,7 +157,7 @@ def test_a_program_that_blocks_outside_of_probes_does_not_hang(
     place: Path, swarmtest, refused
 ) -> None:
     done = swarmtest("race", "awkward.py::blocks", "-q", "--timeout", "1s", cwd=place)
-    refused(done, "main.1 is in blocks", "waits outside of probes")
+    refused(done, "main.1 is in blocks", "waits where there are no probes")
 
 
 def test_a_program_that_forks_is_raced_and_that_is_said(place: Path, swarmtest) -> None:

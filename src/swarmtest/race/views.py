@@ -164,7 +164,7 @@ def _bound_lines(explored: Explored) -> Sequence[str]:
     return [
         f"with {_CONFIDENCE:.0%} confidence, at most {upper:.2%} of the schedules near the old one "
         "fail",
-        "(schedules drawn as these were; it says nothing about schedules far from it, other "
+        "(for schedules drawn like these; it says nothing about schedules far from it, other "
         "inputs, or how often a machine makes such a schedule)",
     ]
 

@@ -24,7 +24,7 @@ from swarmtest.race.control.tasks import ThreadTask, Unwound
 from swarmtest.race.control.watchdog import (
     interrupt_thread,
     is_main_thread,
-    location_of,
+    overdue_text,
     time_limit,
 )
 from swarmtest.race.control.worker_threads import give_back
@@ -125,11 +125,7 @@ def controlled_run(
 
 def _ask_to_end(control: BatonPolicy) -> None:
     """Ask a run that takes too long to stop at its next probe."""
-    task = control.running
-    control.problem = control.problem or (
-        f"the run was not over in time; {task.name} is {location_of(task)}: it waits outside of "
-        "probes (I/O, C code that holds a lock), or takes long"
-    )
+    control.problem = control.problem or overdue_text(control.running)
     control.end()
 
 

@@ -102,12 +102,16 @@ def _poll() -> None:
                 _Watchdog.limit.enforce()
 
 
-def location_of(task: ThreadTask) -> str:
-    """Return where in the program a thread is."""
+def overdue_text(task: ThreadTask) -> str:
+    """Return that a run did not end in time, and where in the program its thread is."""
     frame = user_frame(sys._current_frames().get(task.ident))
-    if frame is None:
-        return "in none of the program's own functions"
-    return f"in {frame.f_code.co_qualname}, {frame.f_code.co_filename}:{frame.f_lineno}"
+    where = "in none of the program's own functions"
+    if frame is not None:
+        where = f"in {frame.f_code.co_qualname}, {frame.f_code.co_filename}:{frame.f_lineno}"
+    return (
+        f"the run did not end in time; {task.name} is {where}: "
+        "it waits where there are no probes (I/O, C code that holds a lock), or takes long"
+    )
 
 
 def is_main_thread(task: ThreadTask) -> bool:

@@ -15,7 +15,12 @@ from swarmtest.core.targets import Hits
 from swarmtest.processes.tree import end_strays
 from swarmtest.race.control.runner import SECONDS, call_to_the_end
 from swarmtest.race.control.stuck import fault_of_stuck
-from swarmtest.race.control.watchdog import GRACE_SECONDS, interrupt_thread, location_of, time_limit
+from swarmtest.race.control.watchdog import (
+    GRACE_SECONDS,
+    interrupt_thread,
+    overdue_text,
+    time_limit,
+)
 from swarmtest.race.coverage.coverage import ConcurrencyCoverage
 from swarmtest.race.free.policy import FreePolicy
 from swarmtest.race.primitives.patches import installed
@@ -89,11 +94,7 @@ def _ask_to_end(policy: FreePolicy) -> None:
             policy.fail(fault)
         else:
             running = [t for t in policy.tasks if not t.done and t not in waiting]
-            task = running[-1] if running else policy.main
-            policy.problem = (
-                f"the run was not over in time; {task.name} is {location_of(task)}: it waits "
-                "outside of probes, or takes long"
-            )
+            policy.problem = overdue_text(running[-1] if running else policy.main)
     policy.end()
 
 
