@@ -20,7 +20,7 @@ from race_peers_runner import SUBJECTS
 from swarmtest.core.errors import UserError
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import Stream
-from swarmtest.race.explanation import replayable
+from swarmtest.race.explanation import find_schedule
 from swarmtest.race.race_test import RaceTest
 from swarmtest.race.raced_program import RacedProgram
 from swarmtest.race.racer import Racer, RunOutcome
@@ -70,7 +70,7 @@ def runs_of(racer: Counting, test: RaceTest) -> int:
     """How many controlled runs it took; the most there are if none showed the fault."""
     racer.runs = 0
     try:
-        replayable(racer, test)
+        find_schedule(racer, test)
     except UserError as error:
         progress(f"{test.subject}: {error}")
     return racer.runs

@@ -10,7 +10,7 @@ import pytest
 from raced_programs import LOST_UPDATE
 
 from swarmtest import UserError
-from swarmtest.race.explanation import NearNoise, replayable
+from swarmtest.race.explanation import NearNoise, find_schedule
 from swarmtest.race.free.noise import Noise
 from swarmtest.race.free.runner import free_run
 from swarmtest.race.noise_settings import NoiseSettings
@@ -58,7 +58,7 @@ def test_a_fault_that_noise_has_shown_is_found_under_control(racer: Callable[[st
     one = racer(LOST_UPDATE)
     test = failure(one)
     assert RaceTest.from_json(test.to_json()) == test
-    ran = replayable(one, test)
+    ran = find_schedule(one, test)
     assert ran.fault is not None
     assert one.follow(ran.schedule).fault == ran.fault
 
@@ -83,4 +83,4 @@ def test_a_fault_that_only_noise_can_show_is_said(
     monkeypatch.setattr("swarmtest.race.explanation._RUNS", 20)
     test = RaceTest("counter", NOISE, 1, fault="00000000", seen=(("main.1", 1),))
     with pytest.raises(UserError, match="seen with noise, and in none of 20 controlled schedules"):
-        replayable(racer(LOST_UPDATE), test)
+        find_schedule(racer(LOST_UPDATE), test)

@@ -1,7 +1,7 @@
 """Explain a failing run: find a schedule that shows the fault, minimise it, and tell if it is real.
 
-`explained` replays and minimises a schedule. `replayable` finds a controlled schedule for a failure
-under noise, which has none. `explore` runs the neighbours of an old schedule after a fix.
+`explain_schedule` replays and minimises a schedule. `find_schedule` finds a controlled schedule for
+a failure under noise, which has none. `explore` runs the neighbours of an old schedule after a fix.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ _FEASIBLE_RUNS = 200
 _FEASIBLE_SECONDS = 3.0
 
 
-def explained(racer: Racer, schedule: Schedule, fault: Fault) -> tuple[Schedule, Explanation]:
+def explain_schedule(
+    racer: Racer, schedule: Schedule, fault: Fault
+) -> tuple[Schedule, Explanation]:
     """Return the fewest switches that show a fault, and an explanation of them.
 
     The schedule is replayed ten times first. If no replay shows the fault, it depends on more than
@@ -57,7 +59,7 @@ def explained(racer: Racer, schedule: Schedule, fault: Fault) -> tuple[Schedule,
         message_of_fault(traced.fault or fault),
         traced.rows,
         (shown, _REPLAYS),
-        truth(racer, smallest, fault),
+        describe_feasibility(racer, smallest, fault),
         tuple(map(str, smallest.switches)),
         traced.notes,
     )
@@ -72,7 +74,7 @@ def message_of_fault(fault: Fault) -> str:
     return lines[frames[-1] + 1 if frames else -1].strip()
 
 
-def truth(racer: Racer, schedule: Schedule, fault: Fault) -> str:
+def describe_feasibility(racer: Racer, schedule: Schedule, fault: Fault) -> str:
     """Tell whether a fault can occur with switches only where this interpreter makes them."""
     python = f"Python {platform.python_version()}"
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
@@ -112,7 +114,7 @@ _EXTRA_CHOICE_PROBABILITY = 0.4
 """The probability of choosing a thread before a shared variable or at synchronisation."""
 
 
-def replayable(racer: Racer, test: RaceTest) -> RunOutcome:
+def find_schedule(racer: Racer, test: RaceTest) -> RunOutcome:
     """Return a controlled run that shows the fault of a test with noise."""
     deadline = time.monotonic() + _SECONDS
     tried = policy_runs = 0
@@ -270,7 +272,7 @@ def _explore_here(
         first_failure = first_failure or (ran if ran.fault else None)
     explanation = None
     if first_failure is not None and first_failure.fault is not None:
-        explanation = explained(racer, first_failure.schedule, first_failure.fault)[1]
+        explanation = explain_schedule(racer, first_failure.schedule, first_failure.fault)[1]
     return Explored(
         raced.reference,
         runs,

@@ -34,7 +34,7 @@ _PYTEST_ARGUMENTS = (
 
 def pytest_program(node: str) -> Callable[[], object]:
     """Return the one test that a node id names, collected as pytest does it."""
-    items = collected(node)
+    items = collect_tests(node)
     if not items:
         raise UserError(f"{node}: pytest finds no such test")
     if len(items) > 1:
@@ -46,7 +46,7 @@ def pytest_program(node: str) -> Callable[[], object]:
     return item_program(items[0])
 
 
-def collected(node: str) -> list[pytest.Item]:
+def collect_tests(node: str) -> list[pytest.Item]:
     """Return the tests that pytest finds under a node id."""
     with open(os.devnull, "w") as null, contextlib.redirect_stdout(null):
         config = _prepareconfig([*_PYTEST_ARGUMENTS, node])

@@ -21,7 +21,7 @@ from swarmtest.race.control.runner import (
     ControlledRun,
     controlled_run,
     nothing_to_schedule,
-    numbered,
+    number_switches,
     replay,
 )
 from swarmtest.race.control.schedulers import (
@@ -201,7 +201,7 @@ class Racer:
             return self.scheduled(ScheduleReplay(Schedule(tuple(switches)))).fault == fault
 
         smallest = Schedule(tuple(minimised(schedule.switches, shows)))
-        return self._call(lambda p: numbered(p, smallest, seconds=self._seconds))
+        return self._call(lambda p: number_switches(p, smallest, seconds=self._seconds))
 
     @property
     def shared(self) -> frozenset[Site]:

@@ -14,7 +14,7 @@ from swarmtest.core.result import Result, Verdict
 from swarmtest.processes.fork import NoAnswer, in_fork
 from swarmtest.race.accelerator import accelerator_status
 from swarmtest.race.control.schedulers import RandomWalk
-from swarmtest.race.explanation import explained, message_of_fault, replayable
+from swarmtest.race.explanation import explain_schedule, find_schedule, message_of_fault
 from swarmtest.race.noise_settings import NoiseSettings
 from swarmtest.race.programs import Program
 from swarmtest.race.race_test import RaceTest, features_of, race_space, settings_of
@@ -157,7 +157,7 @@ class ThreadsSubject(Subject):
         """
         ran = self._failing_controlled_run(test)
         assert ran.fault is not None
-        schedule, explanation = explained(self.racer, ran.schedule, ran.fault)
+        schedule, explanation = explain_schedule(self.racer, ran.schedule, ran.fault)
         return replace(test, schedule=schedule, explanation=explanation)
 
     def _failing_controlled_run(self, test: RaceTest) -> RunOutcome:
@@ -165,7 +165,7 @@ class ThreadsSubject(Subject):
         if test.schedule is not None:
             ran = self.racer.follow(test.schedule)
         elif isinstance(test.settings, NoiseSettings):
-            return replayable(self.racer, test)
+            return find_schedule(self.racer, test)
         else:
             ran = self.racer.run(test.settings, test.seed)
         if ran.fault is None:

@@ -29,7 +29,7 @@ from swarmtest.search.engine_comparison import (
 from swarmtest.search.executors.wrapping import once
 from swarmtest.search.exploration import Exploration
 from swarmtest.search.reader import SpaceFile, load_space
-from swarmtest.search.results import Fitness, combination_of, combined
+from swarmtest.search.results import Fitness, combination_of, combine_results
 from swarmtest.search.search import Search, SearchOutcome
 from swarmtest.search.space import SearchSpace
 from swarmtest.search.stopping import SearchProgress
@@ -47,10 +47,10 @@ from swarmtest.search.study_command import (
 )
 from swarmtest.search.views import (
     comparison_text,
+    format_number,
     outcome_text,
     point_text,
     progress_line,
-    signed,
     summaries_text,
 )
 from swarmtest.search.visits import Visit
@@ -380,7 +380,7 @@ def _limits(budget: Budget | None) -> dict[str, Any]:
     return {name: value for name, value in limits.items() if value is not None}
 
 
-def searched_trial(name: str, store: str | None) -> tuple[CampaignRecord, int] | None:
+def find_searched_trial(name: str, store: str | None) -> tuple[CampaignRecord, int] | None:
     """Return the campaign and trial with this name, if it belongs to a search."""
     if re.fullmatch(r"\d+#\d+", name):
         campaign, trial = map(int, name.split("#"))
@@ -434,7 +434,7 @@ def _run_point(
         return once(executor).run(point, itertools.chain([seed], itertools.count(seed + 1)))[0]
     seeds = Visit(0, Proposal(point), trial).seeds(record.seed, many_of_one=True)
     combine = combination_of(stored.get("combine", "cumulated"), Fitness(stored["fitness"]))
-    return combined(executor.run(point, seeds), combine)
+    return combine_results(executor.run(point, seeds), combine)
 
 
 def _printable_result(result: Result) -> Result:
@@ -445,7 +445,7 @@ def _printable_result(result: Result) -> Result:
 
 def _result_text(result: Result, recorded: str) -> str:
     """Describe a result and whether it is the recorded one."""
-    numbers = [f"{name} {signed(value)}" for name, value in result.measures.items()]
+    numbers = [f"{name} {format_number(value)}" for name, value in result.measures.items()]
     numbers += [plural(len(result.hits), "target")] if result.hits else []
     if result.verdict == Verdict.INVALID:
         return f"invalid: {result.missing}"

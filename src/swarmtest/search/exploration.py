@@ -29,7 +29,7 @@ from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import seed_of_test
 from swarmtest.core.space import Space
 from swarmtest.core.targets import Target
-from swarmtest.search.results import INTERRUPTED, Fitness, Score, combined, cumulated
+from swarmtest.search.results import INTERRUPTED, Fitness, Score, combine_results, cumulated
 from swarmtest.search.space import size_of
 from swarmtest.search.visits import Visit
 from swarmtest.store.interface import Store
@@ -202,7 +202,9 @@ class Exploration:
         self, fitness: Fitness, combine: Callable[[Result, Result], Result] = cumulated
     ) -> dict[Configuration, Score]:
         """Return how good each point is."""
-        return {point: fitness(combined(self.results(point), combine)) for point in self.points}
+        return {
+            point: fitness(combine_results(self.results(point), combine)) for point in self.points
+        }
 
     def values(self, measure: str) -> list[float]:
         """Return a measure of each point: the mean over its runs.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swarmtest.search.export import CollapsedSpace
-from swarmtest.search.views import shoulders_of, signed
+from swarmtest.search.views import format_number, shoulders_of
 from swarmtest.ui.svg import element, line, picture, text
 
 _WIDTH, _HEIGHT = 820.0, 340.0
@@ -124,7 +124,7 @@ def _frame(vertical: _VerticalScale, name: str) -> str:
     parts = []
     for tick in vertical.ticks():
         parts.append(line(_LEFT, vertical.at(tick), _WIDTH - _RIGHT, vertical.at(tick), "grid"))
-        parts.append(text(_LEFT - 6, vertical.at(tick) + 4, signed(tick), "tick", "end"))
+        parts.append(text(_LEFT - 6, vertical.at(tick) + 4, format_number(tick), "tick", "end"))
     parts.append(line(_LEFT, bottom, _WIDTH - _RIGHT, bottom, "axis"))
     middle = (_TOP + bottom) / 2
     parts.append(text(14, middle, name, "", "middle", turn=f"rotate(-90 14 {middle:.0f})"))

@@ -219,11 +219,11 @@ def _badness(result: Result) -> int:
     return ("invalid", "passed", "interrupted", "failed").index(status_of(result))
 
 
-def combined(results: Sequence[Result], how: Combine) -> Result:
+def combine_results(results: Sequence[Result], how: Combine) -> Result:
     """Combine several results of a point into one.
 
     >>> both = [Result(Verdict.PASSED, steps=2), Result(Verdict.PASSED, steps=3)]
-    >>> combined(both, cumulated).steps
+    >>> combine_results(both, cumulated).steps
     5
     """
     return reduce(how, results)

@@ -18,7 +18,7 @@ from swarmtest.search.engines import as_engine
 from swarmtest.search.engines.engine import SpaceExhausted
 from swarmtest.search.executors.command import TaskLike, task_of
 from swarmtest.search.exploration import EarlierVisit, SearchRecording, earlier_visits
-from swarmtest.search.results import Combine, Fitness, combination_of, combined, status_of
+from swarmtest.search.results import Combine, Fitness, combination_of, combine_results, status_of
 from swarmtest.search.space import SearchSpace, number_of
 from swarmtest.search.stopping import SearchProgress, Stopping
 from swarmtest.search.visits import RunningVisits, Visit, Visits
@@ -285,7 +285,9 @@ class Search:
                     f"the search cannot continue: at visit {number} the engine now "
                     f"proposes '{point}', but it proposed '{earlier_visit.point}' before{why}"
                 )
-            result = combined(earlier_visit.results, self._combine)._replace(configuration=point)
+            result = combine_results(earlier_visit.results, self._combine)._replace(
+                configuration=point
+            )
             self._update_progress(visit, earlier_visit.results, result, recording)
             if learns:
                 tell(self.engine, [result])  # type: ignore[arg-type]
@@ -300,7 +302,7 @@ class Search:
         self, recording: SearchRecording, visit: Visit, results: list[Result]
     ) -> tuple[Result, list[FaultRecord]]:
         """Store the results of a visit; return them combined, and the faults that are new."""
-        result = combined(results, self._combine)._replace(
+        result = combine_results(results, self._combine)._replace(
             trial=visit.first_trial, configuration=visit.proposal.configuration
         )
         stored = results if self._keep == "all" else [result]

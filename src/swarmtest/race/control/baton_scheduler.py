@@ -17,7 +17,7 @@ from types import CodeType
 from typing import Any, NoReturn
 
 from swarmtest.race.control.schedulers import ThreadScheduler
-from swarmtest.race.control.stuck import CLOCK, END, fault_of_stuck, livelock
+from swarmtest.race.control.stuck import CLOCK, END, fault_of_stuck, livelock_fault
 from swarmtest.race.control.tasks import Baton, RunPolicy, ThreadTask, Unwound, new_baton
 from swarmtest.race.primitives.frames import user_frame
 from swarmtest.race.primitives.policy import get_ident, raw_lock
@@ -221,7 +221,7 @@ class BatonPolicy(RunPolicy):
     def end_here(self, task: ThreadTask) -> NoReturn:
         """End the running thread by raising `Unwound`."""
         if not self.ended:
-            self.fail(livelock(self.most_probes, self.tasks))
+            self.fail(livelock_fault(self.most_probes, self.tasks))
         task.raised += 1
         if task.raised > _MAX_UNWINDS and task is not self.main:
             self._park(task)

@@ -215,7 +215,7 @@ def minimised_schedule(
             "than the order of its threads (random numbers, time, files, what earlier calls left)"
         )
     smallest = minimised(schedule.switches, shows)
-    return numbered(function, Schedule(tuple(smallest)), **options)
+    return number_switches(function, Schedule(tuple(smallest)), **options)
 
 
 # Replaying a schedule, also on code that has changed since.
@@ -243,7 +243,7 @@ def replay(function: Callable[[], object], schedule: Schedule, **options: Any) -
     return replace(again, notes=(*again.notes, note), missed=len(schedule) - len(switches))
 
 
-def numbered(function: Callable[[], object], schedule: Schedule, **options: Any) -> Schedule:
+def number_switches(function: Callable[[], object], schedule: Schedule, **options: Any) -> Schedule:
     """Return the schedule with each switch numbered by how often its thread had done the same."""
     steps = controlled_run(function, ScheduleReplay(schedule), **{**options, "traced": True}).trace
     return Schedule(

@@ -43,7 +43,7 @@ def fault_of_stuck(tasks: Sequence[ThreadTask]) -> Fault | None:
     return Fault(kind, f"{kind}: {' | '.join(locations)}", details)
 
 
-def livelock(most_probes: int, tasks: Sequence[ThreadTask]) -> Fault:
+def livelock_fault(most_probes: int, tasks: Sequence[ThreadTask]) -> Fault:
     """Return the fault of a run that does not end."""
     alive = ", ".join(task.name for task in tasks if not task.done)
     return Fault(

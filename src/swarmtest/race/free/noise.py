@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from swarmtest.core.seeds import Stream
 from swarmtest.race.control.runner import MOST_PROBES
-from swarmtest.race.control.stuck import livelock
+from swarmtest.race.control.stuck import livelock_fault
 from swarmtest.race.control.tasks import ThreadTask, Unwound
 from swarmtest.race.free.policy import FreePolicy
 from swarmtest.race.noise_settings import MOST, NoiseSettings
@@ -282,7 +282,7 @@ class Noise(FreePolicy):
             makers.make(mine)
 
     def _fail_with_livelock(self) -> NoReturn:
-        self.fail(livelock(self._most_probes, self.tasks))
+        self.fail(livelock_fault(self._most_probes, self.tasks))
         raise Unwound
 
     _last: tuple[int, ThreadNoise] | None = None

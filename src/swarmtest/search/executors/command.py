@@ -63,7 +63,7 @@ class CommandExecutor:
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
         """Run the command once."""
         values = point.to_json() | {"seed": next(seeds)}
-        done = run_shell(filled(self.command, values), self.seconds, environment(values))
+        done = run_shell(fill_placeholders(self.command, values), self.seconds, environment(values))
         return [done.result()]
 
 
@@ -116,10 +116,10 @@ def run_shell(
     return ShellResult(command, ended.status, output, errors, ended.wall_seconds, ended.cpu_seconds)
 
 
-def filled(command: str, values: Mapping[str, object]) -> str:
+def fill_placeholders(command: str, values: Mapping[str, object]) -> str:
     """Return a command with its placeholders filled in, quoted for a shell.
 
-    >>> filled("run --name {name} ${HOME}", {"name": "a b"})
+    >>> fill_placeholders("run --name {name} ${HOME}", {"name": "a b"})
     "run --name 'a b' ${HOME}"
     """
     return _PLACEHOLDER.sub(lambda match: shlex.quote(shown(values[match[1]])), command)
@@ -232,7 +232,7 @@ class CommandTask:
     def perform(self, point: Configuration | None) -> None:
         """Run the command."""
         values = {} if point is None else point.to_json()
-        command = self.name if point is None else filled(self.name, values)
+        command = self.name if point is None else fill_placeholders(self.name, values)
         # What it starts is there for the test, and ends after it.
         done = run_shell(command, self._seconds, environment(values), kill_strays=False)
         fault = done.result().fault

@@ -182,7 +182,7 @@ def once(test: Executor) -> Executor:
     return test
 
 
-def wrapped(
+def wrap_executor(
     test: Executor,
     seconds: float | None = None,
     until: Iterable[IterationChecker] = (),
@@ -192,7 +192,7 @@ def wrapped(
     """Return a test with these wrappers; tasks and time limit apply to each single run.
 
     >>> from swarmtest import FunctionExecutor
-    >>> wrapped(FunctionExecutor(print)).name
+    >>> wrap_executor(FunctionExecutor(print)).name
     'print'
     """
     if before is not None or after is not None:
