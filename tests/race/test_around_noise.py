@@ -82,5 +82,5 @@ def test_a_fault_that_only_noise_can_show_is_said(
 ) -> None:
     monkeypatch.setattr("swarmtest.race.explanation._RUNS", 20)
     test = RaceTest("counter", NOISE, 1, fault="00000000", seen=(("main.1", 1),))
-    with pytest.raises(UserError, match="seen with noise, and in none of 20 controlled schedules"):
+    with pytest.raises(UserError, match="seen with noise, but in none of 20 controlled schedules"):
         find_schedule(racer(LOST_UPDATE), test)
