@@ -82,7 +82,7 @@ class _RaceCommand(click.Command):
 @click.option("--control", "mode", flag_value="control", help="Only controlled runs.")
 @click.option("--noise", "mode", flag_value="noise", help="Only runs with noise.")
 @click.option(
-    "--isolated", is_flag=True, help="Run each test in a process of its own, as for scripts."
+    "--isolated", is_flag=True, help="Run each test in its own process; scripts always do."
 )
 @click.option("--save", metavar="FILE.py", help="Write a pytest test that replays the race.")
 @click.option(
