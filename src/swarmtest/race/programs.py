@@ -92,14 +92,14 @@ def _script_program(raced: RacedProgram) -> Program:
 @contextmanager
 def _without_pytest_loader() -> Iterator[None]:
     """Disable pytest's loader for test modules, which would load them without probes."""
-    before = list(sys.meta_path)
-    sys.meta_path[:] = [
-        finder for finder in before if not type(finder).__module__.startswith("_pytest.")
-    ]
+    removed = [finder for finder in sys.meta_path if type(finder).__module__.startswith("_pytest.")]
+    for finder in removed:
+        sys.meta_path.remove(finder)
     try:
         yield
     finally:
-        sys.meta_path[:] = before
+        # Only these: others may have been added or removed since.
+        sys.meta_path[:0] = removed
 
 
 def _unload(scope: Scope) -> None:
