@@ -19,7 +19,7 @@ from types import SimpleNamespace, TracebackType
 from typing import Any, Self
 
 from swarmtest.campaign.budget import Budget, Progress
-from swarmtest.campaign.executors.worker import Batch, Job, Worker, tell
+from swarmtest.campaign.executors.worker import CampaignJob, RowBatch, TrialRunner, tell
 from swarmtest.campaign.recorder import Recorder
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.dimensions import Dimension
@@ -219,7 +219,9 @@ class swarm:
 
     def _trials(self, recorder: Recorder) -> Iterator[Trial]:
         subject: Any = SimpleNamespace(space=self.space)  # the user's loop has no subject object
-        worker = Worker(Job(subject, self.strategy, self.seed, coverage=self._coverage))
+        worker = TrialRunner(
+            CampaignJob(subject, self.strategy, self.seed, coverage=self._coverage)
+        )
         if self._coverage is not None:
             recorder.add(worker.introduction().message())
         begun = flushed = time.monotonic()
@@ -251,13 +253,13 @@ class swarm:
             number += 1
 
     def _note(
-        self, worker: Worker, recorder: Recorder, trial: Trial, cpu_since: int, wall_since: int
+        self, worker: TrialRunner, recorder: Recorder, trial: Trial, cpu_since: int, wall_since: int
     ) -> None:
         assert trial.result is not None
         result = trial.result
         if self._coverage is not None:
             result = result._replace(covered=(self._coverage.take(), *result.covered))
-        batch = Batch()
+        batch = RowBatch()
         cpu = time.process_time_ns() - cpu_since
         wall = time.monotonic_ns() - wall_since
         worker.note(batch, trial.number, trial.proposal, trial.seed, result, cpu, wall)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +16,9 @@ from swarmtest.coverage.kinds import parse_kinds
 from swarmtest.coverage.options import PROBES, CoverageOptions
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.ui.options import Command
+
+if TYPE_CHECKING:
+    from swarmtest.campaign.executors.executor import ExecutorChoice
 
 
 def _with_all(options: Sequence[Callable[[Any], Any]], command: Command) -> Command:
@@ -124,26 +128,52 @@ def workers_option(command: Command) -> Command:
     )(command)
 
 
-def engine_options(command: Command) -> Command:
-    """Add the options for where tests run."""
+def executor_options(command: Command) -> Command:
+    """Add the options for where tests run; `parse_executor_options` reads them."""
     options = [
         click.option(
-            "--engine",
-            default="local",
-            envvar="SWARMTEST_ENGINE",
-            show_default=True,
-            metavar="ENGINE",
-            help="Where tests run: local, dask://HOST:PORT, slurm, pbs, kubernetes, or a .toml "
-            "file that says so.",
+            "--executor",
+            metavar="EXECUTOR",
+            help="Where tests run: local, dask://HOST:PORT, slurm, pbs, kubernetes, MODULE:CLASS, "
+            "or a .toml file that names one.  [default: SWARMTEST_EXECUTOR, or local]",
         ),
         click.option(
-            "--engine-option",
+            "--executor-option",
             multiple=True,
             metavar="KEY=VALUE",
-            help="Of that engine, like jobs=4. May be repeated.",
+            help="An option of that executor, like jobs=4. May be repeated.",
         ),
+        click.option("--engine", hidden=True),
+        click.option("--engine-option", multiple=True, hidden=True),
     ]
     return _with_all(options, command)
+
+
+def parse_executor_options(options: dict[str, Any]) -> ExecutorChoice:
+    """Return the executor that the options of `executor_options`, or the environment, name.
+
+    Old names are accepted, with a note on standard error: --engine, --engine-option and
+    SWARMTEST_ENGINE.
+    """
+    from swarmtest.campaign.executors.executor import parse_executor
+
+    if options["executor"] and options["engine"]:
+        raise UserError("--engine is the old name of --executor: give one of them")
+    text = options["executor"] or options["engine"] or os.environ.get("SWARMTEST_EXECUTOR")
+    if options["engine"]:
+        _note_old_name("--engine", "--executor")
+    if options["engine_option"]:
+        _note_old_name("--engine-option", "--executor-option")
+    if not text and os.environ.get("SWARMTEST_ENGINE"):
+        text = os.environ["SWARMTEST_ENGINE"]
+        _note_old_name("SWARMTEST_ENGINE", "SWARMTEST_EXECUTOR")
+    return parse_executor(text or "local", [*options["engine_option"], *options["executor_option"]])
+
+
+def _note_old_name(old: str, new: str) -> None:
+    click.echo(
+        f"note: {old} is called {new} now; the old name goes with the next release", err=True
+    )
 
 
 def avoid_option(command: Command) -> Command:

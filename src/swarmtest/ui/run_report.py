@@ -192,7 +192,7 @@ def report_outcome(
         command = command_text(f"coverage {outcome.campaign}", outcome.store)
         click.echo("\n" + "\n".join(coverage_lines(tally, command)))
     if outcome.interrupted:
-        words = f"resume {outcome.campaign}{campaign.engine.words}"
+        words = f"resume {outcome.campaign}{campaign.executor.words}"
         command = command_text(words, outcome.store)
         click.echo(f"\neverything so far is kept; go on with: {command}")
 

@@ -1,6 +1,6 @@
 """The process that runs the tests of a worker: forked from a host, and free to die.
 
-`Child` is the host's handle on it; `_live` is what happens on the other side of the fork.
+`WorkerChild` is the host's handle on it; `_live` is what happens on the other side of the fork.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import IO, Any
 from swarmtest.campaign.executors.worker import (
     IDLE,
     PIPE_GONE,
-    TELLING,
+    SENDING,
     TRIAL,
-    Batch,
-    Worker,
+    RowBatch,
+    TrialRunner,
     restored,
 )
 from swarmtest.core.errors import UserError
@@ -28,11 +28,11 @@ from swarmtest.processes import limits
 from swarmtest.processes.fork import Death, Fork
 
 
-class Child:
+class WorkerChild:
     """A forked process that runs trials, and the host's end of its two pipes."""
 
     def __init__(
-        self, worker: Worker, cell: memoryview, stderr: IO[bytes], memory: int, private: int
+        self, worker: TrialRunner, cell: memoryview, stderr: IO[bytes], memory: int, private: int
     ) -> None:
         """Fork; the child closes `private`, the host's connection to the campaign."""
         down_read, self._down = os.pipe()
@@ -77,7 +77,7 @@ class Child:
     def send(
         self,
         trials: list[int],
-        told: list[Any] | None,
+        proposals: list[Any] | None,
         *,
         careful: bool = False,
         journal: bool = False,
@@ -87,7 +87,7 @@ class Child:
         `careful`: it sends each result before the next test. `journal`: it sends each step instead.
         """
         with contextlib.suppress(BrokenPipeError):
-            wire.send(self._down, (list(trials), told, careful, journal))
+            wire.send(self._down, (list(trials), proposals, careful, journal))
 
     def kill(self, asked: bool = False) -> None:
         """Kill it."""
@@ -119,14 +119,14 @@ class Child:
             os.close(fd)
 
 
-def _live(worker: Worker, cell: memoryview, down: int, up: int) -> None:
+def _live(worker: TrialRunner, cell: memoryview, down: int, up: int) -> None:
     """Run the batches that the host sends, until it closes the pipe."""
     try:
         worker.job.subject.interruptible = False
         frames = wire.Frames(down)
         while not frames.ended:
-            for trials, told, careful, journal in frames.receive():
-                _serve(worker, cell, up, trials, told, careful, journal)
+            for trials, proposals, careful, journal in frames.receive():
+                _serve(worker, cell, up, trials, proposals, careful, journal)
     except _PipeGone:
         cell[PIPE_GONE] = 1
     except UserError as error:
@@ -149,29 +149,31 @@ def _tell(up: int, message: Any) -> None:
 
 
 def _serve(
-    worker: Worker,
+    worker: TrialRunner,
     cell: memoryview,
     up: int,
     trials: list[int],
-    told: Any,
+    described: Any,
     careful: bool,
     journal: bool,
 ) -> None:
     subject = worker.job.subject
-    proposals = worker.proposals(trials) if told is None else restored(subject.space, told)
-    flush: Callable[[Batch], None]
+    proposals = (
+        worker.proposals(trials) if described is None else restored(subject.space, described)
+    )
+    flush: Callable[[RowBatch], None]
     if journal:
         subject.journal = lambda step: _tell(up, ("step", json.dumps(step)))
 
-        def flush(batch: Batch) -> None:
+        def flush(batch: RowBatch) -> None:
             pass
     else:
 
-        def flush(batch: Batch) -> None:
+        def flush(batch: RowBatch) -> None:
             if batch.rows:
-                cell[TELLING] = 1
+                cell[SENDING] = 1
                 _tell(up, ("rows", batch.sealed()))
-                cell[TELLING] = 0
+                cell[SENDING] = 0
 
     worker.run(trials, proposals, cell, flush, careful)
     _tell(up, ("done", None))

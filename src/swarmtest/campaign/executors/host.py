@@ -28,17 +28,17 @@ import traceback
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from swarmtest.campaign.executors.child import Child
+from swarmtest.campaign.executors.child import WorkerChild
 from swarmtest.campaign.executors.worker import (
     IDLE,
     PIPE_GONE,
+    SENDING,
     STARTED,
     STOP,
-    TELLING,
     TRIAL,
-    Batch,
-    Job,
-    Worker,
+    CampaignJob,
+    RowBatch,
+    TrialRunner,
     plain,
     restored,
 )
@@ -64,7 +64,7 @@ class Setup:
     """What a host needs to start; it is pickled, because it holds the user's objects."""
 
     make_job: Any
-    """A function without arguments, picklable, that makes the `Job`."""
+    """A function without arguments, picklable, that makes the `CampaignJob`."""
     timeout: float
     memory: int
     """Bytes of data a child may hold; 0: no limit."""
@@ -83,10 +83,10 @@ class Host:
         self._frames = wire.Frames(up)
         self._cell = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("q")
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the host)
-        self._job: Job = setup.make_job()
+        self._job: CampaignJob = setup.make_job()
         self._job.coverage = coverage
-        self._worker = Worker(self._job)
-        self._child: Child | None = None
+        self._worker = TrialRunner(self._job)
+        self._child: WorkerChild | None = None
         self._waiting: list[Any] = []
         self._stopped = 0.0
 
@@ -119,21 +119,21 @@ class Host:
             self._waiting += self._frames.receive()
         return self._waiting.pop(0)
 
-    def _run_batch(self, trials: list[int], told: list[Any] | None) -> None:
+    def _run_batch(self, trials: list[int], described: list[Any] | None) -> None:
         left = list(trials)
         if len(trials) > FEW:
             import numpy  # noqa: F401  (a child would need it, and every later child again)
-        given = restored(self._job.subject.space, told) if told is not None else ()
+        given = restored(self._job.subject.space, described) if described is not None else ()
         proposals = dict(zip(trials, given, strict=False))
         careful = False
         idle_deaths = 0
         while left and not self._stopped:
-            for place in (STOP, TELLING, PIPE_GONE):
+            for place in (STOP, SENDING, PIPE_GONE):
                 self._cell[place] = 0
             self._cell[TRIAL] = IDLE
             child = self._child or self._new_child()
-            told = [plain(proposals[t]) for t in left] if proposals else None
-            child.send(left, told, careful=careful)
+            still = [plain(proposals[t]) for t in left] if proposals else None
+            child.send(left, still, careful=careful)
             if self._finishes(child, left):
                 continue
             death = self._bury(child)
@@ -147,17 +147,17 @@ class Host:
                     self._relay("error", f"workers keep dying between tests: {status}", left)
                 continue
             if death.pipe_gone and not careful:
-                # Some test since the last result closed the pipe; told one by one, we see which.
+                # Some test since the last result closed the pipe; sent one by one, we see which.
                 careful = True
                 continue
             proposal = proposals.get(victim) or self._worker.propose(victim)
             self._report_death(victim, proposal, death)
             left.remove(victim)
 
-    def _finishes(self, child: Child, left: list[int]) -> bool:
+    def _finishes(self, child: WorkerChild, left: list[int]) -> bool:
         """Pass on a child's rows; return whether it finished its batch before it fell silent."""
         while not child.silent:
-            for kind, body in self._heard(child):
+            for kind, body in self._receive(child):
                 if kind != "done":
                     self._relay(kind, body, left)
                 elif self._stopped or not left:  # a copy that the program forked may say it early
@@ -168,7 +168,7 @@ class Host:
                 child.kill_with_stack()
         return False
 
-    def _heard(self, child: Child) -> list[Any]:
+    def _receive(self, child: WorkerChild) -> list[Any]:
         """Return a child's messages within a moment; also notice when the campaign says stop."""
         watched = [child.frames.fd, self._up, *child.death_notice]
         ready, _, _ = select.select(watched, [], [], self._patience())
@@ -183,7 +183,7 @@ class Host:
         return 0.05 if self._stopped else max(0.005, min(0.25, self._setup.timeout / 8))
 
     def _overdue(self) -> bool:
-        running = self._cell[TRIAL] != IDLE and not self._cell[TELLING]
+        running = self._cell[TRIAL] != IDLE and not self._cell[SENDING]
         age = (time.monotonic_ns() - self._cell[STARTED]) / 1e9
         return running and age > self._setup.timeout
 
@@ -198,7 +198,7 @@ class Host:
         if kind == "error":
             raise _Failed
 
-    def _bury(self, child: Child) -> Death:
+    def _bury(self, child: WorkerChild) -> Death:
         """Return how a silent child ended; one that still runs may use up its time."""
         self._child = None
         while True:
@@ -221,7 +221,7 @@ class Host:
         result = self._job.subject.result_of_journal(steps, proposal.configuration, fault)
         if self._job.coverage is not None:
             result = result._replace(missing="its process died before it could tell")
-        batch = Batch()
+        batch = RowBatch()
         seed = seed_of_test(self._job.seed, trial)
         self._worker.note(batch, trial, proposal, seed, result, min(death.cpu_ns, wall_ns), wall_ns)
         self._send("rows", batch.sealed())
@@ -231,14 +231,14 @@ class Host:
         self._cell[TRIAL] = IDLE
         child = self._new_child()
         child.send([trial], [plain(proposal)], journal=True)
-        told: list[Any] = []
-        while not child.silent and ("done", None) not in told[-1:]:
-            told += self._heard(child)
+        messages: list[Any] = []
+        while not child.silent and ("done", None) not in messages[-1:]:
+            messages += self._receive(child)
             if self._overdue() or self._stopped:
                 break
         child.kill(asked=True)
         self._bury(child)
-        return [json.loads(body) for kind, body in told if kind == "step"]
+        return [json.loads(body) for kind, body in messages if kind == "step"]
 
     def _dump(self) -> str:
         size = self._stderr.seek(0, os.SEEK_END)
@@ -248,10 +248,10 @@ class Host:
         self._stderr.truncate()
         return text
 
-    def _new_child(self) -> Child:
+    def _new_child(self) -> WorkerChild:
         self._dump()
         memory = self._setup.memory
-        self._child = Child(self._worker, self._cell, self._stderr, memory, self._up)
+        self._child = WorkerChild(self._worker, self._cell, self._stderr, memory, self._up)
         return self._child
 
     def _end_child(self) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from swarmtest.campaign.executors.host import Setup
-from swarmtest.campaign.executors.worker import Job
+from swarmtest.campaign.executors.worker import CampaignJob
 from swarmtest.processes import frames as wire
 from swarmtest.processes import tree
 from swarmtest.strategies.strategy import Strategy
@@ -107,7 +107,7 @@ def travels(strategy: Strategy) -> bool:
 
 def job_maker(
     reference: SubjectReference, name: str, strategy: Strategy, seed: int, keep_tests: bool
-) -> Callable[[], Job]:
+) -> Callable[[], CampaignJob]:
     """Return a function that makes the job in another process, and can be pickled.
 
     `name` is how the user names the subject; on another machine, the reference differs.
@@ -117,7 +117,7 @@ def job_maker(
 
 def _make(
     reference: SubjectReference, name: str, strategy: Strategy, seed: int, keep_tests: bool
-) -> Job:
+) -> CampaignJob:
     subject = reference.load()
     subject.name = name
-    return Job(subject, strategy, seed, keep_tests)
+    return CampaignJob(subject, strategy, seed, keep_tests)

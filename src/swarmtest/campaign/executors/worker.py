@@ -31,9 +31,9 @@ from swarmtest.subjects.subject import Subject
 if TYPE_CHECKING:
     from swarmtest.coverage.watch import Coverage
 
-TRIAL, STARTED, STOP, TELLING, PIPE_GONE = range(5)
-"""Places in the cell of shared memory: the trial at hand, when it began (ns), "stop now", whether
-results are being told (that is no test's time), whether they cannot be told any more."""
+TRIAL, STARTED, STOP, SENDING, PIPE_GONE = range(5)
+"""Indices into the cell of shared memory: the trial at hand, when it began (ns), "stop now",
+whether results are being sent (that is no test's time), whether they cannot be sent any more."""
 IDLE = -1
 
 _FLUSH_NS = 100_000_000
@@ -44,7 +44,7 @@ Row = tuple[Any, ...]
 
 
 @dataclass
-class Job:
+class CampaignJob:
     """What every worker of a campaign needs."""
 
     subject: Subject
@@ -56,7 +56,7 @@ class Job:
     """Records what tests reach, in the process that runs them."""
 
 
-class Batch:
+class RowBatch:
     """Rows for the store, with what they refer to."""
 
     def __init__(self) -> None:
@@ -79,14 +79,14 @@ class Batch:
         return len(self.rows), ranks, marshal.dumps(self.message())
 
 
-class Worker:
+class TrialRunner:
     """Runs trials of one job.
 
     `best` remembers the shortest test of each fault that this worker has seen, so that only tests
     that improve on it travel.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: CampaignJob) -> None:
         self.job = job
         job.subject.keep_tests = job.keep_tests
         self.best: dict[str, tuple[int, int]] = {}
@@ -99,9 +99,9 @@ class Worker:
         if many is not None:
             answers = many(self.job.subject.space, trials, self.job.seed)
             if answers is not None:
-                found: Iterable[Proposal] = answers
-                return found
-        return self._one_by_one(trials)
+                proposals: Iterable[Proposal] = answers
+                return proposals
+        return self._propose_each(trials)
 
     def propose(self, trial: int) -> Proposal:
         """Return what the strategy proposes for one trial."""
@@ -119,7 +119,7 @@ class Worker:
             raise UserError(f"strategy {name!r}: ask answers a configuration, not {answer!r}")
         return Proposal(answer)
 
-    def _one_by_one(self, trials: Sequence[int]) -> Iterator[Proposal]:
+    def _propose_each(self, trials: Sequence[int]) -> Iterator[Proposal]:
         for trial in trials:
             yield self.propose(trial)
 
@@ -128,7 +128,7 @@ class Worker:
         trials: Sequence[int],
         proposals: Iterable[Proposal],
         cell: Any,
-        flush: Callable[[Batch], None],
+        flush: Callable[[RowBatch], None],
         careful: bool = False,
     ) -> bool:
         """Run trials in order and pass rows to `flush` now and then; return False if stopped.
@@ -139,7 +139,7 @@ class Worker:
         strays = stray_check()
         coverage = self.job.coverage
         seeds = seeds_of_tests(self.job.seed, trials)
-        batch = Batch()
+        batch = RowBatch()
         cpu, wall = time.process_time_ns(), time.monotonic_ns()
         flushed = wall
         try:
@@ -164,18 +164,18 @@ class Worker:
                 cpu, wall = cpu_now, wall_now
                 if careful or wall - flushed > _FLUSH_NS or len(batch.rows) >= _FLUSH_ROWS:
                     flush(self.finished(batch))
-                    batch = Batch()
+                    batch = RowBatch()
                     flushed = wall
             return True
         finally:
             strays.end_strays()  # of a test that raised
-            # Told before the cell says idle: if this fails, the test is still the one at hand.
+            # Sent before the cell says idle: if this fails, the test is still the one at hand.
             flush(self.finished(batch))
             cell[TRIAL] = IDLE
 
     def note(
         self,
-        batch: Batch,
+        batch: RowBatch,
         trial: int,
         proposal: Proposal,
         seed: int,
@@ -192,10 +192,10 @@ class Worker:
         hits: tuple[int, ...] | None = None
         if result.hits or result.covered:
             sets = batch.sets
-            told = [self._sender.keys(covered) for covered in result.covered]
+            reached = [self._sender.keys(covered) for covered in result.covered]
             if result.hits:
-                told.append(self._sender.keys_of_names(result.hits))
-            hits = tuple([sets.setdefault(keys, len(sets)) for keys in told if keys]) or None
+                reached.append(self._sender.keys_of_names(result.hits))
+            hits = tuple([sets.setdefault(keys, len(sets)) for keys in reached if keys]) or None
         batch.rows.append(
             (
                 trial,
@@ -215,12 +215,12 @@ class Worker:
             )
         )
 
-    def finished(self, batch: Batch) -> Batch:
+    def finished(self, batch: RowBatch) -> RowBatch:
         """Return a batch together with what its rows refer to for the first time."""
         batch.news = self._sender.news(self.job.coverage)
         return batch
 
-    def introduction(self) -> Batch:
+    def introduction(self) -> RowBatch:
         """Return a batch without rows: the subject is loaded, and tests come next.
 
         It has all targets that are known so far, so that no child has to send them.
@@ -230,9 +230,9 @@ class Worker:
             if not getattr(self.job.subject, "loads_late", False):
                 coverage.begin(getattr(self.job.subject, "harness", ""))
             self._sender.know(coverage.catalogue)
-        return self.finished(Batch())
+        return self.finished(RowBatch())
 
-    def _note_fault(self, batch: Batch, fault: Fault, trial: int, result: Result) -> str:
+    def _note_fault(self, batch: RowBatch, fault: Fault, trial: int, result: Result) -> str:
         """Return the fault's id; add its test to the batch if it is the shortest so far."""
         fault_id = fault.id
         rank = (result.steps, trial)
@@ -282,9 +282,11 @@ def plain(proposal: Proposal) -> tuple[bytes, tuple[float, ...], str]:
     return proposal.configuration.to_bytes(), proposal.propensities, proposal.origin
 
 
-def restored(space: Any, told: Sequence[tuple[bytes, tuple[float, ...], str]]) -> list[Proposal]:
+def restored(
+    space: Any, described: Sequence[tuple[bytes, tuple[float, ...], str]]
+) -> list[Proposal]:
     """Return the proposals that `plain` described."""
     return [
         Proposal(Configuration.from_bytes(space, data), tuple(propensities), origin)
-        for data, propensities, origin in told
+        for data, propensities, origin in described
     ]

@@ -9,7 +9,6 @@ import click
 
 from swarmtest.campaign.budget import Budget, Limits, parse_bytes
 from swarmtest.campaign.campaign import Campaign, Outcome
-from swarmtest.campaign.executors.executor import parse_engine
 from swarmtest.campaign.reduced_faults import FaultReductions, reductions_of
 from swarmtest.core.errors import UserError
 from swarmtest.reduce.hypothesis_export import hand_over_faults
@@ -21,9 +20,10 @@ from swarmtest.ui.run_options import (
     avoid_option,
     budget_options,
     coverage_options,
-    engine_options,
+    executor_options,
     parse_budget,
     parse_coverage,
+    parse_executor_options,
     parse_reduction_time,
     parse_seed,
     parse_subject,
@@ -54,7 +54,7 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
     "--seed", default="0", show_default=True, help="Same seed, same tests; `random` for another."
 )
 @workers_option
-@engine_options
+@executor_options
 @subject_options
 @click.option(
     "--memory",
@@ -100,7 +100,7 @@ def run(path: str, **options: Any) -> int:
             keep_tests=options["keep_tests"],
             coverage=parse_coverage(options),
             on_progress=view.update,
-            engine=parse_engine(options["engine"], options["engine_option"]),
+            executor=parse_executor_options(options),
         )
         return _run(campaign, store, view, options)
     finally:
@@ -111,7 +111,7 @@ def run(path: str, **options: Any) -> int:
 @click.argument("campaign", type=int, required=False)
 @budget_options
 @workers_option
-@engine_options
+@executor_options
 @reduce_options
 @click.option(
     "--allow-unused", is_flag=True, help="Do not mind actions that never ran (exit status 2)."
@@ -136,9 +136,9 @@ def resume(campaign: int | None, **options: Any) -> int:
     budget = parse_budget(options) or previous
     view = _view(budget, options)
     try:
-        engine = parse_engine(options["engine"], options["engine_option"])
+        executor = parse_executor_options(options)
         workers = options["workers"]
-        resumed = Campaign.resume(store, number, budget, workers, view.update, engine)
+        resumed = Campaign.resume(store, number, budget, workers, view.update, executor)
         return _run(resumed, store, view, options)
     finally:
         view.end()
@@ -183,8 +183,8 @@ def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str
 
 
 def _where(campaign: Campaign) -> str:
-    if not campaign.engine.is_local:
-        return f"at {campaign.engine.text}"
+    if not campaign.executor.is_local:
+        return f"at {campaign.executor.text}"
     return plural(campaign.workers, "worker") if campaign.workers else "in this process"
 
 
