@@ -149,8 +149,10 @@ _SCHEDULER_PATIENCE = 300.0
 class SchedulerAccess(Protocol):
     """A way to a scheduler."""
 
-    name: str
-    """How a user would name it."""
+    @property
+    def name(self) -> str:
+        """How a user would name it."""
+
     connect: float
     """Seconds that the first connection may take."""
     patience: float
