@@ -46,7 +46,7 @@ GUARD = "swarmtest-guard"
 """An argument by which a process is known that cleans up after its dead parent, and then ends."""
 
 
-class _State:
+class _ChildProcesses:
     """What this process knows about its own children; a forked process begins with none."""
 
     def __init__(self) -> None:
@@ -62,12 +62,12 @@ class _State:
         self.lock = _new_lock()
 
 
-_state = _State()
+_state = _ChildProcesses()
 
 
 def _forget() -> None:
     global _state
-    _state = _State()
+    _state = _ChildProcesses()
 
 
 os.register_at_fork(after_in_child=_forget)

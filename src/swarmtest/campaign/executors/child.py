@@ -107,7 +107,7 @@ class WorkerChild:
         """Return how it ended; None if it has not."""
         if self._death is None and self._fork.has_ended:
             # What the program had started and left behind ends with it.
-            status, cpu_seconds = self._fork.bury(kill=False)
+            status, cpu_seconds = self._fork.reap(kill=False)
             gone = bool(self._cell[PIPE_GONE])
             cpu_ns = int(cpu_seconds * 1e9)
             self._death = Death(status, cpu_ns, self._timed_out, self._asked, gone)

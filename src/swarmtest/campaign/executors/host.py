@@ -136,7 +136,7 @@ class Host:
             child.send(left, still, careful=careful)
             if self._finishes(child, left):
                 continue
-            death = self._bury(child)
+            death = self._reap(child)
             victim = self._cell[TRIAL]
             if death.asked or (death.timed_out and victim != child.overdue):
                 continue  # told to stop; or the slow test ended after all, in its last moment
@@ -198,7 +198,7 @@ class Host:
         if kind == "error":
             raise _Failed
 
-    def _bury(self, child: WorkerChild) -> Death:
+    def _reap(self, child: WorkerChild) -> Death:
         """Return how a silent child ended; one that still runs may use up its time."""
         self._child = None
         while True:
@@ -237,7 +237,7 @@ class Host:
             if self._overdue() or self._stopped:
                 break
         child.kill(asked=True)
-        self._bury(child)
+        self._reap(child)
         return [json.loads(body) for kind, body in messages if kind == "step"]
 
     def _dump(self) -> str:
@@ -257,7 +257,7 @@ class Host:
     def _end_child(self) -> None:
         if self._child is not None:
             self._child.kill(asked=True)
-            self._bury(self._child)
+            self._reap(self._child)
 
 
 def main(fd: int) -> None:

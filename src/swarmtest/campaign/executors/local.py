@@ -251,5 +251,5 @@ def _wait(slot: _Slot, patience: float = 2.0) -> bool:
     while not (in_time := slot.process.has_ended) and time.monotonic() < deadline:
         time.sleep(0.005)
     # One that ended in time has killed what its tests left behind.
-    slot.process.bury(kill=True, kill_strays=not in_time)
+    slot.process.reap(kill=True, kill_strays=not in_time)
     return in_time
