@@ -25,7 +25,7 @@ from swarmtest.campaign.executors.dask.packages import (
     version_mismatch,
     versions_of,
 )
-from swarmtest.campaign.executors.dask.remote_host import PathTranslator, RemoteHost
+from swarmtest.campaign.executors.dask.worker_side import PathTranslator, RemoteHost
 from swarmtest.campaign.executors.executor import parse_executor
 from swarmtest.campaign.executors.host import Setup
 from swarmtest.campaign.executors.host_start import Interpreter, job_maker, spawn
