@@ -459,18 +459,18 @@ class Curious:
         self.notes = [f"heard of {len(self.heard)} hits"]
 
 
-def told(strategy: Curious) -> tuple[set[str], list[str]]:
+def heard_by(strategy: Curious) -> tuple[set[str], list[str]]:
     with open_store(":memory:") as store:
         outcome = Campaign(Noisy, strategy, Budget(tests=50), workers=0, store=store).run()
     return set(strategy.heard), outcome.notes
 
 
 def test_all_hits_are_told_unless_it_says_otherwise() -> None:
-    assert told(Curious())[0] == {"event:one", "event:two"}
+    assert heard_by(Curious())[0] == {"event:one", "event:two"}
 
 
 def test_only_what_it_wants_is_told() -> None:
-    assert told(Curious(wants=frozenset({"event:two"})))[0] == {"event:two"}
+    assert heard_by(Curious(wants=frozenset({"event:two"})))[0] == {"event:two"}
 
 
 def test_what_was_hit_before_is_told_again_when_a_campaign_goes_on() -> None:
@@ -486,4 +486,4 @@ def test_what_was_hit_before_is_told_again_when_a_campaign_goes_on() -> None:
 
 def test_its_notes_are_the_campaign_s() -> None:
     strategy = Curious()
-    assert told(strategy)[1] == strategy.notes
+    assert heard_by(strategy)[1] == strategy.notes

@@ -132,7 +132,7 @@ def test_what_needs_no_import_is_refused_at_once(project):
         Campaign(7)
     with pytest.raises(UserError, match="is not a strategy"):
         Campaign("untouched_subject.py", 7)
-    with pytest.raises(UserError, match="workers is a number"):
+    with pytest.raises(UserError, match="workers must be 0"):
         Campaign("untouched_subject.py", workers=-1)
     with pytest.raises(UserError, match="there is no module 'untuched_program'"):
         Campaign("untouched_subject.py", coverage=CoverageOptions(cover=("untuched_program",)))

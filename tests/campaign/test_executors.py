@@ -89,7 +89,7 @@ def test_something_else_that_listens_is_not_waited_for(tmp_path, swarmtest, refu
     with socket.create_server(("127.0.0.1", 0)) as silent:
         place = f"127.0.0.1:{silent.getsockname()[1]}"
         done = swarmtest(*words, "--executor", f"dask://{place}", cwd=tmp_path)
-    refused(done, f"no Dask scheduler answers at tcp://{place}", "something listens there")
+    refused(done, f"no Dask scheduler answers at tcp://{place}", "what listens there is not")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_the_options_of_a_batch_system_are_checked(tmp_path, monkeypatch):
     for options, said in (
         (["memory=1GB"], "cores=4"),
         (["cors=1"], "did you mean 'cores'"),
-        (["jobs=none"], "how many jobs"),
+        (["jobs=none"], "write a number of jobs"),
     ):
         with pytest.raises(UserError, match=said):
             JobQueue(parse_executor("pbs", options))
@@ -134,7 +134,7 @@ def test_a_subject_that_cannot_be_imported_elsewhere_does_not_go_there():
             pass
 
     campaign = Campaign(Here, "coin", 5, store=":memory:", executor="dask://127.0.0.1:1")
-    with pytest.raises(UserError, match=r"cannot go to dask://127\.0\.0\.1:1"):
+    with pytest.raises(UserError, match=r"cannot be tested at dask://127\.0\.0\.1:1"):
         campaign.run()
 
 

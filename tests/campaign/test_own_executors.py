@@ -243,9 +243,9 @@ def test_the_old_options_are_accepted_with_a_note(project, swarmtest, refused):
     done = swarmtest(*words, *old, cwd=project)
     assert (project / "old.txt").read_text() == "5"
     assert done.stderr.splitlines() == [
-        "note: --engine is called --executor now; the old name goes with the next release",
-        "note: --engine-option is called --executor-option now; the old name goes with the next "
-        "release",
+        "note: --engine is called --executor now; the old name will be removed in the next release",
+        "note: --engine-option is called --executor-option now; the old name will be removed in "
+        "the next release",
     ]
     assert "--engine" not in swarmtest("run", "--help", cwd=project).stdout
     done = swarmtest(*words, "--engine", "local", "--executor", "local", cwd=project)

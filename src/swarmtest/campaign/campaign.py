@@ -147,7 +147,7 @@ class Campaign:
         self.seed = seed
         self.workers = usual_workers() if workers is None else workers
         if self.workers < 0:
-            raise UserError(f"workers is a number of processes, 0 for none, not {workers}")
+            raise UserError(f"workers must be 0 (run in this process) or more, not {workers}")
         self.limits = limits or Limits()
         self.keep_tests = keep_tests
         self._store = store
@@ -232,7 +232,7 @@ class Campaign:
         )
         if resumed.subject.space.to_json() != record.space:
             raise UserError(
-                f"campaign {campaign} cannot go on: {record.subject} has other features now; "
+                f"campaign {campaign} cannot be resumed: {record.subject} has other features now; "
                 "start a new campaign"
             )
         resumed._number = campaign
@@ -274,8 +274,8 @@ class Campaign:
         proposed = (worker.propose(trial).configuration for trial in range(_REHEARSED))
         if any(configuration.fractional for configuration in proposed):
             raise UserError(
-                f"strategy {strategy_text(self.strategy)} gives features weights, and those of "
-                f"{self.subject.name} are on or off: use a strategy like coin, covering or default"
+                f"strategy {strategy_text(self.strategy)} gives features weights, but those of "
+                f"{self.subject.name} can only be on or off: use a strategy like coin or covering"
             )
 
     def _run(self, store: Store) -> Outcome:
@@ -380,8 +380,8 @@ class Campaign:
         reference, _ = self._load()
         if reference is None or self._watching is not None or not travels(self.strategy):
             raise UserError(
-                f"{self.subject.name} cannot go to {self.executor.text}: workers have to import "
-                "it, and its strategy, by name; put both into a module or a file of their own"
+                f"{self.subject.name} cannot be tested at {self.executor.text}: workers have to "
+                "import it and its strategy by name; put both into a module or a file of their own"
             )
         from swarmtest.campaign.executors.dask.scheduler import cluster_executor
 

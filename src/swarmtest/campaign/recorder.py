@@ -315,7 +315,7 @@ class Retirement:
             )
         for configuration, reason in list(self.retired.items())[:_SHOWN]:
             text = str(Configuration.from_bytes(self._space, configuration))
-            lines.append(f"retired, for it gives only invalid tests: '{text}' ({reason})")
+            lines.append(f"retired because it gives only invalid tests: '{text}' ({reason})")
         not_shown = len(self.retired) - _SHOWN
         if not_shown > 0:
             lines.append(f"and {not_shown:,} more retired")

@@ -100,7 +100,7 @@ class Trial:
         if name not in names:
             raise UserError(f"there is no feature {name!r}{did_you_mean(name, names)}")
         if times < 0:
-            raise UserError(f"a feature is used {times} times? a count is 0 or more")
+            raise UserError(f"times={times}: a feature is used 0 times or more")
         self._used[name] = self._used.get(name, 0) + times
 
     def event(self, name: str) -> None:
@@ -116,7 +116,7 @@ class Trial:
     def record(self, failed: bool | str | BaseException = False, steps: int | None = None) -> None:
         """Record the result of this test; an exception or a text names the fault."""
         if self.result is not None:
-            raise UserError(f"trial {self.number} is recorded already")
+            raise UserError(f"trial {self.number} was already recorded")
         fault = None
         if isinstance(failed, BaseException):
             fault = fault_of_exception(failed)

@@ -34,10 +34,14 @@ def budget_options(command: Command) -> Command:
         click.option("-n", "--tests", type=int, metavar="N", help="Stop after N tests."),
         click.option("--time", "wall", metavar="TIME", help="Stop after this time: 30s, 5m, 2h."),
         click.option(
-            "--cpu-time", "cpu", metavar="TIME", help="Stop after this CPU time in tests."
+            "--cpu-time", "cpu", metavar="TIME", help="Stop when tests have used this CPU time."
         ),
         click.option(
-            "--stop-after-faults", "max_faults", type=int, metavar="N", help="Stop at N faults."
+            "--stop-after-faults",
+            "max_faults",
+            type=int,
+            metavar="N",
+            help="Stop when N faults are found.",
         ),
         click.option("-x", "first", is_flag=True, help="Stop at the first fault."),
         click.option(
@@ -49,10 +53,10 @@ def budget_options(command: Command) -> Command:
 
 def view_options(command: Command) -> Command:
     """Add the options for how progress and results are shown."""
-    command = click.option("--json", "as_json", is_flag=True, help="JSON lines, for programs.")(
-        command
-    )
-    return click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress.")(
+    command = click.option(
+        "--json", "as_json", is_flag=True, help="Print JSON lines, for programs."
+    )(command)
+    return click.option("-q", "--quiet", is_flag=True, help="Print only the result, no progress.")(
         command
     )
 
@@ -61,7 +65,9 @@ def subject_options(command: Command) -> Command:
     """Add the options for how a subject is tested."""
     options = [
         click.option(
-            "--steps", metavar="N | LOW-HIGH", help="Steps of a test, instead of the machine's."
+            "--steps",
+            metavar="N | LOW-HIGH",
+            help="Steps in a test, instead of what the machine says.",
         ),
         timeout_option,
         click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: test its public methods."),
@@ -96,7 +102,8 @@ def coverage_options(command: Command) -> Command:
             type=click.Choice(PROBES),
             default="auto",
             show_default=True,
-            help="How: woven into the source, or by the interpreter (lines only, Python 3.12+).",
+            help="How to watch: by probes in the source, or by the interpreter (lines only, Python "
+            "3.12+).",
         ),
     ]
     return _with_all(options, command)
@@ -112,7 +119,7 @@ def timeout_option(command: Command) -> Command:
         "--timeout",
         metavar="TIME",
         callback=seconds,
-        help="Longest time of one test.  [default: 10s; for commands, their own limits]",
+        help="Time limit of one test.  [default: 10s; for commands, their own limits]",
     )(command)
 
 
@@ -172,7 +179,8 @@ def parse_executor_options(options: dict[str, Any]) -> ExecutorChoice:
 
 def _note_old_name(old: str, new: str) -> None:
     click.echo(
-        f"note: {old} is called {new} now; the old name goes with the next release", err=True
+        f"note: {old} is called {new} now; the old name will be removed in the next release",
+        err=True,
     )
 
 
@@ -182,8 +190,8 @@ def avoid_option(command: Command) -> Command:
         "--avoid",
         multiple=True,
         metavar="FAULT",
-        help="Keep the features that trigger a fault of an earlier campaign out of the "
-        "configurations, so that others get found; `known`: all faults. May be repeated.",
+        help="Leave out the features that trigger a fault of an earlier campaign, so that other "
+        "faults are found; `known`: of all its faults. May be repeated.",
     )(command)
 
 
@@ -191,12 +199,12 @@ def reduce_options(command: Command) -> Command:
     """Add the options for whether, and for how long, faults are reduced at the end."""
     options = [
         click.option(
-            "--no-reduce", is_flag=True, help="Do not make the tests of faults small at the end."
+            "--no-reduce", is_flag=True, help="Do not reduce the tests of faults at the end."
         ),
         click.option(
             "--reduce-time",
             metavar="TIME",
-            help="How long that may take, for all faults together.  [default: as long as the "
+            help="How long reducing may take, for all faults together.  [default: as long as the "
             "campaign took, from 20s to 60s, and 20s for each]",
         ),
     ]
@@ -208,7 +216,7 @@ def parse_reduction_time(options: dict[str, Any]) -> ReductionTime | None:
     text = options["reduce_time"]
     if options["no_reduce"]:
         if text is not None:
-            raise UserError("--reduce-time and --no-reduce: say one of them")
+            raise UserError("--reduce-time and --no-reduce: give one of them")
         return None
     return ReductionTime(None if text is None else parse_seconds(text))
 
@@ -248,7 +256,7 @@ def parse_budget(options: dict[str, Any]) -> Budget | None:
 def parse_subject(path: str, options: dict[str, Any]) -> SubjectReference:
     """Return the subject that PATH and the options of `subject_options` name."""
     if options["raises"] and not options["api"]:
-        raise UserError("--raises goes with --api; a machine's actions say raises= themselves")
+        raise UserError("--raises goes with --api; for a machine, write @action(raises=...)")
     steps = parse_steps(options["steps"])
     return SubjectReference(path, options["api"], steps, tuple(options["raises"]))
 

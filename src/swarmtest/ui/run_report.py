@@ -194,7 +194,7 @@ def report_outcome(
     if outcome.interrupted:
         words = f"resume {outcome.campaign}{campaign.executor.words}"
         command = command_text(words, outcome.store)
-        click.echo(f"\neverything so far is kept; go on with: {command}")
+        click.echo(f"\neverything so far is kept; continue with: {command}")
 
 
 def _tally(campaign: Campaign, store: Store, outcome: Outcome) -> Tally | None:

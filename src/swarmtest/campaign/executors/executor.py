@@ -373,7 +373,7 @@ def _checked_address(name: str, options: dict[str, Any], text: str) -> ExecutorC
     if not address or int(address[3]) > 65535:
         raise UserError(
             f"--executor {name}: write dask://HOST:PORT, like dask://127.0.0.1:8786 "
-            "(tls://HOST:PORT for an encrypted one)"
+            "(tls://HOST:PORT for an encrypted connection)"
         )
     for option in options:
         if option not in _SCHEDULER_OPTIONS:
@@ -410,5 +410,7 @@ def _read_file(path: Path) -> tuple[str, dict[str, Any]]:
         raise UserError(f"{path}: {error}") from None
     kind = options.pop("executor", None) or options.pop("engine", None)  # its old name
     if not isinstance(kind, str) or kind.endswith(".toml"):
-        raise UserError(f'{path}: say which executor: executor = "slurm", or "dask://HOST:PORT"')
+        raise UserError(
+            f'{path} does not say which executor: write executor = "slurm" or "dask://HOST:PORT"'
+        )
     return kind, options

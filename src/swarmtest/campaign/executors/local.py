@@ -168,7 +168,7 @@ class LocalExecutor(Executor):
         if self._deaths > _DEATHS:
             raise UserError(
                 f"worker processes were killed {self._deaths} times in a row from outside "
-                "(out of memory?); what was finished is kept, and `swarmtest resume` goes on"
+                "(out of memory?); finished tests are kept, and `swarmtest resume` continues"
             )
         self._lost.append(dead.record("lost"))
         self._selector.unregister(dead.socket)

@@ -116,7 +116,7 @@ class TrialRunner:
             return answer
         if not isinstance(answer, Configuration):
             name = strategy_text(self.job.strategy)
-            raise UserError(f"strategy {name!r}: ask answers a configuration, not {answer!r}")
+            raise UserError(f"strategy {name!r}: ask returned {answer!r}, not a configuration")
         return Proposal(answer)
 
     def _propose_each(self, trials: Sequence[int]) -> Iterator[Proposal]:

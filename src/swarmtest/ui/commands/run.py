@@ -46,12 +46,15 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
     "-s",
     "--strategy",
     metavar="NAME[:KEY=VALUE,...]",
-    help="Who chooses the configurations; `swarmtest strategies` lists them.  [default: layered; "
-    "coin where features can only be on or off]",
+    help="How configurations are chosen; `swarmtest strategies` lists the names.  [default: "
+    "layered; coin where features can only be on or off]",
 )
 @budget_options
 @click.option(
-    "--seed", default="0", show_default=True, help="Same seed, same tests; `random` for another."
+    "--seed",
+    default="0",
+    show_default=True,
+    help="The same seed gives the same tests; `random` picks one.",
 )
 @workers_option
 @executor_options
@@ -61,14 +64,14 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
     default="auto",
     show_default=True,
     metavar="SIZE",
-    help="Memory of one worker: 512MB, 2GB, none; auto: its share of the machine.",
+    help="Memory limit of one worker: 512MB, 2GB, none; auto: its share of the machine.",
 )
 @avoid_option
 @coverage_options
 @reduce_options
-@click.option("--keep-tests", is_flag=True, help="Store every test whole, not only failing ones.")
+@click.option("--keep-tests", is_flag=True, help="Store every test, not only failing ones.")
 @click.option(
-    "--allow-unused", is_flag=True, help="Do not mind actions that never ran (exit status 2)."
+    "--allow-unused", is_flag=True, help="Accept actions that never ran, instead of exit status 2."
 )
 @store_option
 @view_options
@@ -114,14 +117,14 @@ def run(path: str, **options: Any) -> int:
 @executor_options
 @reduce_options
 @click.option(
-    "--allow-unused", is_flag=True, help="Do not mind actions that never ran (exit status 2)."
+    "--allow-unused", is_flag=True, help="Accept actions that never ran, instead of exit status 2."
 )
 @store_option
 @view_options
 def resume(campaign: int | None, **options: Any) -> int:
-    """Go on with a campaign that was interrupted, or give a finished one a larger budget.
+    """Continue a campaign that was interrupted, or give a finished one a larger budget.
 
-    CAMPAIGN is its number; the newest one if left out.
+    CAMPAIGN is its number; the default is the newest one.
     """
     parse_reduction_time(options)  # to refuse wrong options before the campaign, not after it
     store = existing_store(options["store"], write=True)
@@ -169,7 +172,7 @@ def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str
         )
     left_out = getattr(getattr(campaign.subject, "machine", None), "left_out", ())
     if left_out and not options["quiet"] and not isinstance(view, JsonLines):
-        click.echo(f"left out, for want of type hints: {', '.join(left_out)}")
+        click.echo(f"left out because they lack type hints: {', '.join(left_out)}")
     outcome = campaign.run()
     view.end()
     reduced = _reduce(campaign, store, outcome, view, options)

@@ -306,8 +306,8 @@ class DaskExecutor(Executor):
             if self._deaths > _DEATHS:
                 raise UserError(
                     f"worker processes were killed {self._deaths} times in a row from outside "
-                    f"(out of memory?), last on {answer['worker']}; what was finished is kept, "
-                    "and `swarmtest resume` goes on"
+                    f"(out of memory?), last on {answer['worker']}; finished tests are kept, "
+                    "and `swarmtest resume` continues"
                 )
         if done < len(batch.trials) and not self._stopping:
             left = None if batch.proposals is None else batch.proposals[done:]
@@ -350,8 +350,8 @@ class DaskExecutor(Executor):
             raise UserError(self._roster.refusals[0])  # all that are there refuse
         elif now - self._without_since > self._access.patience:
             raise UserError(
-                f"{self.condition or 'nothing to work with'}; what was finished is kept, and "
-                "`swarmtest resume` goes on when there are workers"
+                f"{self.condition or 'no workers'}; finished tests are kept, and "
+                "`swarmtest resume` continues when there are workers"
             )
 
     def _reconnect(self, now: float) -> None:

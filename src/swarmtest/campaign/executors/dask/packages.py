@@ -124,7 +124,7 @@ def pack_files(files: Iterable[str]) -> tuple[str, bytes]:
         size += len(content)
         if size > _LARGEST:
             raise UserError(
-                f"what travels to the workers is larger than {_LARGEST >> 20} MB (with {name}): "
+                f"the files for the workers are larger than {_LARGEST >> 20} MB (with {name}): "
                 f"{_ADVICE}"
             )
         entries.append((name, stat.S_IMODE(os.stat(name).st_mode), content))
@@ -158,7 +158,7 @@ def files_below(top: str) -> Iterator[str]:
                 yield path
         if count > _MOST_FILES:
             raise UserError(
-                f"{top} has more than {_MOST_FILES:,} files, and would travel to the workers: "
+                f"{top} has more than {_MOST_FILES:,} files, which would all go to the workers: "
                 f"{_ADVICE}"
             )
 

@@ -58,7 +58,9 @@ class JobQueue:
         options.pop("patience", None)
         self._jobs = options.pop("jobs", 1)
         if not isinstance(self._jobs, int) or self._jobs < 1:
-            raise UserError(f"--executor-option jobs={self._jobs}: how many jobs, 1 or more")
+            raise UserError(
+                f"--executor-option jobs={self._jobs}: write a number of jobs, 1 or more"
+            )
         self.name = f"{choice.kind} ({self._jobs} job{'s' * (self._jobs != 1)})"
         self._kind = choice.kind
         self._cluster = self._make_cluster(options)
@@ -116,7 +118,7 @@ class JobQueue:
         for name, example in (("cores", "4"), ("memory", "8GB")):
             if name not in options:
                 raise UserError(
-                    f"--executor {self._kind}: say what one job gets, like "
+                    f"--executor {self._kind}: say what each job gets, like "
                     f"--executor-option {name}={example}"
                 )
 
@@ -222,7 +224,7 @@ class RunningScheduler:
             raise UserError(f"{self.address}: cannot use its certificates: {error}") from None
         if context is None:
             raise UserError(
-                f"{self.address}: say which certificates: --executor-option tls-ca=FILE "
+                f"{self.address}: name its certificates: --executor-option tls-ca=FILE "
                 "(and tls-cert=FILE, tls-key=FILE), or configure Dask (distributed.comm.tls)"
             )
         return security_options
@@ -252,7 +254,7 @@ def _greet(address: str, security: Any, timeout: float) -> None:
             met = await asyncio.wait_for(connect(address, timeout, **options), timeout + 1)
             met.abort()
         except TimeoutError:
-            problems.append(OSError("something listens there that is no Dask scheduler"))
+            problems.append(OSError("what listens there is not a Dask scheduler"))
         except Exception as error:
             problems.append(error if isinstance(error, OSError) else OSError(str(error)))
 

@@ -213,10 +213,10 @@ class PathTranslator:
 
 # A host process on this worker: it runs trials for a while and returns their results.
 #
-# A result may get lost on its way to the campaign: a scheduler dies, a client goes. The rows are run
-# again, but what a host sends only once (what its targets are, the shortest test of a fault) would
-# be missing in all that follows. So it is sent again with every result until the campaign confirms
-# it.
+# A result may get lost on its way to the campaign: a scheduler dies, a client goes. The rows are
+# run again, but what a host sends only once (what its targets are, the shortest test of a fault)
+# would be missing in all that follows. So it is sent again with every result until the campaign
+# confirms it.
 
 _PIECE_SECONDS = 0.1
 _LARGEST_PIECE = 1000
