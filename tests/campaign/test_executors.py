@@ -27,7 +27,7 @@ from swarmtest.campaign.executors.dask.packages import (
 )
 from swarmtest.campaign.executors.dask.worker_side import PathTranslator, RemoteHost
 from swarmtest.campaign.executors.executor import parse_executor
-from swarmtest.campaign.executors.host import Setup
+from swarmtest.campaign.executors.host import HostSetup
 from swarmtest.campaign.executors.host_start import Interpreter, job_maker, spawn
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault
@@ -255,7 +255,9 @@ def remote_host(tmp_path, monkeypatch):
     make = job_maker(reference, "steady.py::Steady", parse_strategy("coin"), 11, False)
     interpreter = Interpreter(sys.path, (), str(tmp_path))
     made = RemoteHost(
-        "ant/1-1", spawn(interpreter, pickle.dumps(Setup(make, 10.0, 0)), None), PathTranslator("?")
+        "ant/1-1",
+        spawn(interpreter, pickle.dumps(HostSetup(make, 10.0, 0)), None),
+        PathTranslator("?"),
     )
     yield made
     made.close()

@@ -148,7 +148,7 @@ def test_an_executor_is_found_by_its_file_and_gets_its_options(project, swarmtes
     words = ("run", "subject.py", "-n", 40, "--executor", "counting.py:Counting")
     done = swarmtest(*words, "--executor-option", "file=other.txt", cwd=project)
     assert done.returncode == 1, done.stderr
-    assert "at counting.py:Counting" in done.stdout
+    assert "executor counting.py:Counting, until 40 tests" in done.stdout
     assert "note: 40 trials ran here" in done.stdout
     assert (project / "other.txt").read_text() == "40"
 

@@ -1,7 +1,7 @@
 """A campaign: what is tested, how, for how long, and where the results are stored.
 
 `Campaign` puts the parts together: it resolves the subject and the strategy, chooses the executor,
-runs the `Loop`, and returns an `Outcome`.
+runs the `CampaignLoop`, and returns an `Outcome`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from swarmtest.campaign.budget import Budget, Limits, Progress, usual_workers
-from swarmtest.campaign.campaign_subject import avoiding, placed, resolve, version_of
+from swarmtest.campaign.campaign_subject import (
+    resolve,
+    scoped_to_subject,
+    version_of,
+    with_constraints,
+)
 from swarmtest.campaign.executors.executor import (
     LOCAL,
     Executor,
@@ -25,11 +30,11 @@ from swarmtest.campaign.executors.executor import (
     choose_executor,
     warn_of_engine,
 )
-from swarmtest.campaign.executors.host import Setup
-from swarmtest.campaign.executors.host_start import job_maker, travels
+from swarmtest.campaign.executors.host import HostSetup
+from swarmtest.campaign.executors.host_start import can_be_sent, job_maker
 from swarmtest.campaign.executors.local import LocalExecutor
 from swarmtest.campaign.executors.worker import CampaignJob, TrialRunner
-from swarmtest.campaign.loop import Loop, Show
+from swarmtest.campaign.loop import CampaignLoop, Show
 from swarmtest.campaign.recorder import Recorder
 from swarmtest.core.constraints import Constraint
 from swarmtest.core.errors import UserError
@@ -129,7 +134,7 @@ class Campaign:
             )
         if isinstance(coverage, str):
             coverage = CoverageOptions(parse_kinds(coverage))
-        self.coverage = placed(coverage, subject) if coverage is not None else None
+        self.coverage = scoped_to_subject(coverage, subject) if coverage is not None else None
         if self.coverage is not None:
             self.coverage.check()
         self._watching = watching
@@ -139,7 +144,7 @@ class Campaign:
         self._given_subject, self._avoid = subject, tuple(avoid)
         self._loaded: tuple[SubjectReference | None, Subject] | None = None
         if not isinstance(subject, str | SubjectReference):
-            self._loaded = avoiding(resolve(subject), self._avoid)
+            self._loaded = with_constraints(resolve(subject), self._avoid)
         self._strategy = strategy
         if strategy is not None and not isinstance(strategy, str):
             as_strategy(strategy)  # raises an error if it is none
@@ -177,7 +182,7 @@ class Campaign:
         if self._loaded is None:
             try:
                 self._install_coverage()
-                self._loaded = avoiding(resolve(self._given_subject), self._avoid)
+                self._loaded = with_constraints(resolve(self._given_subject), self._avoid)
             except BaseException:
                 self._uninstall_coverage()
                 raise
@@ -231,6 +236,7 @@ class Campaign:
             executor=choose_executor(executor, engine),
         )
         if resumed.subject.space.to_json() != record.space:
+            resumed._uninstall_coverage()
             raise UserError(
                 f"campaign {campaign} cannot be resumed: {record.subject} has other features now; "
                 "start a new campaign"
@@ -287,7 +293,7 @@ class Campaign:
             wanted = getattr(self.strategy, "wants", None)
             recorder = Recorder(store, self._number, self.subject.space, wanted)
             show = self._on_progress
-            loop = Loop(self._job(), self.budget, executor, recorder, show)
+            loop = CampaignLoop(self._job(), self.budget, executor, recorder, show)
             if resumed:
                 recorder.load()
                 loop.skip(store.trial_numbers(self._number))
@@ -348,12 +354,12 @@ class Campaign:
         if self.workers == 0:
             return InlineExecutor(self._job())
         make_job: Callable[[], CampaignJob] = self._job
-        importable = self._watching is None and travels(self.strategy)
+        importable = self._watching is None and can_be_sent(self.strategy)
         reference = self._load()[0] if importable and not self._is_tiny() else None
         if reference is not None:
             make_job = self._job_elsewhere(reference)
         memory = self.limits.memory_bytes(self.workers)
-        setup = Setup(make_job, self.limits.seconds_of(self.subject), memory)
+        setup = HostSetup(make_job, self.limits.seconds_of(self.subject), memory)
         if self._watching is not None:
             return LocalExecutor(setup, self.workers, False, self._watching)
         coverage = self.coverage.to_plain() if self.coverage else None
@@ -378,7 +384,7 @@ class Campaign:
 
     def _cluster_executor(self) -> Executor:
         reference, _ = self._load()
-        if reference is None or self._watching is not None or not travels(self.strategy):
+        if reference is None or self._watching is not None or not can_be_sent(self.strategy):
             raise UserError(
                 f"{self.subject.name} cannot be tested at {self.executor.text}: workers have to "
                 "import it and its strategy by name; put both into a module or a file of their own"

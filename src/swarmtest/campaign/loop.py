@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from swarmtest.campaign.budget import Budget, Progress
 from swarmtest.campaign.executors.executor import Executor
-from swarmtest.campaign.executors.worker import CampaignJob, TrialRunner, plain, tell
+from swarmtest.campaign.executors.worker import CampaignJob, TrialRunner, pack_proposal, tell
 from swarmtest.campaign.recorder import Recorder
 from swarmtest.core.result import Result
 from swarmtest.core.sampling import Proposal
@@ -33,7 +33,7 @@ Show: TypeAlias = Callable[[Progress, list[FaultRecord]], None]
 """Called with the progress and the new faults: a few times per second, at once for a new fault."""
 
 
-class Loop:
+class CampaignLoop:
     """The loop of one campaign."""
 
     def __init__(
@@ -128,7 +128,7 @@ class Loop:
             if not batch:
                 return
             self._handed_out += len(batch)
-            proposals = [plain(p) for p in batch.values() if p is not None]
+            proposals = [pack_proposal(p) for p in batch.values() if p is not None]
             self._executor.submit(list(batch), proposals if self._learns else None)
 
     def _next_trials(self, count: int) -> dict[int, Proposal | None]:

@@ -15,7 +15,7 @@ from dataclasses import InitVar, dataclass, field
 
 from swarmtest.campaign.budget import Budget, Limits
 from swarmtest.campaign.campaign import Campaign, Outcome
-from swarmtest.campaign.campaign_subject import placed, resolve
+from swarmtest.campaign.campaign_subject import resolve, scoped_to_subject
 from swarmtest.campaign.executors.executor import LOCAL, Executor, ExecutorChoice, choose_executor
 from swarmtest.campaign.loop import Show
 from swarmtest.coverage.options import CoverageOptions
@@ -240,7 +240,7 @@ class Focus:
             options = self.store.campaign(campaign).options.get("coverage")
             if options:
                 return CoverageOptions.from_plain(options)
-        return placed(CoverageOptions(("line",)), self.subject)
+        return scoped_to_subject(CoverageOptions(("line",)), self.subject)
 
     def _sight(self, subject: Subject, history: History) -> Sight:
         watched = self.watching.options if self.watching else self._coverage(history)

@@ -21,7 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from swarmtest.campaign.budget import parse_seconds
-from swarmtest.campaign.executors.worker import STOP, CampaignJob, RowBatch, TrialRunner, restored
+from swarmtest.campaign.executors.worker import (
+    STOP,
+    CampaignJob,
+    RowBatch,
+    TrialRunner,
+    unpack_proposals,
+)
 from swarmtest.campaign.hits import NO_NEWS
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.faults import message_of
@@ -160,7 +166,9 @@ class Executor(ABC):
         if trials:
             space = self.job.subject.space
             asked = (
-                self._runner.proposals(trials) if proposals is None else restored(space, proposals)
+                self._runner.proposals(trials)
+                if proposals is None
+                else unpack_proposals(space, proposals)
             )
             start = time.monotonic()
             with Supervision():

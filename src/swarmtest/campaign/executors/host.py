@@ -39,8 +39,8 @@ from swarmtest.campaign.executors.worker import (
     CampaignJob,
     RowBatch,
     TrialRunner,
-    plain,
-    restored,
+    pack_proposal,
+    unpack_proposals,
 )
 from swarmtest.core.errors import UserError
 from swarmtest.core.sampling import Proposal
@@ -60,7 +60,7 @@ _GRACE = 0.4
 
 
 @dataclass(frozen=True)
-class Setup:
+class HostSetup:
     """What a host needs to start; it is pickled, because it holds the user's objects."""
 
     make_job: Any
@@ -77,7 +77,7 @@ class _Failed(Exception):
 class Host:
     """Runs batches in a child, and survives it."""
 
-    def __init__(self, up: int, setup: Setup, coverage: Coverage | None = None) -> None:
+    def __init__(self, up: int, setup: HostSetup, coverage: Coverage | None = None) -> None:
         self._up = up
         self._setup = setup
         self._frames = wire.Frames(up)
@@ -123,7 +123,9 @@ class Host:
         left = list(trials)
         if len(trials) > FEW:
             import numpy  # noqa: F401  (a child would need it, and every later child again)
-        given = restored(self._job.subject.space, described) if described is not None else ()
+        given = (
+            unpack_proposals(self._job.subject.space, described) if described is not None else ()
+        )
         proposals = dict(zip(trials, given, strict=False))
         careful = False
         idle_deaths = 0
@@ -132,7 +134,7 @@ class Host:
                 self._cell[place] = 0
             self._cell[TRIAL] = IDLE
             child = self._child or self._new_child()
-            still = [plain(proposals[t]) for t in left] if proposals else None
+            still = [pack_proposal(proposals[t]) for t in left] if proposals else None
             child.send(left, still, careful=careful)
             if self._finishes(child, left):
                 continue
@@ -230,7 +232,7 @@ class Host:
         """Run such a test again, in a child that sends each step before it takes it."""
         self._cell[TRIAL] = IDLE
         child = self._new_child()
-        child.send([trial], [plain(proposal)], journal=True)
+        child.send([trial], [pack_proposal(proposal)], journal=True)
         messages: list[Any] = []
         while not child.silent and ("done", None) not in messages[-1:]:
             messages += self._receive(child)
@@ -394,7 +396,9 @@ def _serve(
 ) -> None:
     subject = worker.job.subject
     proposals = (
-        worker.proposals(trials) if described is None else restored(subject.space, described)
+        worker.proposals(trials)
+        if described is None
+        else unpack_proposals(subject.space, described)
     )
     flush: Callable[[RowBatch], None]
     if journal:
@@ -432,7 +436,7 @@ def main(fd: int) -> None:
 def run_host(
     fd: int,
     options: dict[str, Any] | Coverage | None,
-    pickled: bytes | Setup,
+    pickled: bytes | HostSetup,
     memory: int | None = None,
 ) -> None:
     """Make the subject and serve; report to the campaign what goes wrong on the way.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from swarmtest.campaign.executors.host import Setup
+from swarmtest.campaign.executors.host import HostSetup
 from swarmtest.campaign.executors.worker import CampaignJob
 from swarmtest.processes import frames as wire
 from swarmtest.processes import tree
@@ -51,7 +51,7 @@ class Spawned:
 
 def spawn(
     interpreter: Interpreter,
-    setup: Setup | bytes,
+    setup: HostSetup | bytes,
     coverage: dict[str, Any] | None,
     memory: int | None = None,
 ) -> Spawned:
@@ -96,7 +96,7 @@ def interpreter_flags() -> tuple[str, ...]:
 # The job of a campaign, for a process that has to find the subject by its name.
 
 
-def travels(strategy: Strategy) -> bool:
+def can_be_sent(strategy: Strategy) -> bool:
     """Return whether a strategy can be sent to another process."""
     try:
         pickle.dumps(strategy)

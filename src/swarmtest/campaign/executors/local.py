@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from swarmtest.campaign.executors.executor import Executor
-from swarmtest.campaign.executors.host import Setup, run_host
+from swarmtest.campaign.executors.host import HostSetup, run_host
 from swarmtest.campaign.executors.host_start import Interpreter, end, spawn
 from swarmtest.core.errors import UserError
 from swarmtest.processes import frames as wire
@@ -75,7 +75,7 @@ class LocalExecutor(Executor):
 
     def __init__(
         self,
-        setup: Setup,
+        setup: HostSetup,
         workers: int,
         importable: bool,
         coverage: dict[str, Any] | Coverage | None = None,
@@ -218,14 +218,16 @@ def _hand_over(slot: _Slot, trials: list[int], proposals: list[Any] | None) -> N
         wire.send(slot.socket.fileno(), ("batch", (trials, proposals)))
 
 
-def _spawn(setup: Setup, coverage: dict[str, Any] | None) -> _Slot:
+def _spawn(setup: HostSetup, coverage: dict[str, Any] | None) -> _Slot:
     """Start a fresh interpreter that imports the subject by its name."""
     spawned = spawn(Interpreter.like_this_one(), setup, coverage)
     line, process = spawned.line, spawned.process
     return _Slot(line, wire.Frames(line.fileno()), process.pid, process)
 
 
-def _fork(setup: Setup, others: list[_Slot], coverage: dict[str, Any] | Coverage | None) -> _Slot:
+def _fork(
+    setup: HostSetup, others: list[_Slot], coverage: dict[str, Any] | Coverage | None
+) -> _Slot:
     """Fork this process, for subjects that no other process can import (notebooks)."""
     ours, theirs = socket.socketpair()
 

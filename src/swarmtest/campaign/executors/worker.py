@@ -277,15 +277,15 @@ def _packed(propensities: tuple[float, ...]) -> bytes:
     return pack_floats(propensities)
 
 
-def plain(proposal: Proposal) -> tuple[bytes, tuple[float, ...], str]:
+def pack_proposal(proposal: Proposal) -> tuple[bytes, tuple[float, ...], str]:
     """Return a proposal as plain data, for another process."""
     return proposal.configuration.to_bytes(), proposal.propensities, proposal.origin
 
 
-def restored(
+def unpack_proposals(
     space: Any, described: Sequence[tuple[bytes, tuple[float, ...], str]]
 ) -> list[Proposal]:
-    """Return the proposals that `plain` described."""
+    """Return the proposals that `pack_proposal` described."""
     return [
         Proposal(Configuration.from_bytes(space, data), tuple(propensities), origin)
         for data, propensities, origin in described

@@ -186,6 +186,8 @@ def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str
 
 
 def _where(campaign: Campaign) -> str:
+    if campaign.executor.is_own:
+        return f"executor {campaign.executor.text}"
     if not campaign.executor.is_local:
         return f"at {campaign.executor.text}"
     return plural(campaign.workers, "worker") if campaign.workers else "in this process"

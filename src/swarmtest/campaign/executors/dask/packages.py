@@ -26,7 +26,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from swarmtest.campaign.executors.host import Setup
+from swarmtest.campaign.executors.host import HostSetup
 from swarmtest.campaign.executors.host_start import interpreter_flags
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.scope import ROOT_MARKS, project_root
@@ -213,7 +213,10 @@ def relative_reference(reference: SubjectReference) -> SubjectReference:
 
 
 def bundle_of(
-    requirements: Requirements, setup: Setup, coverage: dict[str, Any] | None, memory: int | None
+    requirements: Requirements,
+    setup: HostSetup,
+    coverage: dict[str, Any] | None,
+    memory: int | None,
 ) -> dict[str, Any]:
     """Return everything that a worker needs to start hosts; `memory` None: its share."""
     digest, pack = pack_files(file for path in requirements.paths for file in files_below(path))

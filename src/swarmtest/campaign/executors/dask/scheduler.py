@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from swarmtest.campaign.executors.executor import Executor, ExecutorChoice
-from swarmtest.campaign.executors.host import Setup
+from swarmtest.campaign.executors.host import HostSetup
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.subjects.loading import SubjectReference
 
@@ -294,7 +294,7 @@ def cluster_executor(
         requirements_of,
     )
 
-    setup = Setup(job_of(relative_reference(reference)), seconds, memory or 0)
+    setup = HostSetup(job_of(relative_reference(reference)), seconds, memory or 0)
     bundle = bundle_of(requirements_of(reference), setup, coverage, memory)
     return DaskExecutor(_scheduler_access(choice), bundle, seconds)
 
