@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from swarmtest.campaign.hits import NO_NEWS, News, Sender
+from swarmtest.campaign.hits import NO_NEWS, HitSender, News
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.faults import message_of
@@ -75,7 +75,7 @@ class RowBatch:
 
         The rest is packed, so that a host passes it on without looking at every row.
         """
-        ranks = [(fault[0], fault[6], fault[5]) for fault in self.faults.values()]
+        ranks = [(id, steps, trial) for id, *_, trial, steps, _test in self.faults.values()]
         return len(self.rows), ranks, marshal.dumps(self.message())
 
 
@@ -91,7 +91,7 @@ class TrialRunner:
         job.subject.keep_tests = job.keep_tests
         self.best: dict[str, tuple[int, int]] = {}
         self._stream = Stream(job.seed)
-        self._sender = Sender()
+        self._sender = HitSender()
 
     def proposals(self, trials: Sequence[int]) -> Iterable[Proposal]:
         """Return what the strategy proposes for these trials."""

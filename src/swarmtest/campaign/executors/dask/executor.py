@@ -20,7 +20,7 @@ from swarmtest.campaign.executors.dask.connection import Answer, SchedulerConnec
 from swarmtest.campaign.executors.dask.scheduler import SchedulerAccess
 from swarmtest.campaign.executors.executor import BatchShape, Executor
 from swarmtest.core.errors import UserError
-from swarmtest.store.records import WorkerRecord
+from swarmtest.store.records import TrialRecord, WorkerRecord
 
 # The workers of a cluster as a campaign sees them: which have worked, are gone, or refused.
 
@@ -68,7 +68,7 @@ class WorkerRoster:
 # A fault that only a dropped copy of a batch showed (a program that is not the same twice) must
 # not count: what is known of a fault waits until a row that counts refers to it.
 
-_FAULT = 6
+_FAULT = TrialRecord._fields.index("fault")
 """The place of the fault's id in a row."""
 
 

@@ -31,6 +31,7 @@ from swarmtest.campaign.executors.dask.packages import UnpackedBundle, reason_to
 from swarmtest.campaign.executors.host_start import Interpreter, Spawned, end, spawn
 from swarmtest.core.result import Fault
 from swarmtest.processes import frames as wire
+from swarmtest.store.records import TrialRecord
 
 # The hosts of a campaign on this worker, and the batches that they run.
 
@@ -166,7 +167,7 @@ def _sweep() -> None:
 # the campaign's machine. Where that directory's name appears in a message (files that are watched,
 # the details of a fault, a signature), it is removed, so that results are those of a local run.
 
-_FAULT = 6
+_FAULT = TrialRecord._fields.index("fault")
 """The index of the fault's id in a row."""
 
 
