@@ -177,7 +177,7 @@ class GivenCampaign:
         seed = seed_of_test(self._worker.job.seed, self._tests)
         cpu, wall = time.process_time_ns() - cpu_since, time.monotonic_ns() - wall_since
         self._worker.note(batch, self._tests, proposal, seed, result, cpu, wall)
-        self._recorder.add(self._worker.finished(batch).message())
+        self._recorder.add(self._worker.complete(batch).message())
         self._tests += 1
         if not self._own:
             self._write()  # the store's owner may close it at any time

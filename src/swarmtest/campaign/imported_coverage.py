@@ -254,15 +254,15 @@ def _targets_in_own_format(path: str, source: Source, targets: Iterable[Target])
     return file
 
 
-def _source(path: str, recorded_place: str) -> Source:
-    place = Path(recorded_place or path)
-    if not place.exists():
-        place = project_root() / path
+def _source(path: str, recorded_path: str) -> Source:
+    file = Path(recorded_path or path)
+    if not file.exists():
+        file = project_root() / path
     try:
-        text = text_of(place, path)
+        text = text_of(file, path)
     except OSError:
-        return Source(path, "", recorded_place)
-    return Source(shown_path(str(place)), text, str(place.resolve()))
+        return Source(path, "", recorded_path)
+    return Source(shown_path(str(file)), text, str(file.resolve()))
 
 
 def _weave(file: _FileTargets, kinds: Iterable[str]) -> bool:

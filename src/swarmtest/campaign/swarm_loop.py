@@ -263,7 +263,7 @@ class swarm:
         cpu = time.process_time_ns() - cpu_since
         wall = time.monotonic_ns() - wall_since
         worker.note(batch, trial.number, trial.proposal, trial.seed, result, cpu, wall)
-        recorder.add(worker.finished(batch).message())
+        recorder.add(worker.complete(batch).message())
         if isinstance(self.strategy, LearningStrategy):
             tell(self.strategy, recorder.latest_results())
 

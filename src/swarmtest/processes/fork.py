@@ -80,8 +80,8 @@ class Death:
     status: int
     cpu_ns: int
     timed_out: bool
-    asked: bool
-    """It was killed because the campaign was told to stop."""
+    stopped: bool
+    """Whether it was killed because it was no longer needed."""
     pipe_gone: bool = False
     """It could not send its results any more: a test closed its pipe, or wrote into it."""
 
@@ -172,7 +172,7 @@ def _run_in_fork(
     fork = Fork(live)
     os.close(write)
     try:
-        messages, in_time = _received(read, fork, time.monotonic() + seconds)
+        messages, in_time = _receive_until_end(read, fork, time.monotonic() + seconds)
         status, _ = fork.reap(kill=bool(messages) or not in_time)
     finally:
         fork.reap(kill=True)
@@ -180,7 +180,7 @@ def _run_in_fork(
     return messages, status if in_time else None
 
 
-def _received(read: int, fork: Fork, until: float) -> tuple[list[Any], bool]:
+def _receive_until_end(read: int, fork: Fork, until: float) -> tuple[list[Any], bool]:
     """Return the messages until a fork's end, and whether that came in time."""
     messages: list[Any] = []
     arriving = frames.Frames(read, pickle.loads)

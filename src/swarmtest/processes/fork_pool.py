@@ -154,7 +154,7 @@ class PendingAnswer(Generic[Answer]):
         elif self._process.answers.broken:  # the program wrote to our pipe
             self.over = True
             *_, words = self._process.reap(killed=True)
-            self._outcome = Death(0, 0, False, asked=False).fault(words, self._seconds)
+            self._outcome = Death(0, 0, False, stopped=False).fault(words, self._seconds)
         elif self._process.answers.ended:
             self._died(timed_out=False)
 
@@ -169,7 +169,7 @@ class PendingAnswer(Generic[Answer]):
     def _died(self, timed_out: bool) -> None:
         self.over = True
         status, cpu_ns, words = self._process.reap(killed=timed_out)
-        death = Death(status, cpu_ns, timed_out, asked=False)
+        death = Death(status, cpu_ns, timed_out, stopped=False)
         self._outcome = death.fault(words, self._seconds)
 
 

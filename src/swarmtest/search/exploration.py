@@ -290,7 +290,7 @@ class Recording:
             self.worker.note(batch, trial, origin, seed, result._replace(test=None), cpu, wall)
             if result.measures:
                 batch.tests.append((trial, {"measures": dict(result.measures)}))
-        new = self.recorder.add(self.worker.finished(batch).message())
+        new = self.recorder.add(self.worker.complete(batch).message())
         if time.monotonic() - self._flushed > _FLUSH_SECONDS:
             self.recorder.flush()
             self._flushed = time.monotonic()

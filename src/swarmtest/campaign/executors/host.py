@@ -92,7 +92,7 @@ class Host:
 
     def serve(self) -> None:
         """Run batches until the campaign closes the connection."""
-        self._send("ready", self._worker.introduction().sealed()[2])
+        self._send("ready", self._worker.introduction().packed()[2])
         try:
             while True:
                 message = self._next_message()
@@ -130,8 +130,8 @@ class Host:
         careful = False
         idle_deaths = 0
         while left and not self._stopped:
-            for place in (STOP, SENDING, PIPE_GONE):
-                self._cell[place] = 0
+            for index in (STOP, SENDING, PIPE_GONE):
+                self._cell[index] = 0
             self._cell[TRIAL] = IDLE
             child = self._child or self._new_child()
             still = [pack_proposal(proposals[t]) for t in left] if proposals else None
@@ -140,7 +140,7 @@ class Host:
                 continue
             death = self._reap(child)
             victim = self._cell[TRIAL]
-            if death.asked or (death.timed_out and victim != child.overdue):
+            if death.stopped or (death.timed_out and victim != child.overdue):
                 continue  # told to stop; or the slow test ended after all, in its last moment
             if victim not in left:
                 idle_deaths += 1
@@ -165,7 +165,7 @@ class Host:
                 elif self._stopped or not left:  # a copy that the program forked may say it early
                     return True
             if self._stopped and time.monotonic() - self._stopped > _GRACE:
-                child.kill(asked=True)
+                child.kill(stopped=True)
             elif self._overdue():
                 child.kill_with_stack()
         return False
@@ -209,7 +209,7 @@ class Host:
                 child.close()
                 return death
             if self._stopped or self._frames.ended:
-                child.kill(asked=True)
+                child.kill(stopped=True)
             elif self._overdue():
                 child.kill_with_stack()
             time.sleep(0.002)
@@ -226,7 +226,7 @@ class Host:
         batch = RowBatch()
         seed = seed_of_test(self._job.seed, trial)
         self._worker.note(batch, trial, proposal, seed, result, min(death.cpu_ns, wall_ns), wall_ns)
-        self._send("rows", batch.sealed())
+        self._send("rows", batch.packed())
 
     def _journal(self, trial: int, proposal: Proposal) -> list[Any]:
         """Run such a test again, in a child that sends each step before it takes it."""
@@ -238,7 +238,7 @@ class Host:
             messages += self._receive(child)
             if self._overdue() or self._stopped:
                 break
-        child.kill(asked=True)
+        child.kill(stopped=True)
         self._reap(child)
         return [json.loads(body) for kind, body in messages if kind == "step"]
 
@@ -258,7 +258,7 @@ class Host:
 
     def _end_child(self) -> None:
         if self._child is not None:
-            self._child.kill(asked=True)
+            self._child.kill(stopped=True)
             self._reap(self._child)
 
 
@@ -275,7 +275,7 @@ class WorkerChild:
         down_read, self._down = os.pipe()
         up_read, up_write = os.pipe()
         self._cell = cell
-        self._timed_out = self._asked = False
+        self._timed_out = self._stopped_by_host = False
         self.overdue = IDLE
         """The trial whose time was up when the child was asked for its stack."""
         self._death: Death | None = None
@@ -326,10 +326,10 @@ class WorkerChild:
         with contextlib.suppress(BrokenPipeError):
             wire.send(self._down, (list(trials), proposals, careful, journal))
 
-    def kill(self, asked: bool = False) -> None:
+    def kill(self, stopped: bool = False) -> None:
         """Kill it."""
         if self._death is None:
-            self._asked = self._asked or asked
+            self._stopped_by_host = self._stopped_by_host or stopped
             self._fork.kill()
 
     def kill_with_stack(self) -> None:
@@ -347,7 +347,7 @@ class WorkerChild:
             status, cpu_seconds = self._fork.reap(kill=False)
             gone = bool(self._cell[PIPE_GONE])
             cpu_ns = int(cpu_seconds * 1e9)
-            self._death = Death(status, cpu_ns, self._timed_out, self._asked, gone)
+            self._death = Death(status, cpu_ns, self._timed_out, self._stopped_by_host, gone)
         return self._death
 
     def close(self) -> None:
@@ -411,7 +411,7 @@ def _serve(
         def flush(batch: RowBatch) -> None:
             if batch.rows:
                 cell[SENDING] = 1
-                _tell(up, ("rows", batch.sealed()))
+                _tell(up, ("rows", batch.packed()))
                 cell[SENDING] = 0
 
     worker.run(trials, proposals, cell, flush, careful)
@@ -448,7 +448,7 @@ def run_host(
     """
     tree.adopt_orphans()
     try:
-        coverage = _installed(options) if isinstance(options, dict) else options
+        coverage = _install_coverage(options) if isinstance(options, dict) else options
         setup = pickle.loads(pickled) if isinstance(pickled, bytes) else pickled
         if memory is not None:
             setup = replace(setup, memory=memory)
@@ -463,7 +463,7 @@ def run_host(
         host.serve()
 
 
-def _installed(options: dict[str, Any]) -> Coverage:
+def _install_coverage(options: dict[str, Any]) -> Coverage:
     """Record coverage of what is imported from now on."""
     from swarmtest.coverage.options import CoverageOptions
     from swarmtest.coverage.watch import Coverage

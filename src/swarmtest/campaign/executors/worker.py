@@ -70,7 +70,7 @@ class RowBatch:
         """Return the batch as plain data."""
         return (self.rows, list(self.sets), self.news, list(self.faults.values()), self.tests)
 
-    def sealed(self) -> tuple[int, list[tuple[str, int, int]], bytes]:
+    def packed(self) -> tuple[int, list[tuple[str, int, int]], bytes]:
         """Return the batch as it is sent: the number of rows, the ranks of faults, and the rest.
 
         The rest is packed, so that a host passes it on without looking at every row.
@@ -163,14 +163,14 @@ class TrialRunner:
                 self.note(batch, trial, proposal, seed, result, spent, wall_now - wall)
                 cpu, wall = cpu_now, wall_now
                 if careful or wall - flushed > _FLUSH_NS or len(batch.rows) >= _FLUSH_ROWS:
-                    flush(self.finished(batch))
+                    flush(self.complete(batch))
                     batch = RowBatch()
                     flushed = wall
             return True
         finally:
             strays.end_strays()  # of a test that raised
             # Sent before the cell says idle: if this fails, the test is still the one at hand.
-            flush(self.finished(batch))
+            flush(self.complete(batch))
             cell[TRIAL] = IDLE
 
     def note(
@@ -215,7 +215,7 @@ class TrialRunner:
             )
         )
 
-    def finished(self, batch: RowBatch) -> RowBatch:
+    def complete(self, batch: RowBatch) -> RowBatch:
         """Return a batch together with what its rows refer to for the first time."""
         batch.news = self._sender.news(self.job.coverage)
         return batch
@@ -230,7 +230,7 @@ class TrialRunner:
             if not getattr(self.job.subject, "loads_late", False):
                 coverage.begin(getattr(self.job.subject, "harness", ""))
             self._sender.know(coverage.catalogue)
-        return self.finished(RowBatch())
+        return self.complete(RowBatch())
 
     def _note_fault(self, batch: RowBatch, fault: Fault, trial: int, result: Result) -> str:
         """Return the fault's id; add its test to the batch if it is the shortest so far."""

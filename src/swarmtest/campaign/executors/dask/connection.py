@@ -51,7 +51,7 @@ class SchedulerConnection:
         """Workers that have another Python or swarmtest, and what is wrong with each."""
         self._examined: set[str] = set()
         self._broken = False
-        self._client = _connected(make_client)
+        self._client = _connect(make_client)
         try:
             self._client.sync(self._examine_workers, bundle, callback_timeout=_EXAMINE_SECONDS)
             key = f"swarmtest-subject-{token}-{time.monotonic_ns()}"
@@ -166,7 +166,7 @@ class SchedulerConnection:
             await self._client.run(eval, order, workers=fit, on_error="ignore")
 
 
-def _connected(make_client: Callable[[], Any]) -> Any:
+def _connect(make_client: Callable[[], Any]) -> Any:
     _silence()
     try:
         with warnings.catch_warnings():

@@ -280,10 +280,10 @@ class DaskExecutor(Executor):
     def _accept(self, number: int, answer: Answer) -> list[Any]:
         """Return the rows of an answer, unless another worker has answered the batch before."""
         if isinstance(answer, BaseException):
-            self._failed(number, answer)
+            self._handle_failure(number, answer)
             return []
         if "refused" in answer:
-            self._refused(number, answer)
+            self._handle_refusal(number, answer)
             return []
         if answer["error"]:
             raise UserError(f"{answer['error']} (on worker {answer['worker']})")
@@ -313,7 +313,7 @@ class DaskExecutor(Executor):
             left = None if batch.proposals is None else batch.proposals[done:]
             self._again.append(_PendingBatch(batch.trials[done:], left))
 
-    def _failed(self, number: int, error: BaseException) -> None:
+    def _handle_failure(self, number: int, error: BaseException) -> None:
         """Handle a task without a result: its workers died, or could not begin."""
         if self._connection is not None and self._connection.lost:
             return  # all that is out will be handed out again
@@ -328,7 +328,7 @@ class DaskExecutor(Executor):
             )
         self._again.append(batch)
 
-    def _refused(self, number: int, answer: dict[str, Any]) -> None:
+    def _handle_refusal(self, number: int, answer: dict[str, Any]) -> None:
         self._roster.note_refusal(answer["worker"], answer["refused"])
         batch = self._out.pop(number, None)
         if batch is not None:

@@ -40,7 +40,7 @@ from swarmtest.subjects.loading import SubjectReference
 
 def own_versions() -> dict[str, str]:
     """Return the versions that must be the same in any case."""
-    return {"swarmtest": _installed("swarmtest"), "python": _python()}
+    return {"swarmtest": _installed_version("swarmtest"), "python": _python()}
 
 
 def versions_of(packages: dict[str, str]) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def reason_to_refuse(bundle: dict[str, Any]) -> str:
         return mismatch
     packages: dict[str, str] = bundle["packages"]
     for name, there in packages.items():
-        here = _installed(name)
+        here = _installed_version(name)
         if not here:
             return (
                 f"has no {name}, and the campaign tests {name} {there}: install that on the worker"
@@ -95,7 +95,7 @@ def _difference(bundle: dict[str, Any], own: dict[str, str]) -> str:
     return ""
 
 
-def _installed(package: str) -> str:
+def _installed_version(package: str) -> str:
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
