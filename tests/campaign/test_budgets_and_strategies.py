@@ -415,7 +415,7 @@ def test_a_trial_that_was_not_recorded_is_an_error(tmp_path):
 def test_a_trial_cannot_be_recorded_twice():
     for trial in swarm(["a", "b"], tests=1, store=":memory:"):
         trial.record()
-        with pytest.raises(UserError, match="recorded already"):
+        with pytest.raises(UserError, match="already recorded"):
             trial.record()
 
 

@@ -191,7 +191,7 @@ def avoid_option(command: Command) -> Command:
         multiple=True,
         metavar="FAULT",
         help="Leave out the features that trigger a fault of an earlier campaign, so that other "
-        "faults are found; `known`: of all its faults. May be repeated.",
+        "faults are found; `known`: all faults so far. May be repeated.",
     )(command)
 
 
