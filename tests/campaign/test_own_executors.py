@@ -221,6 +221,22 @@ def test_an_exception_in_its_constructor_is_one_clear_line(project):
         Campaign("subject.py", store=":memory:", executor=Broken).run()
 
 
+def test_an_exception_in_a_method_is_one_clear_line_and_keeps_what_was_recorded(project):
+    class Leaving(InThread):
+        def submit(self, trials: list[int], proposals: list[Any] | None) -> None:
+            if 20 in trials:
+                raise OSError("the queue is full")
+            super().submit(trials, proposals)
+
+    with open_store(":memory:") as store:
+        campaign = Campaign("subject.py", "coin", 1000, store=store, executor=Leaving)
+        with pytest.raises(UserError, match=r"raised OSError: the queue is full \(.*\.py:\d+\)"):
+            campaign.run()
+        (record,) = store.campaigns()
+        assert record.status == "interrupted"
+        assert 0 < len([*store.trials(record.id)]) <= 20
+
+
 # The old name.
 
 

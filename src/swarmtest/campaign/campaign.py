@@ -302,10 +302,11 @@ class Campaign:
             before = store.campaign(self._number).wall_seconds
             reason, interrupted = loop.until_done(before)
             recorder.keep_times(status="interrupted" if interrupted else "finished")
-        except BaseException:
+        except BaseException as error:
             if self._number:
                 with contextlib.suppress(UserError):  # the store may be what went wrong
                     store.update_campaign(self._number, status="interrupted")
+            self.executor.refuse_mistake(error)
             raise
         finally:
             executor.close()

@@ -12,6 +12,7 @@ import re
 import shlex
 import time
 import tomllib
+import traceback
 import warnings
 from abc import ABC, abstractmethod
 from collections import deque
@@ -20,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import swarmtest
 from swarmtest.campaign.budget import parse_seconds
 from swarmtest.campaign.executors.worker import (
     STOP,
@@ -211,6 +213,7 @@ LOCAL = "local"
 QUEUES = ("slurm", "pbs", "kubernetes")
 ENTRY_POINTS = "swarmtest.executors"
 """The group in which installed packages offer executors by name."""
+_OWN_CODE = str(Path(swarmtest.__file__).parent)
 _SCHEDULER_OPTIONS = ("connect", "patience", "tls-ca", "tls-cert", "tls-key")
 _ADDRESS = re.compile(r"(dask|tcp|tls)://(\[[0-9a-fA-F:.]+\]|[^\s:/@\[\]]+):([0-9]{1,5})/?")
 
@@ -303,6 +306,15 @@ class ExecutorChoice:
             raise
         except Exception as error:
             raise UserError(f"{self.text}: {cls.__name__}() raised {message_of(error)}") from None
+
+    def refuse_mistake(self, error: BaseException) -> None:
+        """Raise `UserError` for an exception in the code of a user's own executor."""
+        if not self.is_own or not isinstance(error, Exception) or isinstance(error, UserError):
+            return
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        if not frame.filename.startswith(_OWN_CODE):
+            where = f"{frame.filename}:{frame.lineno}"
+            raise UserError(f"executor {self.text} raised {message_of(error)} ({where})") from error
 
 
 _REQUIRED = {
