@@ -110,6 +110,16 @@ def test_a_batch_system_that_is_not_there_is_named(
     refused(done, *words)
 
 
+def test_without_dask_the_package_to_install_is_named(tmp_path, monkeypatch):
+    (tmp_path / "steady.py").write_text(STEADY.read_text())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    campaign = Campaign("steady.py::Steady", store=":memory:", executor="dask://127.0.0.1:1")
+    with pytest.raises(UserError, match=r"needs Dask: pip install 'swarmtest\[dask\]'"):
+        campaign.run()
+
+
 def test_the_options_of_a_batch_system_are_checked(tmp_path, monkeypatch):
     from swarmtest.campaign.executors.dask.scheduler import JobQueue
 

@@ -283,11 +283,12 @@ def cluster_executor(
     one worker, None for its share of its machine.
     """
     try:
-        from swarmtest.campaign.executors.dask.executor import DaskExecutor
+        import distributed  # noqa: F401 - what follows imports it only where it is used
     except ImportError:
         raise UserError(
             f"--executor {choice.text} needs Dask: pip install 'swarmtest[dask]'"
         ) from None
+    from swarmtest.campaign.executors.dask.executor import DaskExecutor
     from swarmtest.campaign.executors.dask.packages import (
         bundle_of,
         relative_reference,
