@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 import os
 import pickle
 import socket
@@ -29,8 +28,10 @@ from swarmtest.campaign.executors.dask.remote_host import Guest, Homeward
 from swarmtest.campaign.executors.executor import parse_engine
 from swarmtest.campaign.executors.host import Setup
 from swarmtest.campaign.executors.host_start import Interpreter, job_maker, spawn
+from swarmtest.campaign.executors.worker import BatchMessage
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault
+from swarmtest.store.records import TrialRecord
 from swarmtest.strategies.strategy import parse_strategy
 from swarmtest.subjects.loading import SubjectReference
 
@@ -210,7 +211,16 @@ def test_another_python_swarmtest_or_package_is_refused():
 
 
 def row(trial, fault=None):
-    return (trial, b"", b"", "", 0, int(fault is not None), fault, 1, 0, b"", None, 0, 0, "")
+    return TrialRecord(trial, b"", verdict=int(fault is not None), fault=fault, steps=1)
+
+
+def test_a_message_of_a_worker_arrives_as_it_was_sent():
+    fault = ("abc", "exit", "exit", "", 7, 7, 1, ["push"])
+    rows = [row(7, "abc"), row(8)]
+    message = BatchMessage(rows, [b"set"], [(0,), ()], ([], [], b"", []), [fault], [(8, "test")])
+    arrived = BatchMessage.unpack(message.pack())
+    assert arrived == message
+    assert [type(trial) for trial in arrived.rows] == [TrialRecord, TrialRecord]
 
 
 def test_paths_of_a_worker_are_not_in_what_is_told():
@@ -218,27 +228,29 @@ def test_paths_of_a_worker_are_not_in_what_is_told():
     told = (there.id, there.kind, there.signature, there.details, 3, 3, 1, None)
     news = ([], [("prog.py", "x", "/away/home/ann/prog.py")], b"", ["no source: /away/home/ann/x"])
     homeward = Homeward("/away")
-    message = homeward.message(marshal.dumps(([row(3, there.id)], [], news, [told], [])))
-    rows, _, (_, sources, _, notes), faults, _ = marshal.loads(message)
+    message = BatchMessage([row(3, there.id)], [], [()], news, [told], [])
+    message = BatchMessage.unpack(homeward.message(message.pack()))
+    _, sources, _, notes = message.news
     here = Fault("exit", "error in /home/ann/prog", "see /home/ann/log")
-    assert rows == [row(3, here.id)]
-    assert faults[0][:4] == (here.id, here.kind, here.signature, here.details)
+    assert message.rows == [row(3, here.id)]
+    assert message.faults[0][:4] == (here.id, here.kind, here.signature, here.details)
     assert sources == [("prog.py", "x", "/home/ann/prog.py")]
     assert notes == ["no source: /home/ann/x"]
-    later = marshal.loads(homeward.message(marshal.dumps(([row(4, there.id)], [], news, [], []))))
-    assert later[0] == [row(4, here.id)]
+    later = BatchMessage([row(4, there.id)], [], [()], news, [], [])
+    later = BatchMessage.unpack(homeward.message(later.pack()))
+    assert later.rows == [row(4, here.id)]
 
 
 def test_a_batch_that_ran_twice_counts_once_and_its_faults_only_with_a_row():
     definitions = Definitions()
     fault = ("abc", "exit", "exit", "", 7, 7, 1, None)
     news = ([("key",)], [], b"", [])
-    copy = ([row(7, "abc")], [b"set"], news, [fault], [(7, "test")])
+    copy = BatchMessage([row(7, "abc")], [b"set"], [(0,)], news, [fault], [(7, "test")])
     answer = {"host": "tcp://ant:1/5-1", "told": 1}
-    assert definitions.taken(answer, [copy], with_rows=False) == [([], [], news, [], [])]
-    later = ([row(9, "abc")], [], ([], [], b"", []), [], [])
+    assert definitions.taken(answer, [copy], with_rows=False) == [([], [], [], news, [], [])]
+    later = BatchMessage([row(9, "abc")], [], [()], ([], [], b"", []), [], [])
     (told,) = definitions.taken(answer | {"told": 2}, [later], with_rows=True)
-    assert (told[0], told[3]) == ([row(9, "abc")], [fault])
+    assert (told.rows, told.faults) == ([row(9, "abc")], [fault])
     assert definitions.heard_from(["tcp://ant:1"]) == {"tcp://ant:1/5-1": 2}
     assert definitions.heard_from([]) == {}
 
@@ -261,16 +273,16 @@ def test_a_slow_worker_gives_back_in_time_what_it_cannot_do(guest):
     stint = guest.run(list(range(1000)), None, 0.3, lambda: False)
     assert guest.alive
     assert 1 <= stint.done <= 40  # in 0.3 s there is time for 15, and then a piece is under way
-    rows = [one for message in stint.messages for one in marshal.loads(message)[0]]
-    assert [one[0] for one in rows] == list(range(stint.done))
+    rows = [row for message in stint.messages for row in BatchMessage.unpack(message).rows]
+    assert [row.trial for row in rows] == list(range(stint.done))
 
 
 def test_what_a_host_tells_once_is_told_again_until_it_was_heard(guest):
     guest.run(list(range(40)), None, 60.0, lambda: False)
-    unheard = [marshal.loads(message) for message in guest.unheard()]
+    unheard = [BatchMessage.unpack(message) for message in guest.unheard()]
     assert unheard
-    assert all(rows == [] for rows, *_ in unheard)
-    assert any(faults for *_, faults, _ in unheard)
+    assert all(message.rows == [] for message in unheard)
+    assert any(message.faults for message in unheard)
     guest.forget(guest.told)
     assert guest.unheard() == []
 
@@ -283,7 +295,7 @@ def test_a_host_that_is_told_to_stop_tells_what_is_done(guest):
         return len(asked) > 12
 
     stint = guest.run(list(range(1000)), None, 60.0, stopped)
-    rows = [one for message in stint.messages for one in marshal.loads(message)[0]]
+    rows = [row for message in stint.messages for row in BatchMessage.unpack(message).rows]
     assert len(rows) == stint.done < 1000
 
 

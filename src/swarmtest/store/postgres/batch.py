@@ -8,6 +8,7 @@ PostgreSQL's text holds every character except NUL, which is stored as ``␀0``.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any, overload
 
@@ -83,7 +84,6 @@ _TYPES = {
     "hits": "bytea",
 }
 _COPY_TYPES = [_TYPES.get(name, "int8") for name in TrialRecord._fields]
-_TEXTS = [TrialRecord._fields.index(name) for name in ("origin", "fault", "missing")]
 
 _INCOMING = f"""
 CREATE TEMPORARY TABLE IF NOT EXISTS incoming AS SELECT {_TRIAL} FROM trials WITH NO DATA;
@@ -141,23 +141,27 @@ def insert_trials(connection: Connection, campaign: int, trials: Sequence[TrialR
     with connection.cursor() as cursor:
         with cursor.copy(f"COPY incoming ({_TRIAL}) FROM STDIN (FORMAT BINARY)") as copy:
             copy.set_types(_COPY_TYPES)
-            for row in _rows(trials):
-                copy.write_row(row)
+            for trial in _rows(trials):
+                copy.write_row(trial)
         cursor.execute(_MOVE, [campaign])
 
 
-def _rows(trials: Sequence[TrialRecord]) -> Iterable[Sequence[Any]]:
+def _rows(trials: Sequence[TrialRecord]) -> Iterable[TrialRecord]:
     """Yield one row per trial number, the first one in `trials`, in the order of the numbers."""
-    by_number = {row[0]: row for row in reversed(trials)}
-    texts: dict[Any, str | None] = {}
+    by_number = {trial.trial: trial for trial in reversed(trials)}
     for number in sorted(by_number):
-        row: list[Any] = list(by_number[number])
-        for column in _TEXTS:
-            text = row[column]
-            if text not in texts:
-                texts[text] = kept(text)
-            row[column] = texts[text]
-        yield row
+        trial = by_number[number]
+        if not all(map(_is_plain, (trial.origin, trial.fault, trial.missing))):
+            trial = trial._replace(
+                origin=kept(trial.origin), fault=kept(trial.fault), missing=kept(trial.missing)
+            )
+        yield trial
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_plain(text: str | None) -> bool:
+    """Return whether PostgreSQL can hold the text as it is."""
+    return kept(text) == text
 
 
 def insert_faults(connection: Connection, campaign: int, faults: Iterable[FaultRecord]) -> None:

@@ -72,8 +72,7 @@ def count_blocks(
     The blocks are counted again from the stored trials, so that a trial that was recorded twice
     counts once.
     """
-    # A trial may be a plain tuple: the recorder saves the time to make records.
-    starts = sorted({trial[0] // BLOCK * BLOCK for trial in trials})
+    starts = sorted({trial.trial // BLOCK * BLOCK for trial in trials})
     connection.executemany(
         _COUNT_SOME_BLOCKS, [(campaign, start, start + BLOCK - 1) for start in starts]
     )

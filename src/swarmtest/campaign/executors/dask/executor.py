@@ -8,7 +8,6 @@ grave are handed out again.
 from __future__ import annotations
 
 import itertools
-import marshal
 import time
 import uuid
 from collections import deque
@@ -19,6 +18,7 @@ from typing import Any
 from swarmtest.campaign.executors.dask.connection import Answer, Link, Unreachable
 from swarmtest.campaign.executors.dask.scheduler import Place
 from swarmtest.campaign.executors.executor import BatchShape
+from swarmtest.campaign.executors.worker import BatchMessage
 from swarmtest.core.errors import UserError
 from swarmtest.store.records import WorkerRecord
 
@@ -69,9 +69,6 @@ class Crew:
 # not
 # count: what is known of a fault waits until a row that counts refers to it.
 
-_FAULT = 6
-"""The place of the fault's id in a row."""
-
 
 class Definitions:
     """Sorts the messages that come with rows."""
@@ -88,24 +85,22 @@ class Definitions:
         return dict(self._heard)
 
     def taken(
-        self, answer: dict[str, Any], messages: Sequence[Any], *, with_rows: bool
-    ) -> list[Any]:
+        self, answer: dict[str, Any], messages: Sequence[BatchMessage], *, with_rows: bool
+    ) -> list[BatchMessage]:
         """Return an answer's messages for the recorder, without rows if they were sent before."""
         host = answer.get("host")
         if host is not None:
             self._heard[host] = max(answer["told"], self._heard.get(host, 0))
-        return [self._sorted(*message, with_rows=with_rows) for message in messages]
+        return [self._sorted(message, with_rows=with_rows) for message in messages]
 
-    def _sorted(
-        self, rows: Any, sets: Any, news: Any, faults: Any, tests: Any, *, with_rows: bool
-    ) -> Any:
+    def _sorted(self, message: BatchMessage, *, with_rows: bool) -> BatchMessage:
         if not with_rows:
-            rows, sets, tests = [], [], []
-        for fault in faults:
+            message = message._replace(rows=[], sets=[], set_indices=[], tests=[])
+        for fault in message.faults:
             self._held.setdefault(fault[0], []).append(fault)
-        self._counted.update(row[_FAULT] for row in rows if row[_FAULT] is not None)
+        self._counted.update(row.fault for row in message.rows if row.fault is not None)
         known = [fault for id in self._counted & self._held.keys() for fault in self._held.pop(id)]
-        return rows, sets, news, known, tests
+        return message._replace(faults=known)
 
 
 _ATTEMPTS = 25
@@ -283,7 +278,7 @@ class DaskEngine:
         if answer["error"]:
             raise UserError(f"{answer['error']} (on worker {answer['worker']})")
         batch = self._out.pop(number, None)
-        messages = [marshal.loads(message) for message in answer["messages"]]
+        messages = [BatchMessage.unpack(message) for message in answer["messages"]]
         told = self._definitions.taken(answer, messages, with_rows=batch is not None)
         if batch is not None:
             self._finish(batch, answer)

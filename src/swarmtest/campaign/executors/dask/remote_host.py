@@ -9,7 +9,6 @@ it heard it.
 from __future__ import annotations
 
 import contextlib
-import marshal
 import select
 import time
 from collections.abc import Callable
@@ -17,8 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from swarmtest.campaign.executors.host_start import Spawned, end
+from swarmtest.campaign.executors.worker import BatchMessage
 from swarmtest.core.result import Fault
 from swarmtest.processes import frames as wire
+from swarmtest.store.records import TrialRecord
 
 # What a host on another machine tells, in the words of the machine that the campaign runs on.
 #
@@ -26,9 +27,6 @@ from swarmtest.processes import frames as wire
 # has
 # at home. Where that directory's name appears in what comes back (files that are watched, the
 # details of a fault, a signature), it is taken out, so that results are those of a local run.
-
-_FAULT = 6
-"""The index of the fault's id in a row."""
 
 
 class Homeward:
@@ -48,16 +46,16 @@ class Homeward:
         return told.replace(self._away, "")
 
     def message(self, packed: bytes) -> bytes:
-        """Translate a packed message of a `swarmtest.campaign.executors.worker.Batch`."""
+        """Translate a packed `BatchMessage`."""
         if self._mark not in packed and not self._ids:
             return packed
-        rows, sets, (targets, sources, outside, notes), faults, tests = marshal.loads(packed)
+        message = BatchMessage.unpack(packed)
+        targets, sources, outside, notes = message.news
         sources = [(path, text, self.text(place)) for path, text, place in sources]
         news = (targets, sources, outside, [self.text(note) for note in notes])
-        faults = [self._fault(*fault) for fault in faults]
-        if self._ids:
-            rows = [self._row(row) for row in rows]
-        return marshal.dumps((rows, sets, news, faults, tests))
+        faults = [self._fault(*fault) for fault in message.faults]
+        rows = [self._row(row) for row in message.rows]
+        return message._replace(rows=rows, news=news, faults=faults).pack()
 
     def _fault(self, id: str, kind: str, signature: str, details: str, *rest: Any) -> Any:
         at_home = Fault(kind, self.text(signature), self.text(details))
@@ -65,11 +63,10 @@ class Homeward:
             self._ids[id] = at_home.id
         return (self._ids.get(id, id), kind, at_home.signature, at_home.details, *rest)
 
-    def _row(self, row: Any) -> Any:
-        fault = row[_FAULT]
-        if fault not in self._ids:
+    def _row(self, row: TrialRecord) -> TrialRecord:
+        if row.fault not in self._ids:
             return row
-        return (*row[:_FAULT], self._ids[fault], *row[_FAULT + 1 :])
+        return row._replace(fault=self._ids[row.fault])
 
 
 _PIECE_SECONDS = 0.1
@@ -200,12 +197,14 @@ class Guest:
     def _noted(self, packed: bytes) -> bytes:
         """A message in the campaign's words; what must not get lost of it is kept."""
         message = self._homeward.message(packed)
-        _rows, _sets, news, faults, _tests = marshal.loads(message)
-        targets, sources, outside, notes = news
-        if faults or targets or sources or notes or outside != self._outside:
+        told = BatchMessage.unpack(message)
+        targets, sources, outside, notes = told.news
+        if told.faults or targets or sources or notes or outside != self._outside:
             self._outside = outside
             self._told += 1
-            self._unheard.append((self._told, marshal.dumps(([], [], news, faults, []))))
+            self._unheard.append(
+                (self._told, told._replace(rows=[], sets=[], set_indices=[], tests=[]).pack())
+            )
         return message
 
     def _send(self, message: Any) -> None:
