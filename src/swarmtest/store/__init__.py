@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 
@@ -83,8 +82,6 @@ def open_store(
 
 def _open_postgres(url: str, must_exist: bool, read_only: bool, timeout: float) -> Store:
     needs = f"store {redacted(url)}: PostgreSQL needs more: pip install 'swarmtest[postgres]'"
-    if importlib.util.find_spec("alembic") is None:
-        raise UserError(needs)
     try:
         from swarmtest.store.postgres.store import PostgresStore
     except ImportError as error:  # psycopg, or the library under it

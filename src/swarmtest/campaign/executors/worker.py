@@ -56,8 +56,8 @@ class Job:
 _Row = tuple[
     int, bytes, bytes, str, int, int, str | None, int, int, bytes, None, int, int, str
 ]  # fmt: skip
-"""The fields of a `TrialRecord` without hits. The process that receives the batch makes the records:
-in the worker, that would take 2% of the time of a fast test."""
+"""The fields of a `TrialRecord` without hits. The process that receives the batch makes the
+records: in the worker, that would take 2% of the time of a fast test."""
 _trial_record = functools.partial(tuple.__new__, TrialRecord)
 """`TrialRecord._make` in half the time."""
 

@@ -17,7 +17,7 @@ from psycopg import errors, pq, sql
 
 from swarmtest.core.errors import UserError
 from swarmtest.store.interface import PostgresAddress
-from swarmtest.store.sqlite.schema import VERSION
+from swarmtest.store.schema import VERSION
 
 # Errors, and messages of one line that say what would help.
 
@@ -135,9 +135,9 @@ def foreign(shown: str, schema: str) -> str:
     )
 
 
-def no_rights_to_create(shown: str, error: BaseException, version: int | None) -> str:
+def no_rights_to_create(shown: str, error: BaseException, version: int) -> str:
     """Return the message for missing or old tables that this user may not create."""
-    if version is None:
+    if version == 0:
         what = "there are no tables yet, and you may not make them"
     else:
         what = f"its schema is {version}, this swarmtest needs {VERSION}, and you may not change it"
