@@ -1,17 +1,84 @@
-"""Names of stores, and that passwords in them are never shown."""
+"""A store of one's own; names of stores, and that passwords in them are never shown."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from store_examples import CAMPAIGN, fault, trial, trials
 
 from swarmtest.compare.repeated_runs import command_for_the_rest
 from swarmtest.core.errors import UserError
 from swarmtest.store import open_store
-from swarmtest.store.interface import PostgresAddress, redacted
+from swarmtest.store.interface import PostgresAddress, Store, redacted
+from swarmtest.store.records import TestRecord
+
+TO_WRITE = [
+    "add_campaign", "update_campaign", "campaigns", "delete_campaign", "record", "add_hits",
+    "trials", "note_worker", "workers", "faults", "add_reduction", "reductions", "tests",
+    "target_ids", "targets", "add_sources", "sources", "watched_targets", "close",
+]  # fmt: skip
+
+
+def delegating(method: str) -> Callable[..., Any]:
+    return lambda self, *values, **options: getattr(self.store, method)(*values, **options)
+
+
+class OwnStore(Store):
+    """Only what has to be written, by asking another store."""
+
+    def __init__(self) -> None:
+        self.store = open_store(":memory:")
+        self.url = "own"
+
+
+for name in TO_WRITE:
+    setattr(OwnStore, name, delegating(name))
+
+
+@pytest.fixture
+def own() -> OwnStore:
+    store = OwnStore()
+    number = store.add_campaign(CAMPAIGN)
+    failed = [trial(n, verdict=1, fault="f", cpu_ns=n) for n in (1003, 1203)]
+    store.record(number, [*trials(0, 1000), trial(1001, verdict=2), *failed], [fault("f", 1003)])
+    store.record(number, [], [], [TestRecord(5, "[5]")])
+    return store
+
+
+@pytest.mark.parametrize("method", TO_WRITE)
+def test_an_incomplete_store_says_which_method_is_missing(method: str) -> None:
+    class Incomplete(OwnStore):
+        pass
+
+    setattr(Incomplete, method, getattr(Store, method))
+    words = rf"Incomplete: an incomplete store, it has no method {method}: write def {method}\(self"
+    with pytest.raises(UserError, match=words):
+        Incomplete()
+
+
+def test_what_need_not_be_written_answers_as_the_stores_of_swarmtest_do(own: OwnStore) -> None:
+    with own as store:
+        assert store.campaign(1) == own.store.campaign(1)
+        assert store.trial(1, 1003) == own.store.trial(1, 1003)
+        assert list(store.trial_numbers(1)) == list(own.store.trial_numbers(1))
+        assert store.summary(1) == own.store.summary(1)
+        for buckets in (10, 200, 5000):
+            points = {point.trial: point for point in own.store.progress(1, buckets)}
+            for point in store.progress(1, buckets):
+                assert points.get(point.trial, point) == point
+        assert store.progress(1, 5000) == own.store.progress(1, 5000)
+        assert [store.test(1, n) for n in (5, 1003, 7)] == [
+            own.store.test(1, n) for n in (5, 1003, 7)
+        ]
+        with pytest.raises(UserError, match="no campaign 9 in own: it has 1"):
+            store.campaign(9)
+        with pytest.raises(UserError, match="has no trial 2000: it has 1003, numbered 0 to 1203"):
+            store.trial(1, 2000)
 
 
 @pytest.mark.parametrize(("url", "shown"), [
