@@ -71,7 +71,7 @@ def test_a_database_that_does_not_exist_is_named(server: Server) -> None:
 
 def test_a_user_that_does_not_exist_is_named(server: Server) -> None:
     said = refusal(server.new_url("nobody_here"))
-    assert "the server knows no such user" in said
+    assert "the server has no such user" in said
     assert "as nobody_here" in said
 
 
@@ -143,7 +143,7 @@ def test_somebody_without_rights_is_told_whom_to_ask(team: Server) -> None:
 
 def test_somebody_who_may_not_make_tables_is_told_so(team: Server) -> None:
     said = refusal(team.new_url("eve"))
-    assert "there are no tables yet, and you may not make them" in said
+    assert "there are no tables yet, and you may not create them" in said
     assert "permission denied for database" in said
 
 
@@ -157,6 +157,6 @@ def test_without_the_extra_it_is_named() -> None:
     )
     assert done.returncode == 2
     assert done.stderr == (
-        "swarmtest: store postgresql://ann@host/db: PostgreSQL needs more: "
+        "swarmtest: store postgresql://ann@host/db: PostgreSQL stores need an extra package: "
         "pip install 'swarmtest[postgres]'\n"
     )

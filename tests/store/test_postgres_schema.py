@@ -1,4 +1,4 @@
-"""PostgreSQL's tables: made, brought up to date, refused."""
+"""PostgreSQL's tables: created, upgraded, refused."""
 
 from __future__ import annotations
 
@@ -191,7 +191,9 @@ def test_a_schema_of_another_program_is_left_alone(server: Server) -> None:
         )
         if "alembic" in table:
             server.execute(f"INSERT INTO {schema}.alembic_version VALUES ('ae10c2f4')")
-        with pytest.raises(UserError, match="has tables of another program, which were left"):
+        with pytest.raises(
+            UserError, match="has tables of another program, which were not changed"
+        ):
             open_store(url)
         assert len(tables(server, schema)) == 1
 

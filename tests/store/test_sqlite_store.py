@@ -220,7 +220,7 @@ def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path)
     content = path.read_bytes()
     with pytest.raises(UserError) as error:
         open_store(path)
-    assert one_line(error, "SQLite file of another program", "left as it is")
+    assert one_line(error, "SQLite file of another program", "it was not changed")
     assert path.read_bytes() == content
 
 
@@ -234,7 +234,7 @@ def test_a_directory_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError) as error:
         open_store(tmp_path / "file" / "x.db")
-    assert one_line(error, "cannot make directory", "--store")
+    assert one_line(error, "cannot create directory", "--store")
 
 
 @pytest.fixture
@@ -447,4 +447,6 @@ def test_an_old_store_that_cannot_be_changed_says_so(old_file: Path, public: Pat
     copy = read_only_copy(old_file, public)
     with an_ordinary_user(), pytest.raises(UserError) as error:
         open_store(copy, read_only=True)
-    assert one_line(error, "older swarmtest", "place that can be written to")
+    assert one_line(
+        error, "older swarmtest", "cannot be upgraded", "directory that you can write to"
+    )

@@ -1,7 +1,8 @@
-"""A store of one's own; names of stores, and that passwords in them are never shown."""
+"""A store of one's own; names of stores, without their passwords; packed columns."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -13,9 +14,16 @@ from store_examples import CAMPAIGN, fault, trial, trials
 
 from swarmtest.compare.repeated_runs import command_for_the_rest
 from swarmtest.core.errors import UserError
+from swarmtest.core.targets import pack_hits, unpack_hits
 from swarmtest.store import open_store
 from swarmtest.store.interface import PostgresAddress, Store, redacted
-from swarmtest.store.records import TestRecord
+from swarmtest.store.records import (
+    TestRecord,
+    pack_counts,
+    pack_floats,
+    unpack_counts,
+    unpack_floats,
+)
 
 TO_WRITE = [
     "add_campaign", "update_campaign", "campaigns", "delete_campaign", "record", "add_hits",
@@ -143,3 +151,30 @@ def test_the_command_for_the_rest_of_a_comparison_has_no_password() -> None:
     assert rest == (
         "swarmtest compare stack.py --store postgresql://ann@host/db --runs=2 --continue --seed 7"
     )
+
+
+# The compact columns hold what was put in.
+
+
+@given(st.lists(st.integers(0, 255) | st.integers(0, 2**32 - 1), max_size=40))
+def test_counts_come_back(counts: list[int]) -> None:
+    assert unpack_counts(pack_counts(counts)) == tuple(counts)
+
+
+def test_small_counts_take_a_byte_each() -> None:
+    assert len(pack_counts([0, 255, 7])) == 4
+
+
+@given(st.lists(st.floats(0, 1, width=32), max_size=40))
+def test_probabilities_come_back(values: list[float]) -> None:
+    assert unpack_floats(pack_floats(values)) == tuple(values)
+
+
+@given(st.sets(st.integers(0, 2**32 - 1), max_size=40))
+def test_hits_come_back_in_order(ids: set[int]) -> None:
+    assert unpack_hits(pack_hits(ids)) == sorted(ids)
+
+
+def test_a_count_that_is_negative_is_refused() -> None:
+    with pytest.raises(struct.error):
+        pack_counts([-1])

@@ -81,7 +81,10 @@ def open_store(
 
 
 def _open_postgres(url: str, must_exist: bool, read_only: bool, timeout: float) -> Store:
-    needs = f"store {redacted(url)}: PostgreSQL needs more: pip install 'swarmtest[postgres]'"
+    needs = (
+        f"store {redacted(url)}: PostgreSQL stores need an extra package: "
+        "pip install 'swarmtest[postgres]'"
+    )
     try:
         from swarmtest.store.postgres.store import PostgresStore
     except ImportError as error:  # psycopg, or the library under it

@@ -45,13 +45,14 @@ def bucket_width(last: int, buckets: int) -> int:
 
 
 def cumulated(
-    buckets: Iterable[Sequence[Any]], last: int, width: int, found: Sequence[int]
+    buckets: Iterable[Sequence[Any]], last: int, width: int, first_trials: Sequence[int]
 ) -> list[ProgressPoint]:
     """Return cumulative points from rows of (bucket, tests, failed, cpu_ns), in order.
 
-    `found` are the first trials of the faults, in order.
+    `first_trials` are the first trials of the faults, in order.
 
-    >>> for point in cumulated([(0, 10, 1, 5), (2, 4, 2, 5)], last=23, width=10, found=[3, 21]):
+    >>> rows = [(0, 10, 1, 5), (2, 4, 2, 5)]
+    >>> for point in cumulated(rows, last=23, width=10, first_trials=[3, 21]):
     ...     print(*point)
     9 10 1 1 5
     23 14 3 2 10
@@ -64,7 +65,7 @@ def cumulated(
     faults = 0
     for (bucket, *_), (tests, failed, cpu_ns) in zip(rows, sums, strict=True):
         trial = min((bucket + 1) * width - 1, last)
-        while faults < len(found) and found[faults] <= trial:
+        while faults < len(first_trials) and first_trials[faults] <= trial:
             faults += 1
         points.append(ProgressPoint(trial, tests, failed, faults, cpu_ns))
     return points
@@ -113,11 +114,11 @@ FAR = 2**63 - 1
 _CHANGEABLE = {"status", "options", "wall_seconds", "cpu_seconds", "outside"}
 
 
-class Span(NamedTuple):
+class TrialRange(NamedTuple):
     """Which trial numbers to read, and in which order.
 
-    >>> Span(newest_first=True, limit=50).beyond(last=70, count=30)
-    Span(after=-1, before=70, newest_first=True, limit=20)
+    >>> TrialRange(newest_first=True, limit=50).beyond(last=70, count=30)
+    TrialRange(after=-1, before=70, newest_first=True, limit=20)
     """
 
     after: int = -1
@@ -135,8 +136,8 @@ class Span(NamedTuple):
         """The ORDER BY and LIMIT clauses of a query by trial numbers."""
         return f"ORDER BY trial {'DESC' if self.newest_first else 'ASC'} LIMIT {self.size}"
 
-    def beyond(self, last: int, count: int) -> Span:
-        """Return the rest of the span after `count` trials were read, the last one being `last`."""
+    def beyond(self, last: int, count: int) -> TrialRange:
+        """Return what is left after `count` trials were read, the last one being `last`."""
         left = None if self.limit is None else self.limit - count
         if self.newest_first:
             return self._replace(before=last, limit=left)
@@ -261,8 +262,8 @@ class SqlStore(Store):
         filters = {column: value for column, value in filters.items() if value is not None}
         where = " AND ".join(f"{column} = ?" for column in filters)
         self._must_have(campaign)
-        span = Span(after, FAR if before is None else before, newest_first, limit)
-        rows = self._stream(f"SELECT {TRIAL} FROM trials WHERE {where}", filters.values(), span)
+        numbers = TrialRange(after, FAR if before is None else before, newest_first, limit)
+        rows = self._stream(f"SELECT {TRIAL} FROM trials WHERE {where}", filters.values(), numbers)
         return map(self._trial, rows)
 
     def trial(self, campaign: int, trial: int) -> TrialRecord:
@@ -277,7 +278,9 @@ class SqlStore(Store):
     def trial_numbers(self, campaign: int) -> Iterator[int]:
         """Stream the numbers of all recorded trials in order; `resume` does not run them again."""
         self._must_have(campaign)
-        rows = self._stream("SELECT trial FROM trials WHERE campaign = ?", (campaign,), Span())
+        rows = self._stream(
+            "SELECT trial FROM trials WHERE campaign = ?", (campaign,), TrialRange()
+        )
         return (trial for (trial,) in rows)
 
     def summary(self, campaign: int) -> dict[str, int]:
@@ -370,21 +373,23 @@ class SqlStore(Store):
     def tests(self, campaign: int) -> Iterator[TestRecord]:
         """Stream the tests that were kept on request, in the order of their trials."""
         self._must_have(campaign)
-        rows = self._stream("SELECT trial, test FROM tests WHERE campaign = ?", (campaign,), Span())
+        rows = self._stream(
+            "SELECT trial, test FROM tests WHERE campaign = ?", (campaign,), TrialRange()
+        )
         return (TestRecord._make(self._decoded(row)) for row in rows)
 
-    def _stream(self, query: str, values: Iterable[Any], span: Span) -> Iterator[Row]:
-        while span.size > 0:
+    def _stream(self, query: str, values: Iterable[Any], numbers: TrialRange) -> Iterator[Row]:
+        while numbers.size > 0:
             chunk = self._rows(
-                f"{query} AND trial > ? AND trial < ? {span.order}",
+                f"{query} AND trial > ? AND trial < ? {numbers.order}",
                 *values,
-                span.after,
-                span.before,
+                numbers.after,
+                numbers.before,
             )
             if not chunk:
                 return
             yield from chunk
-            span = span.beyond(chunk[-1][0], len(chunk))
+            numbers = numbers.beyond(chunk[-1][0], len(chunk))
 
     def _must_have(self, campaign: int) -> None:
         if not self._rows("SELECT 1 FROM campaigns WHERE id = ?", campaign):

@@ -91,22 +91,22 @@ def _bring_up_to_date(server: PostgresServer, schema: str, *, must_exist: bool) 
             f"store {server.shown} cannot be read by you: ask its owner for the rights of a reader"
         ) from error
     except ValueError:
-        raise UserError(why.foreign(server.shown, schema)) from None
+        raise UserError(why.foreign_tables(server.shown, schema)) from None
     if version == VERSION:
         return
     if version == 0 and must_exist:
         raise UserError(f"no store at {server.shown}: run `swarmtest run` first or pass --store")
     if version > VERSION:
-        raise UserError(why.newer(server.shown, version))
+        raise UserError(why.newer_schema(server.shown, version))
     try:
         server.again(lambda _: _upgrade(server.another_connection, schema))
     except psycopg.Error as error:
         if isinstance(error, errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction):
-            said = why.no_rights_to_create(server.shown, error, version)
+            said = why.no_right_to_create(server.shown, error, version)
             raise UserError(said) from error
         if isinstance(error, errors.DuplicateTable):
-            raise UserError(why.foreign(server.shown, schema)) from error
-        raise UserError(why.explained(error, server.shown, server.timeout)) from error
+            raise UserError(why.foreign_tables(server.shown, schema)) from error
+        raise UserError(why.explain_error(error, server.shown, server.timeout)) from error
 
 
 def _upgrade(connect: Callable[[], Connection], schema: str) -> None:

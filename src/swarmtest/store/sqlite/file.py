@@ -136,8 +136,8 @@ def _prepare_directory(path: Path, read_only: bool) -> None:
             (path.parent / ".gitignore").write_text("*\n")
     except OSError as error:
         raise UserError(
-            f"store {path}: cannot make directory {path.parent} ({error.strerror}): "
-            "pass --store with a place you can write to"
+            f"store {path}: cannot create directory {path.parent} ({error.strerror}): "
+            "pass --store with a path that you can write to"
         ) from error
 
 
@@ -225,8 +225,8 @@ def _migrate_for_reading(path: str, timeout: float) -> None:
         connect(path, read_only=False, timeout=timeout).close()
     except UserError as error:
         raise UserError(
-            f"store {path} was written by an older swarmtest and cannot be brought up to date "
-            f"({error}): copy it to a place that can be written to"
+            f"store {path} was written by an older swarmtest and cannot be upgraded "
+            f"({error}): copy it to a directory that you can write to"
         ) from error
 
 
@@ -242,7 +242,7 @@ def _is_empty(connection: sqlite3.Connection, path: str) -> bool:
     if application or version or tables:
         raise UserError(
             f"{path} is an SQLite file of another program, not a swarmtest store; "
-            "it was left as it is: pass another --store"
+            "it was not changed: pass another --store"
         )
     return True
 
@@ -292,7 +292,7 @@ def _explain(error: sqlite3.Error, path: str, timeout: float) -> str:
     if cause in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return (
             f"store {path} is locked by another process (waited {timeout:g} s): "
-            "wait until that one has finished or end it, or pass another --store"
+            "wait until it has finished, or end it, or pass another --store"
         )
     if cause in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return (
@@ -302,7 +302,7 @@ def _explain(error: sqlite3.Error, path: str, timeout: float) -> str:
     if cause == sqlite3.SQLITE_FULL or (cause == sqlite3.SQLITE_IOERR and _no_space(path)):
         return (
             f"store {path}: the disk is full; what was recorded before is safe: "
-            "free some space, then go on with `swarmtest resume`"
+            "free some space, then continue with `swarmtest resume`"
         )
     if cause in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return f"store {path} {_missing_right(Path(path))}, or pass another --store"
