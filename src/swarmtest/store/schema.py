@@ -21,6 +21,7 @@ SQLite stores the version in ``PRAGMA user_version``, PostgreSQL in the table ``
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 VERSION = 4
@@ -128,7 +129,7 @@ CREATE TABLE trials (
     propensities  {blob} NOT NULL,  -- float32: one per feature, one for all features, or none
     used          {blob} NOT NULL,  -- how often each feature appeared: records.pack_counts
     hits          {blob},           -- targets.id that it reached, a roaring bitmap
-    missing       TEXT NOT NULL DEFAULT '', -- why its coverage is not known; '' if it is
+    missing       TEXT NOT NULL DEFAULT '', -- why its coverage is not known, or ''
     PRIMARY KEY (campaign, trial)
 ){clustered};
 
@@ -276,6 +277,14 @@ DROP TABLE targets_1;
 """What leads to each version from the one before it."""
 
 
+_COMMENT = re.compile(r"^(    \S.*?) *(-- .*)$", re.MULTILINE)
+
+
+def _align(line: re.Match[str]) -> str:
+    """Return a line of a table with its comment in the same column as the others."""
+    return f"{line[1]:<35} {line[2]}"
+
+
 def statements(dialect: Dialect, version: int, to: int = VERSION) -> list[str]:
     """Return the statements that lead from one version to another; version 0 has no tables.
 
@@ -288,5 +297,5 @@ def statements(dialect: Dialect, version: int, to: int = VERSION) -> list[str]:
         parts = _TABLES
     else:
         parts = [part for step in range(version + 1, to + 1) for part in _MIGRATIONS[step]]
-    script = "".join(parts).format_map(dialect._asdict())
+    script = _COMMENT.sub(_align, "".join(parts).format_map(dialect._asdict()))
     return [statement for statement in script.split(";\n") if statement.strip()]
