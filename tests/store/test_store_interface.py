@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from installed_packages import install
 from store_examples import CAMPAIGN, fault, trial, trials
 
 from swarmtest.compare.repeated_runs import command_for_the_rest
@@ -87,6 +90,40 @@ def test_what_need_not_be_written_answers_as_the_stores_of_swarmtest_do(own: Own
             store.campaign(9)
         with pytest.raises(UserError, match="has no trial 2000: it has 1003, numbered 0 to 1203"):
             store.trial(1, 2000)
+
+
+SHELF = """
+from swarmtest.store import SqliteStore
+
+class ShelfStore(SqliteStore):
+    def __init__(self, url, read_only=False, *, must_exist=False, timeout=30.0):
+        super().__init__(":memory:")
+        self.url = url
+"""
+
+
+def test_an_installed_package_may_offer_a_store_for_a_scheme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    install(tmp_path, "swarmtest.stores", "shelf = shelves:ShelfStore", shelves=SHELF)
+    with open_store("shelf://upper/left") as store:
+        assert store.url == "shelf://upper/left"
+        assert store.add_campaign(CAMPAIGN) == 1
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("raise OSError('no wood')", "cannot load stores with names like shelf://.*OSError: no wood"),
+    ("class ShelfStore: pass", "is not a store: name a class that derives from swarmtest.store"),
+])  # fmt: skip
+def test_an_offered_store_that_is_none_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "shelves", raising=False)
+    install(tmp_path, "swarmtest.stores", "shelf = shelves:ShelfStore", shelves=text)
+    with pytest.raises(UserError, match=said):
+        open_store("shelf://upper/left")
 
 
 @pytest.mark.parametrize(("url", "shown"), [
