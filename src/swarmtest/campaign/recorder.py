@@ -183,10 +183,9 @@ class Recorder:
                 new = shortest._replace(first_trial=first)
             self.faults[new.id] = new
             self._changed.add(new.id)
-        for row in rows:
-            fault = row.fault
-            if fault is not None and row.trial < self.faults[fault].first_trial:
-                self.faults[fault] = self.faults[fault]._replace(first_trial=row.trial)
+        for trial, fault in [(row.trial, row.fault) for row in rows if row.fault is not None]:
+            if trial < self.faults[fault].first_trial:
+                self.faults[fault] = self.faults[fault]._replace(first_trial=trial)
                 self._changed.add(fault)
 
     def _with_hits(self, message: BatchMessage) -> list[TrialRecord]:

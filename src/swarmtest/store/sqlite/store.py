@@ -77,7 +77,7 @@ def _count_blocks(
     The blocks are counted again from the stored trials, so that a trial that was recorded twice
     counts once.
     """
-    starts = sorted({trial.trial // BLOCK * BLOCK for trial in trials})
+    starts = [block * BLOCK for block in sorted({trial.trial // BLOCK for trial in trials})]
     connection.executemany(
         _COUNT_SOME_BLOCKS, [(campaign, start, start + BLOCK - 1) for start in starts]
     )
