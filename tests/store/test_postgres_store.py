@@ -230,6 +230,15 @@ def test_a_server_that_stays_away_is_waited_for_once(
     assert list(store.trials(number)) == trials(0, 100)
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """SIGINT as usual: importing dask_jobqueue, as other tests do, makes it end the process."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_who_does_not_wait_for_a_server_is_not_made_to_wait_again(
     restartable: Server, url: str, open_url: Opener
 ) -> None:
