@@ -20,7 +20,7 @@ from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, FaultRecord, ReductionRecord
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.subject import Subject
-from swarmtest.suite.cover import needed
+from swarmtest.analysis.set_cover import needed
 from swarmtest.suite.functions import is_deadly
 from swarmtest.suite.selection import (
     Bench,

@@ -39,8 +39,8 @@ from swarmtest.reduce.reduction import hits_of, reduce_test
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 from swarmtest.subjects.subject import Subject
-from swarmtest.suite.cover import Problem, greedy, greedy_in_time, needed
-from swarmtest.suite.exact_cover import smallest
+from swarmtest.analysis.set_cover import Problem, greedy, greedy_in_time, needed
+from swarmtest.analysis.exact_set_cover import smallest
 from swarmtest.suite.suite import Candidate, Table
 
 FAULTS = ("xfail", "fail", "skip", "none")

@@ -25,7 +25,7 @@ from swarmtest.coverage.scope import is_as_it_was
 from swarmtest.store.interface import Store
 from swarmtest.store.records import TrialRecord
 from swarmtest.subjects.subject import Subject
-from swarmtest.suite.cover import Bools
+from swarmtest.analysis.set_cover import Bools
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import content_hash
-from swarmtest.languages.c.syntax_tree import CFile, c_file, parsed
+from swarmtest.languages.c.syntax_tree import CFile, c_file, parse_c
 from swarmtest.mutate.mutant import Mutant
 from swarmtest.mutate.operators import parse_operators
 
@@ -214,7 +214,7 @@ class _Around:
 def spots_of(file: CFile) -> Iterator[Spot]:
     """Yield all spots of a file in the order of its text, outer spots before inner ones."""
     marked = {i for i, line in enumerate(file.raw.splitlines(), 1) if _PRAGMA.search(line)}
-    left = [(parsed(file.raw), _Around())]
+    left = [(parse_c(file.raw), _Around())]
     while left:
         node, around = left.pop()
         inside = _inside(node, around, file)
