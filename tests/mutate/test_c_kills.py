@@ -16,7 +16,7 @@ from swarmtest.mutate.native.build import BuiltMutants
 from swarmtest.mutate.native.generation import c_mutants_of
 from swarmtest.mutate.native.kill_matrix import native_kill_matrix
 
-pytest.importorskip("tree_sitter_c", reason="pip install 'swarmtest[mutants-c]'")
+pytest.importorskip("tree_sitter_c", reason="pip install 'swarmtest[c]'")
 pytestmark = needs_gcc
 
 READ = """\

@@ -5,7 +5,7 @@ running anything. In Python these are exactly the line targets; in C and C++, th
 them; in other languages, any line that is not blank.
 
 `language_of` returns a `Language`, which answers what the search for proxies of a target needs to
-know: Python by its syntax tree, C by a light scan.
+know: Python by its own parser, C and C++ by tree-sitter (the extra ``c``).
 """
 
 from __future__ import annotations

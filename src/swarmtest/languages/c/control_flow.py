@@ -124,7 +124,7 @@ class _Builder:
 
     def _line(self, begin: Node, end: Node, after: int, exits: _Exits) -> int:
         """Add a node for the code from one node of the tree to another."""
-        line, last = begin.start_point[0] + 1, end.end_point[0] + 1
+        line, last = begin.start_point[0] + 1, _last_line(end)
         if last > line:
             self.ends[line] = max(last, self.ends.get(line, 0))
         node = self.graph.node(line, after)
@@ -140,7 +140,7 @@ class _Builder:
         return any(name.isupper() for name in names)
 
     def _suite(self, nodes: Iterable[Node], node: int, exits: _Exits) -> int:
-        statements = list(_statements_in(nodes))
+        statements = [node for node in _statements_in(nodes) if not _is_empty(node)]
         at = 0
         while at < len(statements):
             statement = statements[at]
@@ -149,7 +149,7 @@ class _Builder:
             if node in self._after_jumps and statement.type not in _LABELS:
                 # Nothing visible leads here, so a macro hides a label.
                 self.graph.edge(exits.switch, node)
-            if following == "compound_statement" and _is_macro_before_block(statement):
+            if following == "compound_statement" and is_call_before_block(statement):
                 node = self._macro_with_block(statement, statements[at], node, exits)
                 at += 1
             elif following in _CONDITIONAL and _lacks_body(statement):
@@ -194,7 +194,7 @@ class _Builder:
                 )
         if statement.type in _CONDITIONAL:
             return self._alternatives(statement, node, exits)
-        if statement.type in _NOT_CODE or _is_absent(statement):
+        if statement.type in _NOT_CODE or _is_empty(statement):
             return node
         return self._line(statement, statement, node, exits)
 
@@ -374,11 +374,20 @@ def _end_of_header(statement: Node) -> Node:
     return statement
 
 
+def _last_line(node: Node) -> int:
+    """Return the line where a node ends, without a missing token, which has no place of its own."""
+    while node.children and node.children[-1].is_missing and len(node.children) > 1:
+        node = node.children[-2]
+    return node.end_point[0] + 1
+
+
+def _is_empty(statement: Node) -> bool:
+    return statement.type == "expression_statement" and not statement.named_child_count
+
+
 def _is_absent(statement: Node) -> bool:
     """Return whether the parser assumed a statement where the text has none."""
-    return statement.type == "expression_statement" and all(
-        child.is_missing for child in statement.children
-    )
+    return _is_empty(statement) and all(child.is_missing for child in statement.children)
 
 
 def _lacks_body(statement: Node) -> bool:
@@ -395,8 +404,8 @@ def _lacks_body(statement: Node) -> bool:
     return False
 
 
-def _is_macro_before_block(statement: Node) -> bool:
-    """Return whether a statement is a call without a semicolon."""
+def is_call_before_block(statement: Node) -> bool:
+    """Return whether a statement is a call without a semicolon: before a block, of a macro."""
     if statement.type == "expression_statement" and statement.children[-1].is_missing:
         statement = statement.children[0]
     return statement.type == "call_expression"

@@ -14,12 +14,13 @@ nothing but braces are left out.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from swarmtest.languages.c.control_flow import FunctionFlow, flow_of_function
+from swarmtest.languages.c.control_flow import FunctionFlow, flow_of_function, is_call_before_block
 from swarmtest.languages.c.preprocessor import code_lines, parseable
 from swarmtest.languages.c.syntax_tree import parse_c_or_cpp
 from swarmtest.languages.python.callers import TOO_MANY, CallSite
@@ -44,6 +45,8 @@ _DECLARATORS = {
     ),
     *("pointer_declarator", "reference_declarator"),
 }
+_TOP_LEVEL_STATEMENTS = {"compound_statement", "expression_statement"}
+"""Macros without and with a block."""
 _NOT_CALLED = {"if", "for", "while", "switch", "return", "sizeof", "defined", "catch"}
 _NAME_IN_BODY = re.compile(rb"(\.|->)?\s*(?<![\w.])([A-Za-z_]\w*)\s*(\()?")
 
@@ -76,9 +79,12 @@ def functions_of(text: str) -> tuple[CFunction, ...]:
     >>> [f.name for f in functions_of("static int f(int x) { return x; }\\nint y;")]
     ['f']
     """
-    raw = parseable(text).encode(errors="replace")
-    definitions = _definitions_in(parse_c_or_cpp(raw).children, "")
-    return tuple(_function(definition, raw) for definition in definitions)
+    functions = [
+        _function(definition, raw)
+        for raw, nodes in _parts(parseable(text).encode(errors="replace"))
+        for definition in _definitions_in(nodes, "")
+    ]
+    return tuple(sorted(functions, key=lambda function: function.first))
 
 
 def function_at(text: str, line: int) -> CFunction | None:
@@ -132,7 +138,7 @@ class _Definition:
 
     head: Node
     """The node in which the definition begins, before the function's name."""
-    declarator: Node
+    name: Node
     opening: Node
     body: Sequence[Node]
     close: Node | None
@@ -140,8 +146,64 @@ class _Definition:
     """The classes around it, with ``::`` after each."""
 
 
+def _parts(raw: bytes) -> Iterator[tuple[bytes, Sequence[Node]]]:
+    """Yield the nodes at the top of a file, with the text that they are in.
+
+    An error can hide what comes after it. So what is around an error is parsed again, in pieces
+    that end where functions usually do: at a brace in the first column.
+    """
+    root = parse_c_or_cpp(raw)
+    lines = raw.split(b"\n")
+    ends = [row for row, line in enumerate(lines) if line.startswith(b"}")]
+    broken = {
+        piece
+        for node in root.children
+        if root.has_error and _is_broken(node, ends)
+        for piece in _pieces_of(node, ends)
+    }
+    # A node that is in part of a piece goes with it, so that nothing is read twice.
+    while more := {
+        piece
+        for node in root.children
+        if not broken.isdisjoint(pieces := _pieces_of(node, ends))
+        for piece in pieces
+        if piece not in broken
+    }:
+        broken |= more
+    yield raw, [node for node in root.children if broken.isdisjoint(_pieces_of(node, ends))]
+    for piece in sorted(broken):
+        start = ends[piece - 1] + 1 if piece else 0
+        end = ends[piece] + 1 if piece < len(ends) else len(lines)
+        part = b"\n" * start + b"\n".join(lines[start:end])
+        yield part, parse_c_or_cpp(part).children
+
+
+def _pieces_of(node: Node, ends: Sequence[int]) -> range:
+    """Return the numbers of the pieces that a node is in."""
+    first = bisect_left(ends, node.start_point[0])
+    return range(first, bisect_left(ends, node.end_point[0]) + 1)
+
+
+def _is_broken(node: Node, ends: Sequence[int]) -> bool:
+    """Return whether a node at the top of a file is part of a function, or more than one."""
+    if node.type == "ERROR" or (
+        node.type.endswith("_statement") and node.type not in _TOP_LEVEL_STATEMENTS
+    ):
+        return True
+    if not node.has_error or len(_pieces_of(node, ends)) == 1:
+        return False
+    body = node.child_by_field_name("body")
+    if node.type != "function_definition" or body is None or not body.children:
+        return True
+    return (
+        body.children[-1].is_missing
+        or any(child.has_error for child in node.children if child != body)
+        or any(child.type == "function_definition" for child in body.children)
+    )
+
+
 def _function(definition: _Definition, raw: bytes) -> CFunction:
-    name = _name_of(definition.declarator)
+    name = definition.name
     first, opening = _line(name), _line(definition.opening)
     close = definition.close
     if close is not None and not close.is_missing:
@@ -171,39 +233,53 @@ def _mentions(raw: bytes, start: int, end: int, line: int) -> tuple[Mention, ...
 
 def _definitions_in(nodes: Sequence[Node], prefix: str) -> Iterator[_Definition]:
     """Yield the functions among nodes, and those in the classes and namespaces among them."""
+    declared: Node | None = None
     for i, node in enumerate(nodes):
         following = nodes[i + 1] if i + 1 < len(nodes) else None
+        if node.type == "compound_statement" and declared is not None:
+            # The parameters are declared before the body, as before ANSI C.
+            yield from _definition(declared, prefix, node)
+        if node.type != "declaration":
+            declared = None
+        elif _name_of(node) is not None:
+            declared = node
         if node.type == "function_definition":
-            yield from _definition(node, prefix)
+            yield from _definition(node, prefix, node.child_by_field_name("body"))
         elif node.type == "function_declarator" and following and following.type == "{":
             # The body is not closed, or the parser did not recognise it.
-            yield _Definition(node, node, following, nodes[i + 2 :], None, prefix)
+            name = node.child_by_field_name("declarator") or node
+            yield _Definition(node, name, following, nodes[i + 2 :], None, prefix)
             return
+        elif following and following.type == "compound_statement" and is_call_before_block(node):
+            name = node.named_children[0].child_by_field_name("function") or node
+            inside = following.children
+            yield _Definition(node, name, inside[0], inside, inside[-1], prefix)
         elif node.type in _CONTAINERS:
             name = node.child_by_field_name("name") if node.type in _CLASSES else None
             inner = f"{prefix}{_spelled(name)}::" if name is not None else prefix
             yield from _definitions_in(node.children, inner)
 
 
-def _definition(node: Node, prefix: str) -> Iterator[_Definition]:
-    body = node.child_by_field_name("body")
-    declarator = node.child_by_field_name("declarator")
-    if body is None or declarator is None or not body.children:
-        return
-    yield _Definition(node, declarator, body.children[0], body.children, body.children[-1], prefix)
+def _definition(node: Node, prefix: str, body: Node | None) -> Iterator[_Definition]:
+    name = _name_of(node)
+    if body is not None and name is not None and body.children:
+        yield _Definition(node, name, body.children[0], body.children, body.children[-1], prefix)
 
 
-def _name_of(declarator: Node) -> Node:
+def _name_of(definition: Node) -> Node | None:
     """Return the node with the name of a function, with the classes before it."""
-    node = declarator
-    while node.type in _DECLARATORS:
+    node: Node | None = definition.child_by_field_name("declarator")
+    is_function = False
+    while node is not None and node.type in _DECLARATORS:
+        is_function |= node.type == "function_declarator"
         inner = node.child_by_field_name("declarator")
         if inner is None:
-            inner = next((c for c in node.named_children if "declarator" in c.type), None)
-        if inner is None:
-            break
+            inner = next((c for c in node.named_children if c.type in _DECLARATORS), None)
+        if inner is None and node.type == "parenthesized_declarator":
+            # A macro with one argument, which looks like a type: MODULE(name) { ... }
+            return definition.child_by_field_name("type")
         node = inner
-    return node
+    return node if is_function else None
 
 
 def _spelled(name: Node) -> str:

@@ -2,13 +2,16 @@
 
 Tree-sitter reads a file as one program, but a file before preprocessing may be several: a brace may
 open in each branch of an ``#if``. A group of branches stays for the parser, as alternatives, if
-each of them consists of whole statements. Of any other group only the first branch counts, as if
-the preprocessor had chosen it. Code inside ``#if 0`` never counts. Lines keep their numbers.
+each of them consists of whole statements; outside functions, the code of all branches counts. Of
+any other group only the first branch counts, as if the preprocessor had chosen it. Code inside
+``#if 0`` never counts. Macros before the name of a function (``LUA_API int lua_gettop (``) are left
+out. Lines keep their numbers.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from swarmtest.languages.text_lines import lines_of
 
@@ -24,6 +27,25 @@ _IGNORED = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _DIRECTIVE = re.compile(r"^[ \t]*#\s*(\w*)((?:\\\n|[^\n])*)", re.MULTILINE)
+_HEAD = re.compile(
+    r"^(?:(?:[A-Z_][A-Z\d_]*\([^()]*\)|[A-Za-z_]\w*)[\s*]+){2,}(?=[A-Za-z_]\w*\s*\()",
+    re.MULTILINE,
+)
+"""The words before the name of a function that begins a line."""
+_TYPES = {
+    *("void", "char", "short", "int", "long", "float", "double", "signed", "unsigned"),
+    *("bool", "_Bool"),
+}
+_TAGS = {"struct", "union", "enum", "class"}
+_QUALIFIERS = {
+    *("static", "extern", "inline", "const", "volatile", "restrict", "register", "typedef"),
+}
+_OTHER_KEYWORDS = {
+    *("auto", "case", "constexpr", "delete", "do", "else", "explicit", "friend", "goto"),
+    *("namespace", "new", "operator", "return", "sizeof", "template", "throw", "typename"),
+    *("using", "virtual"),
+}
+_LINE_BREAK = re.compile(r"\\?\n")
 _WORD = re.compile(r"\w+|\S")
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 _BEFORE_STATEMENT = {"", ";", "{", "}", ":", ")", "else", "do"}
@@ -41,7 +63,9 @@ def without_comments(text: str) -> str:
 
 def code_lines(text: str) -> list[str]:
     """Return the lines of a file without comments, contents of strings, and directives."""
-    return lines_of(_DIRECTIVE.sub(_blank, without_comments(text)))
+    return lines_of(
+        _DIRECTIVE.sub(lambda match: "\n" * match[0].count("\n"), without_comments(text))
+    )
 
 
 def parseable(text: str) -> str:
@@ -51,7 +75,7 @@ def parseable(text: str) -> str:
     '\\nif (a) { \\n\\n\\n\\nc(); }'
     """
     lines = lines_of(_DIRECTIVE.sub(_simplify_directive, without_comments(text)))
-    return "\n".join(_Conditionals(lines).resolved())
+    return _HEAD.sub(_simplify_head, "\n".join(_Conditionals(lines).resolved()))
 
 
 def _simplify(match: re.Match[str]) -> str:
@@ -66,8 +90,8 @@ def _simplify(match: re.Match[str]) -> str:
 
 
 def _blank(match: re.Match[str]) -> str:
-    """Return as many line breaks as a match has, so that lines keep their numbers."""
-    return "\n" * match[0].count("\n")
+    """Return the line breaks of a match, so that lines keep their numbers and macros go on."""
+    return "".join(_LINE_BREAK.findall(match[0]))
 
 
 def _simplify_directive(match: re.Match[str]) -> str:
@@ -84,7 +108,23 @@ def _simplify_directive(match: re.Match[str]) -> str:
             directive = _END
         case _:
             directive = ""
-    return directive + _blank(match)
+    return directive + "\n" * match[0].count("\n")
+
+
+def _simplify_head(match: re.Match[str]) -> str:
+    """Return the words before a function's name without those that can only be macros.
+
+    A type has one name; a parser that meets several unknown names must guess.
+    """
+    words = re.findall(r"[A-Za-z_]\w*(?:\([^()]*\))?", match[0])
+    after_tags = {after for before, after in pairwise(words) if before in _TAGS}
+    known = _TYPES | _TAGS | _QUALIFIERS | after_tags
+    unknown = [word for word in words if word not in known]
+    has_type = not _TYPES.union(_TAGS).isdisjoint(words)
+    macros = unknown if has_type else unknown[:-1]
+    if not macros or not _OTHER_KEYWORDS.isdisjoint(words):
+        return match[0]
+    return re.sub(rf"\b(?:{'|'.join(map(re.escape, macros))})(?!\w)", "", match[0])
 
 
 class _Conditionals:
@@ -93,6 +133,8 @@ class _Conditionals:
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines
         self._at = 0
+        self._depth = 0
+        """How many braces are open."""
 
     def resolved(self) -> list[str]:
         """Return all lines; those of branches that do not count are empty."""
@@ -115,6 +157,7 @@ class _Conditionals:
                 break
             else:
                 kept.append(line)
+                self._depth += line.count("{") - line.count("}")
                 self._at += 1
         return kept
 
@@ -122,32 +165,45 @@ class _Conditionals:
         """Return the lines from an ``#if`` to its ``#endif``."""
         heads: list[str] = []
         branches: list[list[str]] = []
+        depths: list[int] = []
+        outside = self._depth
         while self._at < len(self._lines) and self._lines[self._at] != _END:
             heads.append(self._lines[self._at])
             self._at += 1
+            self._depth = outside
             branches.append(self._branch(before))
+            depths.append(self._depth)
         ends = [_END] * (self._at < len(self._lines))
         self._at += len(ends)
         first = 1 if heads[0] == _NEVER else 0
-        left = branches[first:]
-        is_alternative = (
+        self._depth = depths[first] if first < len(depths) else outside
+        branches[:first] = [[""] * len(branch) for branch in branches[:first]]
+        if not self._are_alternatives(before, branches[first:]):
+            branches[first + 1 :] = [[""] * len(branch) for branch in branches[first + 1 :]]
+            heads, ends = [""] * len(heads), [""] * len(ends)
+        elif outside <= 0 or heads[first:] in ([], [_ELSE]):
+            heads, ends = [""] * len(heads), [""] * len(ends)
+        else:
+            heads[: first + 1] = [*[""] * first, _IF]
+            branches = [_with_statement_after_label(branch) for branch in branches]
+        pieces = zip(heads, branches, strict=True)
+        return [line for head, branch in pieces for line in (head, *branch)] + ends
+
+    def _are_alternatives(self, before: str, branches: list[list[str]]) -> bool:
+        """Return whether each branch could stand alone between the words around the group."""
+        return (
             before in _BEFORE_STATEMENT
-            and all(_is_statements(branch) for branch in left)
+            and all(_is_statements(branch) for branch in branches)
             and _first_word(self._lines[self._at : self._at + 9]) != "else"
         )
-        if not left or not is_alternative or heads[first] == _ELSE:
-            heads, ends = [""] * len(heads), [""] * len(ends)
-            others = [i for i in range(len(branches)) if i != first]
-        else:
-            others = [0] * first
-            if first:
-                heads[:2] = ["", _IF]
-        for other in others:
-            branches[other] = [""] * len(branches[other])
-        kept = [
-            line for head, branch in zip(heads, branches, strict=True) for line in (head, *branch)
-        ]
-        return kept + ends
+
+
+def _with_statement_after_label(lines: list[str]) -> list[str]:
+    """Add an empty statement after a label at the end of a branch, as the grammar wants one."""
+    last = next((i for i in reversed(range(len(lines))) if lines[i].strip()), -1)
+    if last < 0 or _last_word(lines) != ":":
+        return lines
+    return [*lines[:last], lines[last] + ";", *lines[last + 1 :]]
 
 
 def _is_statements(lines: list[str]) -> bool:
