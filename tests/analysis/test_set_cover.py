@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarmtest.analysis import exact_set_cover as search
+from swarmtest.analysis.exact_set_cover import lower_bound, smallest
 from swarmtest.analysis.set_cover import (
     Bools,
     Problem,
@@ -19,7 +20,6 @@ from swarmtest.analysis.set_cover import (
     needed,
     thinned,
 )
-from swarmtest.analysis.exact_set_cover import lower_bound, smallest
 
 
 @st.composite

@@ -259,7 +259,7 @@ _CAPTURE_FIXTURES = frozenset(
 _INTERACTIVE_OPTIONS = ("setuponly", "setupshow", "usepdb")
 
 When = Literal["setup", "call", "teardown"]
-Told = Callable[[str], None]
+TellOutcome = Callable[[str], None]
 """Called with how a setup, call or teardown ended."""
 
 
@@ -286,7 +286,7 @@ class QuietRuns:
             if not (impl.wrapper or impl.hookwrapper)
         )
 
-    def run(self, item: pytest.Item, after: pytest.Item | None, told: Told) -> None:
+    def run(self, item: pytest.Item, after: pytest.Item | None, tell_outcome: TellOutcome) -> None:
         """Do what pytest does between the wrappers of ``pytest_runtest_protocol``."""
         hooks = self._hooks_of(item)
         has_request = hasattr(item, "_request")
@@ -295,10 +295,10 @@ class QuietRuns:
         hooks.start(nodeid=item.nodeid, location=item.location)
         try:
             with hooks.captured(item):
-                if hooks.stage(item, "setup", told):
-                    hooks.stage(item, "call", told)
+                if hooks.stage(item, "setup", tell_outcome):
+                    hooks.stage(item, "call", tell_outcome)
                 stops = item.session.shouldfail or item.session.shouldstop
-                hooks.stage(item, "teardown", told, nextitem=None if stops else after)
+                hooks.stage(item, "teardown", tell_outcome, nextitem=None if stops else after)
         finally:
             if has_request:
                 item._request = False  # type: ignore[attr-defined]
@@ -366,12 +366,14 @@ class _Hooks:
             for wrapper in reversed(wrappers):
                 next(wrapper, None)
 
-    def stage(self, item: pytest.Item, when: When, told: Told, **more: object) -> bool:
+    def stage(
+        self, item: pytest.Item, when: When, tell_outcome: TellOutcome, **more: object
+    ) -> bool:
         """Run the setup, call or teardown of a test; return whether it passed."""
         hook = self._stages[when]
         call = self._from_call(lambda: hook(item=item, **more), when=when, reraise=self._reraised)
         report = self._report(item=item, call=call)
-        told(report.outcome)
+        tell_outcome(report.outcome)
         self._tell_others(report=report)
         if report.failed and not hasattr(report, "wasxfail"):
             self._interact(node=item, call=call, report=report)

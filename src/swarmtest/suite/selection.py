@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from swarmtest.analysis.exact_set_cover import smallest
+from swarmtest.analysis.set_cover import Problem, greedy, greedy_in_time, needed
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault, Result, Verdict
@@ -39,8 +41,6 @@ from swarmtest.reduce.reduction import hits_of, reduce_test
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 from swarmtest.subjects.subject import Subject
-from swarmtest.analysis.set_cover import Problem, greedy, greedy_in_time, needed
-from swarmtest.analysis.exact_set_cover import smallest
 from swarmtest.suite.suite import Candidate, Table
 
 FAULTS = ("xfail", "fail", "skip", "none")

@@ -27,6 +27,7 @@ from typing import NamedTuple, Protocol
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Catalogue, Hits, Source, Target, content_hash
+from swarmtest.coverage.interchange.lcov import read_records
 from swarmtest.processes.commands import Ended
 
 _SYSTEM = ("/usr/include/", "/usr/lib/", "/usr/lib64/", "/usr/local/include/")
@@ -199,20 +200,11 @@ class HitFile:
                 raise self._error(where, hit, "path/file.ext:LINE or kind:name")
 
     def _read_lcov(self, text: str) -> Iterator[int | None]:
-        file = ""
-        functions: list[tuple[int, str]] = []
-        for where, record in _numbered_lines(text):
-            key, _, value = record.partition(":")
-            if key == "SF":
-                file, functions = value, []
-            elif key == "FN" and re.match(r"\d+,", value):
-                parts = value.split(",")
-                functions.append((int(parts[0]), parts[-1]))
-            elif key == "DA":
-                if not file or not re.match(r"\d+,\d+", value):
-                    raise self._error(where, record, "DA:LINE,COUNT after SF:FILE")
-                line, count = map(int, value.split(",")[:2])
-                number = self._lines.number(file, line, _function_around(line, functions))
+        name = f"what {self._program} wrote to SWARMTEST_HITS"
+        for record in read_records(text, name, lenient=True):
+            functions = [(first, function) for function, (first, _) in record.functions.items()]
+            for line, count in record.lines.items():
+                number = self._lines.number(record.path, line, _function_around(line, functions))
                 if count:
                     yield number
 
