@@ -11,7 +11,7 @@ from git_repository import Repository, needs_git, repository
 
 from swarmtest.core.errors import UserError
 from swarmtest.languages.changes import from_diff
-from swarmtest.languages.places import Found
+from swarmtest.languages.places import ResolvedTargets
 
 pytestmark = needs_git
 __all__ = ["repository"]
@@ -42,7 +42,7 @@ LIMIT = 3
 '''
 
 
-def changed(found: Found) -> dict[str, list[int]]:
+def changed(found: ResolvedTargets) -> dict[str, list[int]]:
     """The lines that were found, by the file's name."""
     files: dict[str, list[int]] = {}
     for one in found.wanted:

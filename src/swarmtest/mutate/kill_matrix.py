@@ -18,7 +18,7 @@ from swarmtest.analysis.exact_set_cover import smallest
 from swarmtest.analysis.intervals import wilson_interval
 from swarmtest.analysis.set_cover import Problem, greedy
 from swarmtest.core.targets import Source, Target
-from swarmtest.mutate.generation import Drawn
+from swarmtest.mutate.generation import DrawnMutants
 from swarmtest.mutate.mutant import Mutant
 
 Bools = npt.NDArray[np.bool_]
@@ -167,7 +167,7 @@ class KillMatrix:
             seconds=(*self.seconds, *(0.0 for _ in added)),
         )
 
-    def drawn_from(self, drawn: Drawn) -> KillMatrix:
+    def drawn_from(self, drawn: DrawnMutants) -> KillMatrix:
         """Return the matrix with the numbers of mutants that were not drawn, or dropped."""
         population = drawn.population if len(drawn.mutants) < drawn.population else 0
         return replace(

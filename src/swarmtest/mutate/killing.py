@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from swarmtest.mutate.native.build import BuiltMutants
 
 
-class Killing:
+class MutantKiller:
     """Runs tests of a subject against mutants of the Python files that it has loaded.
 
     The mutant that survived last is tried first: often the next test does not kill it either.
@@ -67,7 +67,7 @@ class Killing:
         """Return the mutants that a test kills."""
         return [mutant for mutant, killed in self._verdicts(test, self._mutants) if killed]
 
-    def among(self, mutants: Sequence[Mutant]) -> Killing:
+    def among(self, mutants: Sequence[Mutant]) -> MutantKiller:
         """Return the same for only some of the mutants."""
         restricted = copy.copy(self)
         restricted._mutants = [mutant for mutant in self._mutants if mutant in set(mutants)]
@@ -165,7 +165,7 @@ class NativeKilling:
 
 def kills_of(
     subject: Subject, mutants: Sequence[Mutant], seconds: float = 10.0
-) -> Killing | NativeKilling:
+) -> MutantKiller | NativeKilling:
     """Return an object that decides whether tests kill these mutants of Python files or of C."""
     if isinstance(subject, CommandSubject):
         from swarmtest.mutate.native.build import BuiltMutants
@@ -182,7 +182,7 @@ def kills_of(
     wanted = {mutant.path for mutant in mutants}
     origins = {getattr(module, "__file__", None) or "" for module in sys.modules.values()}
     places = sorted(file for file in origins if file and shown_path(file) in wanted)
-    return Killing(subject, mutants, places or sorted(wanted), seconds)
+    return MutantKiller(subject, mutants, places or sorted(wanted), seconds)
 
 
 # Mutants for reduction: drawn from the program, then those that a test kills, then N of these.
@@ -196,7 +196,7 @@ def drawn_killing(
     seed: int = 0,
     seconds: float = 10.0,
     first: Collection[str] = (),
-) -> Killing | NativeKilling:
+) -> MutantKiller | NativeKilling:
     """Draw at most `sample` mutants of the program that a subject tests, ready to be run.
 
     Mutants that cannot be switched on in the running program are not among them. `first` are the
@@ -216,7 +216,7 @@ def drawn_killing(
     drawn = random.Random(seed).sample(switchable, len(switchable))
     drawn = sorted(drawn, key=lambda mutant: mutant.id not in first)[:sample]
     places = sorted({source.place for source in sources if source.path in {m.path for m in drawn}})
-    return Killing(subject, drawn, places, seconds)
+    return MutantKiller(subject, drawn, places, seconds)
 
 
 def chosen_mutants(

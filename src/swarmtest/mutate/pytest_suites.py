@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.scope import Scope
-from swarmtest.mutate.baseline import Baseline, Limits
-from swarmtest.mutate.generation import Drawn, draw_mutants
+from swarmtest.mutate.baseline import Baseline, KillLimits
+from swarmtest.mutate.generation import DrawnMutants, draw_mutants
 from swarmtest.mutate.import_forks import Imports
-from swarmtest.mutate.import_mutants import Importing
+from swarmtest.mutate.import_mutants import ImportMutantRunner
 from swarmtest.mutate.kill_matrix import KillMatrix
 from swarmtest.mutate.kills import Runner, Show
 from swarmtest.mutate.loaded_files import live_files, named_sources
@@ -150,9 +150,9 @@ def mutate_pytest(
         runner = Runner(
             PytestTests(session),
             live_files(mutated),
-            Limits(seconds, memory, mutants_per_fork),
+            KillLimits(seconds, memory, mutants_per_fork),
             workers,
-            Importing(imports, mutated),
+            ImportMutantRunner(imports, mutated),
         )
         runner.baseline.run()
         if not runner.originals:
@@ -170,7 +170,7 @@ def _without_coverage() -> list[str]:
     return ["--no-cov"] if loads and importlib.util.find_spec("pytest_cov") else []
 
 
-def _paths(drawn: Drawn) -> set[str]:
+def _paths(drawn: DrawnMutants) -> set[str]:
     return {mutant.path for mutant in drawn.mutants}
 
 

@@ -31,7 +31,7 @@ from swarmtest.core.targets import Source
 from swarmtest.coverage.watch import Coverage
 from swarmtest.mutate.generation import mutants_of
 from swarmtest.mutate.kill_matrix import minimal_mutants
-from swarmtest.mutate.killing import Killing
+from swarmtest.mutate.killing import MutantKiller
 from swarmtest.mutate.loaded_files import live_files, source_of
 from swarmtest.mutate.mutant import Mutant
 from swarmtest.processes.fork_pool import run_isolated
@@ -309,10 +309,10 @@ class Bench:
         ]
 
     @cached_property
-    def _killing(self) -> Killing | None:
+    def _killing(self) -> MutantKiller | None:
         mutants = [*self._mutants.values()]
         paths = sorted({os.path.realpath(source.place) for source in self._sources})
-        return Killing(self.subject, mutants, paths, self._seconds) if mutants else None
+        return MutantKiller(self.subject, mutants, paths, self._seconds) if mutants else None
 
     # Reduction
 

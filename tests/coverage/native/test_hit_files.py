@@ -8,7 +8,7 @@ import pytest
 from native_programs import lines
 
 from swarmtest.core.errors import UserError
-from swarmtest.coverage.native.program import Program, Run
+from swarmtest.coverage.native.program import Program, ProgramRun
 
 SHELL = """\
 #!/bin/sh
@@ -36,7 +36,7 @@ def executable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Pa
     return script
 
 
-def names(run: Run) -> list[str]:
+def names(run: ProgramRun) -> list[str]:
     assert run.hits is not None, run.missing
     return sorted(map(str, run.hits.targets()))
 

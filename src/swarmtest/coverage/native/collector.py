@@ -1,7 +1,7 @@
 """What all ways of collecting native coverage share, and the way that works in any language.
 
-`Lines` numbers the lines of source files, so that the same line of the same file is the same target
-for every way of collecting (fast path, gcov, hit files). `Collector` is the interface: an
+`LineNumbers` numbers the lines of source files, so that the same line of the same file is the same
+target for every way of collecting (fast path, gcov, hit files). `Collector` is the interface: an
 environment to run the program in, and hits afterwards.
 
 With `HitFile` the program, or a harness around it, writes its hits. The environment variable
@@ -36,13 +36,13 @@ _LINE = re.compile(r"(.+):(\d+)")
 _MAX_CACHED_HITS = 4096
 
 
-class Lines:
+class LineNumbers:
     """Numbers the lines of watched source files in a catalogue.
 
     `wanted` are files, directories or patterns; without it every file is watched except the
     system's headers.
 
-    >>> lines = Lines(Catalogue(), wanted=["src"], root="/home/me/project")
+    >>> lines = LineNumbers(Catalogue(), wanted=["src"], root="/home/me/project")
     >>> lines.number("/home/me/project/src/a.c", 12, "main")
     0
     >>> lines.catalogue.targets[0].name
@@ -156,7 +156,7 @@ class HitFile:
 
     extra_memory = 0
 
-    def __init__(self, program: str, lines: Lines, path: Path, *, lcov: bool) -> None:
+    def __init__(self, program: str, lines: LineNumbers, path: Path, *, lcov: bool) -> None:
         self._program = program
         self._lines = lines
         self._path = path

@@ -251,13 +251,19 @@ def _definitions_in(nodes: Sequence[Node], prefix: str) -> Iterator[_Definition]
             yield _Definition(node, name, following, nodes[i + 2 :], None, prefix)
             return
         elif following and following.type == "compound_statement" and is_call_before_block(node):
-            name = node.named_children[0].child_by_field_name("function") or node
+            # The function is defined by a macro, which gives it a name.
+            call = node if node.type == "call_expression" else node.named_children[0]
+            name = call.child_by_field_name("function") or call
             inside = following.children
             yield _Definition(node, name, inside[0], inside, inside[-1], prefix)
         elif node.type in _CONTAINERS:
-            name = node.child_by_field_name("name") if node.type in _CLASSES else None
-            inner = f"{prefix}{_spelled(name)}::" if name is not None else prefix
-            yield from _definitions_in(node.children, inner)
+            yield from _definitions_in(node.children, prefix + _class_prefix(node))
+
+
+def _class_prefix(node: Node) -> str:
+    """Return what the names of functions in a node begin with: its name, if it is a class."""
+    name = node.child_by_field_name("name") if node.type in _CLASSES else None
+    return f"{_spelled(name)}::" if name is not None else ""
 
 
 def _definition(node: Node, prefix: str, body: Node | None) -> Iterator[_Definition]:

@@ -56,7 +56,7 @@ def without_comments(text: str) -> str:
     """Return a text without comments and without the contents of strings.
 
     >>> without_comments("x = '}'; // }")
-    "x = '0'; "
+    "x = '0'; \\n"
     """
     return _IGNORED.sub(_simplify, "\n".join(lines_of(text)) + "\n")
 
