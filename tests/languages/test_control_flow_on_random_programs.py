@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from swarmtest.languages.dominators import Dominance, dominators_by_function
-from swarmtest.languages.python.control_flow import flows_of
+from swarmtest.languages.flow_graph import Dominance
+from swarmtest.languages.python.control_flow import dominators_by_function, flows_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "instrument"))
 from line_tables import compile_program

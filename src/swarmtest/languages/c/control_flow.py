@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from swarmtest.languages.dominators import Dominance
-from swarmtest.languages.flow_graph import Graph
+from swarmtest.languages.flow_graph import Dominance, Graph
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -71,8 +71,8 @@ def code_lines(text: str) -> list[str]:
 def parseable(text: str) -> str:
     """Return a text for the parser.
 
-    >>> parseable("#ifdef A\\nif (a) { /* a */\\n#else\\nif (b) {\\n#endif\\nc(); }\\n")
-    '\\nif (a) { \\n\\n\\n\\nc(); }'
+    >>> parseable("#ifdef A\\nif (a) {\\n#else\\nif (b) {\\n#endif\\nc(); }\\n")
+    '\\nif (a) {\\n\\n\\n\\nc(); }'
     """
     lines = lines_of(_DIRECTIVE.sub(_simplify_directive, without_comments(text)))
     return _HEAD.sub(_simplify_head, "\n".join(_Conditionals(lines).resolved()))
