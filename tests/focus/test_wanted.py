@@ -191,7 +191,7 @@ def test_the_nearest_statements_are_those_above_and_below(shop: Path) -> None:
         ("zzz.c:3", "there is no file zzz.c (looked from "),
         ("z" * 3000 + ":3", "there is no file zzz"),
         ("a\0b:3", "there is no file a"),
-        ("broken.py:1", "broken.py:2 is no valid Python: "),
+        ("broken.py:1", "broken.py:2 is not valid Python: "),
     ],
 )
 def test_what_is_no_line_is_refused_in_one_line(shop: Path, text: str, why: str) -> None:

@@ -236,5 +236,5 @@ def test_a_mutant_of_a_file_that_was_changed_since_is_refused(tmp_path: Path) ->
     subject = written(tmp_path, reading("return n + 1;"))
     mutants = c_mutants_of(tmp_path / "prog.c", "arithmetic")
     written(tmp_path, reading("return n;"))
-    with pytest.raises(UserError, match="is there no more: the file was changed since"):
+    with pytest.raises(UserError, match="no longer exists: the file was changed since"):
         BuiltMutants(subject, mutants)

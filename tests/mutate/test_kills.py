@@ -372,7 +372,7 @@ def test_a_suite_that_cannot_be_collected_is_one_clear_line(program: Any, tmp_pa
     made = program(STACK)
     (tmp_path / "test_broken.py").write_text("import no_such_module_anywhere\n")
     with pytest.raises(
-        UserError, match=r"did not come to its tests: .*test_broken\.py: Mod.*'no_such"
+        UserError, match=r"failed before it ran a test: .*test_broken\.py: Mod.*'no_such"
     ):
         mutate_pytest([str(tmp_path / "test_broken.py")], [str(made.path)])
     with pytest.raises(UserError, match=r"unrecognized arguments: --no-such.*-oaddopts="):
@@ -388,7 +388,7 @@ def test_a_suite_that_cannot_be_collected_is_one_clear_line(program: Any, tmp_pa
     ("files", "options", "message"),
     [
         (["no.py"], {}, "no.py: there is no such file to mutate"),
-        ([__file__], {"lines": {}}, "no mutant is left"),
+        ([__file__], {"lines": {}}, "no mutant of test_kills.py is left: choose other lines or operators"),
         ([__file__], {"sample": 0}, "at least one mutant"),
     ],
 )

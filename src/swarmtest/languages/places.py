@@ -145,8 +145,8 @@ def _check_line_exists(line: int, statements: Statements, place: Path, why: str)
         raise UserError(f"{why}: there is no line {line}; {place.name} {has}")
 
 
-def _nearest_statements(line: int, known: Iterable[int]) -> str:
-    lines = sorted(known)
+def _nearest_statements(line: int, statements: Iterable[int]) -> str:
+    lines = sorted(statements)
     before = [number for number in lines if number < line][-1:]
     after = [number for number in lines if number > line][:1]
     if not before and not after:

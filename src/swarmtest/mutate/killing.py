@@ -131,7 +131,7 @@ class MutantKiller:
             yield from zip(functions, codes, strict=True)
 
 
-class NativeKilling:
+class NativeMutantKiller:
     """Runs tests of a command subject against mutants of its C program, which are built once."""
 
     def __init__(self, built: BuiltMutants) -> None:
@@ -152,7 +152,7 @@ class NativeKilling:
         killed = self._built.kills(test)
         return [mutant for mutant in self._mutants if mutant in killed]
 
-    def among(self, mutants: Sequence[Mutant]) -> NativeKilling:
+    def among(self, mutants: Sequence[Mutant]) -> NativeMutantKiller:
         """Return the same for only some of the mutants."""
         restricted = copy.copy(self)
         restricted._mutants = [mutant for mutant in self._mutants if mutant in set(mutants)]
@@ -165,7 +165,7 @@ class NativeKilling:
 
 def kills_of(
     subject: Subject, mutants: Sequence[Mutant], seconds: float = 10.0
-) -> MutantKiller | NativeKilling:
+) -> MutantKiller | NativeMutantKiller:
     """Return an object that decides whether tests kill these mutants of Python files or of C."""
     if isinstance(subject, CommandSubject):
         from swarmtest.mutate.native.build import BuiltMutants
@@ -175,10 +175,10 @@ def kills_of(
         if hopeless:
             built.close()
             raise UserError(
-                f"{hopeless} of the mutants can be killed by no test: they compile to what the "
+                f"no test can kill {hopeless} of the mutants: they compile to what the "
                 "program does, or not at all"
             )
-        return NativeKilling(built)
+        return NativeMutantKiller(built)
     wanted = {mutant.path for mutant in mutants}
     origins = {getattr(module, "__file__", None) or "" for module in sys.modules.values()}
     places = sorted(file for file in origins if file and shown_path(file) in wanted)
@@ -196,7 +196,7 @@ def drawn_killing(
     seed: int = 0,
     seconds: float = 10.0,
     first: Collection[str] = (),
-) -> MutantKiller | NativeKilling:
+) -> MutantKiller | NativeMutantKiller:
     """Draw at most `sample` mutants of the program that a subject tests, ready to be run.
 
     Mutants that cannot be switched on in the running program are not among them. `first` are the
@@ -205,7 +205,9 @@ def drawn_killing(
     if isinstance(subject, CommandSubject):
         from swarmtest.mutate.native.build import drawn_mutants
 
-        return NativeKilling(drawn_mutants(subject, files, sample=sample, seed=seed, first=first))
+        return NativeMutantKiller(
+            drawn_mutants(subject, files, sample=sample, seed=seed, first=first)
+        )
     sources = named_sources(files) or sources_beside(subject)
     live = {file.source.path: file for file in live_files(sources)}
     population = draw_mutants(sources)
@@ -232,7 +234,7 @@ def chosen_mutants(
     swarmtest.UserError: the test kills none of the mutants, so there are none to keep
     """
     if count < 1:
-        raise UserError(f"{count} mutants cannot be kept: at least 1")
+        raise UserError(f"{count}: the number of mutants to keep must be at least 1")
     ids = None if hard is None else frozenset(hard)
     possible = [mutant for mutant in killed if ids is None or mutant.id in ids]
     if not possible:

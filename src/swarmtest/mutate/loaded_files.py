@@ -48,7 +48,7 @@ def named_sources(files: Iterable[str | Source]) -> list[Source]:
             below = (path.relative_to(file) for path in Path(file).rglob("*.py"))
             inside = sorted(Path(file) / path for path in below if not _holds_tests(path))
             if not inside:
-                raise UserError(f"{file}: no Python files to mutate are in this directory")
+                raise UserError(f"{file}: this directory has no Python files to mutate")
             sources |= {source.path: source for source in map(source_of, map(str, inside))}
         else:
             source = source_of(file)

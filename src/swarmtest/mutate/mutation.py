@@ -155,7 +155,7 @@ def _drawn(
     drawn = draw_mutants(sources, operators, lines, sample, seed)
     if not drawn.mutants:
         where = ", ".join(source.path for source in sources)
-        raise UserError(f"no mutant is left of {where}: other lines or operators?")
+        raise UserError(f"no mutant of {where} is left: choose other lines or operators")
     return drawn
 
 

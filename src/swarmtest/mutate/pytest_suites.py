@@ -140,7 +140,7 @@ def mutate_pytest(
         raise UserError("name the files to mutate: a suite does not say what it tests")
     drawn = draw_mutants(sources, operators, lines, sample, seed)
     if not drawn.mutants:
-        raise UserError(f"no mutant is left of {', '.join(files)}: other lines or operators?")
+        raise UserError(f"no mutant of {', '.join(files)} is left: choose other lines or operators")
 
     mutated = [source for source in sources if source.path in _paths(drawn)]
     paths_of_mutated = [os.path.realpath(source.place) for source in mutated]
@@ -237,7 +237,7 @@ def _run_pytest(
                 on_progress(*message)
         output.seek(0)
         printed = [line for line in output.read().decode(errors="replace").splitlines() if line]
-    raise UserError(f"pytest did not come to its tests: {_error_line(printed)}")
+    raise UserError(f"pytest failed before it ran a test: {_error_line(printed)}")
 
 
 def _error_line(printed: list[str]) -> str:

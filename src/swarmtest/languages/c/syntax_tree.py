@@ -119,6 +119,6 @@ def named_c_files(paths: Iterable[str | Source]) -> list[CFile]:
         path = Path(name.place if isinstance(name, Source) else name)
         paths_inside = sorted(path.rglob("*.c")) if path.is_dir() else [path]
         if not paths_inside:
-            raise UserError(f"{path}: no C files to mutate are in this directory")
+            raise UserError(f"{path}: this directory has no C files to mutate")
         files |= {file.source.place: file for file in map(c_file, paths_inside)}
     return list(files.values())

@@ -146,9 +146,9 @@ def _plan(text: str, shown: str) -> ProbePlan:
             return weave(text, shown, "", ("line",))[1]
     except SyntaxError as error:
         where = f"{shown}:{error.lineno}" if error.lineno else shown
-        raise UserError(f"{where} is no valid Python: {error.msg}") from None
+        raise UserError(f"{where} is not valid Python: {error.msg}") from None
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{shown} is no valid Python: {error}") from None
+        raise UserError(f"{shown} is not valid Python: {error}") from None
 
 
 def _lines_by_function(plan: ProbePlan, starts: dict[int, int]) -> list[tuple[str, set[int]]]:

@@ -343,7 +343,7 @@ def drawn_mutants(
         sifted = project.sifted(population, workers, sample)
         if not sifted.mutants:
             where = ", ".join(file.source.path for file in project.files)
-            raise UserError(f"no mutant is left of {where}: other lines or operators?")
+            raise UserError(f"no mutant of {where} is left: choose other lines or operators")
         sifted.mutants.sort(key=lambda c_mutant: order[id(c_mutant)])
         return BuiltMutants.of(project, sifted, workers)
     except BaseException:

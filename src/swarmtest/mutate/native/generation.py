@@ -83,7 +83,7 @@ def found_again(files: Sequence[CFile], mutants: Sequence[Mutant]) -> list[CMuta
     for mutant in mutants:
         if (mutant.path, mutant.id) not in by_id:
             raise UserError(
-                f"mutant {mutant.id} of {mutant.path}:{mutant.line} is there no more: "
+                f"mutant {mutant.id} of {mutant.path}:{mutant.line} no longer exists: "
                 "the file was changed since"
             )
     return [by_id[mutant.path, mutant.id] for mutant in mutants]
