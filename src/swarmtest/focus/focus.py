@@ -35,7 +35,7 @@ from swarmtest.focus.outcome import FocusOutcome
 from swarmtest.focus.planning import HOT, FocusPlan, Planner
 from swarmtest.focus.request import FocusRequest
 from swarmtest.languages.git import base_of
-from swarmtest.languages.places import Found, NothingToAimAt
+from swarmtest.languages.places import NothingToAimAt, ResolvedTargets
 from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord
 from swarmtest.strategies.directed.directed import Controlled, Directed
@@ -125,7 +125,7 @@ class Focus:
         history = self._history(subject, targets)
         planner = Planner(history, self._sight(subject, history), self.hot)
         rare = tuple(planner.rare()) if self.request.rare else ()
-        plan = planner.plan((Found(rare) + targets).wanted, targets.names)
+        plan = planner.plan((ResolvedTargets(rare) + targets).wanted, targets.names)
         self._refuse_nothing(plan, targets)
         campaign = self._campaign(subject, plan, history)
         self._announce(campaign, plan, history)
@@ -173,7 +173,7 @@ class Focus:
 
     # The data that roles come from.
 
-    def _history(self, subject: Subject, targets: Found) -> History:
+    def _history(self, subject: Subject, targets: ResolvedTargets) -> History:
         """Return the earlier tests; run a baseline first if they cannot be used."""
         history = None if self.fresh else self._earlier(subject)
         why = self._why_no_data(subject, history, targets)
@@ -199,7 +199,9 @@ class Focus:
     def _earlier(self, subject: Subject, only: int | None = None) -> History | None:
         return history_of(self.store, subject.name, subject.space, self.confidence, only)
 
-    def _why_no_data(self, subject: Subject, history: History | None, targets: Found) -> str:
+    def _why_no_data(
+        self, subject: Subject, history: History | None, targets: ResolvedTargets
+    ) -> str:
         """Say why earlier campaigns cannot be used; empty if they can."""
         if self.fresh:
             return "fresh data is asked for"
@@ -212,7 +214,7 @@ class Focus:
         unwatched = self._all_unwatched(subject, history, targets)
         return f"earlier campaigns did not watch {unwatched}" if unwatched else ""
 
-    def _all_unwatched(self, subject: Subject, history: History, targets: Found) -> str:
+    def _all_unwatched(self, subject: Subject, history: History, targets: ResolvedTargets) -> str:
         """Return a file that will be watched from now on, if no file was watched before.
 
         Empty if earlier tests watched one of the files, or if tests cannot be seen to reach one.
@@ -249,7 +251,7 @@ class Focus:
 
     # The directed campaign.
 
-    def _refuse_nothing(self, plan: FocusPlan, targets: Found) -> None:
+    def _refuse_nothing(self, plan: FocusPlan, targets: ResolvedTargets) -> None:
         """Raise an error if there is no aim, unless a target is hit often anyway."""
         if plan.aims:
             return
@@ -322,7 +324,7 @@ class Focus:
         return list({fault.id: fault for outcome in runs for fault in outcome.faults}.values())
 
     def _base_verdicts(
-        self, reference: SubjectReference | None, subject: Subject, targets: Found
+        self, reference: SubjectReference | None, subject: Subject, targets: ResolvedTargets
     ) -> dict[str, BaseVerdict] | None:
         """Return the base version's verdict on each fault; None if the user interrupted it."""
         faults = self._faults()

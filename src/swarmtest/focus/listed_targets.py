@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.kinds import KINDS
 from swarmtest.languages.places import (
-    Found,
+    ResolvedTargets,
     from_function,
     from_line,
     from_lines,
@@ -34,7 +34,7 @@ _PLACE = re.compile(r"(?P<place>.+?:\d+)(:\d+)?(:\s.*)?")
 _RANGE = re.compile(r".+:\d+-\d+")
 
 
-def from_file(path: str | Path) -> Found:
+def from_file(path: str | Path) -> ResolvedTargets:
     """Return the targets that a file lists.
 
     The file is SARIF 2.1.0, or has one target per line: ``FILE:LINE``, ``FILE:FIRST-LAST``,
@@ -81,7 +81,7 @@ def _entries(text: str, file: str) -> Iterator[tuple[str, str]]:
             yield f"{file}:{number}", entry
 
 
-def _from_entry(entry: str, where: str, why: str) -> Found:
+def _from_entry(entry: str, where: str, why: str) -> ResolvedTargets:
     kind, colon, name = entry.partition(":")
     if not colon or not kind or not name.strip():
         raise UserError(
@@ -89,15 +89,15 @@ def _from_entry(entry: str, where: str, why: str) -> Found:
             "or KIND:NAME, as in fault:3f2a"
         )
     if kind in _NAMED and kind != "line":
-        return Found(names=(entry,))
+        return ResolvedTargets(names=(entry,))
     place = name if kind == "line" else entry
     try:
         return _place(place, why)
     except UserError as error:
-        return Found(unusable=(f"{where}: {str(error).removeprefix(f'{why}: ')}",))
+        return ResolvedTargets(unusable=(f"{where}: {str(error).removeprefix(f'{why}: ')}",))
 
 
-def _place(text: str, why: str) -> Found:
+def _place(text: str, why: str) -> ResolvedTargets:
     if _RANGE.fullmatch(text):
         return from_lines(text, why)
     line = _PLACE.fullmatch(text)
@@ -114,7 +114,7 @@ def _sarif(text: str, file: str) -> list[Finding]:
     return list(findings(document, file))
 
 
-def _from_finding(finding: Finding, why: str) -> Found:
+def _from_finding(finding: Finding, why: str) -> ResolvedTargets:
     shown = f"{finding.path}:{finding.first}" if finding.first else finding.path
     try:
         if not finding.first:
@@ -125,7 +125,7 @@ def _from_finding(finding: Finding, why: str) -> Found:
         return statements_between(place, finding.first, finding.last, why)
     except UserError as error:
         reason = str(error).removeprefix(f"{why}: ")
-        return Found(unusable=(f"{finding.rule} at {shown}: {reason}",))
+        return ResolvedTargets(unusable=(f"{finding.rule} at {shown}: {reason}",))
 
 
 def _found_here(path: str) -> Path:

@@ -17,7 +17,7 @@ from swarmtest.campaign.budget import usual_workers
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.scope import shown_path
 from swarmtest.languages.changes import from_diff
-from swarmtest.languages.places import Found, from_lines
+from swarmtest.languages.places import ResolvedTargets, from_lines
 from swarmtest.mutate.kill_matrix import KillMatrix
 from swarmtest.mutate.mutant import Mutant
 from swarmtest.mutate.mutation import mutate_campaign
@@ -135,7 +135,7 @@ def _lines(options: dict[str, Any]) -> dict[str, set[int]] | None:
     """Return the lines that ``--diff`` and ``--lines`` select, by `Source.path`; None: all."""
     if not options["diff"] and not options["lines"]:
         return None
-    selected = Found()
+    selected = ResolvedTargets()
     for text in options["lines"]:
         selected += from_lines(text)
     if options["diff"]:

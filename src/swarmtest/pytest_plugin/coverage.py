@@ -92,7 +92,7 @@ class _Watcher:
                 self._suite.end(item.nodeid)
             self._ended = True
             if hasattr(item.config, "workeroutput"):
-                report.swarm_coverage = self._suite.told()
+                report.swarm_coverage = self._suite.report()
         return report
 
     def pytest_runtest_logreport(self, report: Any) -> None:
@@ -117,7 +117,7 @@ class _Watcher:
         """Write the file; a worker of pytest-xdist sends its hits to its controller instead."""
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
-            output["swarm_coverage"] = self._suite.told()
+            output["swarm_coverage"] = self._suite.report()
         else:
             self._suite.write(self._file)
 

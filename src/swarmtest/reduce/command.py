@@ -25,7 +25,7 @@ from swarmtest.coverage.kinds import parse_kinds
 from swarmtest.coverage.options import CoverageOptions
 from swarmtest.coverage.watch import Coverage
 from swarmtest.mutate.kill_matrix import minimal_mutants, minimal_tests
-from swarmtest.mutate.killing import Killing, NativeKilling, chosen_mutants, drawn_killing
+from swarmtest.mutate.killing import MutantKiller, NativeMutantKiller, chosen_mutants, drawn_killing
 from swarmtest.processes.fork_pool import IsolatedRun, run_isolated, wait_for_any
 from swarmtest.reduce.candidate_oracle import Answers
 from swarmtest.reduce.keep_criteria import Keep, Watch
@@ -96,7 +96,7 @@ class Wishes:
         self,
         fault: str | None,
         coverage: Coverage | None,
-        killing: Killing | NativeKilling | None,
+        killing: MutantKiller | NativeMutantKiller | None,
         store: str | None,
     ) -> Keep:
         """Return the criteria of all options.
@@ -143,7 +143,9 @@ class Wishes:
             raise UserError(f"--keep targets={pattern}: the test hits no such target{near[:200]}")
         return frozenset(target.key for target in matching)
 
-    def _mutants(self, wish: Wish, killing: Killing | NativeKilling, store: str | None) -> Any:
+    def _mutants(
+        self, wish: Wish, killing: MutantKiller | NativeMutantKiller, store: str | None
+    ) -> Any:
         count = _count(wish)
         hard = self.hard(store) if wish.kind == "minimal-mutants" else None
         return chosen_mutants(killing.killed(self._named.data), count, self._seed, hard)

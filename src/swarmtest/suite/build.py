@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from swarmtest.analysis.set_cover import needed
 from swarmtest.campaign.campaign_subject import scoped_to_subject
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.options import CoverageOptions
@@ -20,7 +21,6 @@ from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, FaultRecord, ReductionRecord
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.subject import Subject
-from swarmtest.suite.cover import needed
 from swarmtest.suite.functions import is_deadly
 from swarmtest.suite.selection import (
     Bench,

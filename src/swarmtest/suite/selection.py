@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from swarmtest.analysis.exact_set_cover import smallest
+from swarmtest.analysis.set_cover import Problem, greedy, greedy_in_time, needed
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault, Result, Verdict
@@ -29,7 +31,7 @@ from swarmtest.core.targets import Source
 from swarmtest.coverage.watch import Coverage
 from swarmtest.mutate.generation import mutants_of
 from swarmtest.mutate.kill_matrix import minimal_mutants
-from swarmtest.mutate.killing import Killing
+from swarmtest.mutate.killing import MutantKiller
 from swarmtest.mutate.loaded_files import live_files, source_of
 from swarmtest.mutate.mutant import Mutant
 from swarmtest.processes.fork_pool import run_isolated
@@ -39,8 +41,6 @@ from swarmtest.reduce.reduction import hits_of, reduce_test
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 from swarmtest.subjects.subject import Subject
-from swarmtest.suite.cover import Problem, greedy, greedy_in_time, needed
-from swarmtest.suite.exact_cover import smallest
 from swarmtest.suite.suite import Candidate, Table
 
 FAULTS = ("xfail", "fail", "skip", "none")
@@ -309,10 +309,10 @@ class Bench:
         ]
 
     @cached_property
-    def _killing(self) -> Killing | None:
+    def _killing(self) -> MutantKiller | None:
         mutants = [*self._mutants.values()]
         paths = sorted({os.path.realpath(source.place) for source in self._sources})
-        return Killing(self.subject, mutants, paths, self._seconds) if mutants else None
+        return MutantKiller(self.subject, mutants, paths, self._seconds) if mutants else None
 
     # Reduction
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from pyroaring import BitMap
 
+from swarmtest.analysis.set_cover import Bools
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.result import Fault, Verdict
 from swarmtest.core.targets import Source, Target
@@ -25,7 +26,6 @@ from swarmtest.coverage.scope import is_as_it_was
 from swarmtest.store.interface import Store
 from swarmtest.store.records import TrialRecord
 from swarmtest.subjects.subject import Subject
-from swarmtest.suite.cover import Bools
 
 
 @dataclass(frozen=True)

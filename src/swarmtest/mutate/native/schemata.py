@@ -29,7 +29,7 @@ from typing import Any
 
 from swarmtest.languages.c.syntax_tree import CFile
 from swarmtest.mutate.kill_matrix import CRASHED, FAILED, PASSED, SLOW
-from swarmtest.mutate.native.generation import DECISION, STATEMENT, CMutant, Spot
+from swarmtest.mutate.native.generation import DECISION, STATEMENT, CMutant, CodeSpot
 from swarmtest.processes.scratch import Scratch
 from swarmtest.subjects.command.specification import Specification, Step
 from swarmtest.subjects.command.step_runner import Stepper
@@ -105,7 +105,7 @@ def schema_of(
     sites: dict[str, int] = {}
     inserted: dict[str, _Insertions] = {file.source.place: _Insertions(file) for file in files}
     functions: dict[tuple[str, int], int] = {}
-    by_spot: dict[tuple[str, Spot], list[CMutant]] = {}
+    by_spot: dict[tuple[str, CodeSpot], list[CMutant]] = {}
     for c_mutant in mutants:
         by_spot.setdefault((c_mutant.file.source.place, c_mutant.spot), []).append(c_mutant)
     used = 1
@@ -143,7 +143,7 @@ class _Insertions:
     def line_at(self, offset: int) -> int:
         return self._file.raw.count(b"\n", 0, offset) + 1
 
-    def put(self, spot: Spot, site: int, alternatives: list[tuple[int, str]]) -> None:
+    def put(self, spot: CodeSpot, site: int, alternatives: list[tuple[int, str]]) -> None:
         """Insert text around a spot that selects among its mutants, given by number and text."""
         mark = f"swarmtest_reached[{site}]=1"
         if spot.kind == STATEMENT:
@@ -194,7 +194,7 @@ _LEAST_CPU_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
-class Seen:
+class RunRecord:
     """What was seen of one run."""
 
     digest: bytes
@@ -216,7 +216,7 @@ class Seen:
         """The seconds of CPU time that a mutant may take."""
         return max(_LEAST_CPU_SECONDS, _SLOWDOWN_ALLOWED * self.cpu_seconds)
 
-    def outcome(self, mutant: Seen) -> int:
+    def outcome(self, mutant: RunRecord) -> int:
         """Compare a mutant's run with this run of the original; return a kill matrix's entry."""
         if mutant.digest == self.digest:
             return PASSED
@@ -238,7 +238,7 @@ class Observer:
         here: Path,
         env: Mapping[str, str] | None = None,
         limit: float | None = None,
-    ) -> Seen:
+    ) -> RunRecord:
         """Run a test (JSON data) with the programs in `here`; `limit` is in seconds per step."""
         steps = tuple(_changed(step, env or {}, limit) for step in self._spec.steps)
         spec = replace(self._spec, path=here / self._spec.path.name, steps=steps)
@@ -254,7 +254,7 @@ class Observer:
         for outcome in outcomes:
             digest.update(repr(_observable(outcome)).encode())
         broken = next((outcome.skipped for outcome in outcomes if outcome.broken), "")
-        return Seen(
+        return RunRecord(
             digest.digest(),
             seconds,
             stepped.cpu_seconds,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Catalogue, Hits
-from swarmtest.coverage.native.collector import Collector, HitFile, Lines
+from swarmtest.coverage.native.collector import Collector, HitFile, LineNumbers
 from swarmtest.coverage.native.fast import FastCoverage, has_runtime
 from swarmtest.coverage.native.gcov import GcovCoverage, has_counters
 from swarmtest.processes.commands import ProcessEnd
@@ -184,10 +184,10 @@ class Coverers:
             collector = self._collectors[step.name] = self._make(step)
         return collector
 
-    def _lines_of(self, step: Step) -> Lines:
+    def _lines_of(self, step: Step) -> LineNumbers:
         sources = step.sources
         paths = None if sources is None else [os.path.join(self._here, path) for path in sources]
-        return Lines(self.catalogue, paths)
+        return LineNumbers(self.catalogue, paths)
 
     def _make(self, step: Step) -> Collector:
         program = program_of(step, self._here)

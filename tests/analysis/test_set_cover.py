@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarmtest.suite import exact_cover as search
-from swarmtest.suite.cover import (
+from swarmtest.analysis import exact_set_cover as search
+from swarmtest.analysis.exact_set_cover import lower_bound, smallest
+from swarmtest.analysis.set_cover import (
     Bools,
     Problem,
     greedy,
@@ -19,7 +20,6 @@ from swarmtest.suite.cover import (
     needed,
     thinned,
 )
-from swarmtest.suite.exact_cover import lower_bound, smallest
 
 
 @st.composite

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.suite.cover import Bools, Floats, Problem, greedy, irredundant, thinned
+from swarmtest.analysis.set_cover import Bools, Floats, Problem, greedy, irredundant, thinned
 
 _BOUND_STEPS = 300
 _BOUND_WORK = 1_000_000_000
