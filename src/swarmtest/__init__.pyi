@@ -125,6 +125,7 @@ from swarmtest.strategies.directed.aim import Aim as Aim
 from swarmtest.strategies.directed.aim import Goal as Goal
 from swarmtest.strategies.directed.directed import Directed as Directed
 from swarmtest.strategies.directed.portfolio import Portfolio as Portfolio
+from swarmtest.strategies.enumeration import AllOn as AllOn
 from swarmtest.strategies.enumeration import Complete as Complete
 from swarmtest.strategies.enumeration import Default as Default
 from swarmtest.strategies.layered import Layered as Layered

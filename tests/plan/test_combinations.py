@@ -228,10 +228,10 @@ def planner(strategy: str, space: Space | int = 6) -> Planner:
     [
         ("coin", True),
         ("layered", True),
-        ("default", True),
+        ("all-on", True),
         ("coin:n=50", False),
         ("complete", False),
-        ("mixture:default=0.1,coin=0.9", False),
+        ("mixture:all-on=0.1,coin=0.9", False),
     ],
 )
 def test_strategies_that_take_turns_are_told_from_those_that_draw_anew(
@@ -297,7 +297,7 @@ def test_a_combination_that_was_never_drawn_has_a_ceiling_not_a_zero() -> None:
 @pytest.mark.parametrize(
     ("strategy", "words"),
     [
-        ("default", "same features in every test"),
+        ("all-on", "same features in every test"),
         ("activation", "same features in every test"),
         ("sized:low=5", "never makes"),
         ("coin:p=1", "never makes"),

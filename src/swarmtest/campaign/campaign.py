@@ -220,7 +220,7 @@ class Campaign:
         if any(configuration.fractional for configuration in proposed):
             raise UserError(
                 f"strategy {strategy_text(self.strategy)} gives features weights, and those of "
-                f"{self.subject.name} are on or off: use a strategy like coin, covering or default"
+                f"{self.subject.name} are on or off: use a strategy like coin, covering or all-on"
             )
 
     def _run(self, store: Store) -> Outcome:

@@ -162,7 +162,7 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
     default=0.1,
     show_default=True,
     metavar="SHARE",
-    help="Tests that are not directed, for comparison: half undirected, half default.",
+    help="Tests that are not directed, for comparison: half undirected, half with all features on.",
 )
 @click.option(
     "--hot",

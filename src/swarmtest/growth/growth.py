@@ -19,6 +19,7 @@ from swarmtest.analysis.discovery import Discovery, Found, halves
 from swarmtest.analysis.intervals import binomial_p_value
 from swarmtest.analysis.trial_columns import changed_between
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.strategy_names import current_strategy_text
 from swarmtest.core.targets import Target, unpack_hits
 from swarmtest.coverage.kinds import WITH_PROBES
 from swarmtest.growth.richness import Forecast, Incidence, incidence, new_within, unseen
@@ -294,4 +295,4 @@ def _lead(store: Store, campaigns: Sequence[int], pool: _Pool, kinds: Sequence[s
 def _origins(store: Store, campaigns: Sequence[int]) -> Iterator[str]:
     for campaign in campaigns:
         for trial in store.trials(campaign):
-            yield trial.origin
+            yield current_strategy_text(trial.origin)

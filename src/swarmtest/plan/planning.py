@@ -36,7 +36,7 @@ from swarmtest.plan.combinations import (
     sized_share,
 )
 from swarmtest.strategies.coin import Coin, Sized
-from swarmtest.strategies.enumeration import Default
+from swarmtest.strategies.enumeration import AllOn
 from swarmtest.strategies.strategy import LearningStrategy, Strategy, strategy_text
 
 Ask = Callable[[int, Stream], int]
@@ -192,7 +192,7 @@ class Planner:
         if isinstance(self.strategy, Sized) and not self.space.clauses:
             sizes = self.strategy.low, min(self.strategy.high or count, count)
             return sized_share(count, len(combination.on), len(combination.off), *sizes)
-        if isinstance(self.strategy, Default):
+        if isinstance(self.strategy, AllOn):
             on_bits, off_bits = combination.masks(self.space)
             bits = self.space.default().bits
             if _has(bits, on_bits, off_bits):

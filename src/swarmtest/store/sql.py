@@ -16,6 +16,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple, NoReturn, Self
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.strategy_names import current_strategy_text
 from swarmtest.store.records import (
     CampaignRecord,
     FaultRecord,
@@ -135,7 +136,8 @@ def campaign_of(row: Sequence[Any]) -> CampaignRecord:
     """Return the record of a row with the columns `CAMPAIGN`."""
     record = CampaignRecord(*row)
     space, options = json.loads(row[3]), json.loads(row[4])
-    return replace(record, seed=int(record.seed), space=space, options=options)
+    strategy = current_strategy_text(record.strategy)
+    return replace(record, strategy=strategy, seed=int(record.seed), space=space, options=options)
 
 
 def changed_values(changes: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from swarmtest.strategies.coin import Activation, Coin, CoinByTime, Sized
 from swarmtest.strategies.covering import Covering
-from swarmtest.strategies.enumeration import Complete, Default
+from swarmtest.strategies.enumeration import AllOn, Complete, Default
 from swarmtest.strategies.layered import Layered
 from swarmtest.strategies.mixture import Mixture
 from swarmtest.strategies.strategy import (
@@ -15,6 +15,7 @@ from swarmtest.strategies.strategy import (
 
 __all__ = [
     "Activation",
+    "AllOn",
     "Coin",
     "CoinByTime",
     "Complete",

@@ -1,6 +1,6 @@
 """Strategies without chance: the default configuration, and all subsets of the features in turn.
 
-``default`` turns every feature on: ordinary random testing (the papers' C_D). ``complete`` is for
+``all-on`` turns every feature on: ordinary random testing (the papers' C_D). ``complete`` is for
 small spaces.
 """
 
@@ -20,12 +20,12 @@ from swarmtest.strategies.strategy import register
 _MOST_FEATURES = 16
 
 
-@register("default")
+@register("all-on")
 @dataclass(frozen=True)
-class Default:
+class AllOn:
     """All features on, in every test.
 
-    >>> print(Default().ask(Space(["push", "pop"]), 0, Stream()).configuration)
+    >>> print(AllOn().ask(Space(["push", "pop"]), 0, Stream()).configuration)
     push pop
     """
 
@@ -33,7 +33,11 @@ class Default:
         """Propose C_D; settings, which are not features, are drawn uniformly."""
         bits = space.default().bits
         configuration = Configuration(space, bits, None, draw_settings(space, rng))
-        return Proposal(configuration, (1.0,), "default")
+        return Proposal(configuration, (1.0,), "all-on")
+
+
+Default = AllOn
+"""The old name of `AllOn`."""
 
 
 @register("complete")

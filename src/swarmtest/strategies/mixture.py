@@ -1,6 +1,6 @@
 """A mixture gives each of several strategies a share of the tests.
 
-``mixture:default=0.1,coin=0.9`` includes the default configuration, as the swarm testing paper
+``mixture:all-on=0.1,coin=0.9`` includes the default configuration, as the swarm testing paper
 recommends (section 2.2). Shares are exact in every thousand trials, in a shuffled order. Each
 member counts its own trials, so that a covering array inside a mixture still runs through its rows
 in turn.
@@ -18,13 +18,13 @@ from swarmtest.core.result import Result
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import Stream, key_of
 from swarmtest.core.space import Space
+from swarmtest.core.strategy_names import split_arguments
 from swarmtest.strategies.strategy import (
     LearningStrategy,
     Strategy,
     called_text,
     parse_strategy,
     register,
-    split_arguments,
     strategy_text,
 )
 
@@ -35,9 +35,9 @@ _BLOCK = 1000
 class Mixture:
     """Several strategies, each with its share of the tests.
 
-    >>> mixture = Mixture({"default": 0.1, "coin": 0.9})
+    >>> mixture = Mixture({"all-on": 0.1, "coin": 0.9})
     >>> strategy_text(mixture)
-    'mixture:default=0.1,coin=0.9'
+    'mixture:all-on=0.1,coin=0.9'
     """
 
     def __init__(self, shares: Mapping[str, float]) -> None:
@@ -55,7 +55,7 @@ class Mixture:
 
     @classmethod
     def parse_parameters(cls, arguments: str) -> dict[str, Any]:
-        """Parse ``default=0.1,coin(p=0.3)=0.9``: strategies and their shares, also in percent."""
+        """Parse ``all-on=0.1,coin(p=0.3)=0.9``: strategies and their shares, also in percent."""
         shares: dict[str, float] = {}
         for text, share in split_arguments(arguments, "mixture"):
             try:

@@ -22,7 +22,7 @@ import contextlib
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from swarmtest.core.configuration import Configuration
@@ -31,6 +31,7 @@ from swarmtest.core.result import Result
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
+from swarmtest.core.strategy_names import current_strategy_text, split_arguments
 from swarmtest.languages.user_objects import entry_point, entry_point_names, load_object
 
 ENTRY_POINTS = "swarmtest.strategies"
@@ -129,7 +130,7 @@ def parse_strategy(text: str) -> Strategy:
     ...
     swarmtest.UserError: strategy 'coin' has no parameter 'q'; known: by, n, p
     """
-    text = text.strip()
+    text = current_strategy_text(text.strip())
     head, arguments = _split_head(text)
     if head in _REGISTRY:
         factory: Callable[..., Any] = _REGISTRY[head]
@@ -260,22 +261,6 @@ def _parameters(factory: Any, head: str, arguments: str) -> dict[str, Any]:
             raise UserError(f"strategy {head!r}: parameter {key!r} is given twice")
         values[key] = _converted(value, signature[key], head)
     return values
-
-
-def split_arguments(arguments: str, head: str) -> Iterator[tuple[str, str]]:
-    """Yield the ``key=value`` pairs of a text, split at commas outside parentheses."""
-    depth, start = 0, 0
-    for at, char in enumerate(arguments + ","):
-        depth += (char == "(") - (char == ")")
-        if char == "," and depth == 0:
-            piece, start = arguments[start:at].strip(), at + 1
-            if piece:
-                key, sign, value = piece.rpartition("=")
-                if not sign:
-                    raise UserError(f"strategy {head!r}: write parameters as NAME=VALUE: {piece!r}")
-                yield key.strip(), value.strip()
-    if depth:
-        raise UserError(f"strategy {head!r}: parentheses do not match in {arguments!r}")
 
 
 def _converted(value: str, parameter: inspect.Parameter, head: str) -> Any:

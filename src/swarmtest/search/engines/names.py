@@ -7,6 +7,7 @@ colon, or a name that an installed package offers in the entry points of strateg
 from __future__ import annotations
 
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.strategy_names import current_strategy_text
 from swarmtest.languages.user_objects import entry_point, entry_point_names
 from swarmtest.search.engines.climbing import HillClimbing
 from swarmtest.search.engines.optuna_engine import OptunaEngine
@@ -31,7 +32,8 @@ def parse_engine(text: str) -> Strategy:
     >>> parse_engine("climb:restarts=3")
     HillClimbing(by='', restarts=3)
     """
-    head, _, rest = text.strip().replace("(", ":", 1).removesuffix(")").partition(":")
+    text = current_strategy_text(text.strip())
+    head, _, rest = text.replace("(", ":", 1).removesuffix(")").partition(":")
     built_in = head in ENGINES or head in strategy_names()
     if not built_in and ":" not in text and entry_point(ENTRY_POINTS, head) is None:
         hint = did_you_mean(head, [*ENGINES, *strategy_names(), *entry_point_names(ENTRY_POINTS)])

@@ -26,7 +26,7 @@ from swarmtest.strategies.directed.adaptive import Ladder, rungs_of
 from swarmtest.strategies.directed.aim import Aim, Goal
 from swarmtest.strategies.directed.merging import MERGES, Merging, merged
 from swarmtest.strategies.directed.single import HALF_SWARM, SINGLES, fitted, propose
-from swarmtest.strategies.enumeration import Default
+from swarmtest.strategies.enumeration import AllOn
 from swarmtest.strategies.strategy import LearningStrategy, parse_strategy, strategy_text
 
 
@@ -163,7 +163,7 @@ class Controlled:
         self._members = {
             _DIRECTED: directed,
             UNDIRECTED: parse_strategy(undirected),
-            DEFAULT: Default(),
+            DEFAULT: AllOn(),
         }
         self._turns = _schedule(share)
         self._before = _counts_before(self._turns)

@@ -22,7 +22,7 @@ import functools
 from dataclasses import dataclass
 
 from swarmtest.core.configuration import Configuration
-from swarmtest.core.constraints import Known
+from swarmtest.core.constraints import Decisions
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.sampling import Proposal, draw_settings, rates_for, settled, toss
 from swarmtest.core.seeds import Stream, key_of
@@ -51,7 +51,7 @@ class Fitted:
     kind: str
     """One of `RUNGS`: the requested one, or half-swarm if triggers-only would be empty."""
     rates: tuple[float, ...]
-    known: Known | None
+    known: Decisions | None
     """What is known before the first toss."""
     notes: tuple[str, ...] = ()
     """Which parts of the aim the space does not allow."""
@@ -125,7 +125,7 @@ def _independent(
     return certain, tuple((1 << i, rates[i]) for i in tossed), keys
 
 
-def _rates(kind: str, space: Space, known: Known) -> tuple[float, ...]:
+def _rates(kind: str, space: Space, known: Decisions) -> tuple[float, ...]:
     """Return each feature's rate: 0 or 1 if it is known, else that of the rest.
 
     Where the rest is tossed with a coin, a feature's own rate replaces the coin's.
