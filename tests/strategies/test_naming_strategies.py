@@ -1,5 +1,6 @@
 """Strategies by name, with parameters; and a strategy of one's own in ten lines."""
 
+import re
 import subprocess
 import sys
 from textwrap import dedent
@@ -385,17 +386,55 @@ class Askable:
     ask = "configuration"
 
 
+class Wishful:
+    wants = frozenset({"event:full"})
+
+    def ask(self, space, trial, rng):
+        return space.default()
+
+
+WRITE_ASK = re.escape(
+    "write def ask(self, space, trial, rng), which returns a Proposal or a configuration"
+)
+
+
 @pytest.mark.parametrize(
     ("strategy", "message"),
     [
-        (Deaf(), r"^'Deaf' is not a strategy: it has no method ask\(space, trial, rng\)$"),
-        (Askable(), r"^'Askable' is not a strategy: it has no method ask\(space, trial, rng\)$"),
+        (Deaf(), rf"^Deaf: an incomplete strategy, it has no method ask: {WRITE_ASK}$"),
+        (Askable(), rf"^Askable: an incomplete strategy, it has no method ask: {WRITE_ASK}$"),
+        (
+            Wishful(),
+            r"^Wishful: an incomplete strategy, it has no method tell: write def tell\(self",
+        ),
         (Coin, r"^'Coin' is a class: write Coin\(\) for a strategy of its kind$"),
     ],
 )
 def test_a_campaign_says_what_its_strategy_lacks(strategy, message):
     with pytest.raises(UserError, match=message):
         Campaign("examples/stack.py", strategy, 10, store=":memory:")
+
+
+def test_a_class_that_derives_from_strategy_and_lacks_a_method_is_told_which(tmp_path):
+    (tmp_path / "unfinished.py").write_text(
+        dedent(
+            """
+            from swarmtest import LearningStrategy, Strategy
+
+            class Mute(Strategy):
+                def asks(self, space, trial, rng):
+                    return space.default()
+
+            class Deaf(LearningStrategy):
+                def ask(self, space, trial, rng):
+                    return space.default()
+            """
+        )
+    )
+    with pytest.raises(UserError, match=f":Mute: an incomplete .* no method ask: {WRITE_ASK}$"):
+        parse_strategy(f"{tmp_path / 'unfinished.py'}:Mute")
+    with pytest.raises(UserError, match=r":Deaf: an incomplete .* no method tell: write def tell"):
+        parse_strategy(f"{tmp_path / 'unfinished.py'}:Deaf")
 
 
 def test_a_name_that_is_not_of_a_class_is_no_strategy(tmp_path):
