@@ -257,11 +257,11 @@ def speed(size: Size) -> dict[str, object]:
     _, layered_seconds = table_of(layered, columns)
     _, layered_merged = table_of(layered, few)
     compiled, counting_bits._compiled = counting_bits._compiled, lambda: None  # type: ignore
-    machine_code, kernels.machine_code = kernels.machine_code, lambda bits: None
+    compiled_loops, kernels.compiled_loops = kernels.compiled_loops, lambda bits: None
     plain, numpy_seconds = table_of(coin, columns)
     _, numpy_merged = table_of(coin, few)
     counting_bits._compiled, counting_bits._WORTH_COMPILING = compiled, usual
-    kernels.machine_code, kernels._WORTH_COMPILING = machine_code, usually
+    kernels.compiled_loops, kernels._WORTH_COMPILING = compiled_loops, usually
     equal = all(
         np.array_equal(a, b)
         for a, b in (

@@ -22,7 +22,7 @@ from harness import cpu_seconds
 from scale_data import Made
 
 from swarmtest import open_store
-from swarmtest.analysis.hit_columns import turned
+from swarmtest.analysis.hit_columns import transposed_blocks
 from swarmtest.analysis.propensities import chances
 from swarmtest.core.targets import Target
 from swarmtest.growth.growth import growth
@@ -56,7 +56,7 @@ def counting(made: Made) -> dict[str, float]:
 
     def blocks(part: slice) -> object:
         assert part == slice(0, count), "there are no groups, so there is one pass"
-        return turned(itertools.islice(itertools.cycle(rows), made.tests), count)
+        return transposed_blocks(itertools.islice(itertools.cycle(rows), made.tests), count)
 
     table = count_table(evidence, chances(evidence), targets, blocks, count, 0.95)
     counted = cpu_seconds() - start

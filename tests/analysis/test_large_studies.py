@@ -33,7 +33,7 @@ from swarmtest.analysis import (
 )
 from swarmtest.analysis.bit_counts import Bits
 from swarmtest.analysis.hit_columns import HitBlock, blocks_of_bools
-from swarmtest.analysis.trial_columns import Likeness
+from swarmtest.analysis.trial_columns import TargetClasses
 from swarmtest.growth.growth import growth
 from swarmtest.roles import counting
 from swarmtest.roles.study import Study
@@ -167,13 +167,13 @@ def test_more_hits_than_a_few_planes_hold_are_counted_in_machine_code():
 
 @given(st.lists(st.sets(st.integers(0, 12)), max_size=30))
 def test_targets_are_alike_if_the_same_tests_hit_them(hits):
-    likeness = Likeness()
+    target_classes = TargetClasses()
     for test, ids in enumerate(hits):
-        likeness.add(test, np.array(sorted(ids), int))
-    classes = likeness.classes()
+        target_classes.add(test, np.array(sorted(ids), int))
+    classes = target_classes.classes()
     by_hand = {id: frozenset(t for t, ids in enumerate(hits) if id in ids) for id in range(13)}
     reached = [id for id in by_hand if by_hand[id]]
-    assert likeness.reached().tolist() == reached
+    assert target_classes.reached().tolist() == reached
     for one in reached:
         for other in reached:
             assert (classes[one] == classes[other]) == (by_hand[one] == by_hand[other])

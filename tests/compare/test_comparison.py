@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from swarmtest.analysis.discovery import Discovery, Found
+from swarmtest.analysis.discovery import Discovery, FoundTarget
 from swarmtest.compare.comparison import Comparison, compare, compare_campaigns
 from swarmtest.compare.detection import ANY
 from swarmtest.compare.equal_effort import SHARES
@@ -30,7 +30,7 @@ def run(
     tests = tests[:limit]
     letters = sorted({letter for test in tests for letter in test})
     found = [
-        Found(
+        FoundTarget(
             Target("fault" if letter.isupper() else "line", letter, detail=f"{letter} went wrong"),
             sum(letter in test for test in tests),
             next(at for at, test in enumerate(tests) if letter in test),

@@ -21,7 +21,7 @@ from simulated_campaigns import (
 )
 
 from swarmtest import Campaign, Feature, Machine, Space, action, open_store
-from swarmtest.analysis.cells import Cells
+from swarmtest.analysis.cells import RoleCells
 from swarmtest.analysis.intervals import binomial_p_value
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Target
@@ -327,7 +327,7 @@ def table(containing, informative, base, **options):
     features = tuple(f"f{i}" for i in range(shape[1]))
     hits = np.max(informative, axis=1).astype(int)
     arrays = [np.asarray(a, float) for a in (informative, containing, base)]
-    return RoleTable(targets, features, hits, Cells(*arrays, np.ones(shape, bool)), **options)
+    return RoleTable(targets, features, hits, RoleCells(*arrays, np.ones(shape, bool)), **options)
 
 
 def test_roles_are_the_papers_wilson_interval_against_the_base_rate():

@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 
 from swarmtest import Space, Stream, open_store, parse_strategy
-from swarmtest.analysis.cells import Cells
+from swarmtest.analysis.cells import RoleCells
 from swarmtest.analysis.intervals import wilson_interval
 from swarmtest.core.packed_weights import unpack_weights
 from swarmtest.core.sampling import Proposal
@@ -127,7 +127,7 @@ def naive_table(study: Study, kind: str = "event") -> RoleTable:
         tuple(targets),
         evidence.features,
         hits.astype(int),
-        Cells(informative, hit.T @ enabled, bases, np.ones(bases.shape, bool)),
+        RoleCells(informative, hit.T @ enabled, bases, np.ones(bases.shape, bool)),
     )
 
 

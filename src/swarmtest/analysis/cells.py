@@ -36,7 +36,7 @@ CELLS = 2_000_000
 Codes = npt.NDArray[np.int8]
 
 
-class Cells(NamedTuple):
+class RoleCells(NamedTuple):
     """The counts of some rows, each an array of rows by features."""
 
     informative: Floats
@@ -48,9 +48,9 @@ class Cells(NamedTuple):
     alone: Bools
     """Whether hits of tests with no other feature are counted in."""
 
-    def of(self, rows: Any) -> Cells:
+    def of(self, rows: Any) -> RoleCells:
         """Return the cells of some rows."""
-        return Cells(*(array[rows] for array in self))
+        return RoleCells(*(array[rows] for array in self))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -75,18 +75,18 @@ class Cells(NamedTuple):
         return codes
 
 
-class SomeCells(Protocol):
+class RoleCellSource(Protocol):
     """Cells that are computed when they are needed."""
 
     @property
     def shape(self) -> tuple[int, int]:
         """Return the numbers of rows and features."""
 
-    def of(self, rows: Any) -> Cells:
+    def of(self, rows: Any) -> RoleCells:
         """Return the cells of some rows."""
 
 
-class Claims(NamedTuple):
+class RoleClaims(NamedTuple):
     """The triggers and suppressors of a table: the only cells that can be discoveries."""
 
     place: npt.NDArray[np.int64]
@@ -101,7 +101,7 @@ class Claims(NamedTuple):
 class RoleRows:
     """The rows of a table with their roles."""
 
-    cells: SomeCells
+    cells: RoleCellSource
     targets: npt.NDArray[np.int64]
     """How many targets share each row; each of them is a comparison."""
     confidence: float
@@ -122,7 +122,7 @@ class RoleRows:
         return codes
 
     @cached_property
-    def claims(self) -> Claims:
+    def claims(self) -> RoleClaims:
         """Return the claims with their exact p-values.
 
         Exact p-values cost more than everything before them, so only claims get them.
@@ -142,7 +142,7 @@ class RoleRows:
         adjusted[below] = adjusted_for(
             p_value[below], self._comparisons(), self.targets[place[below] // max(features, 1)]
         )
-        return Claims(place, p_value, adjusted)
+        return RoleClaims(place, p_value, adjusted)
 
     def discoveries(self, rate: float) -> Codes:
         """Return `codes` with only the roles that survive the correction; others are irrelevant.

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.bit_counts import MOST_TESTS, Bits, Bools, Words, turn
-from swarmtest.analysis.cells import Cells
+from swarmtest.analysis.bit_counts import MOST_TESTS, Bits, Bools, Words, transpose
+from swarmtest.analysis.cells import RoleCells
 from swarmtest.analysis.intervals import Floats, wilson_interval
-from swarmtest.analysis.propensities import Chances
+from swarmtest.analysis.propensities import Propensities
 from swarmtest.analysis.trial_columns import Evidence, hit_ids
 from swarmtest.store.interface import Store
 
@@ -82,13 +82,13 @@ def hit_blocks(store: Store, evidence: Evidence, ids: Sequence[int]) -> Iterator
     """Yield the tests of the evidence in blocks, with a column for each target id of the store."""
     lookup = np.full(max(ids, default=0) + 1, -1, np.int32)
     lookup[np.asarray(ids, np.int64)] = np.arange(len(ids), dtype=np.int32)
-    return turned(_hit_rows(store, evidence, lookup), len(ids))
+    return transposed_blocks(_hit_rows(store, evidence, lookup), len(ids))
 
 
 def blocks_of_numbers(numbers: Numbers, targets: int) -> Iterator[HitBlock]:
     """Yield blocks of tests that each hit one target, given by its number, or none (-1)."""
     nothing = np.empty(0, np.int32)
-    return turned(
+    return transposed_blocks(
         (numbers[i : i + 1] if n >= 0 else nothing for i, n in enumerate(numbers)), targets
     )
 
@@ -96,10 +96,10 @@ def blocks_of_numbers(numbers: Numbers, targets: int) -> Iterator[HitBlock]:
 def blocks_of_bools(hits: Bools) -> Iterator[HitBlock]:
     """Yield blocks of tests whose hits are given as an array of tests by targets."""
     rows = (np.flatnonzero(row).astype(np.int32) for row in hits)
-    return turned(rows, hits.shape[1])
+    return transposed_blocks(rows, hits.shape[1])
 
 
-def turned(rows: Iterable[Numbers], targets: int) -> Iterator[HitBlock]:
+def transposed_blocks(rows: Iterable[Numbers], targets: int) -> Iterator[HitBlock]:
     """Yield blocks of tests, given the columns that each test hit."""
     waiting: list[Numbers] = []
     start = hits = 0
@@ -122,7 +122,7 @@ def _block(start: int, rows: list[Numbers], targets: int) -> HitBlock:
     stop = start + len(rows)
     rows.clear()  # releases their memory before the hits are sorted
     # To sort a hit counts as much work as to add 25 bits.
-    return HitBlock(start, stop, *turn(columns, lengths, targets, 25 * len(columns)))
+    return HitBlock(start, stop, *transpose(columns, lengths, targets, 25 * len(columns)))
 
 
 def _hit_rows(store: Store, evidence: Evidence, lookup: Numbers) -> Iterator[Numbers]:
@@ -167,7 +167,7 @@ class CountedColumns:
         return len(self.expected) == len(self.containing)
 
     def expected_chances(
-        self, evidence: Evidence, chances: Chances, tests: slice
+        self, evidence: Evidence, chances: Propensities, tests: slice
     ) -> npt.NDArray[np.float32]:
         """Return, for some tests by features, the chance where it counts, and 0 elsewhere."""
         enabled, values = evidence.enabled[tests], chances.values[tests]
@@ -176,7 +176,7 @@ class CountedColumns:
         return values
 
 
-def counted_columns(evidence: Evidence, chances: Chances) -> CountedColumns:
+def counted_columns(evidence: Evidence, chances: Propensities) -> CountedColumns:
     """Return all columns, feature by feature.
 
     Most features share their `informative` column.
@@ -265,7 +265,7 @@ class CountedCells:
         """Return the numbers of rows and features."""
         return len(self.counts), len(self.columns.containing)
 
-    def of(self, rows: Any) -> Cells:
+    def of(self, rows: Any) -> RoleCells:
         """Return the cells of some rows."""
         columns, counts = self.columns, self.counts[rows]
         informative = counts[:, columns.informative].astype(float)
@@ -281,7 +281,7 @@ class CountedCells:
         with np.errstate(invalid="ignore"):
             base = (sums + alone * columns.alone_chance) / informative
         weight = self.weight[rows][:, None]
-        return Cells(informative * weight, containing * weight, base, counted)
+        return RoleCells(informative * weight, containing * weight, base, counted)
 
     def _sums(self, rows: Any, counts: npt.NDArray[np.int32]) -> Floats:
         if self.sums is not None:

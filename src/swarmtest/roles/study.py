@@ -11,7 +11,7 @@ from swarmtest.analysis.bit_counts import Bools
 from swarmtest.analysis.cells import IRRELEVANT
 from swarmtest.analysis.hit_columns import hit_blocks
 from swarmtest.analysis.intervals import normal_quantile
-from swarmtest.analysis.propensities import Chances, chances
+from swarmtest.analysis.propensities import Propensities, chances
 from swarmtest.analysis.trial_columns import Evidence, changed_between, read_evidence
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.targets import Target
@@ -49,7 +49,7 @@ class Study:
         self.store = store
         self.confidence = confidence
         self.evidence: Evidence = read_evidence(store, campaigns)
-        self.chances: Chances = chances(self.evidence)
+        self.chances: Propensities = chances(self.evidence)
         self._hits: dict[Target, Bools] = {}
         self._tables: dict[Target, RoleTable] = {}
 

@@ -306,7 +306,7 @@ def groups_of(dimension: Dimension, digits: Sequence[int]) -> Groups:
     return Groups(bins, tuple(labels), places)
 
 
-# Chances of values, given the rest of a point.
+# Propensities of values, given the rest of a point.
 #
 # If points are forbidden, the dimensions are not independent: a value may be rare overall and yet
 # the only one that is allowed beside the others. So the chances are computed point by point.

@@ -164,7 +164,8 @@ def parse_strategy(text: str) -> Strategy:
             )
     if not callable(factory):
         raise UserError(f"{head!r} is not a strategy: name a class, or a function that makes one")
-    missing = getattr(factory, "__abstractmethods__", frozenset()) & _REQUIRED.keys()
+    abstract: frozenset[str] = getattr(factory, "__abstractmethods__", frozenset())
+    missing = abstract & _REQUIRED.keys()
     if missing:  # a class that derives from Strategy
         raise _incomplete(head, min(missing))
     try:

@@ -45,7 +45,7 @@ _REST_RATE = {NO_SUPPRESSORS: 1.0, TRIGGERS_ONLY: 0.0}
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedAim:
     """An aim fitted to a space: what is fixed, and what is tossed."""
 
     kind: str
@@ -88,7 +88,7 @@ def propose(single: str, aim: Aim, space: Space, rng: Stream, origin: str = "") 
 @functools.lru_cache(maxsize=4096)
 def fitted(
     kind: str, triggers: frozenset[str], suppressors: frozenset[str], space: Space
-) -> Fitted:
+) -> FittedAim:
     """Return what `propose` tosses for, and which parts of an aim the space does not allow.
 
     >>> fitted("half-swarm", frozenset({"push"}), frozenset({"pop"}), Space(["push", "pop"])).rates
@@ -98,7 +98,7 @@ def fitted(
         raise UserError(f"unknown way to aim {kind!r}{did_you_mean(kind, RUNGS)}")
     on, off = _mask(triggers, space), _mask(suppressors, space)
     if kind == COIN or not space.features:
-        return Fitted(COIN, rates_for(space, 0.5), None)
+        return FittedAim(COIN, rates_for(space, 0.5), None)
     known = settled(space, off, 0 if kind == COIN_WITHOUT_SUPPRESSORS else on)
     notes = [_unavoidable(space, off & known.true)] if off & known.true else []
     if kind != COIN_WITHOUT_SUPPRESSORS and on & ~known.true:
@@ -108,14 +108,14 @@ def fitted(
         kind = HALF_SWARM
     rates = _rates(kind, space, known)
     if space.clauses:
-        return Fitted(kind, rates, known, tuple(notes))
-    return Fitted(kind, rates, known, tuple(notes), *_independent(space, rates))
+        return FittedAim(kind, rates, known, tuple(notes))
+    return FittedAim(kind, rates, known, tuple(notes), *_independent(space, rates))
 
 
 def _independent(
     space: Space, rates: tuple[float, ...]
 ) -> tuple[int, tuple[tuple[int, float], ...], tuple[int, ...]]:
-    """Return `certain`, `open` and `keys` of `Fitted` for a space without constraints.
+    """Return `certain`, `open` and `keys` of `FittedAim` for a space without constraints.
 
     They are computed once, and certain features need no draws, so this is faster than `toss`.
     """

@@ -282,9 +282,8 @@ def wrapped(text: str, width: int = 0, indent: str = "") -> str:
     """Wrap a sentence into lines of at most `width` columns; 0 means no limit.
 
     >>> print(wrapped("coin against all-on: more faults", 20, indent="  "))
-    coin against
-      all-on: more
-      faults
+    coin against all-on:
+      more faults
     """
     if not width:
         return text
