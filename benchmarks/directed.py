@@ -53,10 +53,9 @@ from lua_build import built_lua
 from measuring import ALL_ON, Factory, Measurement, Repetition, Subject
 
 from swarmtest.strategies.directed.adaptive import Adaptive
-from swarmtest.strategies.directed.directed import Directed
+from swarmtest.strategies.directed.aim import SINGLES
+from swarmtest.strategies.directed.directed import Directed, Portfolio
 from swarmtest.strategies.directed.merging import MERGES
-from swarmtest.strategies.directed.portfolio import Portfolio
-from swarmtest.strategies.directed.single import SINGLES
 
 SUBJECTS = {
     "api": Subject("api", "pyfakefs", "fake_files.py", "pyfakefs", 2000, 250),

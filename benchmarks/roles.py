@@ -36,8 +36,8 @@ from swarmtest import Space, Stream, open_store, parse_strategy
 from swarmtest.analysis import bit_counts as counting_bits
 from swarmtest.analysis import bit_counts as kernels
 from swarmtest.analysis.bit_counts import distinct_columns
-from swarmtest.analysis.hit_columns import HitBlock
 from swarmtest.analysis.propensities import chances
+from swarmtest.analysis.role_cells import HitBlock
 from swarmtest.analysis.trial_columns import Evidence, read_evidence
 from swarmtest.core.packed_weights import unpack_weights
 from swarmtest.core.sampling import Proposal

@@ -22,8 +22,8 @@ from harness import cpu_seconds
 from scale_data import Made
 
 from swarmtest import open_store
-from swarmtest.analysis.hit_columns import transposed_blocks
 from swarmtest.analysis.propensities import chances
+from swarmtest.analysis.role_cells import transposed_blocks
 from swarmtest.core.targets import Target
 from swarmtest.growth.growth import growth
 from swarmtest.roles.counting import count_table

@@ -21,8 +21,8 @@ from simulated_campaigns import (
 )
 
 from swarmtest import Campaign, Feature, Machine, Space, action, open_store
-from swarmtest.analysis.cells import RoleCells
 from swarmtest.analysis.intervals import binomial_p_value
+from swarmtest.analysis.role_cells import RoleCells
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Target
 from swarmtest.roles.roles import RoleTable, feature_shares

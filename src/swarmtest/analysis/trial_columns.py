@@ -3,7 +3,7 @@
 `read_evidence` reads them. What stays in memory is packed: a bit per test and feature for what was
 enabled, usually a byte for how often it was used, and some 50 bytes per test. What tests *hit* may
 be thousands of targets per test, so it is read again from the store when it is counted (see
-`swarmtest.analysis.hit_columns`).
+`swarmtest.analysis.role_cells`).
 
 An invalid test counts as one that hit nothing: a feature that makes tests invalid does keep them
 from hitting anything.

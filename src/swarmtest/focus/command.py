@@ -32,8 +32,8 @@ from swarmtest.focus.views.terminal import focus_text
 from swarmtest.languages.places import NothingToAimAt
 from swarmtest.store import open_store
 from swarmtest.store.records import FaultRecord
+from swarmtest.strategies.directed.directed import STRATEGIES
 from swarmtest.strategies.directed.merging import MERGES
-from swarmtest.strategies.directed.portfolio import STRATEGIES
 from swarmtest.ui.options import confidence_option, screen_width, store_option
 from swarmtest.ui.run_options import (
     budget_options,

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.analysis.bit_counts import Bools
-from swarmtest.analysis.cells import ROLES, SUPPRESSOR, TRIGGER
+from swarmtest.analysis.role_cells import ROLES, SUPPRESSOR, TRIGGER
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Target
 from swarmtest.coverage.scope import shown_path

@@ -35,8 +35,7 @@ from swarmtest.plan.combinations import (
     needed,
     sized_share,
 )
-from swarmtest.strategies.coin import Coin, Sized
-from swarmtest.strategies.enumeration import AllOn
+from swarmtest.strategies.simple import AllOn, Coin, Sized
 from swarmtest.strategies.strategy import LearningStrategy, Strategy, strategy_text
 
 Ask = Callable[[int, Stream], int]

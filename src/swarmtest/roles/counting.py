@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.analysis.bit_counts import Bools, add_rows, add_values, cooccurrence
-from swarmtest.analysis.hit_columns import (
+from swarmtest.analysis.intervals import Floats
+from swarmtest.analysis.propensities import Propensities
+from swarmtest.analysis.role_cells import (
     CountedCells,
     CountedColumns,
     HitBlock,
@@ -17,8 +19,6 @@ from swarmtest.analysis.hit_columns import (
     counted_columns,
     hit_blocks,
 )
-from swarmtest.analysis.intervals import Floats
-from swarmtest.analysis.propensities import Propensities
 from swarmtest.analysis.trial_columns import Evidence
 from swarmtest.core.targets import Target
 from swarmtest.roles.roles import RoleTable

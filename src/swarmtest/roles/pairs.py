@@ -22,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.analysis.bit_counts import Bools, chunks
-from swarmtest.analysis.cells import INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
 from swarmtest.analysis.intervals import (
     Floats,
     benjamini_hochberg,
@@ -31,6 +30,7 @@ from swarmtest.analysis.intervals import (
     wilson_interval,
 )
 from swarmtest.analysis.propensities import Propensities, effective_tests
+from swarmtest.analysis.role_cells import INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
 from swarmtest.analysis.trial_columns import Evidence
 
 _LEAST_VARIANCE = 1.5

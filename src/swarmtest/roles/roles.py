@@ -9,7 +9,7 @@ t*: the share tends to that mean if f does not matter, whatever made the strateg
 often in some tests than in others. A base rate over all tests would make every feature that a
 directed campaign prefers a trigger.
 
-`swarmtest.analysis.cells` computes roles from counts. A role says that a feature matters; an
+`swarmtest.analysis.role_cells` computes roles from counts. A role says that a feature matters; an
 `Effect` says how much, in words that need no statistics: "1 test in 8 with it, 1 in 900 without".
 """
 
@@ -24,7 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.analysis.bit_counts import Bools
-from swarmtest.analysis.cells import (
+from swarmtest.analysis.intervals import Floats, binomial_p_value, hits_needed, wilson_interval
+from swarmtest.analysis.propensities import Propensities, effective_tests
+from swarmtest.analysis.role_cells import (
     FIXED,
     INSUFFICIENT,
     IRRELEVANT,
@@ -36,8 +38,6 @@ from swarmtest.analysis.cells import (
     RoleCellSource,
     RoleRows,
 )
-from swarmtest.analysis.intervals import Floats, binomial_p_value, hits_needed, wilson_interval
-from swarmtest.analysis.propensities import Propensities, effective_tests
 from swarmtest.analysis.trial_columns import Evidence
 from swarmtest.core.targets import Target
 

@@ -8,10 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from swarmtest.analysis.bit_counts import Bools
-from swarmtest.analysis.cells import IRRELEVANT
-from swarmtest.analysis.hit_columns import hit_blocks
 from swarmtest.analysis.intervals import normal_quantile
 from swarmtest.analysis.propensities import Propensities, chances
+from swarmtest.analysis.role_cells import IRRELEVANT, hit_blocks
 from swarmtest.analysis.trial_columns import Evidence, changed_between, read_evidence
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.targets import Target

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from swarmtest.analysis.cells import (
+from swarmtest.analysis.role_cells import (
     FIXED,
     INSUFFICIENT,
     IRRELEVANT,

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.cells import INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
 from swarmtest.analysis.intervals import (
     benjamini_hochberg,
     binomial_p_value,
@@ -29,6 +28,7 @@ from swarmtest.analysis.intervals import (
     wilson_interval,
 )
 from swarmtest.analysis.rank_tests import midranks
+from swarmtest.analysis.role_cells import INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.dimensions import Dimension
 from swarmtest.core.errors import UserError, did_you_mean

@@ -43,16 +43,17 @@ from swarmtest.core.result import Result, Verdict
 from swarmtest.core.sampling import Proposal, weigh
 from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
-from swarmtest.strategies.directed.aim import Aim, Goal
-from swarmtest.strategies.directed.merging import AGGRESSIVE, ROUND_ROBIN, Merging, merged
-from swarmtest.strategies.directed.single import (
+from swarmtest.strategies.directed.aim import (
     HALF_SWARM,
     NO_SUPPRESSORS,
     RUNGS,
     TRIGGERS_ONLY,
+    Aim,
+    Goal,
     fitted,
     propose,
 )
+from swarmtest.strategies.directed.merging import AGGRESSIVE, ROUND_ROBIN, Merging, merged
 
 # The ladder.
 

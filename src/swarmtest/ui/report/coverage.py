@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from swarmtest.analysis.cells import SUPPRESSOR, TRIGGER
+from swarmtest.analysis.role_cells import SUPPRESSOR, TRIGGER
 from swarmtest.core.targets import Source, Target, unpack_hits
 from swarmtest.coverage.kinds import KINDS, WITH_PROBES
 from swarmtest.coverage.scope import is_as_it_was
