@@ -194,7 +194,8 @@ def test_a_fault_that_one_test_showed_means_go_on() -> None:
 def test_nothing_new_but_lines_that_were_never_reached_mean_change() -> None:
     assert said(kind("fault", 2), kind("line", 50, once=1, twice=2, unreached=41)) == (
         "Change the configuration: doubling the tests would probably reach no new line (95% sure: "
-        "at most 5), but no test reached 41 watched lines; fewer than 1 test in 530 gets to any."
+        "at most 5), but no test reached 41 watched lines; fewer than 1 test in 530 reaches any of "
+        "them."
     )
 
 

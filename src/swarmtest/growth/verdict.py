@@ -69,7 +69,7 @@ def verdict(growth: Growth) -> GrowthVerdict:
     """Return what the growth of a campaign says about running more tests."""
     if growth.tests < LEAST_TESTS:
         are = "is" if growth.tests == 1 else "are"
-        few = f"{_tests(growth)} {are} too few to foretell anything; run at least {LEAST_TESTS}."
+        few = f"{_tests(growth)} {are} too few to predict anything; run at least {LEAST_TESTS}."
         return GrowthVerdict("too little data", few)
     growing = [kind for kind in growth.kinds if grows(kind)]
     if growing:
@@ -110,8 +110,8 @@ def _saturated(growth: Growth, judges: Sequence[KindGrowth]) -> GrowthVerdict:
         missed = " or ".join(counted(kind.unreached or 0, kind.kind, "watched ") for kind in left)
         return GrowthVerdict(
             "change the configuration",
-            f"doubling the tests would {_little(left)}, but no test reached {missed}; "
-            f"fewer than 1 test in {min(k.seen.tests_per_new for k in left):,} gets to any.",
+            f"doubling the tests would {_little(left)}, but no test reached {missed}; fewer than "
+            f"1 test in {min(k.seen.tests_per_new for k in left):,} reaches any of them.",
         )
     return GrowthVerdict("stop", "; ".join(_reasons_to_stop(growth, judges)) + ".")
 

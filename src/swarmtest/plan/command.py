@@ -43,7 +43,7 @@ _MOST_TESTS = 10**15
 @click.option(
     "--ways", type=int, metavar="K", help="All combinations of K features, each on or off."
 )
-@click.option("--on-only", is_flag=True, help="With --ways: only all K on, not each on or off.")
+@click.option("--on-only", is_flag=True, help="With --ways: only the combinations with all K on.")
 @click.option("-n", "--tests", type=int, metavar="N", help="Ask: how likely within N tests?")
 @click.option(
     "--chance",
@@ -54,13 +54,13 @@ _MOST_TESTS = 10**15
     "-s",
     "--strategy",
     metavar="NAME[:KEY=VALUE,...]",
-    help="Who chooses the configurations.  [default: as for run; coin with --features]",
+    help="The strategy that chooses configurations.  [default: as for run; coin with --features]",
 )
 @click.option(
     "--features",
     type=int,
     metavar="N",
-    help="No PATH: N features. --together is then how many on, -how many off: 5, or 5,-2.",
+    help="Plan for N features, without a PATH. --together then takes counts: 5 on, or 5,-2.",
 )
 @click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: plan for its public methods.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
