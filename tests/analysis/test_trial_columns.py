@@ -119,7 +119,7 @@ def test_a_test_whose_coverage_is_missing_counts_as_unknown_not_as_a_miss():
     lost = [""] * 30 + ["killed"] * 10
     campaign = record(store, SPACE, "coin", 40, 1, [always], missing=lost)
     study = Study(store, [campaign])
-    assert study.evidence.known.tolist() == [True] * 30 + [False] * 10
+    assert study.evidence.hits_known.tolist() == [True] * 30 + [False] * 10
     target = study.find("event:0")
     assert study.hit(target).sum() == 30
     with_it = study.effects(target)[0].with_it

@@ -106,7 +106,7 @@ class RoleCellSource(Protocol):
 class RoleClaims(NamedTuple):
     """The triggers and suppressors of a table: the only cells that can be discoveries."""
 
-    place: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]
     """Positions of the cells, row by row, ascending."""
     p_value: Floats
     """Exact and two-sided."""
@@ -145,28 +145,28 @@ class RoleRows:
         Exact p-values cost more than everything before them, so only claims get them.
         """
         features = self.cells.shape[1]
-        places, p_values = [np.empty(0, np.int64)], [np.empty(0)]
+        parts, p_values = [np.empty(0, np.int64)], [np.empty(0)]
         for part in self.parts():
             codes = self.codes[part]
             claimed = np.flatnonzero((codes == 1) | (codes == 2))
             cells = self.cells.of(part)
             counts = (cells.containing, cells.informative, cells.base)
             p_values.append(_p_values(*(array.ravel()[claimed] for array in counts)))
-            places.append(claimed + part.start * features)
-        place, p_value = np.concatenate(places), np.concatenate(p_values)
+            parts.append(claimed + part.start * features)
+        positions, p_value = np.concatenate(parts), np.concatenate(p_values)
         below = p_value < 1
-        adjusted = np.ones(len(place))
+        adjusted = np.ones(len(positions))
         adjusted[below] = adjusted_for(
-            p_value[below], self._comparisons(), self.targets[place[below] // max(features, 1)]
+            p_value[below], self._comparisons(), self.targets[positions[below] // max(features, 1)]
         )
-        return RoleClaims(place, p_value, adjusted)
+        return RoleClaims(positions, p_value, adjusted)
 
     def discoveries(self, rate: float) -> Codes:
         """Return `codes` with only the roles that survive the correction; others are irrelevant.
 
         `rate` is the accepted share of false ones among them.
         """
-        surviving = self.claims.place[self.claims.adjusted <= rate]
+        surviving = self.claims.positions[self.claims.adjusted <= rate]
         codes = np.zeros(self.codes.shape, np.int8)
         codes.ravel()[surviving] = self.codes.ravel()[surviving]
         return codes
@@ -174,15 +174,17 @@ class RoleRows:
     def spread(self, claims: Floats) -> Floats:
         """Return values of the claims as rows by features, with 1 in all other cells."""
         whole = np.ones(self.codes.shape)
-        whole.ravel()[self.claims.place] = claims
+        whole.ravel()[self.claims.positions] = claims
         return whole
 
     def adjusted_of(self, row: int) -> Floats:
         """Return the adjusted p-values of one row."""
         features = self.cells.shape[1]
-        first, last = np.searchsorted(self.claims.place, [row * features, (row + 1) * features])
+        first, last = np.searchsorted(self.claims.positions, [row * features, (row + 1) * features])
         values = np.ones(features)
-        values[self.claims.place[first:last] - row * features] = self.claims.adjusted[first:last]
+        values[self.claims.positions[first:last] - row * features] = self.claims.adjusted[
+            first:last
+        ]
         return values
 
     def _comparisons(self) -> int:
@@ -362,16 +364,18 @@ def counted_columns(evidence: Evidence, chances: Propensities) -> CountedColumns
         known = ~np.isnan(chance)
         single = inside & one_only & known
         with_others = known & ~single
-        containing.append(columns.place(inside & with_others))
-        informative.append(columns.place(with_others))
-        lonely.append(columns.place(single))
+        containing.append(columns.number_of(inside & with_others))
+        informative.append(columns.number_of(with_others))
+        lonely.append(columns.number_of(single))
         alone_chance[i] = chance[single].sum(dtype=float) / max(int(single.sum()), 1)
         if len(expected) == i:
             different = _distinct_values(chance[with_others])
             if len(different) <= _FEW_CHANCES:
-                same = [(columns.place((chance == v) & with_others), float(v)) for v in different]
+                same = [
+                    (columns.number_of((chance == v) & with_others), float(v)) for v in different
+                ]
                 expected.append(same)
-    idle = columns.place(evidence.steps == 0)
+    idle = columns.number_of(evidence.steps == 0)
     return CountedColumns(
         columns.bits(),
         np.array(columns.tests),
@@ -400,7 +404,7 @@ class _DistinctColumns:
         self._packed: list[npt.NDArray[np.uint8]] = []
         self.tests: list[int] = []
 
-    def place(self, column: Bools) -> int:
+    def number_of(self, column: Bools) -> int:
         """Return the number of a column, and add it if it is new."""
         packed = np.packbits(column)
         key = hashlib.blake2b(packed.tobytes(), digest_size=16).digest()

@@ -97,7 +97,7 @@ class Evidence:
     signatures: tuple[str, ...]
     fault: npt.NDArray[np.int32]
     """Index into `fault_ids`, one per test; -1 if it passed."""
-    known: Bools
+    hits_known: Bools
     """Whether a test's hits are known."""
     reached: BitMap
     """The store's ids of all targets that some test hit."""
@@ -169,7 +169,7 @@ def read_evidence(store: Store, campaigns: Sequence[int]) -> Evidence:
         fault_ids=tuple(columns.faults),
         signatures=tuple(signatures.get(id, "") for id in columns.faults),
         fault=np.array(columns.fault, np.int32),
-        known=np.array(columns.known, bool),
+        hits_known=np.array(columns.hits_known, bool),
         reached=BitMap(columns.target_classes.reached()),
         target_class=columns.target_classes.classes(),
         invalid=columns.invalid,
@@ -352,7 +352,7 @@ class EvidenceColumns:
     odds_row: array[int] = field(default_factory=lambda: array("i"))
     origin: array[int] = field(default_factory=lambda: array("i"))
     fault: array[int] = field(default_factory=lambda: array("i"))
-    known: array[int] = field(default_factory=lambda: array("b"))
+    hits_known: array[int] = field(default_factory=lambda: array("b"))
     origins: dict[str, int] = field(default_factory=dict)
     faults: dict[str, int] = field(default_factory=dict)
     target_classes: TargetClasses = field(default_factory=TargetClasses)
@@ -380,7 +380,7 @@ class EvidenceColumns:
             if trial.fault is not None:
                 fault = self.faults.setdefault(trial.fault, len(self.faults))
             self.fault.append(fault)
-            self.known.append(trial.hits_are_known)
+            self.hits_known.append(trial.hits_are_known)
             self._waiting.append((trial.configuration, trial.used))
             if len(self._waiting) == _ROWS:
                 self._unpack()

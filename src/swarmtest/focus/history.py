@@ -212,7 +212,7 @@ class History:
         """
         campaigns = {n for v in self.versions(place) if line in v.lines for n in v.campaigns}
         evidence = self.study.evidence
-        known: Bools = np.isin(evidence.campaign, sorted(campaigns)) & evidence.known
+        known: Bools = np.isin(evidence.campaign, sorted(campaigns)) & evidence.hits_known
         return known
 
     def unchanged(self, place: str) -> Bools:

@@ -133,7 +133,7 @@ class Planner:
         """
         history, counts = self._history, {}
         history.preload(history.texts())
-        tests = int(self._study.evidence.known.sum())
+        tests = int(self._study.evidence.hits_known.sum())
         for place, text in history.texts().items():
             for line in range(1, text.count("\n") + 2):
                 count = history.count(place, line)

@@ -182,7 +182,7 @@ class Study:
     def _known_tests(self, target: Target) -> Bools:
         """Return the tests that are known to have hit the target or not; for a fault, all."""
         everything = np.ones(self.evidence.n, bool)
-        return everything if target.kind == "fault" else self.evidence.known
+        return everything if target.kind == "fault" else self.evidence.hits_known
 
     def _id(self, target: Target) -> int:
         return next(id for id, candidate in self.targets.items() if candidate == target)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Result
@@ -31,6 +31,30 @@ from swarmtest.strategies.strategy import (
 _BLOCK = 1000
 
 
+T = TypeVar("T")
+
+
+class Turns(Generic[T]):
+    """Whose turn each trial is: a block of members, in a shuffled order, again and again.
+
+    >>> turns = Turns(["coin", "coin", "all-on"], key="mine")
+    >>> [turns.turn(trial) for trial in range(4)]
+    [('coin', 0), ('all-on', 0), ('coin', 1), ('coin', 2)]
+    """
+
+    def __init__(self, block: Sequence[T], key: str) -> None:
+        """Shuffle the members of a block, in an order that follows from `key`."""
+        self._members = list(block)
+        random.Random(key_of(key)).shuffle(self._members)
+        self._before = [self._members[:at].count(member) for at, member in enumerate(self._members)]
+
+    def turn(self, trial: int) -> tuple[T, int]:
+        """Return the member whose turn a trial is, and the member's own number of that trial."""
+        block, at = divmod(trial, len(self._members))
+        member = self._members[at]
+        return member, block * self._members.count(member) + self._before[at]
+
+
 @register("mixture")
 class Mixture:
     """Several strategies, each with its share of the tests.
@@ -46,8 +70,10 @@ class Mixture:
         total = sum(shares.values())
         self.shares = {text: share / total for text, share in shares.items()}
         self._members: list[Strategy] = [parse_strategy(text) for text in shares]
-        self._turns, self._before = _schedule(list(self.shares.values()))
-        rare = [text for n, text in enumerate(shares) if n not in self._turns]
+        ends = [round(_BLOCK * sum([*self.shares.values()][: n + 1])) for n in range(len(shares))]
+        block = [next(n for n, end in enumerate(ends) if at < end) for at in range(_BLOCK)]
+        self._turns = Turns(block, "mixture")
+        rare = [text for n, text in enumerate(shares) if n not in block]
         if rare:
             raise UserError(f"strategy 'mixture': the share of {rare[0]!r} is below 1 in {_BLOCK}")
         if any(isinstance(member, LearningStrategy) for member in self._members):
@@ -92,24 +118,10 @@ class Mixture:
 
     def _turn(self, trial: int) -> tuple[Strategy, int]:
         """Return the member whose turn a trial is, and the member's own number of that trial."""
-        block, at = divmod(trial, _BLOCK)
-        number = self._turns[at]
-        return self._members[number], block * self._turns.count(number) + self._before[at]
+        number, turn = self._turns.turn(trial)
+        return self._members[number], turn
 
     def _tell(self, result: Result) -> None:
         member, turn = self._turn(result.trial)
         if isinstance(member, LearningStrategy):
             member.tell(result._replace(trial=turn))
-
-
-def _schedule(shares: list[float]) -> tuple[list[int], list[int]]:
-    """Return the member of each trial of a block, and its number of earlier trials there."""
-    ends = [round(_BLOCK * sum(shares[: i + 1])) for i in range(len(shares))]
-    turns = [next(n for n, end in enumerate(ends) if at < end) for at in range(_BLOCK)]
-    random.Random(key_of("mixture")).shuffle(turns)
-    counts = [0] * len(shares)
-    before = []
-    for number in turns:
-        before.append(counts[number])
-        counts[number] += 1
-    return turns, before

@@ -69,7 +69,7 @@ class OpenCombinations:
             pattern |= values << np.uint64(position)
         return np.uint64(1) << pattern
 
-    def some(self, random: np.random.Generator) -> tuple[int, ...]:
+    def pick(self, random: np.random.Generator) -> tuple[int, ...]:
         """Return an open combination as literals, from a set of features with the most of them."""
         counts = np.bitwise_count(self.open)
         index = int(random.choice(np.flatnonzero(counts == counts.max())))
@@ -131,7 +131,7 @@ def greedy_rows(
     random = np.random.default_rng(seed)
     rows: list[Array] = []
     while missing:
-        start = missing.some(random)
+        start = missing.pick(random)
         decisions = _decide_all(solver, start)
         if decisions is None:
             missing.discard(start)

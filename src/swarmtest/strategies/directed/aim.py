@@ -207,8 +207,8 @@ class FittedAim:
     kind: str
     """One of `RUNGS`: the requested one, or half-swarm if triggers-only would be empty."""
     rates: tuple[float, ...]
-    known: Decisions | None
-    """What is known before the first toss."""
+    decisions: Decisions | None
+    """What is decided before the first toss."""
     notes: tuple[str, ...] = ()
     """Which parts of the aim the space does not allow."""
     certain: int = 0
@@ -232,7 +232,7 @@ def propose(single: str, aim: Aim, space: Space, rng: Stream, origin: str = "") 
     """
     plan = fitted(single, aim.triggers, aim.suppressors, space)
     if not plan.certain:
-        return toss(space, plan.rates, rng, origin, plan.known)
+        return toss(space, plan.rates, rng, origin, plan.decisions)
     bits = plan.certain
     for draw, (bit, rate) in zip(rng.named_each(plan.keys), plan.open, strict=True):
         if draw < rate:
@@ -255,17 +255,17 @@ def fitted(
     on, off = _mask(triggers, space), _mask(suppressors, space)
     if kind == COIN or not space.features:
         return FittedAim(COIN, rates_for(space, 0.5), None)
-    known = settled(space, off, 0 if kind == COIN_WITHOUT_SUPPRESSORS else on)
-    notes = [_unavoidable(space, off & known.true)] if off & known.true else []
-    if kind != COIN_WITHOUT_SUPPRESSORS and on & ~known.true:
-        notes.append(_out_of_reach(space, on & ~known.true))
-    if kind == TRIGGERS_ONLY and not on & known.true:
+    decisions = settled(space, off, 0 if kind == COIN_WITHOUT_SUPPRESSORS else on)
+    notes = [_unavoidable(space, off & decisions.true)] if off & decisions.true else []
+    if kind != COIN_WITHOUT_SUPPRESSORS and on & ~decisions.true:
+        notes.append(_out_of_reach(space, on & ~decisions.true))
+    if kind == TRIGGERS_ONLY and not on & decisions.true:
         notes.append("triggers-only would be empty: it has no triggers; half-swarm instead")
         kind = HALF_SWARM
-    rates = _rates(kind, space, known)
+    rates = _rates(kind, space, decisions)
     if space.clauses:
-        return FittedAim(kind, rates, known, tuple(notes))
-    return FittedAim(kind, rates, known, tuple(notes), *_independent(space, rates))
+        return FittedAim(kind, rates, decisions, tuple(notes))
+    return FittedAim(kind, rates, decisions, tuple(notes), *_independent(space, rates))
 
 
 def _independent(
@@ -281,15 +281,15 @@ def _independent(
     return certain, tuple((1 << i, rates[i]) for i in tossed), keys
 
 
-def _rates(kind: str, space: Space, known: Decisions) -> tuple[float, ...]:
-    """Return each feature's rate: 0 or 1 if it is known, else that of the rest.
+def _rates(kind: str, space: Space, decisions: Decisions) -> tuple[float, ...]:
+    """Return each feature's rate: 0 or 1 if it is decided, else that of the rest.
 
     Where the rest is tossed with a coin, a feature's own rate replaces the coin's.
     """
     rest = _REST_RATE.get(kind)
     coins = rates_for(space, 0.5) if rest is None else (rest,) * len(space.features)
     return tuple(
-        1.0 if known.true >> i & 1 else 0.0 if known.false >> i & 1 else rate
+        1.0 if decisions.true >> i & 1 else 0.0 if decisions.false >> i & 1 else rate
         for i, rate in enumerate(coins)
     )
 

@@ -23,18 +23,18 @@ text that names a strategy.
 from __future__ import annotations
 
 import dataclasses
-import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.result import Result, Verdict
 from swarmtest.core.sampling import Proposal
-from swarmtest.core.seeds import Stream, key_of
+from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
 from swarmtest.strategies.directed.adaptive import Adaptive, Ladder, rungs_of
 from swarmtest.strategies.directed.aim import HALF_SWARM, SINGLES, Aim, Goal, fitted, propose
 from swarmtest.strategies.directed.merging import MERGES, Merging, merged
+from swarmtest.strategies.mixture import Turns
 from swarmtest.strategies.simple import AllOn
 from swarmtest.strategies.strategy import LearningStrategy, Strategy, parse_strategy, strategy_text
 
@@ -95,7 +95,7 @@ class Directed:
             self.prepare(space)
         number = trial % len(self._ladders)
         ladder = self._ladders[number]
-        ladder.asked(trial)
+        ladder.note_proposal(trial)
         kind = ladder.kind
         return propose(kind, self.merging.aims[number], space, rng, f"{kind} {number}")
 
@@ -103,7 +103,7 @@ class Directed:
         """Move an aim down a rung if it gives only invalid tests."""
         if self._ladders:
             ladder = self._ladders[result.trial % len(self._ladders)]
-            note = ladder.told(result.trial, result.verdict, result.missing)
+            note = ladder.note_result(result.trial, result.verdict, result.missing)
             if note:
                 self.notes.append(note)
 
@@ -174,8 +174,9 @@ class Controlled:
             UNDIRECTED: parse_strategy(undirected),
             DEFAULT: AllOn(),
         }
-        self._turns = _schedule(share)
-        self._before = _counts_before(self._turns)
+        each = round(_BLOCK * share / 2)
+        controls = [UNDIRECTED] * each + [DEFAULT] * each
+        self._turns = Turns([*controls, *[_DIRECTED] * (_BLOCK - 2 * each)], "controlled")
 
     @property
     def strategy_source(self) -> tuple[str, str]:
@@ -201,14 +202,14 @@ class Controlled:
 
     def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
         """Return the proposal of the member whose turn it is."""
-        member, turn = self._turn(trial)
+        member, turn = self._turns.turn(trial)
         answer = self._members[member].ask(space, turn, rng)
         proposal = answer if isinstance(answer, Proposal) else Proposal(answer)
         return proposal if member == _DIRECTED else dataclasses.replace(proposal, origin=member)
 
     def tell(self, result: Result) -> None:
         """Pass the results of directed tests on, with the directed strategy's own numbers."""
-        member, turn = self._turn(result.trial)
+        member, turn = self._turns.turn(result.trial)
         if member == _DIRECTED:
             self.directed.tell(result._replace(trial=turn))
 
@@ -220,23 +221,6 @@ class Controlled:
             "undirected": self._undirected_text,
             "share": self.share,
         }
-
-    def _turn(self, trial: int) -> tuple[str, int]:
-        """Return the member whose turn a trial is, and the member's own number of that trial."""
-        block, at = divmod(trial, _BLOCK)
-        member = self._turns[at]
-        return member, block * self._turns.count(member) + self._before[at]
-
-
-def _schedule(share: float) -> list[str]:
-    each = round(_BLOCK * share / 2)
-    turns = [UNDIRECTED] * each + [DEFAULT] * each + [_DIRECTED] * (_BLOCK - 2 * each)
-    random.Random(key_of("controlled")).shuffle(turns)
-    return turns
-
-
-def _counts_before(turns: list[str]) -> list[int]:
-    return [turns[:at].count(member) for at, member in enumerate(turns)]
 
 
 # A portfolio of directed strategies.
