@@ -66,7 +66,7 @@ _MOST_TESTS = 10**15
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @store_option
 def plan(path: str | None, **options: Any) -> None:
-    """How many tests until certain features meet in one, and how likely do they within N?
+    """Compute how many tests it takes until certain features come together in one test.
 
     \b
     swarmtest plan fs.py --together open,write,-close           tests for a chance of 95%

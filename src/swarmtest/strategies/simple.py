@@ -50,7 +50,7 @@ RANDOM = "random"
 
 @dataclass
 class Coin:
-    """Each feature is in with probability p; a feature's own rate goes before p.
+    """Include each feature with probability p, or with its own rate if it has one.
 
     >>> proposal = Coin(p=0.5).ask(Space(["push", "pop"]), 0, Stream(campaign_seed=3))
     >>> len(proposal.configuration.included) >= 1
@@ -144,7 +144,7 @@ class CoinByTime(Coin):
 
 @register("coin")
 def coin(p: float | str = 0.5, n: int = 0, by: str = "tests") -> Coin:
-    """Each feature is in with probability p, or p=random; n fixes a swarm, by tests or by time.
+    """Include each feature with probability p, or p=random; n fixes a swarm, by tests or time.
 
     >>> coin(n=100, by="time")
     CoinByTime(p=0.5, n=100, by='time')
@@ -200,7 +200,7 @@ class Sized:
 @register("activation")
 @dataclass(frozen=True)
 class Activation:
-    """Every feature's weight is drawn uniformly from 0 to 1.
+    """Draw the weight of each feature uniformly from 0 to 1.
 
     >>> weights = Activation().ask(Space(["push", "pop"]), 0, Stream(1)).configuration.weights
     >>> all(0 < weight < 1 for weight in weights)
@@ -247,7 +247,7 @@ Default = AllOn
 @register("complete")
 @dataclass(frozen=True)
 class Complete:
-    """Every subset that the constraints allow, one after the other, then again from the start.
+    """Every subset that the constraints allow, in turn, then again from the start.
 
     The order is shuffled, so that a campaign that ends before it has run all subsets has still
     had every feature in about half of its tests.
