@@ -36,7 +36,7 @@ from swarmtest import Space, Stream, open_store, parse_strategy
 from swarmtest.analysis import bit_counts as counting_bits
 from swarmtest.analysis import bit_counts as kernels
 from swarmtest.analysis.bit_counts import distinct_columns
-from swarmtest.analysis.propensities import chances
+from swarmtest.analysis.propensities import propensities_of
 from swarmtest.analysis.role_cells import HitBlock
 from swarmtest.analysis.trial_columns import Evidence, read_evidence
 from swarmtest.core.packed_weights import unpack_weights
@@ -152,7 +152,7 @@ def evidence_of(strategy: str, size: Size) -> Evidence:
 
 def table_of(evidence: Evidence, columns: Words) -> tuple[RoleTable, float]:
     """Counts, intervals, roles, exact p-values and their correction; and the CPU seconds."""
-    odds = chances(evidence)
+    odds = propensities_of(evidence)
     targets = tuple(Target("line", str(i)) for i in range(len(columns)))
     start = cpu_seconds()
     distinct, row = distinct_columns(columns)

@@ -110,7 +110,7 @@ class PropensityRows:
         return self[:].astype(dtype or np.float32, copy=False)
 
 
-def chances(evidence: Evidence) -> Propensities:
+def propensities_of(evidence: Evidence) -> Propensities:
     """Return the base rate of every feature in every test."""
     notes = []
     if evidence.invalid:

@@ -9,7 +9,7 @@ import numpy as np
 
 from swarmtest.analysis.bit_counts import Bools
 from swarmtest.analysis.intervals import normal_quantile
-from swarmtest.analysis.propensities import Propensities, chances
+from swarmtest.analysis.propensities import Propensities, propensities_of
 from swarmtest.analysis.role_cells import IRRELEVANT, hit_blocks
 from swarmtest.analysis.trial_columns import Evidence, changed_between, read_evidence
 from swarmtest.core.errors import UserError, did_you_mean
@@ -48,7 +48,7 @@ class Study:
         self.store = store
         self.confidence = confidence
         self.evidence: Evidence = read_evidence(store, campaigns)
-        self.chances: Propensities = chances(self.evidence)
+        self.chances: Propensities = propensities_of(self.evidence)
         self._hits: dict[Target, Bools] = {}
         self._tables: dict[Target, RoleTable] = {}
 
