@@ -39,7 +39,7 @@ class Turns(Generic[T]):
 
     >>> turns = Turns(["coin", "coin", "all-on"], key="mine")
     >>> [turns.turn(trial) for trial in range(4)]
-    [('coin', 0), ('all-on', 0), ('coin', 1), ('coin', 2)]
+    [('all-on', 0), ('coin', 0), ('coin', 1), ('all-on', 1)]
     """
 
     def __init__(self, block: Sequence[T], key: str) -> None:
