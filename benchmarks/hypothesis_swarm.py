@@ -30,7 +30,7 @@ from swarmtest import Stream, parse_strategy
 from swarmtest.core.seeds import seed_of_test, trial_key
 from swarmtest.subjects.hypothesis.subject import RuleBasedSubject
 
-STRATEGIES = ("default", "coin", "layered")
+STRATEGIES = ("all-on", "coin", "layered")
 THEIRS = "Hypothesis"
 ROWS: dict[str, type[Any]] = {
     "stack deeper than 32": rule_machines.Depth,

@@ -86,7 +86,7 @@ def panel(title: str, counts: Counter[tuple[int, int]], x: int, y: int) -> str:
 
 
 def main() -> None:
-    strategies = ["default", "coin", "coin:p=random", "activation", "layered"]
+    strategies = ["all-on", "coin", "coin:p=random", "activation", "layered"]
     panels = [(name, of_strategy(name)) for name in strategies]
     panels += [(f"layered: {name} {share:.0%}", of_family(draw)) for name, share, draw in FAMILIES]
     rows = -(-len(panels) // COLUMNS)

@@ -110,7 +110,7 @@ def test_a_campaign_that_is_slow_to_listen_makes_no_test_time_out():
         time.sleep(next(naps, 0))
 
     outcome = Campaign(
-        Slow, "default", Budget(tests=300), workers=1, store=":memory:",
+        Slow, "all-on", Budget(tests=300), workers=1, store=":memory:",
         limits=Limits(seconds=2), on_progress=dawdle,
     ).run()  # fmt: skip
     assert next(naps, None) is None

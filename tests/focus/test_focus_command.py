@@ -63,7 +63,7 @@ def test_without_data_a_baseline_is_run_and_said(swarmtest: Run, shop: Repositor
 
 
 def test_tests_without_variation_are_no_data(swarmtest: Run, shop: Repository) -> None:
-    swarmtest("run", "machine.py", "--coverage", "line", "-s", "default", "-n", 50, cwd=shop.place)
+    swarmtest("run", "machine.py", "--coverage", "line", "-s", "all-on", "-n", 50, cwd=shop.place)
     done = swarmtest(
         "focus", "machine.py", "--line", f"shop/cart.py:{REBATE}", "-n", 200, cwd=shop.place
     )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Source, pack_hits
-from swarmtest.growth.growth import Check, Growth, KindGrowth, growth
+from swarmtest.growth.growth import ForecastCheck, Growth, KindGrowth, growth
 from swarmtest.growth.richness import Forecast, Incidence, new_within, rarer_than, unseen
 from swarmtest.growth.verdict import verdict
 from swarmtest.store import open_store
@@ -70,7 +70,7 @@ def seen(hits: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> Incidence
 
 @pytest.mark.parametrize("truth", TRUTHS)
 def test_what_comes_lies_in_the_interval_as_often_as_it_says(truth: str) -> None:
-    right = [Check(new_within(seen, TESTS), came).holds for seen, came, _ in forests(truth)]
+    right = [ForecastCheck(new_within(seen, TESTS), came).holds for seen, came, _ in forests(truth)]
     assert np.mean(right) >= 0.95 - MARGIN
 
 
@@ -194,7 +194,8 @@ def test_a_fault_that_one_test_showed_means_go_on() -> None:
 def test_nothing_new_but_lines_that_were_never_reached_mean_change() -> None:
     assert said(kind("fault", 2), kind("line", 50, once=1, twice=2, unreached=41)) == (
         "Change the configuration: doubling the tests would probably reach no new line (95% sure: "
-        "at most 5), but no test reached 41 watched lines; fewer than 1 test in 530 gets to any."
+        "at most 5), but no test reached 41 watched lines; fewer than 1 test in 530 reaches any of "
+        "them."
     )
 
 
@@ -352,7 +353,7 @@ def test_the_first_half_is_asked_what_the_second_will_bring(store: Store) -> Non
     tests = ["a"] * 50 + ["abcdefgh"] * 50
     (line,) = growth(store, [campaign(store, tests)], "line").kinds
     assert line.check is not None
-    assert line.check.came == 7
+    assert line.check.found == 7
     assert not line.check.holds
 
 

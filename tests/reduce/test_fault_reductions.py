@@ -119,7 +119,7 @@ def ran(
     store: Store, machine: type[Machine], tests: int | Budget = 60, workers: int = 1, **options: Any
 ) -> tuple[MachineSubject, Outcome]:
     subject = MachineSubject(machine)
-    campaign = Campaign(subject, "default", tests, 3, workers, store, **options)
+    campaign = Campaign(subject, "all-on", tests, 3, workers, store, **options)
     return subject, campaign.run()
 
 

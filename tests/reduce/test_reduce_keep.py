@@ -61,7 +61,7 @@ def place(tmp_path_factory, swarmtest) -> Path:
     place = tmp_path_factory.mktemp("queue")
     (place / "queue_program.py").write_text(PROGRAM)
     (place / "machine.py").write_text(MACHINE)
-    done = swarmtest("run", "machine.py", "-n", "20", "-s", "default", cwd=place)
+    done = swarmtest("run", "machine.py", "-n", "20", "-s", "all-on", cwd=place)
     assert done.returncode == 0, done.stderr
     return place
 

@@ -88,7 +88,7 @@ class Door(Machine):
             os.mkdir("locked")
             raise ValueError("not yet locked")
 """
-RUN = ("run", "door.py", "-n", "9", "-s", "default", "--seed", "3", "-j", "1")
+RUN = ("run", "door.py", "-n", "9", "-s", "all-on", "--seed", "3", "-j", "1")
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +251,7 @@ def test_there_is_no_time_for_a_test_that_hangs_longer_and_it_is_said(tmp_path, 
         "-n",
         "4",
         "-s",
-        "default",
+        "all-on",
         "--timeout",
         "1s",
         "-j",

@@ -64,7 +64,7 @@ def test_intervals_know_that_tests_of_a_fixed_swarm_share_their_configurations()
 
 
 def test_a_feature_that_is_always_in_has_no_fractions():
-    effect = effects_of(["default"], 1)[0]
+    effect = effects_of(["all-on"], 1)[0]
     assert effect.with_it is None
     assert effect.without_it is None
     assert math.isnan(effect.ratio)

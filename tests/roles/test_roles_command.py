@@ -39,7 +39,7 @@ def place(tmp_path_factory, swarmtest):
     (place / "files.py").write_text(MACHINE)
     for arguments in (
         ("-s", "coin", "-n", 3000),
-        ("-s", "default", "-n", 600),
+        ("-s", "all-on", "-n", 600),
         ("-s", "layered", "-n", 1000, "--coverage", "line", "--seed", 1),
     ):
         ran = swarmtest("run", "files.py", "-j", 1, *arguments, cwd=place)

@@ -261,7 +261,7 @@ def test_an_engine_without_ask_is_refused_in_one_line():
 
     space = SearchSpace([Integer("x", 0, 9), Test("test", ["t"])], {"t": lambda x: None})
     with pytest.raises(
-        UserError, match=r"Mute' is not a strategy: it has no method ask\(space, tr"
+        UserError, match=r"Mute: an incomplete strategy, it has no method ask: write"
     ):
         Search(space, Mute(), store=":memory:")
 

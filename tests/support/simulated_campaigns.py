@@ -16,8 +16,8 @@ import numpy as np
 import scipy
 
 from swarmtest import Space, Stream, open_store, parse_strategy
-from swarmtest.analysis.cells import Cells
 from swarmtest.analysis.intervals import wilson_interval
+from swarmtest.analysis.role_cells import RoleCells
 from swarmtest.core.configuration import unpack_weights
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import trial_key
@@ -127,7 +127,7 @@ def naive_table(study: Study, kind: str = "event") -> RoleTable:
         tuple(targets),
         evidence.features,
         hits.astype(int),
-        Cells(informative, hit.T @ enabled, bases, np.ones(bases.shape, bool)),
+        RoleCells(informative, hit.T @ enabled, bases, np.ones(bases.shape, bool)),
     )
 
 

@@ -37,8 +37,8 @@ _OF_RESULTS = {"arguments", "baseline", "confidence", "store", "as_json", "quiet
     "--strategies",
     multiple=True,
     metavar="NAME,NAME,...",
-    help="Whom to compare, parameters in parentheses: default,coin(p=0.3,n=100). May be repeated.  "
-    "[default: default,coin, and layered where features have weights]",
+    help="Whom to compare, parameters in parentheses: all-on,coin(p=0.3,n=100). May be repeated.  "
+    "[default: all-on,coin, and layered where features have weights]",
 )
 @click.option(
     "--repeat",
@@ -73,7 +73,7 @@ _OF_RESULTS = {"arguments", "baseline", "confidence", "store", "as_json", "quiet
     "--baseline",
     default="",
     metavar="NAME",
-    help="Compare with this one.  [default: `default` if it is there, else the first]",
+    help="Compare with this one.  [default: all-on if it is there, else the first]",
 )
 @confidence_option
 @store_option
@@ -87,8 +87,8 @@ def compare(context: click.Context, /, arguments: tuple[str, ...], **options: An
     is there.
 
     \b
-    swarmtest compare stack.py     default, coin and layered, 10 runs each of 1,000 tests
-    swarmtest compare stack.py --strategies default,coin --repeat 20 --cpu-time 10s
+    swarmtest compare stack.py     all-on, coin and layered, 10 runs each of 1,000 tests
+    swarmtest compare stack.py --strategies all-on,coin --repeat 20 --cpu-time 10s
     swarmtest compare 3 4 5 6      campaigns that are in the store
     swarmtest compare 1-20         from 1 to 20
     """

@@ -20,6 +20,7 @@ from swarmtest.analysis.trial_columns import changed_between
 from swarmtest.compare.detection import Detection, FaultName, detections, fault_names
 from swarmtest.compare.equal_effort import SHARES, Cut, Groups, cut, kinds_of
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.strategy_names import current_strategy_text
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 
@@ -180,17 +181,18 @@ def compare_campaigns(
 ) -> Comparison:
     """Compare the strategies of campaigns that are in a store.
 
-    `baseline` is by default the strategy ``default`` if it is among them, else the strategy of the
+    `baseline` is by default ``all-on`` if it is among them, else the strategy of the
     first campaign. `notes` are added to those of the comparison.
     """
     records = [store.campaign(campaign) for campaign in campaigns]
     check_comparable(store, records)
     labels = {record.strategy: record.label for record in records}
+    baseline = current_strategy_text(baseline)
     if baseline and baseline not in labels:
         raise UserError(
             f"no campaign has the baseline {baseline!r}{did_you_mean(baseline, labels)}"
         )
-    chosen = baseline or ("default" if "default" in labels else records[0].strategy)
+    chosen = baseline or ("all-on" if "all-on" in labels else records[0].strategy)
     runs = [discovery(store, record.id) for record in records]
     for run in runs:
         if not run.tests:

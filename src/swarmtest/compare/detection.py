@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.discovery import Discovery, Found
+from swarmtest.analysis.discovery import Discovery, FoundTarget
 from swarmtest.analysis.intervals import Floats, normal_p_value, normal_quantile
 from swarmtest.compare.equal_effort import Groups, corrected
 
@@ -327,7 +327,7 @@ def _first(run: Discovery, fault: str) -> int | None:
     return min((discovered.first for discovered in _shown(run, fault)), default=None)
 
 
-def _shown(run: Discovery, fault: str) -> list[Found]:
+def _shown(run: Discovery, fault: str) -> list[FoundTarget]:
     faults = run.of_kind("fault")
     return (
         faults

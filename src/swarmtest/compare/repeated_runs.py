@@ -19,6 +19,7 @@ import click
 from swarmtest.campaign.budget import Budget, Limits
 from swarmtest.campaign.campaign import Campaign, Outcome
 from swarmtest.core.errors import UserError
+from swarmtest.core.strategy_names import split_at_commas
 from swarmtest.coverage.scope import is_as_it_was
 from swarmtest.store.interface import Store, redacted
 from swarmtest.store.records import CampaignRecord
@@ -79,7 +80,7 @@ def plan_runs(path: str, options: dict[str, Any]) -> Plan:
 
 
 def _usual_strategies(reference: SubjectReference) -> str:
-    return "default,coin,layered" if reference.load().weighted else "default,coin"
+    return "all-on,coin,layered" if reference.load().weighted else "all-on,coin"
 
 
 def compared_strategies(texts: Sequence[str], baseline: str) -> list[str]:
@@ -90,7 +91,7 @@ def compared_strategies(texts: Sequence[str], baseline: str) -> list[str]:
         if names.count(name) > 1:
             raise UserError(f"--strategies names {name!r} twice")
     if len(names) < 2:
-        raise UserError("a comparison needs two strategies: --strategies default,coin")
+        raise UserError("a comparison needs two strategies: --strategies all-on,coin")
     if baseline:
         first = strategy_text(parse_strategy(baseline))
         if first not in names:
@@ -103,25 +104,17 @@ def compared_strategies(texts: Sequence[str], baseline: str) -> list[str]:
 def split_strategies(text: str) -> list[str]:
     """Split at the commas outside parentheses.
 
-    >>> split_strategies("default, mixture(default=0.3,coin(p=0.3)=0.7)")
-    ['default', 'mixture(default=0.3,coin(p=0.3)=0.7)']
+    >>> split_strategies("all-on, mixture(all-on=0.3,coin(p=0.3)=0.7)")
+    ['all-on', 'mixture(all-on=0.3,coin(p=0.3)=0.7)']
     """
-    pieces = [""]
-    depth = 0
-    for char in text:
-        depth += (char == "(") - (char == ")")
-        if char == "," and not depth:
-            pieces.append("")
-        else:
-            pieces[-1] += char
-    pieces = [piece.strip() for piece in pieces]
+    pieces = split_at_commas(text)
     for piece in pieces:
         if re.match(r"\w+\s*=", _outside_parentheses(piece)):
             raise UserError(
                 f"--strategies {text}: parameters with commas go in parentheses, like "
                 "coin(p=0.3,n=100)"
             )
-    return [piece for piece in pieces if piece]
+    return pieces
 
 
 def _outside_parentheses(text: str) -> str:

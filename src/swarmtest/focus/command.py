@@ -31,8 +31,8 @@ from swarmtest.focus.views.terminal import focus_text
 from swarmtest.languages.places import NothingToAimAt
 from swarmtest.store import open_store
 from swarmtest.store.records import FaultRecord
+from swarmtest.strategies.directed.directed import STRATEGIES
 from swarmtest.strategies.directed.merging import MERGES
-from swarmtest.strategies.directed.portfolio import STRATEGIES
 from swarmtest.ui.options import confidence_option, screen_width, store_option
 from swarmtest.ui.run_options import (
     budget_options,
@@ -162,7 +162,7 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
     default=0.1,
     show_default=True,
     metavar="SHARE",
-    help="Tests that are not directed, for comparison: half undirected, half default.",
+    help="Tests that are not directed, for comparison: half undirected, half with all features on.",
 )
 @click.option(
     "--hot",

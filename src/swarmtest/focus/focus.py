@@ -38,8 +38,12 @@ from swarmtest.languages.git import base_of
 from swarmtest.languages.places import NothingToAimAt, ResolvedTargets
 from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord
-from swarmtest.strategies.directed.directed import Controlled, Directed
-from swarmtest.strategies.directed.portfolio import STRATEGIES, directed_strategy
+from swarmtest.strategies.directed.directed import (
+    STRATEGIES,
+    Controlled,
+    Directed,
+    directed_strategy,
+)
 from swarmtest.strategies.strategy import Strategy, parse_strategy
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.machine.machine import Machine

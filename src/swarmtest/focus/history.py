@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from swarmtest.analysis.bit_counts import Bools, Words
-from swarmtest.analysis.hit_columns import hit_blocks
+from swarmtest.analysis.role_cells import hit_blocks
 from swarmtest.core.space import Space
 from swarmtest.core.targets import Source, Target
 from swarmtest.coverage.scope import place_of, project_root, shown_path, text_of
@@ -212,7 +212,7 @@ class History:
         """
         campaigns = {n for v in self.versions(place) if line in v.lines for n in v.campaigns}
         evidence = self.study.evidence
-        known: Bools = np.isin(evidence.campaign, sorted(campaigns)) & evidence.known
+        known: Bools = np.isin(evidence.campaign, sorted(campaigns)) & evidence.hits_known
         return known
 
     def unchanged(self, place: str) -> Bools:

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.analysis.bit_counts import Bools
-from swarmtest.analysis.cells import ROLES, SUPPRESSOR, TRIGGER
+from swarmtest.analysis.role_cells import ROLES, SUPPRESSOR, TRIGGER
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Target
 from swarmtest.coverage.scope import shown_path
@@ -133,7 +133,7 @@ class Planner:
         """
         history, counts = self._history, {}
         history.preload(history.texts())
-        tests = int(self._study.evidence.known.sum())
+        tests = int(self._study.evidence.hits_known.sum())
         for place, text in history.texts().items():
             for line in range(1, text.count("\n") + 2):
                 count = history.count(place, line)

@@ -15,7 +15,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.growth.growth import Growth, KindGrowth
 from swarmtest.growth.growth import growth as growth_of
 from swarmtest.growth.richness import Forecast, rarer_than
-from swarmtest.growth.verdict import Verdict, counted, interval_text
+from swarmtest.growth.verdict import GrowthVerdict, counted, interval_text
 from swarmtest.growth.verdict import verdict as verdict_on
 from swarmtest.strategies.strategy import LearningStrategy, parse_strategy
 from swarmtest.ui.options import campaigns_argument, existing_store, latest_campaign, store_option
@@ -73,7 +73,7 @@ def _learns(strategy: str) -> bool:
 # Growth as text.
 
 
-def growth_text(growth: Growth, verdict: Verdict, notes: Sequence[str] = ()) -> str:
+def growth_text(growth: Growth, verdict: GrowthVerdict, notes: Sequence[str] = ()) -> str:
     """Return everything that `swarmtest growth` prints.
 
     `notes` may be commands, so they are not wrapped.
@@ -180,14 +180,14 @@ def _check_lines(kinds: Sequence[KindGrowth]) -> list[str]:
     checked = [(kind, kind.check) for kind in kinds if kind.check and kind.seen.found]
     wrong = [
         f"do not rely on the forecast for {kind.kind}: the first half of the tests predicted "
-        f"{interval_text(check.foretold)} in the second, and there were {check.came:,}"
+        f"{interval_text(check.predicted)} in the second, and there were {check.found:,}"
         for kind, check in checked
         if not check.holds
     ]
     if wrong or not checked:
         return wrong
-    kind, check = max(checked, key=lambda pair: pair[1].came)
+    kind, check = max(checked, key=lambda pair: pair[1].found)
     return [
-        f"checked: the first half of the tests predicted {interval_text(check.foretold)} new "
-        f"{counted(2, kind.kind)[2:]} in the second; there were {check.came:,}"
+        f"checked: the first half of the tests predicted {interval_text(check.predicted)} new "
+        f"{counted(2, kind.kind)[2:]} in the second; there were {check.found:,}"
     ]

@@ -46,10 +46,10 @@ _WORDS = {
 
 
 @dataclass(frozen=True)
-class Verdict:
+class GrowthVerdict:
     """What to do, and why, in one sentence.
 
-    >>> print(Verdict("stop", "everything was reached."))
+    >>> print(GrowthVerdict("stop", "everything was reached."))
     Stop: everything was reached.
     """
 
@@ -65,15 +65,15 @@ class Verdict:
         return {"action": self.action, "sentence": str(self)}
 
 
-def verdict(growth: Growth) -> Verdict:
+def verdict(growth: Growth) -> GrowthVerdict:
     """Return what the growth of a campaign says about running more tests."""
     if growth.tests < LEAST_TESTS:
         are = "is" if growth.tests == 1 else "are"
-        few = f"{_tests(growth)} {are} too few to foretell anything; run at least {LEAST_TESTS}."
-        return Verdict("too little data", few)
+        few = f"{_tests(growth)} {are} too few to predict anything; run at least {LEAST_TESTS}."
+        return GrowthVerdict("too little data", few)
     growing = [kind for kind in growth.kinds if grows(kind)]
     if growing:
-        return Verdict("go on", f"doubling the tests would reach {_gains(growing)}.")
+        return GrowthVerdict("go on", f"doubling the tests would reach {_gains(growing)}.")
     judges = [kind for kind in growth.kinds if _can_judge(kind)]
     return _saturated(growth, judges) if judges else _faults_only(growth)
 
@@ -83,7 +83,7 @@ def _can_judge(kind: KindGrowth) -> bool:
     return kind.kind != "fault" and bool(kind.watched or kind.seen.found >= LEAST_TARGETS)
 
 
-def _faults_only(growth: Growth) -> Verdict:
+def _faults_only(growth: Growth) -> GrowthVerdict:
     bound = f"{_no_new_fault(growth)}, but {_may_be_unseen(growth)}"
     others = [kind for kind in growth.kinds if kind.kind != "fault" and kind.seen.found]
     names = " and ".join(["faults", *(counted(kind.seen.found, kind.kind) for kind in others)])
@@ -94,13 +94,13 @@ def _faults_only(growth: Growth) -> Verdict:
             f"{names} alone do not show whether tests still reach anything new: go on, or watch "
             "coverage (`--coverage branch`) to be able to judge"
         )
-    return Verdict("too little data", f"{bound}; {advice}.")
+    return GrowthVerdict("too little data", f"{bound}; {advice}.")
 
 
-def _saturated(growth: Growth, judges: Sequence[KindGrowth]) -> Verdict:
+def _saturated(growth: Growth, judges: Sequence[KindGrowth]) -> GrowthVerdict:
     if growth.tests < LEAST_TESTS_TO_STOP:
         rare = min(kind.seen.tests_per_new for kind in judges)
-        return Verdict(
+        return GrowthVerdict(
             "too little data",
             f"little more is in sight, but {_tests(growth)} may have missed what 1 test in "
             f"{rare} reaches; run at least {LEAST_TESTS_TO_STOP}.",
@@ -108,12 +108,12 @@ def _saturated(growth: Growth, judges: Sequence[KindGrowth]) -> Verdict:
     left = [kind for kind in judges if kind.unreached]
     if left:
         missed = " or ".join(counted(kind.unreached or 0, kind.kind, "watched ") for kind in left)
-        return Verdict(
+        return GrowthVerdict(
             "change the configuration",
-            f"doubling the tests would {_little(left)}, but no test reached {missed}; "
-            f"fewer than 1 test in {min(k.seen.tests_per_new for k in left):,} gets to any.",
+            f"doubling the tests would {_little(left)}, but no test reached {missed}; fewer than "
+            f"1 test in {min(k.seen.tests_per_new for k in left):,} reaches any of them.",
         )
-    return Verdict("stop", "; ".join(_reasons_to_stop(growth, judges)) + ".")
+    return GrowthVerdict("stop", "; ".join(_reasons_to_stop(growth, judges)) + ".")
 
 
 def grows(kind: KindGrowth) -> bool:

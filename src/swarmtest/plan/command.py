@@ -12,7 +12,14 @@ import click
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.space import Space
 from swarmtest.plan.combinations import Combination
-from swarmtest.plan.planning import BOUND, EXACT, Answer, Planner, Question, Range
+from swarmtest.plan.planning import (
+    BOUND,
+    EXACT,
+    CombinationPlanner,
+    PlanAnswer,
+    PlanQuestion,
+    Range,
+)
 from swarmtest.store import open_store
 from swarmtest.strategies.strategy import parse_strategy, strategy_text
 from swarmtest.subjects.loading import SubjectReference
@@ -36,7 +43,7 @@ _MOST_TESTS = 10**15
 @click.option(
     "--ways", type=int, metavar="K", help="All combinations of K features, each on or off."
 )
-@click.option("--on-only", is_flag=True, help="With --ways: only all K on, not each on or off.")
+@click.option("--on-only", is_flag=True, help="With --ways: only the combinations with all K on.")
 @click.option("-n", "--tests", type=int, metavar="N", help="Ask: how likely within N tests?")
 @click.option(
     "--chance",
@@ -47,19 +54,19 @@ _MOST_TESTS = 10**15
     "-s",
     "--strategy",
     metavar="NAME[:KEY=VALUE,...]",
-    help="Who chooses the configurations.  [default: as for run; coin with --features]",
+    help="The strategy that chooses configurations.  [default: as for run; coin with --features]",
 )
 @click.option(
     "--features",
     type=int,
     metavar="N",
-    help="No PATH: N features. --together is then how many on, -how many off: 5, or 5,-2.",
+    help="Plan for N features, without a PATH. --together then takes counts: 5 on, or 5,-2.",
 )
 @click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: plan for its public methods.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @store_option
 def plan(path: str | None, **options: Any) -> None:
-    """How many tests until certain features meet in one, and how likely do they within N?
+    """Compute how many tests it takes until certain features come together in one test.
 
     \b
     swarmtest plan fs.py --together open,write,-close           tests for a chance of 95%
@@ -73,7 +80,7 @@ def plan(path: str | None, **options: Any) -> None:
     question = _question(options)
     name, space, usual = _space(path, options)
     strategy = parse_strategy(options["strategy"] or usual)
-    what, answers = _answers(Planner(space, strategy), question, options)
+    what, answers = _answers(CombinationPlanner(space, strategy), question, options)
     text = strategy_text(strategy)
     if options["as_json"]:
         head = {"subject": name, "features": len(space.features), "strategy": text, "what": what}
@@ -86,18 +93,18 @@ def plan(path: str | None, **options: Any) -> None:
     _print_time(options["store"], name, answers)
 
 
-def _question(options: dict[str, Any]) -> Question:
+def _question(options: dict[str, Any]) -> PlanQuestion:
     n, chance = options["tests"], options["chance"]
     if n is not None and chance is not None:
         raise UserError("-n asks how likely, --chance asks how many tests: give one of them")
     if n is not None and not 1 <= n <= _MOST_TESTS:
         raise UserError(f"-n is at least 1 test and at most {_MOST_TESTS:,}, not {n}")
-    return Question(n, _parsed_chance(chance or "95%"))
+    return PlanQuestion(n, _parsed_chance(chance or "95%"))
 
 
 def _answers(
-    planner: Planner, question: Question, options: dict[str, Any]
-) -> tuple[str, list[Answer]]:
+    planner: CombinationPlanner, question: PlanQuestion, options: dict[str, Any]
+) -> tuple[str, list[PlanAnswer]]:
     """Return the question in words, and the answers to it."""
     together, k, on_only = options["together"], options["ways"], options["on_only"]
     if (together is None) == (k is None):
@@ -171,7 +178,7 @@ def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def _print_time(store: str | None, subject: str, answers: list[Answer]) -> None:
+def _print_time(store: str | None, subject: str, answers: list[PlanAnswer]) -> None:
     """Print how long that takes, if the store has a campaign of this subject."""
     answer = answers[0]
     tests = answer.needed.high if answer.needed else answer.tests
@@ -192,12 +199,12 @@ def _print_time(store: str | None, subject: str, answers: list[Answer]) -> None:
 # Answers as text.
 
 
-def plan_text(head: str, answers: Sequence[Answer], wished: float) -> str:
+def plan_text(head: str, answers: Sequence[PlanAnswer], wished: float) -> str:
     """Return the question, and the answer of each method."""
     return "\n\n".join([head, *("\n".join(_lines(answer, wished)) for answer in answers)])
 
 
-def _lines(answer: Answer, wished: float) -> list[str]:
+def _lines(answer: PlanAnswer, wished: float) -> list[str]:
     rows = []
     if answer.share is not None:
         label = "rarest of them" if answer.method == BOUND else "has it"
@@ -221,7 +228,7 @@ def _share(share: Range) -> str:
     return f"{percent(low)} to {percent(high)} of the tests"
 
 
-def _chance(answer: Answer) -> str:
+def _chance(answer: PlanAnswer) -> str:
     assert answer.chance is not None
     low, high = answer.chance.low or 0.0, answer.chance.high or 0.0
     if answer.method == BOUND:
@@ -234,7 +241,7 @@ def _chance(answer: Answer) -> str:
     return f"{percent(low)} likely; {on_average:,.3g} of them have it on average"
 
 
-def _needed(answer: Answer) -> str:
+def _needed(answer: PlanAnswer) -> str:
     assert answer.needed is not None
     low, high = answer.needed.low, answer.needed.high
     if answer.method == BOUND and high is not None:

@@ -32,13 +32,13 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.analysis.bit_counts import Bits, Bools, chunks
-from swarmtest.analysis.cells import FIXED, INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
 from swarmtest.analysis.intervals import (
     Floats,
     benjamini_hochberg,
     student_p_value,
     student_quantile,
 )
+from swarmtest.analysis.role_cells import FIXED, INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
 from swarmtest.analysis.trial_columns import Evidence
 
 Numbers = npt.NDArray[np.intp]

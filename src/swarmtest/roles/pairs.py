@@ -22,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.analysis.bit_counts import Bools, chunks
-from swarmtest.analysis.cells import INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
 from swarmtest.analysis.intervals import (
     Floats,
     benjamini_hochberg,
@@ -30,7 +29,8 @@ from swarmtest.analysis.intervals import (
     normal_p_value,
     wilson_interval,
 )
-from swarmtest.analysis.propensities import Chances, effective_tests
+from swarmtest.analysis.propensities import Propensities, effective_tests
+from swarmtest.analysis.role_cells import INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
 from swarmtest.analysis.trial_columns import Evidence
 
 _LEAST_VARIANCE = 1.5
@@ -86,7 +86,9 @@ class Pair:
         return {**vars(self), **parts, "sentence": self.sentence()}
 
 
-def pairs(evidence: Evidence, chances: Chances, hit: Bools, confidence: float = 0.95) -> list[Pair]:
+def pairs(
+    evidence: Evidence, chances: Propensities, hit: Bools, confidence: float = 0.95
+) -> list[Pair]:
     """Return the pairs of features that interact for a target, the clearest first."""
     rows = np.flatnonzero(hit)
     hits = _Hits(evidence, chances, rows, evidence.enabled.sizes()[rows] == 1, confidence)
@@ -165,7 +167,7 @@ class _Hits:
     """The tests that hit a target, read by rows or by columns."""
 
     evidence: Evidence
-    chances: Chances
+    chances: Propensities
     rows: npt.NDArray[np.intp]
     single: Bools
     """Tests with one feature; they say nothing about it, as there is no test without it."""

@@ -9,7 +9,7 @@ t*: the share tends to that mean if f does not matter, whatever made the strateg
 often in some tests than in others. A base rate over all tests would make every feature that a
 directed campaign prefers a trigger.
 
-`swarmtest.analysis.cells` computes roles from counts. A role says that a feature matters; an
+`swarmtest.analysis.role_cells` computes roles from counts. A role says that a feature matters; an
 `Effect` says how much, in words that need no statistics: "1 test in 8 with it, 1 in 900 without".
 """
 
@@ -24,20 +24,20 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.analysis.bit_counts import Bools
-from swarmtest.analysis.cells import (
+from swarmtest.analysis.intervals import Floats, binomial_p_value, hits_needed, wilson_interval
+from swarmtest.analysis.propensities import Propensities, effective_tests
+from swarmtest.analysis.role_cells import (
     FIXED,
     INSUFFICIENT,
     IRRELEVANT,
     ROLES,
     SUPPRESSOR,
     TRIGGER,
-    Cells,
     Codes,
+    RoleCells,
+    RoleCellSource,
     RoleRows,
-    SomeCells,
 )
-from swarmtest.analysis.intervals import Floats, binomial_p_value, hits_needed, wilson_interval
-from swarmtest.analysis.propensities import Chances, effective_tests
 from swarmtest.analysis.trial_columns import Evidence
 from swarmtest.core.targets import Target
 
@@ -48,9 +48,9 @@ __all__ = [
     "ROLES",
     "SUPPRESSOR",
     "TRIGGER",
-    "Cells",
     "FeatureRole",
     "FeatureShare",
+    "RoleCells",
     "RoleTable",
     "feature_shares",
 ]
@@ -124,7 +124,7 @@ class RoleTable:
     features: tuple[str, ...]
     hits: npt.NDArray[np.int64]
     """How many tests hit each target."""
-    cells: SomeCells
+    cells: RoleCellSource
     confidence: float = 0.95
     row: npt.NDArray[np.intp] | None = None
     """The row of each target in `cells`; None if each target has its own."""
@@ -141,7 +141,7 @@ class RoleTable:
         return np.arange(len(self.targets)) if self.row is None else self.row
 
     @property
-    def counted(self) -> Cells:
+    def counted(self) -> RoleCells:
         """Return the counts for each target."""
         return self.cells.of(self.row_of)
 
@@ -306,7 +306,7 @@ class Effect:
 
 def effects(
     evidence: Evidence,
-    chances: Chances,
+    chances: Propensities,
     hit: Bools,
     known: Bools,
     alone: Bools,

@@ -8,10 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from swarmtest.analysis.bit_counts import Bools
-from swarmtest.analysis.cells import IRRELEVANT
-from swarmtest.analysis.hit_columns import hit_blocks
 from swarmtest.analysis.intervals import normal_quantile
-from swarmtest.analysis.propensities import Chances, chances
+from swarmtest.analysis.propensities import Propensities, propensities_of
+from swarmtest.analysis.role_cells import IRRELEVANT, hit_blocks
 from swarmtest.analysis.trial_columns import Evidence, changed_between, read_evidence
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.targets import Target
@@ -49,7 +48,7 @@ class Study:
         self.store = store
         self.confidence = confidence
         self.evidence: Evidence = read_evidence(store, campaigns)
-        self.chances: Chances = chances(self.evidence)
+        self.chances: Propensities = propensities_of(self.evidence)
         self._hits: dict[Target, Bools] = {}
         self._tables: dict[Target, RoleTable] = {}
 
@@ -183,7 +182,7 @@ class Study:
     def _known_tests(self, target: Target) -> Bools:
         """Return the tests that are known to have hit the target or not; for a fault, all."""
         everything = np.ones(self.evidence.n, bool)
-        return everything if target.kind == "fault" else self.evidence.known
+        return everything if target.kind == "fault" else self.evidence.hits_known
 
     def _id(self, target: Target) -> int:
         return next(id for id, candidate in self.targets.items() if candidate == target)

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from swarmtest.analysis.bit_counts import Bools
-from swarmtest.analysis.cells import INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.analysis.intervals import benjamini_hochberg, normal_p_value, wilson_interval
+from swarmtest.analysis.role_cells import INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.core.constraints import Constraint
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Target

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from swarmtest.analysis.cells import (
+from swarmtest.analysis.role_cells import (
     FIXED,
     INSUFFICIENT,
     IRRELEVANT,
     ROLES,
     SUPPRESSOR,
     TRIGGER,
-    Cells,
+    RoleCells,
 )
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Target
@@ -300,7 +300,7 @@ class RoleGroups:
             self.hits[identity] = self.entries[number][0]
 
     def _add_entry(
-        self, table: RoleTable, cells: Cells, discovered: Any, row: int, hits: int
+        self, table: RoleTable, cells: RoleCells, discovered: Any, row: int, hits: int
     ) -> None:
         adjusted = table.rows.adjusted_of(row)
         low, high = cells.interval(table.confidence)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from swarmtest.analysis.cells import INSUFFICIENT, SUPPRESSOR, TRIGGER
+from swarmtest.analysis.role_cells import INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.core.configuration import Configuration
 from swarmtest.search.engine_comparison import EngineSummary, SearchSummary
 from swarmtest.search.exploration import PointSequence

@@ -1,10 +1,17 @@
 """Strategies, which choose the next configuration."""
 
-from swarmtest.strategies.coin import Activation, Coin, CoinByTime, Sized
 from swarmtest.strategies.covering import Covering
-from swarmtest.strategies.enumeration import Complete, Default
 from swarmtest.strategies.layered import Layered
 from swarmtest.strategies.mixture import Mixture
+from swarmtest.strategies.simple import (
+    Activation,
+    AllOn,
+    Coin,
+    CoinByTime,
+    Complete,
+    Default,
+    Sized,
+)
 from swarmtest.strategies.strategy import (
     LearningStrategy,
     Strategy,
@@ -15,6 +22,7 @@ from swarmtest.strategies.strategy import (
 
 __all__ = [
     "Activation",
+    "AllOn",
     "Coin",
     "CoinByTime",
     "Complete",

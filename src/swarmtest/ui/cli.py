@@ -43,7 +43,7 @@ COMMANDS = {
     ),
     "plan": Entry(
         "swarmtest.plan.command:plan",
-        "How many tests until certain features meet in one, and how likely do they within N?",
+        "Compute how many tests it takes until certain features come together in one test.",
     ),
     "run": Entry(
         "swarmtest.ui.commands.run:run",

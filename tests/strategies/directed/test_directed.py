@@ -22,10 +22,9 @@ from swarmtest import (
 from swarmtest.core.result import Result, Verdict
 from swarmtest.roles.study import Study
 from swarmtest.strategies.directed.adaptive import ENOUGH, rungs_of
-from swarmtest.strategies.directed.aim import Aim, Goal
+from swarmtest.strategies.directed.aim import SINGLES, Aim, Goal
 from swarmtest.strategies.directed.directed import Directed
 from swarmtest.strategies.directed.merging import MERGES
-from swarmtest.strategies.directed.single import SINGLES
 
 SIX = Space(tuple("abcdef"))
 

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swarmtest import Feature, Flag, Space, Stream, UserError, at_least_one_of, requires
-from swarmtest.strategies.directed.aim import Aim, Goal
-from swarmtest.strategies.directed.single import RUNGS, SINGLES, fitted, propose
+from swarmtest.strategies.directed.aim import RUNGS, SINGLES, Aim, Goal, fitted, propose
 
 NAMES = tuple("abcdefgh")
 EIGHT = Space(NAMES)

@@ -256,7 +256,7 @@ def test_a_simple_float_stays_as_it_is() -> None:
 def test_a_test_that_kills_its_process_is_kept_with_all_it_drew() -> None:
     outcome = Campaign(
         RuleBasedSubject(Deadly),
-        strategy="default",
+        strategy="all-on",
         budget=Budget(tests=3),
         workers=1,
         store=":memory:",

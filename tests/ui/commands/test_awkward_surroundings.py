@@ -78,7 +78,7 @@ def test_json_has_no_numbers_that_json_does_not_know(place, swarmtest, arguments
     def refuse(word):
         raise AssertionError(word)
 
-    swarmtest("run", "disk.py", "-s", "default", "-n", 300, "-j", 1, "--store", "d.db", cwd=place)
+    swarmtest("run", "disk.py", "-s", "all-on", "-n", 300, "-j", 1, "--store", "d.db", cwd=place)
     for store in (".swarmtest/swarmtest.db", "d.db"):
         ran = swarmtest(*arguments, "--json", "--store", store, cwd=place)
         for line in ran.stdout.splitlines():

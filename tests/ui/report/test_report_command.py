@@ -81,7 +81,7 @@ def test_a_campaign_run_again_by_its_command_is_the_same(
 def test_what_was_never_left_to_chance_is_said_and_amounts_remain(
     filesystem: Path, swarmtest: Command
 ) -> None:
-    text = written(swarmtest, filesystem, 2, "-o", "default.html")
+    text = written(swarmtest, filesystem, 2, "-o", "all-on.html")
     assert "No variation in the data." in text
     assert "does it matter how much of it there is?" in text
     assert "figure-intervals" not in text

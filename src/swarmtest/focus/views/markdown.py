@@ -261,7 +261,7 @@ def _targets(outcome: FocusOutcome, limits: _Limits) -> str:
 
 
 def _table(rows: Sequence[FocusRow], limits: _Limits) -> str:
-    head = ("target", "function", "undirected", "default", "directed", "ratio", "per CPU s")
+    head = ("target", "function", "undirected", "all on", "directed", "ratio", "per CPU s")
     lines = [_line(head), "|---|---|---:|---:|---:|---|---:|"]
     lines += [
         _line(

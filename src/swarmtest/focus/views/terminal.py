@@ -87,7 +87,7 @@ class _View:
             ("per CPU s", "r", [bare_ratio(row.rate) for row in self.rows]),
         ]
         if with_default:
-            columns.insert(2, ("default", "r", [percent(row.first.default) for row in self.rows]))
+            columns.insert(2, ("all on", "r", [percent(row.first.default) for row in self.rows]))
         if self.functions:
             columns.insert(1, ("function", " ", [plain(row.first.function) for row in self.rows]))
         head, right, cells = zip(*columns, strict=True)
@@ -189,7 +189,8 @@ def _summary(rows: Sequence[FocusRow], width: int) -> str:
     if len(rows) < 2 or not all_summaries:
         return ""
     names = ("ratios", "improved", "n", "mean", "sd", "min", "25%", "50%", "75%", "max", "p")
-    body = [(name, *_summary_cells(summary)) for name, summary in all_summaries.items()]
+    shown = {"to default": "to all on"}
+    body = [(shown.get(name, name), *_summary_cells(s)) for name, s in all_summaries.items()]
     table = fitted(names, body, " rrrrrrrrrr", width)
     if width and widest(table) > width:
         columns = [names.index(name) for name in ("ratios", "improved", "n", "mean", "50%", "p")]

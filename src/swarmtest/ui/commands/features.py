@@ -157,5 +157,5 @@ def strategies() -> None:
         click.echo(f"{name}{':' if parameters else ''}{','.join(parameters)}")
         click.echo(f"    {doc}")
     click.echo("\nParameters are shown at their defaults: --strategy coin:p=0.3,n=100")
-    click.echo("A mixture gives each of several its share: mixture:default=0.1,coin(p=0.3)=0.9")
+    click.echo("A mixture gives each of several its share: mixture:all-on=0.1,coin(p=0.3)=0.9")
     click.echo("\nYour own: MODULE:CLASS or FILE.py:CLASS with a method ask(space, trial, rng).")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from swarmtest.analysis.cells import SUPPRESSOR, TRIGGER
+from swarmtest.analysis.role_cells import SUPPRESSOR, TRIGGER
 from swarmtest.core.targets import Source, Target, unpack_hits
 from swarmtest.coverage.kinds import KINDS, WITH_PROBES
 from swarmtest.coverage.scope import is_as_it_was
@@ -127,7 +127,7 @@ def _files(study: Study) -> list[_File]:
 def _listing(study: Study, groups: RoleGroups, file: _File, id: str, disk: bool) -> Listing:
     evidence = study.evidence
     numbers = [evidence.campaigns.index(campaign) for campaign in file.campaigns]
-    tests = int((evidence.known & np.isin(evidence.campaign, numbers)).sum())
+    tests = int((evidence.hits_known & np.isin(evidence.campaign, numbers)).sum())
     states: dict[int, Line] = {}
     shares: dict[str, tuple[int, int]] = {}
     places: dict[int, list[list[Any]]] = {}
@@ -228,7 +228,7 @@ def coverage_of(study: Study, tables: Mapping[str, RoleTable], disk: bool = True
     for kind in WITH_PROBES & tables.keys():
         groups.add(tables[kind])
     files = listings(study, groups, disk)
-    tests = int(study.evidence.known.sum())
+    tests = int(study.evidence.hits_known.sum())
     others = [
         target_table(kind, table, tests)
         for kind, table in tables.items()

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from swarmtest.analysis.cells import FIXED, INSUFFICIENT, SUPPRESSOR, TRIGGER
+from swarmtest.analysis.role_cells import FIXED, INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.roles.roles import FeatureRole, FeatureShare
 
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, NullFormatter, PercentFormatter
 
-from swarmtest.analysis.cells import FIXED, INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
+from swarmtest.analysis.role_cells import FIXED, INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
 from swarmtest.ui.report.figures import Curves, HeatGroup, HeatMap, IntervalPlot, RoleShares
 from swarmtest.ui.terminal.text import elided, printable
 

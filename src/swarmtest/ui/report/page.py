@@ -241,7 +241,7 @@ class Page:
 
     def data(self) -> dict[str, str]:
         """Return the tables that belong to no figure as CSV, by name."""
-        tests = int(self.study.evidence.known.sum())
+        tests = int(self.study.evidence.hits_known.sum())
         return {
             f"targets-{kind}": targets_csv(
                 table, self.study.evidence.n if kind == "fault" else tests

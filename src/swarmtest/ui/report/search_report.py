@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from swarmtest.analysis.cells import INSUFFICIENT, SUPPRESSOR, TRIGGER
+from swarmtest.analysis.role_cells import INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.core.errors import UserError
 from swarmtest.search.exploration import Exploration, best_sequence, random_sequence, visit_of
 from swarmtest.search.export import collapsed

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.cells import FIXED
 from swarmtest.analysis.discovery import Discovery
+from swarmtest.analysis.role_cells import FIXED
 from swarmtest.analysis.trial_columns import Evidence
 from swarmtest.core.targets import Target
 from swarmtest.growth.verdict import counted, words_for

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import groupby
 
-from swarmtest.analysis.cells import FIXED, INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
+from swarmtest.analysis.role_cells import FIXED, INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
 from swarmtest.roles.roles import FeatureRole
 from swarmtest.ui.report.figures import (
     Curve,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swarmtest.analysis.cells import FIXED, INSUFFICIENT, SUPPRESSOR, TRIGGER
+from swarmtest.analysis.role_cells import FIXED, INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.compare.comparison import Comparison
 from swarmtest.compare.detection import ANY, Detection, Survival
 from swarmtest.compare.equal_effort import Cut, Difference, Reach

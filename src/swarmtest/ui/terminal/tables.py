@@ -281,10 +281,9 @@ def _percent(part: int, whole: int) -> str:
 def wrapped(text: str, width: int = 0, indent: str = "") -> str:
     """Wrap a sentence into lines of at most `width` columns; 0 means no limit.
 
-    >>> print(wrapped("coin against default: more faults", 20, indent="  "))
-    coin against
-      default: more
-      faults
+    >>> print(wrapped("coin against all-on: more faults", 20, indent="  "))
+    coin against all-on:
+      more faults
     """
     if not width:
         return text

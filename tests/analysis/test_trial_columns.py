@@ -7,7 +7,7 @@ import pytest
 from simulated_campaigns import propose, record, space_of, weights_of
 
 from swarmtest import Campaign, Machine, action, open_store
-from swarmtest.analysis import hit_columns as turning
+from swarmtest.analysis import role_cells
 from swarmtest.analysis.trial_columns import read_evidence
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Verdict
@@ -75,12 +75,12 @@ def test_tests_of_a_fixed_swarm_are_clusters_and_others_are_not():
 @pytest.mark.parametrize("targets", [1, 3, 40])
 def test_hits_turned_round_are_the_hits_of_each_test(targets, monkeypatch):
     """In blocks of 64 tests, over two campaigns."""
-    monkeypatch.setattr(turning, "BLOCK_HITS", 1)
+    monkeypatch.setattr(role_cells, "BLOCK_HITS", 1)
     store = open_store(":memory:")
     ids = [record(store, SPACE, "coin", 150, seed, [half] * targets) for seed in range(2)]
     study = Study(store, ids)
     numbers = list(study.targets)
-    blocks = list(turning.hit_blocks(store, study.evidence, numbers))
+    blocks = list(role_cells.hit_blocks(store, study.evidence, numbers))
     assert len(blocks) > 1
     turned = np.concatenate(
         [
@@ -119,7 +119,7 @@ def test_a_test_whose_coverage_is_missing_counts_as_unknown_not_as_a_miss():
     lost = [""] * 30 + ["killed"] * 10
     campaign = record(store, SPACE, "coin", 40, 1, [always], missing=lost)
     study = Study(store, [campaign])
-    assert study.evidence.known.tolist() == [True] * 30 + [False] * 10
+    assert study.evidence.hits_known.tolist() == [True] * 30 + [False] * 10
     target = study.find("event:0")
     assert study.hit(target).sum() == 30
     with_it = study.effects(target)[0].with_it

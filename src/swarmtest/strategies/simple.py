@@ -1,4 +1,7 @@
-"""Strategies that draw each feature at random: coin, sized and activation.
+"""Strategies in a few lines: all-on, coin, sized, complete and activation.
+
+``all-on`` turns every feature on: ordinary random testing (the papers' C_D). ``complete`` runs all
+subsets of the features in turn, in small spaces.
 
 ``coin`` tosses a coin for each feature, as the swarm testing paper does (section 2). With
 ``p=random``, a new bias of the coin is drawn for each test. With a fair coin and many features,
@@ -19,6 +22,8 @@ the blog, a chosen feature is skipped with probability 1 - weight, and the step 
 
 from __future__ import annotations
 
+import functools
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -29,12 +34,13 @@ from swarmtest.core.result import Result
 from swarmtest.core.sampling import (
     Proposal,
     alike_given_the_others,
+    draw_settings,
     rates_for,
     toss,
     toss_many,
     weigh,
 )
-from swarmtest.core.seeds import Stream
+from swarmtest.core.seeds import Stream, key_of
 from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import register
 
@@ -44,7 +50,7 @@ RANDOM = "random"
 
 @dataclass
 class Coin:
-    """Each feature is in with probability p; a feature's own rate goes before p.
+    """Include each feature with probability p, or with its own rate if it has one.
 
     >>> proposal = Coin(p=0.5).ask(Space(["push", "pop"]), 0, Stream(campaign_seed=3))
     >>> len(proposal.configuration.included) >= 1
@@ -138,7 +144,7 @@ class CoinByTime(Coin):
 
 @register("coin")
 def coin(p: float | str = 0.5, n: int = 0, by: str = "tests") -> Coin:
-    """Each feature is in with probability p, or p=random; n fixes a swarm, by tests or by time.
+    """Include each feature with probability p, or p=random; n fixes a swarm, by tests or time.
 
     >>> coin(n=100, by="time")
     CoinByTime(p=0.5, n=100, by='time')
@@ -194,7 +200,7 @@ class Sized:
 @register("activation")
 @dataclass(frozen=True)
 class Activation:
-    """Every feature's weight is drawn uniformly from 0 to 1.
+    """Draw the weight of each feature uniformly from 0 to 1.
 
     >>> weights = Activation().ask(Space(["push", "pop"]), 0, Stream(1)).configuration.weights
     >>> all(0 < weight < 1 for weight in weights)
@@ -210,3 +216,78 @@ class Activation:
         # Constraints may keep a feature out; how often has no known formula.
         propensities = () if space.clauses else (1.0,)
         return weigh(space, weights, rng, propensities, renormalised=self.renormalise)
+
+
+# Strategies without chance.
+
+
+_MOST_FEATURES = 16
+
+
+@register("all-on")
+@dataclass(frozen=True)
+class AllOn:
+    """All features on, in every test.
+
+    >>> print(AllOn().ask(Space(["push", "pop"]), 0, Stream()).configuration)
+    push pop
+    """
+
+    def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
+        """Propose C_D; settings, which are not features, are drawn uniformly."""
+        bits = space.default().bits
+        configuration = Configuration(space, bits, None, draw_settings(space, rng))
+        return Proposal(configuration, (1.0,), "all-on")
+
+
+Default = AllOn
+"""The old name of `AllOn`."""
+
+
+@register("complete")
+@dataclass(frozen=True)
+class Complete:
+    """Every subset that the constraints allow, in turn, then again from the start.
+
+    The order is shuffled, so that a campaign that ends before it has run all subsets has still
+    had every feature in about half of its tests.
+
+    >>> space = Space(["push", "pop"])
+    >>> sorted(str(Complete().ask(space, trial, Stream()).configuration) for trial in range(3))
+    ['-push pop', 'push -pop', 'push pop']
+    """
+
+    def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
+        """Propose the subset of this trial."""
+        if not space.features:
+            return toss(space, (), rng)
+        subsets = _subsets(space)
+        bits = subsets[trial % len(subsets)]
+        configuration = Configuration(space, bits, None, draw_settings(space, rng))
+        return Proposal(configuration, _propensities(space, bits))
+
+
+def _propensities(space: Space, bits: int) -> tuple[float, ...]:
+    """Return each feature's propensity given the others.
+
+    All subsets are equally likely, so it is 0.5 for a feature that can be flipped, else 0 or 1.
+
+    >>> _propensities(Space(["push", "pop"]), 0b01)
+    (0.5, 0.5)
+    """
+    flipped = [bits ^ 1 << i for i in range(len(space.features))]
+    free = [not other or not space.violated(other) for other in flipped]
+    return tuple(0.5 if free[i] else float(bits >> i & 1) for i in range(len(free)))
+
+
+@functools.lru_cache(maxsize=8)
+def _subsets(space: Space) -> list[int]:
+    count = len(space.features)
+    if count > _MOST_FEATURES:
+        raise UserError(
+            f"strategy 'complete' runs all subsets: {count} features have {2**count - 1:,}; "
+            f"it takes at most {_MOST_FEATURES} features (covering:t=2 reaches all pairs in a few)"
+        )
+    subsets = [bits for bits in range(1, 1 << count) if not space.violated(bits)]
+    random.Random(key_of("complete")).shuffle(subsets)
+    return subsets

@@ -36,8 +36,8 @@ def test_each_test_of_a_mixture_keeps_its_own_odds():
 
 
 def test_a_feature_that_had_to_be_in_tells_nothing():
-    study = study_of(["mixture:default=0.5,coin=0.5"], [needs(0)], 100, 1, space_of(4))
-    everything = study.evidence.origin == study.evidence.origins.index("default")
+    study = study_of(["mixture:all-on=0.5,coin=0.5"], [needs(0)], 100, 1, space_of(4))
+    everything = study.evidence.origin == study.evidence.origins.index("all-on")
     assert 0 < everything.sum() < 100
     assert np.array_equal(study.chances.telling, ~everything)
 
