@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarmtest.compare.repeated_runs import command_for_the_rest
+from swarmtest.compare.command import command_for_the_rest
 from swarmtest.core.errors import UserError
 from swarmtest.store import open_store
 from swarmtest.store.interface import PostgresAddress, redacted
@@ -71,8 +69,7 @@ def test_the_schema_is_not_for_libpq() -> None:
 
 def test_the_command_for_the_rest_of_a_comparison_has_no_password() -> None:
     words = ["compare", "stack.py", "--store", "postgresql://ann:secret@host/db", "--runs=2"]
-    plan = SimpleNamespace(options={"go_on": False, "seed": "random"}, seeds=range(7, 9))
-    rest = command_for_the_rest(words, plan)  # type: ignore[arg-type]
+    rest = command_for_the_rest(words, {"go_on": False, "seed": "random"}, seed=7)
     assert rest == (
         "swarmtest compare stack.py --store postgresql://ann@host/db --runs=2 --continue --seed 7"
     )
