@@ -14,13 +14,9 @@ __all__ = ["compare_campaigns", "run_comparison"]
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first used: readers of results need not load campaigns."""
-    if name == "run_comparison":
-        from swarmtest.compare.repeated_runs import run_comparison
+    """Import a public name when it is first used: reports need not load what runs campaigns."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from swarmtest.compare import comparison, repeated_runs
 
-        return run_comparison
-    if name == "compare_campaigns":
-        from swarmtest.compare.comparison import compare_campaigns
-
-        return compare_campaigns
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(repeated_runs if name == "run_comparison" else comparison, name)

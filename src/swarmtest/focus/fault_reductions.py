@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from swarmtest.campaign.reduced_faults import ReductionTime
-from swarmtest.reduce.progress import make_small
+from swarmtest.reduce.fault_reductions import reduce_and_show
 from swarmtest.store.interface import Store
 from swarmtest.subjects.subject import Subject
 from swarmtest.ui.terminal.progress import ProgressView
@@ -42,7 +42,7 @@ def focus_made_small(
         if allowed.total is not None:
             spent = time.monotonic() - started
             rest = replace(allowed, total=max(allowed.total - spent, 0.0))
-        result = make_small(subject, store, campaign, rest, view, ids)
+        result = reduce_and_show(subject, store, campaign, rest, view, ids)
         pending -= ids
         for id in ids & result.reductions.keys():
             reduction = result.reductions[id]

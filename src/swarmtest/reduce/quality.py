@@ -44,7 +44,7 @@ class Quality:
     """The rates of one reduction.
 
     >>> print(Quality(srr=0.9, cpr=0.95, random_cpr=0.5))
-    SRR 90%, CPR 95% (random: 50%)
+    size reduced by 90% (SRR), 95% of the coverage kept (CPR; at random 50%)
     """
 
     srr: float
@@ -57,14 +57,14 @@ class Quality:
     random_mpr: float | None = None
 
     def __str__(self) -> str:
-        rates = [f"SRR {self.srr:.0%}"]
-        for name, rate, by_chance in (
-            ("CPR", self.cpr, self.random_cpr),
-            ("MPR", self.mpr, self.random_mpr),
+        rates = [f"size reduced by {self.srr:.0%} (SRR)"]
+        for what, name, rate, by_chance in (
+            ("coverage", "CPR", self.cpr, self.random_cpr),
+            ("killed mutants", "MPR", self.mpr, self.random_mpr),
         ):
             if rate is not None:
-                chance = "" if by_chance is None else f" (random: {by_chance:.0%})"
-                rates.append(f"{name} {rate:.0%}{chance}")
+                chance = "" if by_chance is None else f"; at random {by_chance:.0%}"
+                rates.append(f"{rate:.0%} of the {what} kept ({name}{chance})")
         return ", ".join(rates)
 
 
@@ -91,7 +91,7 @@ def quality_of(
     >>> test = subject.test_of(subject.space.default(), seed=1)
     >>> keep = Keep(targets=frozenset({Target.parse("event:switched").key}))
     >>> print(quality_of(subject, test, reduce_test(subject, test, keep)))
-    SRR 90%, CPR 100% (random: 100%)
+    size reduced by 90% (SRR), 100% of the coverage kept (CPR; at random 100%)
     """
 
     def hits(test: Any) -> frozenset[int]:

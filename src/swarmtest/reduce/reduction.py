@@ -250,7 +250,7 @@ def _check_original(
         if met >= keep.runs[0]:
             return
     times = f" in {met} of {keep.runs[1]} runs, {keep.runs[0]} are needed" if met else ""
-    raise UserError(f"the test itself does not keep what it is to keep{times}: {why}")
+    raise UserError(f"the test itself does not meet the criterion{times}: {why}")
 
 
 @dataclass

@@ -103,7 +103,7 @@ COMMANDS = {
     ),
     "reduce": Entry(
         "swarmtest.reduce.command:reduce",
-        "Make a test smaller while it keeps what it is to keep, and print it.",
+        "Shrink a test while it still fails, or keeps the coverage you ask for, and print it.",
     ),
     "mutate": Entry(
         "swarmtest.mutate.command:mutate",

@@ -1,0 +1,230 @@
+"""Reduce a test that is named as on the command line, and resume a reduction that was stopped.
+
+`reduce_named_test` finds the test in a store or in a file, reads what the smaller test has to keep,
+reduces it, and measures how much was kept. With a state file it notes every answer, and the same
+call continues where an earlier one stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from swarmtest.campaign.campaign_subject import placed
+from swarmtest.core.errors import UserError
+from swarmtest.core.result import Verdict
+from swarmtest.coverage.kinds import parse_kinds
+from swarmtest.coverage.options import CoverageOptions
+from swarmtest.coverage.watch import Coverage
+from swarmtest.mutate.killing import drawn_killing
+from swarmtest.processes.fork_pool import run_isolated
+from swarmtest.reduce.candidate_oracle import Answers
+from swarmtest.reduce.keep_criteria import Keep
+from swarmtest.reduce.keep_options import KeepOption, KeepOptions, parse_keep_option
+from swarmtest.reduce.named_tests import NamedTest, named_test, seconds_of
+from swarmtest.reduce.quality import PlainFile, Quality, quality_of
+from swarmtest.reduce.reduction import Reduced, reduce_test
+from swarmtest.subjects.loading import SubjectReference
+
+DRAWN_MUTANTS = 200
+"""How many mutants are drawn if some are to be kept and no number is given."""
+
+
+@dataclass(frozen=True)
+class ReductionProgress:
+    """How far the reduction of a test is."""
+
+    runs: int
+    """How many candidates were run."""
+    size: int
+    """How many parts the smallest test so far has."""
+    part: str
+    """What a part is called: "step", "line"."""
+
+
+@dataclass(frozen=True)
+class NamedReduction:
+    """The result of reducing a test that was named."""
+
+    named: NamedTest
+    """The original test, with the subject that runs it."""
+    reduced: Reduced
+    quality: Quality | None
+    """How much was kept; None if only a command decides what is interesting."""
+
+
+def reduce_named_test(
+    name: str,
+    keep: Sequence[str] = (),
+    *,
+    store: str | None = None,
+    state: str | Path | None = None,
+    budget: float = 60.0,
+    runs: tuple[int, int] = (1, 1),
+    coverage: CoverageOptions | str | None = "line",
+    mutants: int | None = None,
+    seed: int = 0,
+    parts: str = "lines",
+    timeout: float | None = None,
+    workers: int | None = None,
+    progress: Callable[[ReductionProgress], None] | None = None,
+) -> NamedReduction:
+    """Reduce the test named ``3#17``, the smallest test of a fault, or the test in a file.
+
+    `keep` has the texts of ``--keep``, such as ``coverage=90``; a failing test keeps its fault by
+    default. `budget` is the time of the whole reduction in seconds, after which the smallest test
+    so far is the result. With a `state` file, the same call later continues from there. `runs` is
+    (k, n) if the criteria must hold in k of n runs. `coverage` says what to watch in Python code,
+    `mutants` how many mutants to draw, `parts` how to divide a plain file, and `timeout` how long
+    one run may take. `progress` is called after every candidate. Modules that this process has
+    imported before cannot be watched any more.
+    """
+    options = [parse_keep_option(text) for text in keep]
+    with contextlib.ExitStack() as stack:
+        named, watching = _find_test(name, options, store, coverage, parts, timeout, stack)
+        subject = named.subject
+        seconds = seconds_of(subject, timeout)
+        only_command = bool(options) and {option.kind for option in options} == {"command"}
+        fault = None if only_command else _fault_of(named, name, seconds, bool(options))
+        options = options or [KeepOption("fault")]
+        wanted = KeepOptions(options, named, seconds, seed)
+        killing = None
+        sample = mutants or (DRAWN_MUTANTS if wanted.needs_mutants else 0)
+        minimal = wanted.minimal_mutants(store)
+        if sample:
+            killing = drawn_killing(
+                subject, sample=sample, seed=seed, seconds=seconds, first=minimal
+            )
+            stack.callback(killing.close)
+        criteria = replace(wanted.keep(fault, watching, killing, store), runs=runs)
+        with ReductionState(state, name, criteria) as known:
+            reduced = reduce_test(
+                subject,
+                named.data,
+                criteria,
+                coverage=watching if criteria.needs_coverage else None,
+                kills=killing.among(criteria.mutants) if killing and criteria.mutants else None,
+                seconds=seconds,
+                budget=budget,
+                workers=workers,
+                on_run=_reporter(progress, subject.part),
+                answers=known.answers,
+            )
+        quality = None
+        if not only_command:
+            quality = quality_of(
+                subject,
+                named.data,
+                reduced,
+                coverage=watching,
+                kills=killing,
+                seconds=seconds,
+                seed=seed,
+            )
+        return NamedReduction(named, reduced, quality)
+
+
+def _reporter(
+    progress: Callable[[ReductionProgress], None] | None, part: str
+) -> Callable[[int, int], None] | None:
+    if progress is None:
+        return None
+    return lambda runs, size: progress(ReductionProgress(runs, size, part))
+
+
+def _find_test(
+    name: str,
+    options: Sequence[KeepOption],
+    store: str | None,
+    coverage: CoverageOptions | str | None,
+    parts: str,
+    timeout: float | None,
+    stack: contextlib.ExitStack,
+) -> tuple[NamedTest, Coverage | None]:
+    """Return the test, and the coverage that observes it if that can be done from Python.
+
+    Coverage watches imports until `stack` is closed.
+    """
+    watching: list[Coverage] = []
+
+    def watch(reference: SubjectReference) -> None:
+        if coverage is not None and not reference.text.endswith(".toml"):
+            wanted = (
+                CoverageOptions(parse_kinds(coverage)) if isinstance(coverage, str) else coverage
+            )
+            watching.append(stack.enter_context(Coverage(placed(wanted, reference))))
+
+    if any(option.kind == "command" for option in options) and _is_plain_file(name):
+        plain = PlainFile(name, parts)
+        return NamedTest(plain, plain.test(Path(name).read_bytes()), None), None
+    named = named_test(name, store, timeout, watch)
+    return named, watching[0] if watching else None
+
+
+def _is_plain_file(name: str) -> bool:
+    """Return whether a file exists and is not a test that swarmtest saved."""
+    path = Path(name)
+    if not path.is_file():
+        return False
+    try:
+        data = json.loads(path.read_text())
+    except ValueError:
+        return True
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+    return not (isinstance(data, dict) and "format" in data and "subject" in data)
+
+
+def _fault_of(named: NamedTest, name: str, seconds: float, has_criterion: bool) -> str | None:
+    """Return the fault of a test: the recorded one, or for a test from a file, that of a run."""
+    if named.fault:
+        return named.fault
+    if named.fault == "":
+        if has_criterion:
+            return None
+        raise UserError(f"{name} passed: say what to keep, like --keep coverage=90")
+    result = run_isolated(lambda: named.subject.replay(named.data), seconds)
+    if result.verdict == Verdict.INVALID:
+        raise UserError(f"{name} is invalid: {result.missing}")
+    if result.fault is None and not has_criterion:
+        raise UserError(f"{name} passes: say what to keep, like --keep coverage=90")
+    return result.fault.id if result.fault else None
+
+
+class ReductionState:
+    """The answers of a reduction, in a file from which the same reduction resumes.
+
+    Entering it reads the file if there is one, and leaving it writes the answers.
+    """
+
+    def __init__(self, path: str | Path | None, test: str, keep: Keep) -> None:
+        self._path = Path(path) if path else None
+        self._about = f"{test} {keep.fault} {keep.coverage} {sorted(keep.targets)} {keep.command} "
+        self._about += " ".join(sorted(mutant.id for mutant in keep.mutants)) + f" {keep.runs}"
+        self.answers: Answers = {}
+
+    def __enter__(self) -> ReductionState:
+        if self._path is not None and self._path.exists():
+            try:
+                data = json.loads(self._path.read_text())
+                about, answers = data["about"], data["answers"]
+            except (OSError, ValueError, KeyError, TypeError):
+                raise UserError(f"{self._path} is not a state that `reduce` wrote") from None
+            if about != self._about:
+                raise UserError(
+                    f"{self._path} is of another reduction (another test, or another --keep): "
+                    "delete it, or name another file"
+                )
+            self.answers = dict(answers)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._path is not None and self.answers:
+            try:
+                data = {"about": self._about, "answers": self.answers}
+                self._path.write_text(json.dumps(data))
+            except OSError as error:
+                raise UserError(f"cannot write {self._path}: {error.strerror}") from None
