@@ -230,7 +230,7 @@ def test_tests_that_do_not_end_as_they_did_are_not_taken(workplace: Workplace) -
     workplace.run("flaky.py", "--tests", "20")
     workplace.write("broken", "")
     error = workplace.swarmtest("suite", status=2)
-    assert "no test can be taken: passed in the campaign, and shows fault" in error
+    assert "no test can be used: passed in the campaign, and shows fault" in error
 
 
 def test_other_features_are_told(workplace: Workplace) -> None:

@@ -25,7 +25,7 @@ from swarmtest.store.records import CampaignRecord
 
 
 @dataclass(frozen=True)
-class Run:
+class ComparedCampaign:
     """One campaign of a comparison, as a whole."""
 
     campaign: int
@@ -47,7 +47,7 @@ class Comparison:
     """The strategies, the baseline first."""
     confidence: float
     """The confidence of all intervals."""
-    runs: tuple[Run, ...]
+    runs: tuple[ComparedCampaign, ...]
     equal_tests: Cut
     equal_cpu: Cut
     faults: tuple[FaultName, ...]
@@ -116,8 +116,8 @@ def by_strategy(runs: Sequence[Discovery], baseline: str) -> dict[str, list[Disc
     return groups
 
 
-def _run(run: Discovery) -> Run:
-    return Run(
+def _run(run: Discovery) -> ComparedCampaign:
+    return ComparedCampaign(
         run.campaign,
         run.strategy,
         run.seed,

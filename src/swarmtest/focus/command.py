@@ -22,7 +22,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.coverage.options import CoverageOptions
 from swarmtest.coverage.scope import project_root
 from swarmtest.focus.base_version import baseline_of
-from swarmtest.focus.fault_reductions import focus_made_small
+from swarmtest.focus.fault_reductions import reduce_focused_faults
 from swarmtest.focus.focus import Focus
 from swarmtest.focus.outcome import FocusOutcome
 from swarmtest.focus.request import FocusRequest
@@ -248,7 +248,7 @@ def focus(path: str, **options: Any) -> int:
         finally:
             screen.end()
         if outcome.faults and not outcome.interrupted and allowed is not None:
-            outcome = focus_made_small(
+            outcome = reduce_focused_faults(
                 outcome, focused.campaigns, reference.load(), store, allowed, screen.still()
             )
         outcome = _with_commands(outcome, store.url)

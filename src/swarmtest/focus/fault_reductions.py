@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from swarmtest.focus.outcome import FocusOutcome
 
 
-def focus_made_small(
+def reduce_focused_faults(
     outcome: FocusOutcome,
     campaigns: Sequence[int],
     subject: Subject,

@@ -23,16 +23,16 @@ from swarmtest.coverage.scope import shown_path
 from swarmtest.coverage.watch import Coverage
 from swarmtest.focus.base_version import BaseCheck, BaseVerdict, baseline_of, rest_of
 from swarmtest.focus.history import History, changed_features, history_of
-from swarmtest.focus.known_faults import Sight, is_imported
+from swarmtest.focus.known_faults import WatchedCode, is_imported
 from swarmtest.focus.measurement import (
     DIRECTED,
     count_hits,
     focused_faults,
     focused_targets,
-    split_by_sight,
+    split_unwatched,
 )
 from swarmtest.focus.outcome import FocusOutcome
-from swarmtest.focus.planning import HOT, FocusPlan, Planner
+from swarmtest.focus.planning import HOT, AimPlanner, FocusPlan
 from swarmtest.focus.request import FocusRequest
 from swarmtest.languages.git import base_of
 from swarmtest.languages.places import Found, NothingToAimAt
@@ -118,7 +118,7 @@ class Focus:
         targets = self.request.found()
         named, subject = resolve(self.subject)
         history = self._history(subject, targets)
-        planner = Planner(history, self._sight(subject, history), self.hot)
+        planner = AimPlanner(history, self._watched_code(subject, history), self.hot)
         rare = tuple(planner.rare()) if self.request.rare else ()
         plan = planner.plan((Found(rare) + targets).wanted, targets.names)
         self._refuse_nothing(plan, targets)
@@ -129,7 +129,7 @@ class Focus:
         stopped = outcome.interrupted or verdicts is None
         # A run cannot observe which mutants it kills.
         visible = [t for t in plan.targets if not t.name.startswith("mutant:")]
-        seen, unseen = split_by_sight(self.store, outcome.campaign, visible)
+        seen, unseen = split_unwatched(self.store, outcome.campaign, visible)
         counted = count_hits(self.store, outcome.campaign, [target.name for target in seen])
         pooled = not self.request.rare
         return FocusOutcome(
@@ -213,8 +213,8 @@ class Focus:
         Empty if earlier tests watched one of the files, or if tests cannot be seen to reach one.
         """
         places = sorted({line.place for line in targets.wanted})
-        sight = self._sight(subject, history)
-        if any(history.versions(p) or sight.why_unseen(p) or not is_imported(p) for p in places):
+        code = self._watched_code(subject, history)
+        if any(history.versions(p) or code.why_unseen(p) or not is_imported(p) for p in places):
             return ""
         return shown_path(places[0]) if places else ""
 
@@ -237,10 +237,10 @@ class Focus:
                 return CoverageOptions.from_plain(options)
         return placed(CoverageOptions(("line",)), self.subject)
 
-    def _sight(self, subject: Subject, history: History) -> Sight:
+    def _watched_code(self, subject: Subject, history: History) -> WatchedCode:
         watched = self.watching.options if self.watching else self._coverage(history)
         harness = os.path.realpath(subject.harness) if subject.harness else ""
-        return Sight(watched.scope() if watched else None, harness)
+        return WatchedCode(watched.scope() if watched else None, harness)
 
     # The directed campaign.
 

@@ -18,7 +18,7 @@ from swarmtest.coverage.watch import Coverage
 from swarmtest.mutate.kill_matrix import minimal_mutants, minimal_tests
 from swarmtest.mutate.killing import Killing, NativeKilling, chosen_mutants
 from swarmtest.processes.fork_pool import IsolatedRun, wait_for_any
-from swarmtest.reduce.keep_criteria import Keep, Watch
+from swarmtest.reduce.keep_criteria import HitObserver, Keep
 from swarmtest.reduce.named_tests import NamedTest
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
@@ -144,7 +144,7 @@ class KeepOptions:
 
 def targets_hit(named: NamedTest, coverage: Coverage | None, seconds: float) -> list[Target]:
     """Run a test in its own process and return the targets that it hits."""
-    watch = Watch(named.subject, coverage)
+    watch = HitObserver(named.subject, coverage)
     run = IsolatedRun(lambda: watch.targets(named.data), seconds, quiet=True)
     wait_for_any([run])
     outcome = run.outcome()

@@ -23,7 +23,7 @@ from swarmtest.coverage.watch import Coverage
 from swarmtest.mutate.mutant import Mutant
 from swarmtest.reduce.reduction import Reduced, hits_of
 from swarmtest.reducer.criteria import preservation_rate, randomly_reduced
-from swarmtest.reducer.reducer import AskedAs, minimised
+from swarmtest.reducer.reducer import ConvertedCriterion, minimised
 from swarmtest.subjects.command.reduction import reduced_text
 from swarmtest.subjects.command.test import CommandTest
 from swarmtest.subjects.subject import Subject
@@ -32,7 +32,7 @@ _RANDOM_TESTS = 3
 """The number of random reductions, the same as in the dissertation."""
 
 
-class KilledBy(Protocol):
+class KillCounter(Protocol):
     """Finds out which mutants a test kills."""
 
     def killed(self, test: Any) -> Sequence[Mutant]:
@@ -74,7 +74,7 @@ def quality_of(
     reduced: Reduced,
     *,
     coverage: Coverage | None = None,
-    kills: KilledBy | None = None,
+    kills: KillCounter | None = None,
     seconds: float = 10.0,
     seed: int = 0,
 ) -> Quality:
@@ -183,14 +183,14 @@ class PlainFile(Subject):
 
     def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
         """Return the test with only the parts that it needs to stay interesting."""
-        still_interesting = AskedAs(interesting, CommandTest.to_json)
+        still_interesting = ConvertedCriterion(interesting, CommandTest.to_json)
         small = reduced_text(CommandTest.from_json(test), still_interesting)
         if self.part != "line":
 
             def joined(pieces: Sequence[bytes]) -> Any:
                 return small.with_content(b"".join(pieces)).to_json()
 
-            pieces = minimised(self._pieces(small), AskedAs(interesting, joined))
+            pieces = minimised(self._pieces(small), ConvertedCriterion(interesting, joined))
             small = small.with_content(b"".join(pieces))
         return small.to_json()
 

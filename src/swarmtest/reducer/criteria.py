@@ -277,7 +277,7 @@ def randomly_reduced(parts: Sequence[Part], size: int, rng: random.Random) -> tu
 
 
 @dataclass(frozen=True)
-class Kendall:
+class KendallTau:
     """The correlation of two rankings."""
 
     tau: float
@@ -286,7 +286,7 @@ class Kendall:
     """The two-sided p-value: the probability of such a tau by chance."""
 
 
-def kendall_tau(first: Sequence[float], second: Sequence[float]) -> Kendall:
+def kendall_tau(first: Sequence[float], second: Sequence[float]) -> KendallTau:
     """Return Kendall's tau-b, which handles ties, with its p-value by the normal approximation.
 
     >>> round(kendall_tau([1, 2, 3, 4], [1, 3, 2, 4]).tau, 3)
@@ -304,9 +304,9 @@ def kendall_tau(first: Sequence[float], second: Sequence[float]) -> Kendall:
     ties = [_tie_sizes(first), _tie_sizes(second)]
     untied = [pairs - sum(t * (t - 1) // 2 for t in sizes) for sizes in ties]
     if 0 in untied:
-        return Kendall(math.nan, math.nan)
+        return KendallTau(math.nan, math.nan)
     tau = balance / math.sqrt(untied[0]) / math.sqrt(untied[1])
-    return Kendall(tau, _kendall_p_value(balance, count, *ties))
+    return KendallTau(tau, _kendall_p_value(balance, count, *ties))
 
 
 def _kendall_p_value(balance: int, count: int, first: list[int], second: list[int]) -> float:

@@ -22,10 +22,10 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Problem:
+class CoverProblem:
     """A set-cover problem: which tests hit which classes of targets, and how much is needed.
 
-    >>> problem = Problem.of(np.array([[1, 1, 1, 0], [1, 1, 0, 0], [0, 0, 0, 1]], bool))
+    >>> problem = CoverProblem.of(np.array([[1, 1, 1, 0], [1, 1, 0, 0], [0, 0, 0, 1]], bool))
     >>> problem.weights.tolist(), greedy(problem)
     ([2, 1, 1], [0, 2])
     """
@@ -40,7 +40,7 @@ class Problem:
     """The targets of each class, as columns of the original table."""
 
     @classmethod
-    def of(cls, hits: Bools, share: float = 1.0) -> Problem:
+    def of(cls, hits: Bools, share: float = 1.0) -> CoverProblem:
         """Return the problem of keeping a share of all targets that are hit."""
         groups: dict[bytes, list[int]] = {}
         packed = np.packbits(hits, axis=0)
@@ -66,7 +66,7 @@ class Problem:
         """Return the weight that the chosen tests keep."""
         return int(self.weights[self.rows[list(chosen)].any(0)].sum()) if len(chosen) else 0
 
-    def after(self, chosen: Sequence[int]) -> Problem:
+    def after(self, chosen: Sequence[int]) -> CoverProblem:
         """Return the problem that is left when some tests have been chosen."""
         open_classes = np.flatnonzero(~self.rows[list(chosen)].any(0))
         members = tuple(self.members[i] for i in open_classes)
@@ -87,7 +87,7 @@ def needed(share: float, total: int) -> int:
     return math.ceil(round(share * total, 9))
 
 
-def greedy(problem: Problem, cost: Floats | None = None) -> list[int]:
+def greedy(problem: CoverProblem, cost: Floats | None = None) -> list[int]:
     """Return tests that keep what is needed, each the one that added most (per cost) in turn."""
     chosen: list[int] = []
     kept = 0
@@ -99,7 +99,7 @@ def greedy(problem: Problem, cost: Floats | None = None) -> list[int]:
     return irredundant(problem, chosen)
 
 
-def _in_greedy_order(problem: Problem, cost: Floats | None) -> list[tuple[int, int]]:
+def _in_greedy_order(problem: CoverProblem, cost: Floats | None) -> list[tuple[int, int]]:
     """Return all tests that add anything, each with the weight it adds, best first."""
     rows, weights = problem.rows, problem.weights.astype(np.float64)
     gains = rows @ weights
@@ -116,10 +116,10 @@ def _in_greedy_order(problem: Problem, cost: Floats | None) -> list[tuple[int, i
         gains -= rows[:, new] @ weights[new]
 
 
-def irredundant(problem: Problem, chosen: Sequence[int]) -> list[int]:
+def irredundant(problem: CoverProblem, chosen: Sequence[int]) -> list[int]:
     """Return the chosen tests without redundant ones; the last that were chosen go first.
 
-    >>> irredundant(Problem.of(np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]], bool)), [0, 1, 2])
+    >>> irredundant(CoverProblem.of(np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]], bool)), [0, 1, 2])
     [0, 1]
     """
     left = list(chosen)
@@ -134,10 +134,10 @@ def irredundant(problem: Problem, chosen: Sequence[int]) -> list[int]:
     return left
 
 
-def thinned(problem: Problem, chosen: Sequence[int]) -> list[int]:
+def thinned(problem: CoverProblem, chosen: Sequence[int]) -> list[int]:
     """Drop the test whose loss costs least, repeatedly, while enough is kept.
 
-    >>> problem = Problem.of(np.array([[1, 1, 1, 0], [0, 0, 0, 1]], bool), share=0.75)
+    >>> problem = CoverProblem.of(np.array([[1, 1, 1, 0], [0, 0, 0, 1]], bool), share=0.75)
     >>> thinned(problem, [0, 1])
     [0]
     """
@@ -155,7 +155,7 @@ def thinned(problem: Problem, chosen: Sequence[int]) -> list[int]:
     return left
 
 
-def greedy_in_time(problem: Problem, seconds: Floats, budget: float) -> list[int]:
+def greedy_in_time(problem: CoverProblem, seconds: Floats, budget: float) -> list[int]:
     """Return tests that keep much and together take no longer than a budget.
 
     The best of three candidates is returned: a greedy cover by what tests add per second, one by
@@ -172,7 +172,9 @@ def greedy_in_time(problem: Problem, seconds: Floats, budget: float) -> list[int
     return irredundant(replace(problem, need=problem.kept(best)), best)
 
 
-def _fitting(problem: Problem, seconds: Floats, budget: float, cost: Floats | None) -> list[int]:
+def _fitting(
+    problem: CoverProblem, seconds: Floats, budget: float, cost: Floats | None
+) -> list[int]:
     """Choose greedily among the tests that still fit the budget, until enough is kept."""
     rows, weights = problem.rows, problem.weights.astype(np.float64)
     gains = rows @ weights

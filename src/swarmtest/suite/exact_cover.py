@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.suite.cover import Bools, Floats, Problem, greedy, irredundant, thinned
+from swarmtest.suite.cover import Bools, CoverProblem, Floats, greedy, irredundant, thinned
 
 _BOUND_STEPS = 300
 _BOUND_WORK = 1_000_000_000
@@ -35,10 +35,10 @@ _LITERALS = 2_000_000
 """A table with more entries than this is not given to the SAT solver."""
 
 
-def smallest(problem: Problem) -> tuple[list[int], int]:
+def smallest_cover(problem: CoverProblem) -> tuple[list[int], int]:
     """Return the smallest suite found that keeps what is needed, and a lower bound on its size.
 
-    >>> smallest(Problem.of(np.array([[0, 1, 1, 0], [1, 1, 0, 0], [0, 0, 1, 1]], bool)))
+    >>> smallest_cover(CoverProblem.of(np.array([[0, 1, 1, 0], [1, 1, 0, 0], [0, 0, 1, 1]], bool)))
     ([1, 2], 2)
     """
     forced, tests, core = _reduced(problem)
@@ -53,16 +53,16 @@ def smallest(problem: Problem) -> tuple[list[int], int]:
     return sorted(chosen), len(forced) + min(bound.tests, len(bound.chosen))
 
 
-def _first_suite(problem: Problem) -> list[int]:
+def _first_suite(problem: CoverProblem) -> list[int]:
     """Return a suite to start from: the greedy one, or a smallest complete one, thinned."""
     by_greed = greedy(problem)
     if problem.adequate:
         return by_greed
-    everything, _ = smallest(replace(problem, need=problem.total))
+    everything, _ = smallest_cover(replace(problem, need=problem.total))
     return min(by_greed, thinned(problem, everything), key=len)
 
 
-def _reduced(problem: Problem) -> tuple[list[int], list[int], Problem]:
+def _reduced(problem: CoverProblem) -> tuple[list[int], list[int], CoverProblem]:
     """Return tests that belong to a smallest suite, the other tests, and the problem of those."""
     forced: list[int] = []
     tests = list(range(len(problem.rows)))
@@ -82,7 +82,7 @@ def _reduced(problem: Problem) -> tuple[list[int], list[int], Problem]:
             return forced, tests, problem
 
 
-def _without_implied(problem: Problem) -> Problem:
+def _without_implied(problem: CoverProblem) -> CoverProblem:
     """Drop each class that is hit by all tests that hit some other class: it is kept anyway."""
     columns = np.ascontiguousarray(problem.rows.T)
     gone = np.zeros(len(columns), bool)
@@ -115,7 +115,7 @@ def _not_contained(rows: Bools) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Bound:
+class CoverBound:
     """A lower bound on the number of tests, with the prices that give it and the best suite."""
 
     value: float
@@ -134,17 +134,17 @@ class Bound:
         return len(self.chosen) <= self.tests
 
 
-def lower_bound(problem: Problem, known: list[int]) -> Bound:
+def lower_bound(problem: CoverProblem, known: list[int]) -> CoverBound:
     """Return the best bound that the subgradient steps find, starting from the suite `known`.
 
-    >>> problem = Problem.of(np.array([[1, 1, 0, 0], [0, 0, 1, 1], [0, 1, 1, 0]], bool))
+    >>> problem = CoverProblem.of(np.array([[1, 1, 0, 0], [0, 0, 1, 1], [0, 1, 1, 0]], bool))
     >>> lower_bound(problem, [2, 0, 1]).tests
     2
     """
     rows = problem.rows.astype(np.float32)
     count = np.maximum(problem.rows.sum(0), 1)
     prices = 1.0 / np.maximum(rows @ (1.0 / count), 1e-9).max() / count
-    best = Bound(-math.inf, prices, known)
+    best = CoverBound(-math.inf, prices, known)
     length, since = 1.0, 0
     for _ in range(min(_BOUND_STEPS, _BOUND_WORK // rows.size + 1)):
         reduced_costs = 1.0 - rows @ prices.astype(np.float32)
@@ -167,7 +167,7 @@ def lower_bound(problem: Problem, known: list[int]) -> Bound:
     return best
 
 
-def bound_of_prices(problem: Problem, prices: Floats, available: Bools) -> int:
+def bound_of_prices(problem: CoverProblem, prices: Floats, available: Bools) -> int:
     """Return a lower bound on the number of available tests needed, by the given prices."""
     reduced_costs = 1.0 - problem.rows @ prices
     value = prices.sum() + np.minimum(reduced_costs, 0)[available].sum()
@@ -175,7 +175,7 @@ def bound_of_prices(problem: Problem, prices: Floats, available: Bools) -> int:
     return max(math.ceil(float(value) - _SLACK), 0)
 
 
-def _left_out(problem: Problem, prices: Floats) -> Floats:
+def _left_out(problem: CoverProblem, prices: Floats) -> Floats:
     """Return the share of each class to leave out, so that the highest total price is left out.
 
     At most one class is left out in part.
@@ -190,7 +190,7 @@ def _left_out(problem: Problem, prices: Floats) -> Floats:
     return shares
 
 
-def _better(problem: Problem, known: list[int], reduced_costs: Floats) -> list[int]:
+def _better(problem: CoverProblem, known: list[int], reduced_costs: Floats) -> list[int]:
     """Return the suite of the tests with the least reduced costs if it is smaller than `known`."""
     covered: Bools = np.zeros(len(problem.weights), bool)
     kept, chosen = 0, []
@@ -222,7 +222,7 @@ class _Node:
 class _Search:
     """Branch and bound: branch on whether the test that adds most is taken or ruled out."""
 
-    def __init__(self, problem: Problem, bound: Bound) -> None:
+    def __init__(self, problem: CoverProblem, bound: CoverBound) -> None:
         self._problem = problem
         self._rows = problem.rows.astype(np.float32)
         self._weights = problem.weights.astype(np.float32)
@@ -230,7 +230,7 @@ class _Search:
         self._left = _SEARCH_WORK
         self._best = bound.chosen
 
-    def run(self) -> Bound:
+    def run(self) -> CoverBound:
         """Return the bound with the best suite found; it is proven if the search is exhaustive."""
         everything = np.ones(len(self._weights), bool)
         nodes = [_Node(everything, np.ones(len(self._rows), bool), (), self._problem.need)]
@@ -280,7 +280,7 @@ def sat_is_installed() -> bool:
     return importlib.util.find_spec("pysat") is not None
 
 
-def _by_sat(problem: Problem, bound: Bound) -> Bound:
+def _by_sat(problem: CoverProblem, bound: CoverBound) -> CoverBound:
     """Ask a SAT solver for one test fewer, repeatedly, until there is none or it gives up."""
     if not sat_is_installed() or int(problem.rows.sum()) > _LITERALS:
         return bound

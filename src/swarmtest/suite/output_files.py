@@ -19,7 +19,7 @@ from pathlib import Path
 from swarmtest.core.errors import UserError, version
 from swarmtest.languages.user_objects import split_reference
 from swarmtest.suite.formatting import WIDTH, comment_of, counted, expression, formatted, name_of
-from swarmtest.suite.functions import Function, function_of, is_deadly
+from swarmtest.suite.functions import FunctionCode, function_of, is_deadly
 from swarmtest.suite.suite import Suite, SuiteTest
 
 MARK = "made by swarmtest"
@@ -181,7 +181,7 @@ def _harmless(text: str) -> str:
     return text.replace("\\", "/").replace('"', "'")
 
 
-def _imports(suite: Suite, functions: Sequence[Function], path: Path) -> list[str]:
+def _imports(suite: Suite, functions: Sequence[FunctionCode], path: Path) -> list[str]:
     """Return the imports (standard library, pytest, code under test), `sys.path` and constants."""
     lines = {line for function in functions for line in function.imports}
     if any(test.fault for test in suite.tests):
@@ -212,7 +212,7 @@ def _imported_by_name(text: str) -> list[str]:
     return [text.split("'")[1]] if "importlib.import_module('" in text else []
 
 
-def _constants(suite: Suite, functions: Sequence[Function], path: Path) -> list[str]:
+def _constants(suite: Suite, functions: Sequence[FunctionCode], path: Path) -> list[str]:
     lines = []
     if any(function.files for function in functions):
         lines.append(f'DATA = Path(__file__).resolve().parent / "{data_directory(path).name}"')
@@ -290,7 +290,7 @@ def _path_expression(directory: str, path: Path) -> str:
     return start if rest == "." else f'{start} / "{rest}"'
 
 
-def _test_lines(suite: Suite, test: SuiteTest, function: Function, name: str) -> list[str]:
+def _test_lines(suite: Suite, test: SuiteTest, function: FunctionCode, name: str) -> list[str]:
     head = f"def {name}({function.arguments}):"
     return [
         *comment_of(test, suite.campaign, suite.subject.part),
@@ -300,7 +300,7 @@ def _test_lines(suite: Suite, test: SuiteTest, function: Function, name: str) ->
     ]
 
 
-def _marker(suite: Suite, test: SuiteTest, function: Function) -> list[str]:
+def _marker(suite: Suite, test: SuiteTest, function: FunctionCode) -> list[str]:
     """Return the pytest marker of a test that shows a fault."""
     if test.fault is None or suite.faults == "fail":
         return []

@@ -35,7 +35,7 @@ sys.exit(pytest.main(sys.argv[1:], plugins=[Absent()]))
 
 
 @dataclass(frozen=True)
-class Ran:
+class PytestReport:
     """What pytest reported about a file of tests."""
 
     ended: Mapping[str, str] = field(default_factory=dict)
@@ -103,7 +103,7 @@ def _verified(suite: Suite, file: Path, command: str) -> SavedSuite:
     return SavedSuite(verified, file, ran.seconds, needs)
 
 
-def run_pytest(path: Path, tests: int, without: tuple[str, ...] = ()) -> Ran:
+def run_pytest(path: Path, tests: int, without: tuple[str, ...] = ()) -> PytestReport:
     """Run a file by pytest in a new process in which the modules `without` cannot be imported."""
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory, "told.xml")
@@ -113,17 +113,17 @@ def run_pytest(path: Path, tests: int, without: tuple[str, ...] = ()) -> Ran:
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
         ended = capture(words, 60 + _SECONDS_PER_TEST * tests, environment=environment)
         if ended.status is None:
-            return Ran(problem="pytest did not come to an end")
+            return PytestReport(problem="pytest did not come to an end")
         return _read_report(report, (ended.stdout + ended.stderr).decode(errors="replace"))
 
 
-def _read_report(report: Path, output: str) -> Ran:
+def _read_report(report: Path, output: str) -> PytestReport:
     """Read pytest's JUnit XML file; take a problem from its output if there is one."""
     try:
         root = ElementTree.parse(report).getroot()
     except (OSError, ElementTree.ParseError):
         last = [line for line in output.splitlines() if line.strip()][-1:]
-        return Ran(problem=f"pytest could not run it: {' '.join(last)}")
+        return PytestReport(problem=f"pytest could not run it: {' '.join(last)}")
     ended = {case.get("name", ""): _ended(case) for case in root.iter("testcase")}
     errors = [line for line in output.splitlines() if line.startswith("E  ")]
     collected = all(name.startswith("test_") for name in ended)
@@ -132,7 +132,7 @@ def _read_report(report: Path, output: str) -> Ran:
     seconds_of = {
         case.get("name", ""): float(case.get("time", 0)) for case in root.iter("testcase")
     }
-    return Ran(ended, seconds, seconds_of, problem)
+    return PytestReport(ended, seconds, seconds_of, problem)
 
 
 def _ended(case: ElementTree.Element) -> str:
@@ -144,7 +144,7 @@ def _ended(case: ElementTree.Element) -> str:
     return "xfailed" if "xfail" in skipped.get("type", "") else "skipped"
 
 
-def _misbehaving(suite: Suite, path: Path, ran: Ran) -> dict[int, str]:
+def _misbehaving(suite: Suite, path: Path, ran: PytestReport) -> dict[int, str]:
     """Return the trials whose tests did not end as expected, each with how it ended."""
     names = suite_file(suite, path, "").names
     reasons = {}

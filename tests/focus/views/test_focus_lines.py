@@ -82,7 +82,7 @@ def test_a_line_that_only_directed_tests_hit_has_a_bound():
     assert "at least 17.3" in focus_text(pull_request())
 
 
-def test_a_stand_in_is_named_below_the_table():
+def test_a_proxy_is_named_below_the_table():
     text = focus_text(pull_request())
     assert "shop/cart.py:44 [1]" in text
     assert "[1] too little data of its own, aimed at through line shop/cart.py:36" in text
