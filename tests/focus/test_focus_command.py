@@ -227,7 +227,7 @@ def test_a_target_that_was_never_hit_fails_the_run_if_that_is_asked(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], ["say where to point", "--line FILE:LINE", "--diff REV"]),
+        ([], ["name what to aim at", "--line FILE:LINE", "--diff REV"]),
         (["--line", "shop/cart.py:999"], ["shop/cart.py:999"]),
         (["--line", "shop/crt.py:3"], ["shop/crt.py", "shop/cart.py"]),
         (["--line", "shop/cart.py:6"], ["cart.py:6 is blank", "5 and 8"]),

@@ -88,7 +88,7 @@ def test_a_fault_is_called_new_only_when_the_base_version_was_asked(
     ("until", "words"),
     [
         ("a baseline first", "interrupted: they are kept, and the next focus uses them"),
-        ("aimed at, strategy", "interrupted: everything is kept, `swarmtest resume 2` goes on"),
+        ("aimed at, strategy", "interrupted: everything is kept, `swarmtest resume 2` continues"),
     ],
 )
 def test_an_interrupted_focus_says_how_to_go_on(

@@ -140,7 +140,7 @@ def test_where_every_feature_is_always_on_amounts_still_answer(place, swarmtest)
 def test_triage_orders_faults_and_says_how_to_go_on(place, swarmtest, overflow):
     out = swarmtest("triage", 1, cwd=place).stdout
     assert overflow in out
-    assert "go on without them: swarmtest run files.py::Files --avoid known" in out
+    assert "continue without them: swarmtest run files.py::Files --avoid known" in out
 
 
 def test_triage_of_a_campaign_without_faults_says_so(place, swarmtest):

@@ -85,8 +85,8 @@ def _from_entry(entry: str, where: str, why: str) -> Found:
     kind, colon, name = entry.partition(":")
     if not colon or not kind or not name.strip():
         raise UserError(
-            f"{where}: {entry!r} is no target; write FILE:LINE, FILE:FIRST-LAST, MODULE:FUNCTION "
-            "or KIND:NAME, as in fault:3f2a"
+            f"{where}: {entry!r} is not a target; write FILE:LINE, FILE:FIRST-LAST, "
+            "MODULE:FUNCTION or KIND:NAME, as in fault:3f2a"
         )
     if kind in _NAMED and kind != "line":
         return Found(names=(entry,))
@@ -108,7 +108,7 @@ def _sarif(text: str, file: str) -> list[SarifFinding]:
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise UserError(f"{file} begins like SARIF (JSON), but is none: {error}") from None
+        raise UserError(f"{file} begins like SARIF (JSON), but is not: {error}") from None
     except RecursionError:
         raise UserError(f"{file} is nested too deeply to be SARIF") from None
     return list(findings(document, file))

@@ -59,7 +59,7 @@ class FocusRequest:
         """Return the places and names that are meant, in the current code."""
         if self == FocusRequest():
             raise UserError(
-                "say where to point: --line FILE:LINE, --lines FILE:FIRST-LAST, --function "
+                "name what to aim at: --line FILE:LINE, --lines FILE:FIRST-LAST, --function "
                 "MODULE:NAME, --diff REV, --fault ID, --rare or --targets-from FILE"
             )
         found = Found(names=self.names)

@@ -290,7 +290,7 @@ class _FaultReducer:
         )
         self.interrupted = reduced.interrupted
         if waits.confirmation and not self._shows(reduced.test, waits.confirmation):
-            raise UserError("what is left of it comes to an end after all, only late")
+            raise UserError("the reduced test does end, only late")
         return self._begun._replace(
             size=reduced.size,
             test=json.dumps(reduced.test),

@@ -54,11 +54,11 @@ class Keep:
         for name, share in (("coverage", self.coverage), ("targets", self.share)):
             if share is not None and not 0 < share <= 1:
                 raise UserError(
-                    f"{share:.0%} of the {name} cannot be kept: above 0%, up to 100% can"
+                    f"{share:.0%} of the {name} cannot be kept: ask for more than 0%, up to 100%"
                 )
         if not 1 <= self.runs[0] <= self.runs[1]:
             raise UserError(
-                f"{self.runs[0]} of {self.runs[1]} runs cannot be asked for: 1 of 1, 2 of 5, ..."
+                f"{self.runs[0]} of {self.runs[1]} runs cannot be required: 1 of 1, 2 of 5, ..."
             )
 
     @property

@@ -128,15 +128,17 @@ def _from_store(
         )
     trial = store.trial(campaign, number)
     if trial.verdict == Verdict.INVALID:
-        raise UserError(f"{campaign}#{number} is no test, its generator failed: {trial.missing}")
+        raise UserError(
+            f"{campaign}#{number} is not a test, because its generator failed: {trial.missing}"
+        )
     subject, reference = load_subject(record, prepare)
     stored_test = store.test(campaign, number)
     if stored_test is not None:
         data = json.loads(stored_test)
     elif _dimensions(subject.space) != _dimensions(Space.from_json(record.space)):
         raise UserError(
-            f"{campaign}#{number} was not kept whole, and {subject.name} has other features now, "
-            "so it cannot be made again"
+            f"{campaign}#{number} was not stored, and {subject.name} has other features now, "
+            "so it cannot be generated again"
         )
     else:
         configuration = Configuration.from_bytes(subject.space, trial.configuration)
@@ -152,7 +154,7 @@ def load_subject(
     if "search" in record.options:
         raise UserError(
             f"campaign {record.id} is a search: `swarmtest replay {record.id}#TRIAL` runs a test "
-            "at a point again, and that is all of it"
+            "at a point again, and that is all that can be done"
         )
     if not reference:
         raise UserError(
@@ -181,7 +183,7 @@ def _regenerated(subject: Subject, configuration: Configuration, seed: int, seco
         lambda: Result(Verdict.PASSED, test=subject.test_of(configuration, seed)), seconds
     )
     if result.test is None:
-        raise UserError("the test ends its process and was not kept; run the campaign again")
+        raise UserError("the test ends its process and was not stored; run the campaign again")
     return result.test
 
 

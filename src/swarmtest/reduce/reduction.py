@@ -200,7 +200,7 @@ def _original(
     times = "" if keep.runs[1] == 1 else f" {keep.runs[1]} times"
     raise UserError(
         f"the test does not show fault {keep.fault} when it is run again{times}, but {shown}: "
-        "what does not happen every time needs more runs (--runs 2/10), or cannot be reduced"
+        "a flaky fault needs more runs (--runs 2/10), or cannot be reduced"
     )
 
 

@@ -54,7 +54,7 @@ class Repeated:
 
     def __init__(self, criterion: Callable[[Sequence[Any]], bool], k: int, n: int) -> None:
         if not 1 <= k <= n:
-            raise UserError(f"{k} of {n} runs cannot be asked for; k is from 1 to n")
+            raise UserError(f"{k} of {n} runs cannot be required; k is from 1 to n")
         self._criterion = criterion
         self.k = k
         self.n = n
@@ -135,7 +135,7 @@ class TargetsKept(CoverageKept):
         wanted: Collection[Target],
     ) -> None:
         if not wanted:
-            raise UserError("no targets are given that the smaller test is to keep")
+            raise UserError("no targets are given that the smaller test has to keep")
         super().__init__(reached, wanted)
 
 
@@ -155,7 +155,7 @@ class MutantsKept:
         self._kills = kills
         self._wanted = list(dict.fromkeys(wanted))
         if not self._wanted:
-            raise UserError("no mutants are given that the smaller test is to kill")
+            raise UserError("no mutants are given that the smaller test has to kill")
 
     def __call__(self, parts: Sequence[Any], /) -> bool:
         for mutant in list(self._wanted):
@@ -214,9 +214,9 @@ class ShellCommand:
 
     def __init__(self, command: str, name: str = "test", seconds: float = 10.0) -> None:
         if not command.strip():
-            raise UserError("the command that tells what is interesting is empty")
+            raise UserError("the command that decides what is interesting is empty")
         if name in ("", "..") or Path(name).name != name:
-            raise UserError(f"{name!r} is no name for the file; one without a directory is needed")
+            raise UserError(f"{name!r} is not a file name; write one without a directory")
         file = f"'{name}'" if "'" not in name else f'"{name}"'
         self._command = command.replace("{}", file) if "{}" in command else f"{command} {file}"
         self._name = name

@@ -69,7 +69,7 @@ class Study:
             why = "all features were always on" if always else "no feature was left to chance"
             names = ", ".join(map(str, evidence.campaigns))
             raise UserError(
-                f"campaign {names}: {why}, so there are no triggers or suppressors to tell: run a "
+                f"campaign {names}: {why}, so triggers and suppressors cannot be found: run a "
                 "swarm (`--strategy coin` or `layered`), or name one target to see whether more "
                 "of a feature matters"
             )

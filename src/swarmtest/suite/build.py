@@ -106,7 +106,7 @@ def _check_has_tests(record: CampaignRecord) -> None:
     if not record.options.get("subject"):
         raise UserError(
             f"campaign {record.id} tested {record.subject}, which cannot be imported by name: "
-            "its tests cannot be made again"
+            "its tests cannot be generated again"
         )
 
 
@@ -234,7 +234,7 @@ class _SuiteBuilder:
         )
         suite = suite.in_time({test.trial: test.seconds for test in timed})
         if not suite.tests:
-            raise UserError(f"no test of campaign {suite.campaign} is over in {suite.limit:g} s")
+            raise UserError(f"no test of campaign {suite.campaign} ends within {suite.limit:g} s")
         return suite
 
 
@@ -331,11 +331,11 @@ class SuiteSelector:
         except UserError as error:
             if "other features" in str(error):
                 raise  # this holds for every test of the campaign
-            return f"cannot be made again: {error}"
+            return f"cannot be generated again: {error}"
         result = self.runner.replay(test, self._recorded(candidate.trial))
         shown = result.fault.id if result.fault else None
         if result.invalid:
-            return f"is no test any more: {result.invalid}"
+            return f"is no longer a valid test: {result.invalid}"
         if shown != candidate.fault:
             then = f"showed fault {candidate.fault}" if candidate.fault else "passed"
             now = f"shows fault {shown}" if shown else "passes"

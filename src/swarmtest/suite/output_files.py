@@ -56,9 +56,7 @@ def check_place(path: Path, force: bool = False) -> None:
     if path.is_dir():
         raise UserError(f"{path} is a directory")
     if path.exists() and not force and not _is_ours(path):
-        raise UserError(
-            f"{path} was not made by `swarmtest suite`: --force overwrites it all the same"
-        )
+        raise UserError(f"{path} was not made by `swarmtest suite`: use --force to overwrite it")
 
 
 def write_suite(file: SuiteFile, path: Path, force: bool = False) -> None:
@@ -70,8 +68,7 @@ def write_suite(file: SuiteFile, path: Path, force: bool = False) -> None:
     clashing = sorted(old & file.data.keys())
     if clashing and not ours and not force:
         raise UserError(
-            f"{data / clashing[0]} was not made by `swarmtest suite`: --force overwrites it all "
-            "the same"
+            f"{data / clashing[0]} was not made by `swarmtest suite`: use --force to overwrite it"
         )
     try:
         for name in old - file.data.keys():

@@ -230,7 +230,7 @@ class CandidateRunner:
         if not self._same_features:
             raise UserError(
                 f"{self.subject.name} has other features now than in campaign {self._record.id}: "
-                "its tests cannot be made again; run a new campaign"
+                "its tests cannot be generated again; run a new campaign"
             )
         record = self._store.trial(self._record.id, trial)
         configuration = Configuration.from_bytes(self.subject.space, record.configuration)
@@ -241,7 +241,7 @@ class CandidateRunner:
             quiet=True,
         )
         if result.test is None:
-            raise UserError("it ends its process, and was not kept whole")
+            raise UserError("it ends its process, and the campaign did not store it")
         return result.test
 
     # Runs

@@ -91,12 +91,12 @@ def _verified(suite: Suite, file: Path, command: str) -> SavedSuite:
         bad |= _misbehaving(suite, file, run)
     if len(bad) == len(suite.tests):
         why = next((run.problem for run in runs if run.problem), next(iter(bad.values())))
-        raise UserError(f"{file}: none of its tests does what it did in the campaign: {why}")
+        raise UserError(f"{file}: none of its tests behaves as in the campaign: {why}")
     names = suite_file(suite, file, command).names
     verified = suite.without(bad)
     verified = verified.in_time({trial: ran.seconds_of.get(names[trial], 0.0) for trial in names})
     if not verified.tests:
-        raise UserError(f"{file}: no test of it is over in {suite.limit:g} s")
+        raise UserError(f"{file}: none of its tests ends within {suite.limit:g} s")
     write_suite(suite_file(verified, file, command, needs), file, force=True)
     if len(verified.tests) < len(suite.tests):
         ran = run_pytest(file, len(verified.tests))

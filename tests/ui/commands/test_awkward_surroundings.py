@@ -94,7 +94,7 @@ def test_a_number_that_is_no_campaign_may_be_a_fault(place, swarmtest):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("roles", "--raw"), "--raw goes with --summary"),
+        (("roles", "--raw"), "--raw needs --summary"),
         (("roles", "-o", "x.csv", "--json"), "leave --json"),
         (("roles", "--confidence", "0.9999999999999999"), "from 0.01 to 0.999999"),
         (("roles", "\u00b2"), "no test of campaign 1 hit"),
