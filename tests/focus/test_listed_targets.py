@@ -145,9 +145,12 @@ def test_what_is_no_target_any_more_is_told_as_long_as_others_are(shop: Path) ->
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("shop/cart.py:9\nnonsense\n", "targets.txt:2: 'nonsense' is not a target; write FILE:LINE"),
-        (":9\n", "targets.txt:1: ':9' is no target"),
-        ("fault:\n", "targets.txt:1: 'fault:' is no target"),
+        (
+            "shop/cart.py:9\nnonsense\n",
+            "targets.txt:2: 'nonsense' is not a target; write FILE:LINE",
+        ),
+        (":9\n", "targets.txt:1: ':9' is not a target"),
+        ("fault:\n", "targets.txt:1: 'fault:' is not a target"),
         ("", "--targets-from targets.txt: it lists no target"),
         ("# only\n\n", "--targets-from targets.txt: it lists no target"),
         ("shop/cart.py:6\n", "no target of it can be used: targets.txt:1: cart.py:6 is a comment"),

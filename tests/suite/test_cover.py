@@ -16,10 +16,11 @@ from swarmtest.suite.cover import (
     greedy,
     greedy_in_time,
     irredundant,
+    lower_bound,
     needed,
+    smallest_cover,
     thinned,
 )
-from swarmtest.suite.exact_cover import lower_bound, smallest_cover
 
 
 @st.composite

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,11 @@ import click
 from swarmtest.campaign.budget import Budget, Limits, Progress
 from swarmtest.campaign.executors.executor import parse_engine
 from swarmtest.campaign.loop import Show
+from swarmtest.campaign.reduced_faults import ReductionTime
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.options import CoverageOptions
 from swarmtest.coverage.scope import project_root
 from swarmtest.focus.base_version import baseline_of
-from swarmtest.focus.fault_reductions import reduce_focused_faults
 from swarmtest.focus.focus import Focus
 from swarmtest.focus.outcome import FocusOutcome
 from swarmtest.focus.request import FocusRequest
@@ -30,10 +31,13 @@ from swarmtest.focus.views.annotations import github_annotations, junit_xml, sar
 from swarmtest.focus.views.markdown import focus_json, markdown_summary
 from swarmtest.focus.views.terminal import focus_text
 from swarmtest.languages.places import NothingToAimAt
+from swarmtest.reduce.fault_reductions import reduce_and_show
 from swarmtest.store import open_store
+from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord
 from swarmtest.strategies.directed.merging import MERGES
 from swarmtest.strategies.directed.portfolio import STRATEGIES
+from swarmtest.subjects.subject import Subject
 from swarmtest.ui.options import confidence_option, screen_width, store_option
 from swarmtest.ui.run_options import (
     budget_options,
@@ -50,7 +54,8 @@ from swarmtest.ui.run_options import (
     workers_option,
 )
 from swarmtest.ui.terminal.progress import ProgressView, view_for
-from swarmtest.ui.terminal.tables import command_text
+from swarmtest.ui.terminal.reduced_tests import reduction_notes
+from swarmtest.ui.terminal.tables import command_text, test_code
 
 # Options.
 
@@ -251,7 +256,7 @@ def focus(path: str, **options: Any) -> int:
         finally:
             screen.end()
         if outcome.faults and not outcome.interrupted and allowed is not None:
-            outcome = reduce_focused_faults(
+            outcome = _reduce_faults(
                 outcome, focused.campaigns, reference.load(), store, allowed, screen.still()
             )
         outcome = _with_commands(outcome, store.url)
@@ -349,6 +354,43 @@ class _Screen:
         if self._view is not None:
             self._view.end()
             self._view = None
+
+
+def _reduce_faults(
+    outcome: FocusOutcome,
+    campaigns: Sequence[int],
+    subject: Subject,
+    store: Store,
+    allowed: ReductionTime,
+    view: ProgressView,
+) -> FocusOutcome:
+    """Reduce the faults of a focused campaign; notes in the outcome name those not reduced.
+
+    `campaigns` are the campaigns of the focus; a fault that several of them show is reduced in the
+    first one. The reductions share the time that is `allowed` in total.
+    """
+    faults = {fault.record.id: fault for fault in outcome.faults}
+    pending, notes, started = set(faults), list(outcome.notes), time.monotonic()
+    for campaign in campaigns:
+        ids = {fault.id for fault in store.faults(campaign)} & pending
+        if not ids:
+            continue
+        rest = allowed
+        if allowed.total is not None:
+            spent = time.monotonic() - started
+            rest = replace(allowed, total=max(allowed.total - spent, 0.0))
+        result = reduce_and_show(subject, store, campaign, rest, view, ids)
+        pending -= ids
+        for id in ids & result.reductions.keys():
+            reduction = result.reductions[id]
+            code = test_code(reduction.test, subject)
+            faults[id] = replace(
+                faults[id], reduced=reduction, reduced_in=campaign, part=subject.part, code=code
+            )
+        notes += reduction_notes(result, store.url)
+        if result.interrupted:
+            break
+    return replace(outcome, faults=tuple(faults.values()), notes=tuple(notes))
 
 
 def _report_nothing(path: str, why: NothingToAimAt, options: dict[str, Any]) -> int:

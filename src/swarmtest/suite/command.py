@@ -17,10 +17,9 @@ from swarmtest.core.errors import UserError
 from swarmtest.store.interface import redacted
 from swarmtest.suite.build import make_suite
 from swarmtest.suite.formatting import counted, name_of
-from swarmtest.suite.output_files import check_place
+from swarmtest.suite.output_files import SavedSuite, check_place, save_suite
 from swarmtest.suite.selection import FAULTS, METHODS, SuiteRequest
 from swarmtest.suite.suite import Suite, SuiteTest
-from swarmtest.suite.verification import SavedSuite, save_suite
 from swarmtest.ui.options import (
     existing_store,
     latest_campaign,
@@ -60,7 +59,8 @@ from swarmtest.ui.terminal.text import duration, json_text, short_percent
     "--kinds",
     default="",
     metavar="KIND,...",
-    help="What counts: coverage, line, ..., event, mutant, fault.  [default: everything that was recorded]",
+    help="What counts: coverage, line, ..., event, mutant, fault.  "
+    "[default: everything that was recorded]",
 )
 @click.option(
     "--target",
@@ -231,13 +231,13 @@ def _summary(suite: Suite) -> list[str]:
     )
     unfinished = sum(not test.complete for test in suite.tests)
     if unfinished:
-        lines.append(f"{plural(unfinished, 'test')} could become smaller: --reduce-time gives time")
+        lines.append(f"{plural(unfinished, 'test')} could become smaller: use --reduce-time")
     return lines
 
 
 def _proof(suite: Suite) -> str:
     if suite.proven:
-        return "and fewer do not keep as much"
+        return "and no smaller number keeps as much"
     if suite.at_least:
         return f"perhaps not the fewest: at least {suite.at_least:,} are needed"
     return "not known to be the fewest"
@@ -245,7 +245,7 @@ def _proof(suite: Suite) -> str:
 
 def _kept_targets(suite: Suite) -> str:
     if not suite.targets:
-        return "; nothing but faults was there to keep"
+        return "; only faults were recorded"
     verb = "keeps" if len(suite.tests) == 1 else "keep"
     by_kind = [
         f"{kept:,} of {counted(count, kind)}" for kind, (kept, count) in suite.by_kind.items()

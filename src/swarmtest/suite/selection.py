@@ -40,8 +40,7 @@ from swarmtest.reduce.reduction import hits_of, reduce_test
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 from swarmtest.subjects.subject import Subject
-from swarmtest.suite.cover import CoverProblem, greedy, greedy_in_time, needed
-from swarmtest.suite.exact_cover import smallest_cover
+from swarmtest.suite.cover import CoverProblem, greedy, greedy_in_time, needed, smallest_cover
 from swarmtest.suite.suite import Candidate, HitTable
 
 FAULTS = ("xfail", "fail", "skip", "none")
