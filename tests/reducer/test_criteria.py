@@ -223,7 +223,7 @@ def test_why_the_original_is_not_interesting(command, seconds, told):
 
 @pytest.mark.parametrize("name", ["", "a/b", ".."])
 def test_the_file_stays_in_its_directory(name):
-    with pytest.raises(UserError, match="no name for the file"):
+    with pytest.raises(UserError, match="is not a file name"):
         ShellCommand("true", name=name)
 
 

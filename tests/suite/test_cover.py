@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarmtest.suite import exact_cover as search
+from swarmtest.suite import cover as search
 from swarmtest.suite.cover import (
     Bools,
     CoverProblem,
