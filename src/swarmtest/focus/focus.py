@@ -115,7 +115,7 @@ class Focus:
         self._begun = time.monotonic()
         if self.strategy not in STRATEGIES:
             directed_strategy(self.strategy, ())  # raises the error for an unknown name
-        targets = self.request.found()
+        targets = self.request.resolve()
         named, subject = resolve(self.subject)
         history = self._history(subject, targets)
         planner = AimPlanner(history, self._watched_code(subject, history), self.hot)

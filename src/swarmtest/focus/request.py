@@ -55,7 +55,7 @@ class FocusRequest:
         mutants = tuple(f"mutant:{id.removeprefix('mutant:')}" for id in self.mutant)
         return (*faults, *mutants, *self.target)
 
-    def found(self) -> Found:
+    def resolve(self) -> Found:
         """Return the places and names that are meant, in the current code."""
         if self == FocusRequest():
             raise UserError(

@@ -15,11 +15,11 @@ import click
 from swarmtest.campaign.budget import parse_seconds
 from swarmtest.coverage.kinds import parse_kinds
 from swarmtest.coverage.options import CoverageOptions
-from swarmtest.reduce.keep_options import parse_runs
 from swarmtest.reduce.named_reduction import (
     DRAWN_MUTANTS,
     NamedReduction,
     ReductionProgress,
+    parse_runs,
     reduce_named_test,
 )
 from swarmtest.reduce.named_tests import save_test, saved_data

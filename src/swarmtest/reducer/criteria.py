@@ -73,7 +73,7 @@ class Repeated:
         """Return in how many of `n` runs the criterion holds, which shows how flaky it is."""
         return sum(bool(self._criterion(parts)) for _ in range(self.n))
 
-    def told(self, met: int) -> str:
+    def why_not(self, met: int) -> str:
         """Return why that many runs are not enough."""
         return f"{met} of {self.n} runs met it, {self.k} are needed"
 

@@ -279,7 +279,7 @@ def _check_needs(needs: Sequence[Collection[int]], count: int) -> None:
 def _not_interesting(criterion: object, parts: tuple[Any, ...]) -> NotInteresting:
     if isinstance(criterion, Repeated):
         met = criterion.count(parts)
-        return NotInteresting(criterion.told(met), met, criterion.n)
+        return NotInteresting(criterion.why_not(met), met, criterion.n)
     explain = getattr(criterion, "reason", None)
     return NotInteresting(explain(parts) if explain is not None else "")
 
