@@ -67,7 +67,7 @@ def test_tests_without_variation_are_no_data(swarmtest: Run, shop: Repository) -
     done = swarmtest(
         "focus", "machine.py", "--line", f"shop/cart.py:{REBATE}", "-n", 200, cwd=shop.place
     )
-    assert "left no feature to chance, so they tell no triggers: a baseline first" in done.stdout
+    assert "left no feature to chance, so they show no triggers: a baseline first" in done.stdout
 
 
 def test_tests_without_coverage_are_no_data_for_a_line(swarmtest: Run, shop: Repository) -> None:

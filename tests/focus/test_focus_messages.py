@@ -287,5 +287,5 @@ def test_a_merging_that_is_not_known_to_be_smallest_says_so() -> None:
     open_ = Merging(aims, lower_bound=2, how="time was up")
     assert _about_merging(Controlled(Directed(aims, merging=known))) == []
     assert _about_merging(Controlled(Directed(aims, merging=open_))) == [
-        "targets are merged into 3 aims; 2 might do (time was up)"
+        "targets are merged into 3 aims; 2 might be enough (time was up)"
     ]

@@ -197,11 +197,11 @@ class Focus:
     def _why_no_data(self, subject: Subject, history: History | None, targets: Found) -> str:
         """Say why earlier campaigns cannot be used; empty if they can."""
         if self.fresh:
-            return "fresh data is asked for"
+            return "fresh data was requested"
         if history is None:
             return changed_features(self.store, subject.name, subject.space) or "no data yet"
         if not history.study.chances.vary:
-            return "earlier campaigns left no feature to chance, so they tell no triggers"
+            return "earlier campaigns left no feature to chance, so they show no triggers"
         if (targets.wanted or self.request.rare) and not history.has_lines:
             return "earlier campaigns watched no lines"
         unwatched = self._all_unwatched(subject, history, targets)
@@ -293,7 +293,7 @@ class Focus:
         if not plan.aims:
             all_hot = all(target.cause == "hot" for target in plan.targets)
             which = "every target" if all_hot else "every target that tests reach"
-            self.say(f"{which} is hit often anyway: undirected tests, nothing to aim by")
+            self.say(f"{which} is hit often anyway, so the tests are not directed")
         self.say(
             f"{campaign.subject.name}: {aimed} of {len(plan.targets)} "
             f"target{'s' * (len(plan.targets) != 1)} aimed at, "
@@ -325,7 +325,7 @@ class Focus:
         asked = self.request.diff and self.check_base and not self.outcome.interrupted
         if not (asked and faults) or reference is None:
             return {}
-        self.say(f"the shortest test of each fault is run on {self.request.diff}, too")
+        self.say(f"running the shortest test of each fault on {self.request.diff} too")
         changed = tuple(sorted({line.place for line in targets.wanted}))
         seconds = self.limits.seconds_of(subject)
         check = BaseCheck(base_of(self.request.diff), reference, subject.harness, changed, seconds)
@@ -350,7 +350,7 @@ def _about_merging(strategy: Strategy) -> list[str]:
     if merging is None or merging.proven:
         return []
     return [
-        f"targets are merged into {len(merging.aims)} aims; {merging.lower_bound} might do "
+        f"targets are merged into {len(merging.aims)} aims; {merging.lower_bound} might be enough "
         f"({merging.how})"
     ]
 

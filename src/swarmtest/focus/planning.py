@@ -227,7 +227,7 @@ class AimPlanner:
         line = implied_by(history.column([(place, target.line)]), columns, lines, ENOUGH)
         if line is None:
             return None
-        return Proxy(((place, line),), (), f"line {line}, which every test that hit it hit, too")
+        return Proxy(((place, line),), (), f"line {line}, which every test that hit it also hit")
 
     def _plan_named(self, name: str) -> PlannedTarget:
         if name.startswith("fault:"):

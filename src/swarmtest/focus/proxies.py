@@ -131,7 +131,7 @@ class _Search:
         if not any_call:
             return NoProxy(
                 f"{short_name(function)}() was not executed by {self._enough} tests, and no call "
-                "of it was found (or so many that they tell nothing)"
+                "of it was found (or too many to be useful)"
             )
         return NoProxy(f"nothing that leads to it was executed by {self._enough} tests or more")
 

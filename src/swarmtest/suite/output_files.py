@@ -161,7 +161,7 @@ def _head(suite: Suite, command: str, swarmtest_needed: bool | None) -> list[str
     )
     need = {None: "", True: _why_needed(suite), False: "They do not need swarmtest."}
     return [
-        f'"""Regression tests, {MARK}: not to be edited, but made again.',
+        f'"""Regression tests, {MARK}: do not edit them, make them again.',
         "",
         "    " + _harmless(command),
         "",

@@ -254,7 +254,11 @@ def _misled(outcome: FocusOutcome) -> list[str]:
         return []
     text = places(target for row in worse for target in row.targets)
     old = any(target.mapped or target.proxy for row in worse for target in row.targets)
-    why = ": the data is of other code; --fresh runs a baseline of this one" if old else ""
+    why = (
+        ": the data comes from other code; use --fresh to run a baseline of this code"
+        if old
+        else ""
+    )
     return [f"directed tests hit less often than undirected ones: {text}{why}"]
 
 

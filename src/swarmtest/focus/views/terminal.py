@@ -197,7 +197,7 @@ def _summary(rows: Sequence[FocusRow], width: int) -> str:
         table = fitted(head, short, " rrrrr", width)
     notes = ["n: lines that the same tests hit count once; p: Wilcoxon signed-rank"]
     if any(summary.unbounded for summary in all_summaries.values()):
-        notes.append("targets that only directed tests hit are improved, but in no mean")
+        notes.append("targets that only directed tests hit count as improved, but not in the mean")
     return "\n".join([table, wrapped("; ".join(notes), width)])
 
 
