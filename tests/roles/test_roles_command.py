@@ -187,7 +187,7 @@ def test_an_avoiding_campaign_resumes_and_replays_with_the_same_configurations(
         (("roles", "--store", "calm.db"), "campaign 1 found no fault"),
         (("roles", 2, "--kind", "event"), "all features were always on"),
         (("roles", 1, "--confidence", 95), "from 0.01 to 0.999999"),
-        (("roles", 1, "--kind", "event", "event:six open"), "name none"),
+        (("roles", 1, "--kind", "event", "event:six open"), "do not name a target"),
         (("roles", 1, "-o", "no/such/roles.csv"), "cannot write no/such/roles.csv"),
         (("triage", 99), "no campaign 99"),
         (("run", "files.py", "--avoid", "deadbeef"), "takes a fault's id or 'known'"),
