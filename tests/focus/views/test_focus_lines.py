@@ -157,8 +157,8 @@ def test_directed_tests_that_miss_are_warned_about():
     target = line(20, **counts(3, 120, 9), mapped="edited since")
     (found,) = cautions(replace(pull_request(), targets=(target,)))
     assert found == (
-        "directed tests hit less often than undirected ones: shop/cart.py:20: the data is of other "
-        "code; --fresh runs a baseline of this one"
+        "directed tests hit less often than undirected ones: shop/cart.py:20: the data comes from "
+        "other code; use --fresh to run a baseline of this code"
     )
 
 
