@@ -78,7 +78,7 @@ def test_a_fault_is_called_new_only_when_the_base_version_was_asked(
 ) -> None:
     shop.write("shop/cart.py", WITH_REBATE)
     done = focus(swarmtest, shop, "--diff", "HEAD", "-n", 300)
-    before, _, after = done.stdout.partition("is run on HEAD, too")
+    before, _, after = done.stdout.partition("of each fault on HEAD too")
     assert len(re.findall("^fault [0-9a-f]+: AssertionError", before, re.MULTILINE)) == 1
     assert "new fault" not in before
     assert "new fault" in after
@@ -110,7 +110,7 @@ def test_an_interrupted_focus_says_how_to_go_on(
     rest = process.stdout.read()
     assert process.wait(timeout=60) == 130
     assert words in rest
-    assert "is run on HEAD, too" not in rest
+    assert "of each fault on HEAD too" not in rest
 
 
 # Data
