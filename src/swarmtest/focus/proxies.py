@@ -73,10 +73,10 @@ def nearest_with_data(
     """
     if place not in texts:
         return NoProxy(f"the text of {place} is not known")
-    return _Search(place, texts, hits_of, enough, harness).from_line(line)
+    return _ProxySearch(place, texts, hits_of, enough, harness).from_line(line)
 
 
-class _Search:
+class _ProxySearch:
     """The search for a proxy of a line in one file."""
 
     def __init__(

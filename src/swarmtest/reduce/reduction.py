@@ -119,7 +119,7 @@ def reduce_test(
     original = _original(watch, subject, test, keep, seconds)
     criterion = _criterion(watch, subject, original, keep, kills, seconds)
     known_answers: Answers = {} if answers is None else answers
-    search = _Search(subject, test, keep, criterion, original, on_run)
+    search = _ReductionSearch(subject, test, keep, criterion, original, on_run)
     asker = functools.partial(
         CandidateOracle,
         criterion.observe,
@@ -263,7 +263,7 @@ def _check_original(
 
 
 @dataclass
-class _Search:
+class _ReductionSearch:
     """A search for the smallest test; `smallest` is the last candidate that met the criterion."""
 
     subject: Subject

@@ -232,7 +232,7 @@ def smallest_cover(problem: CoverProblem) -> tuple[list[int], int]:
         return sorted(forced), len(forced)
     bound = lower_bound(core, _first_suite(core))
     if not bound.proves:
-        bound = _Search(core, bound).run()
+        bound = _CoverSearch(core, bound).run()
     if not bound.proves and core.adequate:
         bound = _by_sat(core, bound)
     chosen = irredundant(problem, [*forced, *(tests[i] for i in bound.chosen)])
@@ -405,7 +405,7 @@ class _Node:
     need: int
 
 
-class _Search:
+class _CoverSearch:
     """Branch and bound: branch on whether the test that adds most is taken or ruled out."""
 
     def __init__(self, problem: CoverProblem, bound: CoverBound) -> None:
