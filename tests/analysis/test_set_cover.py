@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarmtest.analysis import exact_set_cover as search
-from swarmtest.analysis.exact_set_cover import lower_bound, smallest
+from swarmtest.analysis import set_cover as search
 from swarmtest.analysis.set_cover import (
     Bools,
-    Problem,
+    CoverProblem,
     greedy,
     greedy_in_time,
     irredundant,
+    lower_bound,
     needed,
+    smallest_cover,
     thinned,
 )
 
@@ -32,7 +33,7 @@ def tables(draw: st.DrawFn) -> Bools:
 shares = st.sampled_from([0.3, 0.5, 0.7, 0.9, 1.0])
 
 
-def fewest(problem: Problem) -> int:
+def fewest(problem: CoverProblem) -> int:
     """By trying all subsets."""
     tests = range(len(problem.rows))
     return next(
@@ -46,7 +47,7 @@ def fewest(problem: Problem) -> int:
 def test_a_greedy_suite_keeps_what_is_needed_and_has_no_test_too_many(
     table: Bools, share: float
 ) -> None:
-    problem = Problem.of(table, share)
+    problem = CoverProblem.of(table, share)
     chosen = greedy(problem)
     assert problem.kept(chosen) >= problem.need
     assert all(problem.kept([t for t in chosen if t != one]) < problem.need for one in chosen)
@@ -54,15 +55,15 @@ def test_a_greedy_suite_keeps_what_is_needed_and_has_no_test_too_many(
 
 @given(tables(), shares)
 def test_the_smallest_suite_is_smallest(table: Bools, share: float) -> None:
-    problem = Problem.of(table, share)
-    chosen, at_least = smallest(problem)
+    problem = CoverProblem.of(table, share)
+    chosen, at_least = smallest_cover(problem)
     assert problem.kept(chosen) >= problem.need
     assert len(chosen) == at_least == fewest(problem)
 
 
 @given(tables(), shares)
 def test_no_suite_is_smaller_than_the_bound(table: Bools, share: float) -> None:
-    problem = Problem.of(table, share)
+    problem = CoverProblem.of(table, share)
     bound = lower_bound(problem, greedy(problem)) if problem.need else None
     if bound is not None:
         assert bound.tests <= fewest(problem) <= len(bound.chosen)
@@ -71,7 +72,7 @@ def test_no_suite_is_smaller_than_the_bound(table: Bools, share: float) -> None:
 
 @given(tables(), shares)
 def test_a_thinned_suite_still_keeps_what_is_needed(table: Bools, share: float) -> None:
-    problem = Problem.of(table, share)
+    problem = CoverProblem.of(table, share)
     everything = list(range(len(table)))
     assert problem.kept(thinned(problem, everything)) >= problem.need
 
@@ -80,7 +81,7 @@ def test_a_thinned_suite_still_keeps_what_is_needed(table: Bools, share: float) 
 def test_a_suite_in_time_fits_and_keeps_at_least_what_any_one_test_does(
     table: Bools, times: list[float], budget: float
 ) -> None:
-    problem = Problem.of(table)
+    problem = CoverProblem.of(table)
     seconds = np.array(times[: len(table)])
     chosen = greedy_in_time(problem, seconds, budget)
     assert seconds[chosen].sum() <= budget + 1e-9
@@ -92,11 +93,11 @@ def test_what_is_merely_quick_does_not_fill_the_time() -> None:
     table = np.zeros((2, 100), bool)
     table[0, :1] = True  # one target in a hundredth of a second
     table[1, 1:] = True  # all the others, in all the time there is
-    assert greedy_in_time(Problem.of(table), np.array([0.01, 1.0]), 1.0) == [1]
+    assert greedy_in_time(CoverProblem.of(table), np.array([0.01, 1.0]), 1.0) == [1]
 
 
 def test_targets_that_the_same_tests_hit_are_one_class_with_their_weight() -> None:
-    problem = Problem.of(np.array([[1, 1, 0, 1], [0, 0, 0, 1]], bool))
+    problem = CoverProblem.of(np.array([[1, 1, 0, 1], [0, 0, 0, 1]], bool))
     assert problem.weights.tolist() == [2, 1]
     assert problem.members == ((0, 1), (3,))
     assert problem.total == 3
@@ -107,12 +108,12 @@ def test_seven_percent_of_a_hundred_are_seven() -> None:
 
 
 def test_of_equal_tests_the_first_is_taken() -> None:
-    assert greedy(Problem.of(np.array([[1, 1], [1, 1]], bool))) == [0]
+    assert greedy(CoverProblem.of(np.array([[1, 1], [1, 1]], bool))) == [0]
 
 
 def test_the_test_that_was_taken_last_goes_first() -> None:
     table = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [0, 1, 1, 0]], bool)
-    assert irredundant(Problem.of(table), [0, 1, 2]) == [0, 1]
+    assert irredundant(CoverProblem.of(table), [0, 1, 2]) == [0, 1]
 
 
 @pytest.mark.parametrize("sat", [True, False])
@@ -131,9 +132,9 @@ def test_greedy_is_beaten_where_it_is_led_astray(
         row[start : start + size] = True
         start += size
         tests.append(row)
-    problem = Problem.of(np.array(tests))
+    problem = CoverProblem.of(np.array(tests))
     assert len(greedy(problem)) == 4
-    assert smallest(problem) == ([0, 1], 2)
+    assert smallest_cover(problem) == ([0, 1], 2)
 
 
 def test_ten_thousand_tests_are_chosen_from_in_little_time() -> None:
@@ -144,7 +145,7 @@ def test_ten_thousand_tests_are_chosen_from_in_little_time() -> None:
     rare = 10 ** rng.uniform(-3, 0, 1000)
     table = rng.random((10_000, 1000)) < rare
     start = time.process_time()
-    problem = Problem.of(table)
+    problem = CoverProblem.of(table)
     chosen = greedy(problem)
     assert problem.kept(chosen) == problem.total
     assert time.process_time() - start < 30

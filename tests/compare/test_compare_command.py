@@ -140,7 +140,7 @@ def test_runs_without_a_limit_have_a_thousand_tests(place, swarmtest):
     assert "2 runs, each until 1,000 tests (--tests says how many)" in out
     assert "AT EQUAL TESTS: the first 1,000 of each run" in out
     told = " ".join(swarmtest("compare", "--help", cwd=place).stdout.split())
-    assert "[default: 1,000, without another limit]" in told
+    assert "[default: 1,000 if no other limit is given]" in told
 
 
 def test_one_test_is_a_test(place, swarmtest):
@@ -295,9 +295,9 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_show_it(place, start, until, 
     command = re.search(r"run the rest: swarmtest (.* --continue)\n", out)
     rest = swarmtest(*command[1].split(), cwd=place)
     assert rest.returncode == 0
-    assert rest.stdout.count(": is there already") == finished >= 2
+    assert rest.stdout.count(": in the store already") == finished >= 2
     assert "show this again: swarmtest compare 1-10 --store interrupted.db" in rest.stdout
-    assert "note: some runs were there already, and no code was watched" in rest.stdout
+    assert "note: some runs were in the store already, and no code was watched" in rest.stdout
 
 
 def test_runs_are_repeated_if_anything_is_different(place, swarmtest):
@@ -311,7 +311,7 @@ def test_runs_are_repeated_if_anything_is_different(place, swarmtest):
 
     def kept(*more):
         out = swarmtest("compare", "half.py", *options, *watch, *more, cwd=place).stdout
-        return out.count(": is there already")
+        return out.count(": in the store already")
 
     assert [kept("-n", 5, *more) for more in ((), (), ("--continue",))] == [0, 0, 2]
     assert kept("-n", 6, "--continue") == 0

@@ -476,7 +476,7 @@ def test_doubts_about_campaigns_are_told(store):
     keep(store, "coin", options={"budget": {"faults": 1}, "python": "3.12"})
     notes = compare_campaigns(store, [1, 2]).notes
     assert any("campaign 1 is interrupted" in note for note in notes)
-    assert any("campaigns 2 were to stop at what they found" in note for note in notes)
+    assert any("campaigns 2 stopped depending on what they found" in note for note in notes)
     assert any("different Pythons (3.11, 3.12)" in note for note in notes)
 
 

@@ -26,7 +26,7 @@ from swarmtest.store.records import CampaignRecord
 
 
 @dataclass(frozen=True)
-class Run:
+class ComparedCampaign:
     """One campaign of a comparison, as a whole."""
 
     campaign: int
@@ -48,7 +48,7 @@ class Comparison:
     """The strategies, the baseline first."""
     confidence: float
     """The confidence of all intervals."""
-    runs: tuple[Run, ...]
+    runs: tuple[ComparedCampaign, ...]
     equal_tests: Cut
     equal_cpu: Cut
     faults: tuple[FaultName, ...]
@@ -117,8 +117,8 @@ def by_strategy(runs: Sequence[Discovery], baseline: str) -> dict[str, list[Disc
     return groups
 
 
-def _run(run: Discovery) -> Run:
-    return Run(
+def _run(run: Discovery) -> ComparedCampaign:
+    return ComparedCampaign(
         run.campaign,
         run.strategy,
         run.seed,
@@ -141,8 +141,8 @@ def _notes_on_repeats(groups: Groups, confidence: float) -> list[str]:
         )
     if single:
         notes.append(
-            f"one run of {', '.join(single)}: no intervals and no p-values, for how much runs "
-            "differ is not known; repeat with other seeds"
+            f"one run of {', '.join(single)}: no intervals and no p-values, because how "
+            "much runs differ is not known; repeat with other seeds"
         )
     many = sorted(count for count in counts.values() if count > 1)
     allowed = 1 - confidence
@@ -169,7 +169,7 @@ def _plain(value: Any) -> Any:
 
 # Campaigns in a store.
 
-_AGAIN = "run them again alike, or leave one out"
+_AGAIN = "run them again in the same way, or leave one out"
 
 
 def compare_campaigns(
@@ -300,7 +300,7 @@ def _cut_run(
 
 def _notes(records: Sequence[CampaignRecord], runs: Sequence[Discovery]) -> list[str]:
     notes = [
-        f"campaign {record.id} is {record.status}, not finished: it counts as far as it is"
+        f"campaign {record.id} is {record.status}, not finished: the tests that it has count"
         for record in records
         if record.status != "finished"
     ]
@@ -309,8 +309,8 @@ def _notes(records: Sequence[CampaignRecord], runs: Sequence[Discovery]) -> list
     ]
     if stopped:
         notes.append(
-            f"campaigns {', '.join(stopped)} were to stop at what they found (faults, saturation): "
-            "comparing what they found by then favours those that find it late"
+            f"campaigns {', '.join(stopped)} stopped depending on what they found (faults, "
+            "saturation): comparing what they found by then favours those that find it late"
         )
     pythons = sorted({str(record.options.get("python")) for record in records})
     if len(pythons) > 1:

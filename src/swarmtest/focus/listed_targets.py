@@ -85,8 +85,8 @@ def _from_entry(entry: str, where: str, why: str) -> ResolvedTargets:
     kind, colon, name = entry.partition(":")
     if not colon or not kind or not name.strip():
         raise UserError(
-            f"{where}: {entry!r} is no target; write FILE:LINE, FILE:FIRST-LAST, MODULE:FUNCTION "
-            "or KIND:NAME, as in fault:3f2a"
+            f"{where}: {entry!r} is not a target; write FILE:LINE, FILE:FIRST-LAST, "
+            "MODULE:FUNCTION or KIND:NAME, as in fault:3f2a"
         )
     if kind in _NAMED and kind != "line":
         return ResolvedTargets(names=(entry,))
@@ -104,17 +104,17 @@ def _place(text: str, why: str) -> ResolvedTargets:
     return from_line(line["place"], why) if line else from_function(text, why)
 
 
-def _sarif(text: str, file: str) -> list[Finding]:
+def _sarif(text: str, file: str) -> list[SarifFinding]:
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise UserError(f"{file} begins like SARIF (JSON), but is none: {error}") from None
+        raise UserError(f"{file} begins like SARIF (JSON), but is not: {error}") from None
     except RecursionError:
         raise UserError(f"{file} is nested too deeply to be SARIF") from None
     return list(findings(document, file))
 
 
-def _from_finding(finding: Finding, why: str) -> ResolvedTargets:
+def _from_finding(finding: SarifFinding, why: str) -> ResolvedTargets:
     shown = f"{finding.path}:{finding.first}" if finding.first else finding.path
     try:
         if not finding.first:
@@ -156,7 +156,7 @@ _MOST_BASES = 10
 _NO_FINDING = ("pass", "notApplicable", "informational")
 
 
-class Finding(NamedTuple):
+class SarifFinding(NamedTuple):
     """Lines of a file that a rule complains about."""
 
     path: str
@@ -167,7 +167,7 @@ class Finding(NamedTuple):
     rule: str
 
 
-def findings(document: Any, file: str) -> Iterator[Finding]:
+def findings(document: Any, file: str) -> Iterator[SarifFinding]:
     """Yield the findings of a SARIF document; `file` is its name, for error messages."""
     runs = document.get("runs") if isinstance(document, Mapping) else None
     if not isinstance(runs, list):
@@ -186,7 +186,7 @@ def _is_settled(result: Mapping[str, Any]) -> bool:
     return suppressed or gone or result.get("kind") in _NO_FINDING
 
 
-def _findings_of(result: Mapping[str, Any], run: Mapping[str, Any]) -> Iterator[Finding]:
+def _findings_of(result: Mapping[str, Any], run: Mapping[str, Any]) -> Iterator[SarifFinding]:
     rule = str(result.get("ruleId") or _part(result, "rule").get("id") or "a result")
     for location in _mappings(result, "locations"):
         physical = _part(location, "physicalLocation")
@@ -196,7 +196,7 @@ def _findings_of(result: Mapping[str, Any], run: Mapping[str, Any]) -> Iterator[
         if region.get("endColumn") == 1:
             last -= 1  # the region ends before the first character of that line
         if path:
-            yield Finding(path, first, max(first, last), rule)
+            yield SarifFinding(path, first, max(first, last), rule)
 
 
 def _path(location: Mapping[str, Any], run: Mapping[str, Any]) -> str:

@@ -55,11 +55,11 @@ class FocusRequest:
         mutants = tuple(f"mutant:{id.removeprefix('mutant:')}" for id in self.mutant)
         return (*faults, *mutants, *self.target)
 
-    def found(self) -> ResolvedTargets:
+    def resolve(self) -> ResolvedTargets:
         """Return the places and names that are meant, in the current code."""
         if self == FocusRequest():
             raise UserError(
-                "say where to point: --line FILE:LINE, --lines FILE:FIRST-LAST, --function "
+                "name what to aim at: --line FILE:LINE, --lines FILE:FIRST-LAST, --function "
                 "MODULE:NAME, --diff REV, --fault ID, --rare or --targets-from FILE"
             )
         found = ResolvedTargets(names=self.names)

@@ -14,9 +14,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.analysis.exact_set_cover import smallest
 from swarmtest.analysis.intervals import wilson_interval
-from swarmtest.analysis.set_cover import Problem, greedy
+from swarmtest.analysis.set_cover import CoverProblem, greedy, smallest_cover
 from swarmtest.core.targets import Source, Target
 from swarmtest.mutate.generation import DrawnMutants
 from swarmtest.mutate.mutant import Mutant
@@ -238,7 +237,7 @@ def greedy_tests(killed: Bools) -> list[int]:
     >>> greedy_tests(np.array([[1, 0, 1], [1, 0, 0], [0, 1, 0]], bool))
     [0, 1]
     """
-    return greedy(Problem.of(killed.T))
+    return greedy(CoverProblem.of(killed.T))
 
 
 def minimal_tests(killed: Bools) -> tuple[list[int], bool]:
@@ -247,5 +246,5 @@ def minimal_tests(killed: Bools) -> tuple[list[int], bool]:
     >>> minimal_tests(np.array([[1, 1, 0], [1, 0, 1], [0, 1, 0], [0, 0, 1]], bool))
     ([1, 2], True)
     """
-    tests, lower_bound = smallest(Problem.of(killed.T))
+    tests, lower_bound = smallest_cover(CoverProblem.of(killed.T))
     return tests, len(tests) <= lower_bound

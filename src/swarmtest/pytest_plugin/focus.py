@@ -15,7 +15,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.focus.focus import Focus
 from swarmtest.focus.outcome import FocusOutcome
 from swarmtest.focus.request import FocusRequest
-from swarmtest.focus.views.terminal import reached
+from swarmtest.focus.views.terminal import hits_summary
 from swarmtest.languages.places import NothingToAimAt
 from swarmtest.pytest_plugin.coverage import WATCHING
 from swarmtest.pytest_plugin.forking import forking
@@ -79,7 +79,7 @@ class FocusedRun:
                 store.update_campaign(campaign, options=record.options | added)
 
     def _lines(self, focused: FocusOutcome) -> list[str]:
-        lines = [f"aimed at changes since {self._revision}: {reached(focused)}"]
+        lines = [f"aimed at changes since {self._revision}: {hits_summary(focused)}"]
         for fault in focused.faults:
             if fault.status == "old":
                 lines.append(f"fault {fault.record.id} is in the base version, too")

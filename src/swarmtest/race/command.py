@@ -19,8 +19,8 @@ from swarmtest.race.race_test import RaceTest
 from swarmtest.race.raced_program import MODES, SECONDS, RacedProgram, split_kinds
 from swarmtest.race.regression_test import replay_code
 from swarmtest.race.views import after_data, after_text
+from swarmtest.reduce.fault_reductions import reduce_and_show
 from swarmtest.reduce.named_tests import named_test
-from swarmtest.reduce.progress import make_small
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.subjects.loading import SubjectReference
@@ -195,7 +195,7 @@ def _race(
     allowed = parse_reduction_time(options)
     reductions = None
     if allowed is not None and not outcome.interrupted and outcome.faults:
-        reductions = make_small(campaign.subject, store, outcome.campaign, allowed, view)
+        reductions = reduce_and_show(campaign.subject, store, outcome.campaign, allowed, view)
     report_outcome(campaign, store, outcome, view, [], reductions)
     if options["save"]:
         _save_replay(Path(options["save"]), campaign.subject, store, outcome)

@@ -9,8 +9,9 @@ t*: the share tends to that mean if f does not matter, whatever made the strateg
 often in some tests than in others. A base rate over all tests would make every feature that a
 directed campaign prefers a trigger.
 
-`swarmtest.analysis.role_cells` computes roles from counts. A role says that a feature matters; an
-`Effect` says how much, in words that need no statistics: "1 test in 8 with it, 1 in 900 without".
+`swarmtest.analysis.role_cells` computes roles from counts. A role says that a feature matters; a
+`FeatureEffect` says how much, in words that need no statistics: "1 test in 8 with it, 1 in 900
+without".
 """
 
 from __future__ import annotations
@@ -268,10 +269,10 @@ def feature_shares(table: RoleTable, corrected: bool = True) -> list[FeatureShar
 
 
 @dataclass(frozen=True)
-class Rate:
+class HittingRate:
     """An estimated hitting fraction.
 
-    >>> Rate(0.25, 0.1, 0.5).value
+    >>> HittingRate(0.25, 0.1, 0.5).value
     0.25
     """
 
@@ -281,12 +282,12 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Effect:
+class FeatureEffect:
     """The hitting fraction of a target with a feature and without it; None without such tests."""
 
     feature: str
-    with_it: Rate | None
-    without_it: Rate | None
+    with_it: HittingRate | None
+    without_it: HittingRate | None
 
     def to_json(self) -> dict[str, object]:
         """Return plain data."""
@@ -311,7 +312,7 @@ def effects(
     known: Bools,
     alone: Bools,
     confidence: float = 0.95,
-) -> list[Effect]:
+) -> list[FeatureEffect]:
     """Return what each feature does to the hitting fraction of a target.
 
     `known` marks the tests whose hits are known. `alone` marks the features whose tests without any
@@ -329,14 +330,14 @@ def effects(
             weight = 1 / odds[side]
             tests = effective_tests(evidence.clusters[side], weight)
             rates.append(_rate(hit[side], weight, tests / chances.same_seed, confidence))
-        result.append(Effect(feature, *rates))
+        result.append(FeatureEffect(feature, *rates))
     return result
 
 
-def _rate(hit: Bools, weight: Floats, tests: float, confidence: float) -> Rate | None:
+def _rate(hit: Bools, weight: Floats, tests: float, confidence: float) -> HittingRate | None:
     """Return the weighted share of hits, with the interval of as many independent tests."""
     if not len(hit):
         return None
     value = float((weight * hit).sum() / weight.sum())
     low, high = wilson_interval(value * tests, tests, confidence)
-    return Rate(value, low, high)
+    return HittingRate(value, low, high)

@@ -14,10 +14,10 @@ from swarmtest.analysis.role_cells import IRRELEVANT, hit_blocks
 from swarmtest.analysis.trial_columns import Evidence, changed_between, read_evidence
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.targets import Target
-from swarmtest.roles.amounts import Amount, alike, amounts
+from swarmtest.roles.amounts import Amount, amounts, group_by_features
 from swarmtest.roles.counting import fault_table, role_table, table_of_hits
 from swarmtest.roles.pairs import Pair, pairs
-from swarmtest.roles.roles import Effect, FeatureRole, RoleTable, effects
+from swarmtest.roles.roles import FeatureEffect, FeatureRole, RoleTable, effects
 from swarmtest.store.interface import Store
 
 
@@ -68,7 +68,7 @@ class Study:
             why = "all features were always on" if always else "no feature was left to chance"
             names = ", ".join(map(str, evidence.campaigns))
             raise UserError(
-                f"campaign {names}: {why}, so there are no triggers or suppressors to tell: run a "
+                f"campaign {names}: {why}, so triggers and suppressors cannot be found: run a "
                 "swarm (`--strategy coin` or `layered`), or name one target to see whether more "
                 "of a feature matters"
             )
@@ -130,7 +130,7 @@ class Study:
         relevant = {role.feature for role in self.roles(target) if role.role != IRRELEVANT}
         relevant |= {name for pair in self.pairs(target) for name in (pair.feature, pair.other)}
         numbers = [i for i, name in enumerate(self.evidence.features) if name in relevant]
-        strata = alike(self.evidence, numbers)
+        strata = group_by_features(self.evidence, numbers)
         return amounts(
             self.evidence, strata, self.hit(target), self._known_tests(target), self.confidence
         )
@@ -141,7 +141,7 @@ class Study:
         table = table_of_hits(self.evidence, self.chances, [one], either, self.confidence)
         return table.of(0)
 
-    def effects(self, target: Target) -> list[Effect]:
+    def effects(self, target: Target) -> list[FeatureEffect]:
         """Return the hitting fraction with each feature, and without it."""
         table, row = self._row(target)
         hit, known, alone = self.hit(target), self._known_tests(target), table.counts_alone(row)

@@ -21,8 +21,15 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Target
 from swarmtest.growth.verdict import counted, words_for
 from swarmtest.roles.amounts import Amount
-from swarmtest.roles.pairs import Pair, Part
-from swarmtest.roles.roles import MARKS, Effect, FeatureRole, FeatureShare, Rate, RoleTable
+from swarmtest.roles.pairs import ConditionalRole, Pair
+from swarmtest.roles.roles import (
+    MARKS,
+    FeatureEffect,
+    FeatureRole,
+    FeatureShare,
+    HittingRate,
+    RoleTable,
+)
 from swarmtest.roles.study import Study
 from swarmtest.store.interface import Store
 from swarmtest.ui.terminal.tables import lines_of, plural, table
@@ -171,11 +178,11 @@ def pair_lines(pairs: Sequence[Pair]) -> list[str]:
     ] or ["no interplay of two features that could be shown"]
 
 
-def _part(part: Part) -> str:
+def _part(part: ConditionalRole) -> str:
     return f"{part.share:.0%} of {part.hits} hits ({part.low:.0%} to {part.high:.0%})"
 
 
-def effect_lines(effects: Sequence[Effect], roles: Sequence[FeatureRole]) -> list[str]:
+def effect_lines(effects: Sequence[FeatureEffect], roles: Sequence[FeatureRole]) -> list[str]:
     """Return how often tests hit with and without each feature that has a role."""
     named = [r.feature for r in in_order(roles) if r.role in (TRIGGER, SUPPRESSOR)]
     by_name = {effect.feature: effect for effect in effects}
@@ -187,7 +194,7 @@ def effect_lines(effects: Sequence[Effect], roles: Sequence[FeatureRole]) -> lis
     ]
 
 
-def _rate(rate: Rate | None) -> str:
+def _rate(rate: HittingRate | None) -> str:
     if rate is None:
         return "no test"
     if rate.value == 0:

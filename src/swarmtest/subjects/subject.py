@@ -197,7 +197,7 @@ class Subject:
 
     def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
         """Return a smaller test for which `interesting` still holds."""
-        from swarmtest.reducer.reducer import AskedAs, minimised
+        from swarmtest.reducer.reducer import ConvertedCriterion, minimised
 
         parts = self.parts(test)
         if not parts:
@@ -205,7 +205,7 @@ class Subject:
                 f"{self.name} does not say what its tests consist of: write parts(self, test) and "
                 "with_parts(self, test, parts)"
             )
-        still = AskedAs(interesting, lambda kept: self.with_parts(test, kept))
+        still = ConvertedCriterion(interesting, lambda kept: self.with_parts(test, kept))
         return self.with_parts(test, minimised(parts, still))
 
     def size(self, test: Any) -> int:

@@ -154,7 +154,9 @@ class Suite:
 
     def without(self, trials: Mapping[int, str]) -> Suite:
         """Return the suite without some trials, given with the reason for each."""
-        left = in_turn([test for test in self.tests if test.trial not in trials], self.targets)
+        left = with_new_targets(
+            [test for test in self.tests if test.trial not in trials], self.targets
+        )
         dropped = sorted({**dict(self.dropped), **trials}.items())
         return replace(self, tests=left, dropped=tuple(dropped))
 
@@ -173,7 +175,9 @@ class Suite:
         return self.without(dropped)
 
 
-def in_turn(tests: Iterable[SuiteTest], targets: Sequence[Target]) -> tuple[SuiteTest, ...]:
+def with_new_targets(
+    tests: Iterable[SuiteTest], targets: Sequence[Target]
+) -> tuple[SuiteTest, ...]:
     """Return the same tests, each with the targets that it adds to those before it."""
     kept: frozenset[int] = frozenset()
     updated = []
@@ -199,7 +203,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Table:
+class HitTable:
     """Which tests hit which targets."""
 
     tests: tuple[Candidate, ...]
@@ -245,7 +249,7 @@ def read_table(
     *,
     fixed: Collection[int] = (),
     without: Collection[str] = (),
-) -> Table:
+) -> HitTable:
     """Read the tests of a campaign and what they hit.
 
     `kinds` restricts the kinds of targets, and `patterns` the targets to those whose ``kind:name``
@@ -289,7 +293,7 @@ def _table(
     trials: int,
     seconds: float,
     notes: tuple[str, ...],
-) -> Table:
+) -> HitTable:
     order = sorted(merged.tests, key=lambda ids: merged.rank(merged.tests[ids]))
     sets = [BitMap.deserialize(ids) for ids in order]
     used = sorted(BitMap.union(*sets)) if sets else []
@@ -300,7 +304,7 @@ def _table(
         hits[row, lookup[np.frombuffer(ids.to_array(), np.uint32)]] = True
     targets = tuple(all_targets[id] for id in used)
     tests = tuple(merged.tests[ids] for ids in order)
-    return Table(tests, targets, hits, trials, seconds, notes)
+    return HitTable(tests, targets, hits, trials, seconds, notes)
 
 
 def _wanted(

@@ -51,7 +51,7 @@ COMMANDS = {
     ),
     "focus": Entry(
         "swarmtest.focus.command:focus",
-        "Test where you point: new random tests that hit chosen code much more often.",
+        "Test chosen code: generate random tests that hit it much more often.",
     ),
     "resume": Entry(
         "swarmtest.ui.commands.run:resume",
@@ -71,11 +71,11 @@ COMMANDS = {
     ),
     "roles": Entry(
         "swarmtest.roles.command:roles",
-        "Which features make a fault, a line or an event more likely, and which less.",
+        "Show which features make a fault, a line or an event more likely, and which less.",
     ),
     "triage": Entry(
         "swarmtest.roles.triage_command:triage",
-        "Order the faults, and tell which may be one bug, or two.",
+        "Sort the faults, and show which of them may be the same bug, or two bugs.",
     ),
     "coverage": Entry(
         "swarmtest.ui.commands.coverage:coverage",
@@ -103,7 +103,7 @@ COMMANDS = {
     ),
     "reduce": Entry(
         "swarmtest.reduce.command:reduce",
-        "Make a test smaller while it keeps what it is to keep, and print it.",
+        "Shrink a test while it still fails, or keeps the coverage you ask for, and print it.",
     ),
     "mutate": Entry(
         "swarmtest.mutate.command:mutate",

@@ -94,8 +94,8 @@ def test_a_number_that_is_no_campaign_may_be_a_fault(place, swarmtest):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("roles", "--raw"), "--raw goes with --summary"),
-        (("roles", "-o", "x.csv", "--json"), "leave --json"),
+        (("roles", "--raw"), "--raw needs --summary"),
+        (("roles", "-o", "x.csv", "--json"), "do not combine it with --json"),
         (("roles", "--confidence", "0.9999999999999999"), "from 0.01 to 0.999999"),
         (("roles", "\u00b2"), "no test of campaign 1 hit"),
         (("triage", "x"), "name campaigns by their numbers"),

@@ -9,7 +9,7 @@ from typing import Any
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.processes.scratch import Scratch
-from swarmtest.reducer.reducer import AskedAs
+from swarmtest.reducer.reducer import ConvertedCriterion
 from swarmtest.subjects.command.generator import CommandGenerator, Generator, GrammarTests, Made
 from swarmtest.subjects.command.oracles import Judge, details_of, load_oracle
 from swarmtest.subjects.command.reader import read_specification
@@ -125,7 +125,7 @@ class CommandSubject(Subject):
         whole = CommandTest.from_json(test)
         judgement = self._judge.judge(self._stepper.run(whole).outcomes, whole.text)
         steps = needed_steps(self.spec, judgement.steps)
-        criterion = AskedAs(interesting, CommandTest.to_json)
+        criterion = ConvertedCriterion(interesting, CommandTest.to_json)
         return reduced_quickly(self.spec, whole, steps, criterion).to_json()
 
     def parts(self, test: Any) -> list[Any]:

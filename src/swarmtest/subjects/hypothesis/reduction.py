@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from swarmtest.processes.fork import messages_of_fork
-from swarmtest.reducer.reducer import AskedAs, minimised
+from swarmtest.reducer.reducer import ConvertedCriterion, minimised
 from swarmtest.reducer.values import nearest_to_zero
 from swarmtest.subjects.hypothesis.test import RuleStep, RuleTest, journalled
 
@@ -38,7 +38,7 @@ def reduced(subject: RuleBasedSubject, test: RuleTest, interesting: Callable[[An
         before = steps
         first = [step for step in steps if step.rule in subject.initializers]
         rest = [step for step in steps if step.rule not in subject.initializers]
-        still = AskedAs(interesting, lambda some, first=first: whole([*first, *some]))  # type: ignore[misc]
+        still = ConvertedCriterion(interesting, lambda some, first=first: whole([*first, *some]))  # type: ignore[misc]
         needed = minimised(rest, still)
         steps = _simpler((*first, *needed), holds)
     small = replace(test, steps=steps)

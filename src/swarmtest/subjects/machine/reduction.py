@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from swarmtest.core.errors import UserError
-from swarmtest.reducer.reducer import AskedAs, minimised
+from swarmtest.reducer.reducer import ConvertedCriterion, minimised
 from swarmtest.reducer.values import in_canonical_order, shrunk_values
 from swarmtest.subjects.machine.generators import Generator
 from swarmtest.subjects.machine.machine import Action
@@ -76,7 +76,7 @@ class _Reduction:
         self._interesting = interesting
 
     def drop_steps(self) -> None:
-        still = AskedAs(self._interesting, lambda steps: self._with(steps).to_json())
+        still = ConvertedCriterion(self._interesting, lambda steps: self._with(steps).to_json())
         steps = self.test.steps
         self.test = self._with(minimised(steps, still, needs_of(steps)))
 

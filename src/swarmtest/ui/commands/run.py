@@ -204,9 +204,9 @@ def _reduce(
     allowed = parse_reduction_time(options)
     if allowed is None or outcome.interrupted or not outcome.faults:
         return None
-    from swarmtest.reduce.progress import make_small
+    from swarmtest.reduce.fault_reductions import reduce_and_show
 
-    return make_small(campaign.subject, store, outcome.campaign, allowed, view)
+    return reduce_and_show(campaign.subject, store, outcome.campaign, allowed, view)
 
 
 def _view(budget: Budget, options: dict[str, Any]) -> ProgressView:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from swarmtest.analysis.role_cells import FIXED, INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.compare.comparison import Comparison
 from swarmtest.compare.detection import ANY, Detection, Survival
-from swarmtest.compare.equal_effort import Cut, Difference, Reach
+from swarmtest.compare.equal_effort import Cut, Difference, FoundTargets
 from swarmtest.growth.growth import Growth, KindGrowth
 from swarmtest.growth.verdict import interval_text
 from swarmtest.roles.amounts import Amount
-from swarmtest.roles.roles import MARKS, Effect, Rate
+from swarmtest.roles.roles import MARKS, FeatureEffect, HittingRate
 from swarmtest.ui.report.figures import IntervalPlot
 from swarmtest.ui.terminal.tables import plural
 from swarmtest.ui.terminal.text import amount, duration, number, p_value, with_interval
@@ -74,7 +74,7 @@ def percent(value: float) -> str:
 # Roles and amounts.
 
 
-def role_table(plot: IntervalPlot, effects: Sequence[Effect]) -> Table:
+def role_table(plot: IntervalPlot, effects: Sequence[FeatureEffect]) -> Table:
     """Return the numbers of an interval plot, and each feature's effect on the hitting fraction."""
     by_name = {effect.feature: effect for effect in effects}
     rows = []
@@ -114,7 +114,7 @@ def role_table(plot: IntervalPlot, effects: Sequence[Effect]) -> Table:
     return Table("Roles: does enabling a feature matter?", head, tuple(rows), note)
 
 
-def _rate(rate: Rate | None) -> Cell:
+def _rate(rate: HittingRate | None) -> Cell:
     if rate is None:
         return Cell("no test", -1.0)
     return percent_cell(rate.value, f"{percent(rate.low)} to {percent(rate.high)}")
@@ -208,7 +208,7 @@ def _cut(cut: Cut, comparison: Comparison) -> Table:
     )
 
 
-def _reach(reach: Reach, difference: Difference | None, allowed: float) -> tuple[Cell, ...]:
+def _reach(reach: FoundTargets, difference: Difference | None, allowed: float) -> tuple[Cell, ...]:
     cells = (
         Cell(reach.kind),
         Cell(reach.strategy, cls="name"),

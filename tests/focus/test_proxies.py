@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from swarmtest.focus.proxies import NoStandIn, StandIn, implied_by, nearest_with_data
+from swarmtest.focus.proxies import NoProxy, Proxy, implied_by, nearest_with_data
 
 CART = dedent("""\
     class Cart:
@@ -43,7 +43,7 @@ HARNESS = dedent("""\
 
 def _nearest(
     place: str, line: int, texts: dict[str, str], hits: dict[str, int], harness: str = ""
-) -> StandIn | NoStandIn:
+) -> Proxy | NoProxy:
     """`hits` by "file:line"; twelve are enough."""
 
     def hits_of(file: str, number: int) -> int:
@@ -52,37 +52,37 @@ def _nearest(
     return nearest_with_data(place, line, texts, hits_of, 12, harness)
 
 
-def _cart(hits: dict[str, int], line: int = 10) -> StandIn | NoStandIn:
+def _cart(hits: dict[str, int], line: int = 10) -> Proxy | NoProxy:
     return _nearest("cart.py", line, {"cart.py": CART, "h.py": HARNESS}, hits, "h.py")
 
 
 def test_the_nearest_line_before_it_in_its_function_comes_first() -> None:
     found = _cart({"cart.py:9": 12, "cart.py:5": 99})
-    assert found == StandIn((("cart.py", 9),), (), "line 9, which comes before it")
+    assert found == Proxy((("cart.py", 9),), (), "line 9, which comes before it")
 
 
 def test_a_line_with_too_few_hits_is_passed_over_for_the_call() -> None:
     found = _cart({"cart.py:9": 11, "cart.py:5": 12, "cart.py:4": 99})
-    assert isinstance(found, StandIn)
+    assert isinstance(found, Proxy)
     assert found.places == (("cart.py", 5),)
     assert found.how == "line 5, the call of discount() in Cart.total"
 
 
 def test_a_call_without_data_is_replaced_by_the_line_before_it() -> None:
     found = _cart({"cart.py:4": 50, "cart.py:3": 50})
-    assert isinstance(found, StandIn)
+    assert isinstance(found, Proxy)
     assert found.places == (("cart.py", 4),)
     assert found.how == "line 4, which comes before the call of discount() in Cart.total"
 
 
 def test_without_any_line_the_actions_that_lead_there_are_features() -> None:
     found = _cart({})
-    assert found == StandIn((), ("pay", "cheat"), "the actions `pay` and `cheat` lead to it")
+    assert found == Proxy((), ("pay", "cheat"), "the actions `pay` and `cheat` lead to it")
 
 
 def test_an_action_that_calls_it_itself_is_said_to_call_it() -> None:
     found = _cart({}, line=3)
-    assert found == StandIn((), ("pay",), "the action `pay` calls it")
+    assert found == Proxy((), ("pay",), "the action `pay` calls it")
 
 
 def test_of_several_calls_the_union_is_meant() -> None:
@@ -93,18 +93,18 @@ def test_of_several_calls_the_union_is_meant() -> None:
         "c.py": "import p\ndef three(x):\n    return p.parse(x)\n",
     }
     found = _nearest("p.py", 2, texts, {"a.py:3": 40, "b.py:4": 3})
-    assert found == StandIn(
+    assert found == Proxy(
         (("a.py", 3), ("b.py", 4)), (), "the calls of parse() in a.py:3 and b.py:4"
     )
     found = _nearest("p.py", 2, texts, {"c.py:3": 40})
-    assert isinstance(found, StandIn)
+    assert isinstance(found, Proxy)
     assert found.how == "c.py:3, the call of parse() in three"
 
 
 def test_of_many_calls_the_first_are_named() -> None:
     text = "def new():\n    g()\n" + "".join(f"def f{i}():\n    new()\n" for i in range(7))
     found = _nearest("x.py", 2, {"x.py": text}, {f"x.py:{line}": 20 for line in range(4, 17)})
-    assert isinstance(found, StandIn)
+    assert isinstance(found, Proxy)
     assert len(found.places) == 7
     assert found.how == "the calls of new() in x.py:4, x.py:6, x.py:8 and 4 more"
 
@@ -112,18 +112,18 @@ def test_of_many_calls_the_first_are_named() -> None:
 def test_callers_of_callers_are_asked() -> None:
     text = "def a():\n    b()\ndef b():\n    c()\ndef c():\n    d()\ndef d():\n    new()\n"
     found = _nearest("x.py", 8, {"x.py": text}, {"x.py:2": 20})
-    assert found == StandIn((("x.py", 2),), (), "line 2, the call of b() in a, which leads to it")
+    assert found == Proxy((("x.py", 2),), (), "line 2, the call of b() in a, which leads to it")
 
 
 def test_functions_that_only_call_each_other_are_no_way_in() -> None:
     text = "def even(n):\n    return odd(n - 1)\ndef odd(n):\n    return even(n - 1)\n"
     found = _nearest("x.py", 2, {"x.py": text}, {})
-    assert found == NoStandIn("nothing that leads to it was executed by 12 tests or more")
+    assert found == NoProxy("nothing that leads to it was executed by 12 tests or more")
 
 
 def test_a_function_that_nobody_calls_is_said_so() -> None:
     found = _nearest("x.py", 2, {"x.py": "def new():\n    g()\n"}, {})
-    assert isinstance(found, NoStandIn)
+    assert isinstance(found, NoProxy)
     assert "no call of it was found" in found.reason
 
 
@@ -137,7 +137,7 @@ def test_a_nested_function_without_calls_is_reached_through_its_definition() -> 
             return a
     """)
     found = _nearest("x.py", 5, {"x.py": text}, {"x.py:2": 30})
-    assert isinstance(found, StandIn)
+    assert isinstance(found, Proxy)
     assert found.how == "line 2, which leads to the definition of inner()"
 
 
@@ -152,12 +152,12 @@ def test_a_nested_function_without_calls_is_reached_through_its_definition() -> 
 )
 def test_why_there_is_none_is_said(text: str, line: int, reason: str) -> None:
     found = _nearest("x.py", line, {"x.py": text}, {})
-    assert isinstance(found, NoStandIn)
+    assert isinstance(found, NoProxy)
     assert reason in found.reason
 
 
 def test_a_file_whose_text_is_not_known_is_said() -> None:
-    assert _nearest("y.py", 1, {}, {}) == NoStandIn("the text of y.py is not known")
+    assert _nearest("y.py", 1, {}, {}) == NoProxy("the text of y.py is not known")
 
 
 C = dedent("""\
@@ -180,22 +180,22 @@ C = dedent("""\
 
 def test_in_c_lines_of_the_function_come_before_its_calls() -> None:
     found = _nearest("s.c", 4, {"s.c": C}, {"s.c:3": 12, "s.c:11": 50})
-    assert found == StandIn((("s.c", 3),), (), "line 3, which comes before it")
+    assert found == Proxy((("s.c", 3),), (), "line 3, which comes before it")
 
 
 def test_in_c_a_new_function_is_reached_through_its_call() -> None:
     found = _nearest("s.c", 4, {"s.c": C}, {"s.c:12": 30, "s.c:9": 50})
-    assert isinstance(found, StandIn)
+    assert isinstance(found, Proxy)
     assert found.how == "line 12, the call of scale() in total"
     found = _nearest("s.c", 4, {"s.c": C}, {"s.c:11": 30, "s.c:9": 50})
-    assert isinstance(found, StandIn)
+    assert isinstance(found, Proxy)
     assert found.how == "line 11, which comes before the call of scale() in total"
 
 
-def test_in_c_a_line_outside_of_functions_has_no_stand_in() -> None:
+def test_in_c_a_line_outside_of_functions_has_no_proxy() -> None:
     found = _nearest("s.c", 7, {"s.c": "int x;\n" + C}, {})
-    assert isinstance(found, NoStandIn)
-    assert _nearest("s.c", 1, {"s.c": "int x;\n" + C}, {}) == NoStandIn("line 1 is in no function")
+    assert isinstance(found, NoProxy)
+    assert _nearest("s.c", 1, {"s.c": "int x;\n" + C}, {}) == NoProxy("line 1 is in no function")
 
 
 def _columns(*rows: str) -> np.ndarray:

@@ -30,7 +30,7 @@ def test_data_of_somebody_else_is_overwritten_only_by_force(tmp_path: Path) -> N
     path, mine = tmp_path / "test_shop.py", tmp_path / "test_shop_data/1.txt"
     mine.parent.mkdir()
     mine.write_text("mine")
-    with pytest.raises(UserError, match=r"1\.txt was not made by `swarmtest suite`: --force"):
+    with pytest.raises(UserError, match=r"1\.txt was not made by `swarmtest suite`: use --force"):
         write_suite(suite(_1=b"one"), path)
     assert mine.read_text() == "mine"
     assert not path.exists()

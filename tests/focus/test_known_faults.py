@@ -10,7 +10,7 @@ import pytest
 
 from swarmtest.coverage.scope import Scope
 from swarmtest.focus.base_run import _imported_from
-from swarmtest.focus.known_faults import Sight, is_imported
+from swarmtest.focus.known_faults import WatchedCode, is_imported
 
 
 def imported(monkeypatch: pytest.MonkeyPatch, name: str, file: Path) -> str:
@@ -25,23 +25,25 @@ def imported(monkeypatch: pytest.MonkeyPatch, name: str, file: Path) -> str:
 def test_an_installed_copy_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     copy = imported(monkeypatch, "shopx.cart", tmp_path / "site-packages/shopx/cart.py")
     ours = str(tmp_path / "src/shopx/cart.py")
-    sight = Sight(Scope(places=(str(tmp_path),), own_code_only=True))
-    assert sight.why_unseen(ours).startswith(f"{copy} is tested instead")
+    watched_code = WatchedCode(Scope(places=(str(tmp_path),), own_code_only=True))
+    assert watched_code.why_unseen(ours).startswith(f"{copy} is tested instead")
     assert not is_imported(ours)
 
 
 def test_a_file_beside_what_is_watched_may_be_imported_later(tmp_path: Path) -> None:
     later = str(tmp_path / "shopx/later.py")
-    assert not Sight(Scope(places=(str(tmp_path),))).why_unseen(later)
-    assert not Sight(Scope(names=("shopx",))).why_unseen(later)
-    assert "--cover" in Sight(Scope(names=("shopx.cart",))).why_unseen(later)
+    assert not WatchedCode(Scope(places=(str(tmp_path),))).why_unseen(later)
+    assert not WatchedCode(Scope(names=("shopx",))).why_unseen(later)
+    assert "--cover" in WatchedCode(Scope(names=("shopx.cart",))).why_unseen(later)
 
 
 def test_the_harness_is_seen_only_if_something_was_named(tmp_path: Path) -> None:
     harness = str(tmp_path / "machine.py")
     beside = (str(tmp_path),)
-    assert "harness" in Sight(Scope(places=beside, own_code_only=True), harness).why_unseen(harness)
-    assert not Sight(Scope(places=beside), harness).why_unseen(harness)
+    assert "harness" in WatchedCode(Scope(places=beside, own_code_only=True), harness).why_unseen(
+        harness
+    )
+    assert not WatchedCode(Scope(places=beside), harness).why_unseen(harness)
 
 
 def test_a_module_is_known_by_its_whole_name(
