@@ -19,6 +19,7 @@ import click
 from swarmtest.campaign.budget import Budget, Limits
 from swarmtest.campaign.campaign import Campaign, Outcome
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.coverage.scope import is_as_it_was
 from swarmtest.store.interface import Store, redacted
 from swarmtest.store.records import CampaignRecord
@@ -26,7 +27,7 @@ from swarmtest.strategies.strategy import parse_strategy, strategy_text
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.ui.options import screen_width
 from swarmtest.ui.run_options import parse_budget, parse_coverage, parse_seed, parse_subject
-from swarmtest.ui.terminal.tables import command_text, plural, wrapped
+from swarmtest.ui.terminal.tables import command_text, wrapped
 from swarmtest.ui.terminal.text import json_text
 
 DEFAULT_TESTS = 1000

@@ -12,14 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import counted, plural
 from swarmtest.growth.growth import Growth, KindGrowth
 from swarmtest.growth.growth import growth as growth_of
 from swarmtest.growth.richness import Forecast, rarer_than
-from swarmtest.growth.verdict import Verdict, counted, interval_text
+from swarmtest.growth.verdict import Verdict, interval_text
 from swarmtest.growth.verdict import verdict as verdict_on
 from swarmtest.strategies.strategy import LearningStrategy, parse_strategy
 from swarmtest.ui.options import campaigns_argument, existing_store, latest_campaign, store_option
-from swarmtest.ui.terminal.tables import command_text, plural, table
+from swarmtest.ui.terminal.tables import command_text, table
 from swarmtest.ui.terminal.text import can_show, json_text
 
 _COLUMNS = 80

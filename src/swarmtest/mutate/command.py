@@ -15,6 +15,7 @@ import click
 
 from swarmtest.campaign.budget import usual_workers
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import format_percent, percent_interval, plural
 from swarmtest.coverage.scope import shown_path
 from swarmtest.languages.changes import from_diff
 from swarmtest.languages.places import Found, from_lines
@@ -26,7 +27,7 @@ from swarmtest.mutate.pytest_suites import mutate_pytest
 from swarmtest.store.interface import Store
 from swarmtest.ui.options import existing_store, latest_campaign, store_option
 from swarmtest.ui.run_options import workers_option
-from swarmtest.ui.terminal.tables import command_text, plural, table
+from swarmtest.ui.terminal.tables import command_text, table
 from swarmtest.ui.terminal.text import json_text
 
 _TESTS = 200
@@ -245,12 +246,13 @@ def _mutant_data(matrix: KillMatrix, number: int) -> dict[str, Any]:
 
 def _score(matrix: KillMatrix) -> str:
     killed = int(matrix.is_killed.sum())
-    text = f"{matrix.score:.0%} of {plural(len(matrix.mutants), 'mutant')} killed ({killed:,})"
+    mutants = plural(len(matrix.mutants), "mutant")
+    text = f"{format_percent(matrix.score, 0)} of {mutants} killed ({killed:,})"
     low, high = matrix.interval()
     if high > low:
         text += (
-            f"; a sample of {matrix.population:,}, of which {low:.0%} to {high:.0%} are killed "
-            "(95%)"
+            f"; a sample of {matrix.population:,}, of which {percent_interval(low, high, 0)} "
+            "are killed (95%)"
         )
     return f"{text} by {plural(len(matrix.tests), 'test')}"
 

@@ -15,6 +15,7 @@ import pytest
 import swarmtest
 from swarmtest.campaign.campaign import Outcome
 from swarmtest.campaign.reduced_faults import FaultReductions, ReductionTime
+from swarmtest.core.formatting import plural
 from swarmtest.core.result import Fault, Verdict
 from swarmtest.pytest_plugin.forking import forking, silence
 from swarmtest.pytest_plugin.options import Plan, settings_of
@@ -24,7 +25,7 @@ from swarmtest.store.interface import Store, is_postgres
 from swarmtest.store.records import FaultRecord, ReductionRecord
 from swarmtest.subjects.subject import Subject
 from swarmtest.ui.terminal.reduced_tests import as_shown, reduction_line, replay_words, with_reasons
-from swarmtest.ui.terminal.tables import command_text, fault_configurations, fault_lines, plural
+from swarmtest.ui.terminal.tables import command_text, fault_configurations, fault_lines
 from swarmtest.ui.terminal.text import kind_and_signature, one_line
 
 _IN_FULL = 3

@@ -141,7 +141,7 @@ def tests_and_faults(terminal: Any) -> str:
     ]
     if not reports:
         return ""
-    from swarmtest.ui.terminal.tables import plural
+    from swarmtest.core.formatting import plural
 
     tests = sum(properties["swarm_tests"] for properties in reports)
     faults = sum(properties["swarm_faults"] for properties in reports)

@@ -13,6 +13,7 @@ from swarmtest.campaign.budget import Budget
 from swarmtest.campaign.campaign import Campaign, Outcome
 from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.coverage.options import CoverageOptions
 from swarmtest.race.explanation import explore
 from swarmtest.race.race_test import RaceTest
@@ -37,7 +38,6 @@ from swarmtest.ui.run_options import (
 )
 from swarmtest.ui.run_report import race_width, report_outcome
 from swarmtest.ui.terminal.progress import JsonLines, ProgressView, view_for
-from swarmtest.ui.terminal.tables import plural
 from swarmtest.ui.terminal.text import json_text
 
 _DEFAULT_BUDGET = Budget(tests=1_000, wall_seconds=20.0)

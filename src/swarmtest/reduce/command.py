@@ -19,6 +19,7 @@ import click
 from swarmtest.campaign.budget import parse_seconds
 from swarmtest.campaign.campaign_subject import placed
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.formatting import plural
 from swarmtest.core.result import Fault, Verdict
 from swarmtest.core.targets import Target
 from swarmtest.coverage.kinds import parse_kinds
@@ -36,7 +37,6 @@ from swarmtest.store.interface import Store
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.ui.options import existing_store, store_option
 from swarmtest.ui.run_options import timeout_option, workers_option
-from swarmtest.ui.terminal.tables import plural
 from swarmtest.ui.terminal.text import json_text
 
 # What ``--keep`` can say.

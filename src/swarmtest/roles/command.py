@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.formatting import plural
 from swarmtest.core.targets import Target
 from swarmtest.roles.roles import RoleTable, feature_shares
 from swarmtest.roles.study import Study
@@ -21,7 +22,7 @@ from swarmtest.ui.options import (
     screen_width,
     store_option,
 )
-from swarmtest.ui.terminal.tables import plural, table
+from swarmtest.ui.terminal.tables import table
 from swarmtest.ui.terminal.text import json_text
 
 _SHOWN = 40

@@ -14,9 +14,10 @@ import click
 
 from swarmtest.campaign.budget import parse_seconds
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import counted, duration, format_percent, plural
 from swarmtest.store.interface import redacted
 from swarmtest.suite.build import make_suite
-from swarmtest.suite.formatting import counted, name_of
+from swarmtest.suite.formatting import name_of
 from swarmtest.suite.output_files import check_place
 from swarmtest.suite.selection import FAULTS, METHODS, SuiteRequest
 from swarmtest.suite.suite import Suite, SuiteTest
@@ -28,8 +29,8 @@ from swarmtest.ui.options import (
     screen_width,
     store_option,
 )
-from swarmtest.ui.terminal.tables import plural, table
-from swarmtest.ui.terminal.text import duration, json_text, short_percent
+from swarmtest.ui.terminal.tables import table
+from swarmtest.ui.terminal.text import json_text
 
 
 @click.command()
@@ -215,7 +216,7 @@ def _summary(suite: Suite) -> list[str]:
     lines.append(f"chosen: {plural(suite.chosen, 'whole test')} ({suite.method}), {_proof(suite)}")
     before, now = suite.parts
     lines.append(
-        f"reduced: from {plural(before, part)} to {now:,} (SRR {short_percent(suite.srr)}), "
+        f"reduced: from {plural(before, part)} to {now:,} (SRR {format_percent(suite.srr)}), "
         f"from {duration(suite.seconds[0])} to {duration(suite.seconds[1])}; "
         f"all tests took {duration(suite.trials_seconds)}"
     )
@@ -242,7 +243,7 @@ def _kept_targets(suite: Suite) -> str:
     ]
     return (
         f" {verb} {len(suite.kept):,} of {plural(len(suite.targets), 'target')} "
-        f"({short_percent(suite.share)}): {', '.join(by_kind)}"
+        f"({format_percent(suite.share)}): {', '.join(by_kind)}"
     )
 
 

@@ -11,11 +11,11 @@ import click
 
 from swarmtest.campaign.campaign import Campaign
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.core.space import Space
 from swarmtest.coverage.native.compiler import compiler_command
 from swarmtest.subjects.command.check import template_names, template_purpose, template_text
 from swarmtest.subjects.loading import SubjectReference, is_grammar_file
-from swarmtest.ui.terminal.tables import plural
 
 
 @click.command()

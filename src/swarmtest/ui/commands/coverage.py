@@ -10,6 +10,7 @@ import click
 
 from swarmtest.campaign.imported_coverage import import_coverage as import_into
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.coverage.interchange.formats import format_of, is_python
 from swarmtest.coverage.scope import project_root
 from swarmtest.coverage.totals import Tally
@@ -26,7 +27,7 @@ from swarmtest.ui.terminal.coverage import (
     nothing_watched,
     target_rows,
 )
-from swarmtest.ui.terminal.tables import plural, table
+from swarmtest.ui.terminal.tables import table
 
 
 @click.command()

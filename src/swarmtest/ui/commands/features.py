@@ -8,11 +8,12 @@ from typing import Any
 import click
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.core.space import Space
 from swarmtest.strategies.strategy import describe_strategies
 from swarmtest.subjects.loading import SubjectReference, is_grammar_file
 from swarmtest.ui.options import screen_width
-from swarmtest.ui.terminal.tables import fitted, plural, wrapped
+from swarmtest.ui.terminal.tables import fitted, wrapped
 from swarmtest.ui.terminal.text import json_text
 
 _MAX_NAMES = 2

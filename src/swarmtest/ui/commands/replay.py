@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.core.result import Result, Verdict
 from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.reduce.named_tests import named_test, save_test, seconds_of
@@ -15,7 +16,6 @@ from swarmtest.search.command import replay_trial, searched_trial
 from swarmtest.subjects.subject import Subject
 from swarmtest.ui.options import store_option
 from swarmtest.ui.run_options import timeout_option
-from swarmtest.ui.terminal.tables import plural
 
 
 @click.command()

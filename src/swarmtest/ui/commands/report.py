@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.ui.options import (
     campaigns_argument,
     confidence_option,
@@ -24,7 +25,6 @@ from swarmtest.ui.options import (
 from swarmtest.ui.report.matplotlib_figures import require_matplotlib, write_figures
 from swarmtest.ui.report.page import make_page, report_html
 from swarmtest.ui.report.search_report import are_searches, search_html, search_page
-from swarmtest.ui.terminal.tables import plural
 
 
 @click.command()

@@ -12,6 +12,7 @@ from swarmtest.campaign.campaign import Campaign, Outcome
 from swarmtest.campaign.executors.executor import parse_engine
 from swarmtest.campaign.reduced_faults import FaultReductions, reductions_of
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.reduce.hypothesis_export import hand_over_faults
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
@@ -34,7 +35,7 @@ from swarmtest.ui.run_options import (
 )
 from swarmtest.ui.run_report import report_outcome
 from swarmtest.ui.terminal.progress import JsonLines, ProgressView, view_for
-from swarmtest.ui.terminal.tables import command_text, plural
+from swarmtest.ui.terminal.tables import command_text
 
 _MIN_MEMORY = 64 << 20
 _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)

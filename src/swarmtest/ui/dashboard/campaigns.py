@@ -15,6 +15,7 @@ from markupsafe import Markup
 from swarmtest.campaign.budget import Budget
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.core.result import Verdict
 from swarmtest.core.space import Space
 from swarmtest.core.targets import unpack_hits
@@ -38,7 +39,6 @@ from swarmtest.ui.terminal.tables import (
     command_text,
     configuration_text,
     fault_configurations,
-    plural,
     test_code,
 )
 

@@ -34,6 +34,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import duration, rough_duration
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.ui.dashboard.commands import Jobs
@@ -42,7 +43,6 @@ from swarmtest.ui.dashboard.store_watch import Live, Watch
 from swarmtest.ui.dashboard.system import Machine
 from swarmtest.ui.report.page import environment
 from swarmtest.ui.terminal.tables import command_text
-from swarmtest.ui.terminal.text import duration
 
 # Settings.
 
@@ -173,19 +173,7 @@ def ago(seconds: float) -> str:
     >>> ago(time.time() - 150)
     '2 min ago'
     """
-    return f"{span(max(time.time() - seconds, 0))} ago"
-
-
-def span(seconds: float) -> str:
-    """Format a duration roughly, in its largest suitable unit.
-
-    >>> span(0.2), span(59), span(150), span(7300), span(200_000)
-    ('0 s', '59 s', '2 min', '2 h', '2 days')
-    """
-    for size, word in ((86400, " days"), (3600, " h"), (60, " min")):
-        if seconds >= 2 * size:
-            return f"{seconds // size:.0f}{word}"
-    return f"{seconds:.0f} s"
+    return f"{rough_duration(max(time.time() - seconds, 0))} ago"
 
 
 def size(count: float) -> str:
@@ -204,7 +192,7 @@ def size(count: float) -> str:
 _FILTERS: Mapping[str, Any] = {
     "when": when,
     "ago": ago,
-    "span": span,
+    "span": rough_duration,
     "size": size,
     "duration": duration,
     "count": lambda value: f"{value:,}",

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import format_percent
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 from swarmtest.strategies.strategy import strategy_names
@@ -315,12 +316,20 @@ def _pictures(loads: list[Load]) -> list[tuple[str, object]]:
     return [
         (
             "CPU",
-            sparkline([(load.at, load.busy) for load in loads], "CPU", f"{last.busy:.0%}", 1.0),
+            sparkline(
+                [(load.at, load.busy) for load in loads],
+                "CPU",
+                format_percent(last.busy, 0),
+                1.0,
+            ),
         ),
         (
             "Memory",
             sparkline(
-                [(load.at, load.memory) for load in loads], "memory", f"{last.memory:.0%}", 1
+                [(load.at, load.memory) for load in loads],
+                "memory",
+                format_percent(last.memory, 0),
+                1,
             ),
         ),
         ("Load", sparkline([(load.at, load.load) for load in loads], "load", f"{last.load:.1f}")),

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 
 from swarmtest.analysis.cells import SUPPRESSOR, TRIGGER
+from swarmtest.core.formatting import format_percent, plural, words_for
 from swarmtest.core.targets import Source, Target, unpack_hits
 from swarmtest.coverage.kinds import KINDS, WITH_PROBES
 from swarmtest.coverage.scope import is_as_it_was
-from swarmtest.growth.verdict import words_for
 from swarmtest.roles.roles import MARKS, RoleTable
 from swarmtest.roles.study import Study
 from swarmtest.roles.views import MOST_ROLES, RoleGroups
 from swarmtest.ui.report.figures import csv_text
 from swarmtest.ui.report.reproduce import confidence_words
-from swarmtest.ui.report.tables import Cell, Table, number_cell, percent, percent_cell
+from swarmtest.ui.report.tables import Cell, Table, number_cell, percent_cell
 from swarmtest.ui.terminal.coverage import nothing_watched
-from swarmtest.ui.terminal.tables import command_text, plural
+from swarmtest.ui.terminal.tables import command_text
 from swarmtest.ui.terminal.text import elided, printable, spans
 
 MOST_LINES = 20_000
@@ -200,7 +200,7 @@ def _share_cell(kind: str, share: tuple[int, int] | None) -> Cell:
     hit, total = share
     if kind not in WITH_PROBES:
         return Cell(f"{hit:,}", float(hit))
-    return Cell(f"{hit:,} of {total:,} ({percent(hit / total)})", hit / total)
+    return Cell(f"{hit:,} of {total:,} ({format_percent(hit / total, 1)})", hit / total)
 
 
 # All coverage, and the data of the script that shows the roles of a line.

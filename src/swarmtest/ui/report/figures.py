@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from swarmtest.analysis.cells import FIXED, INSUFFICIENT, SUPPRESSOR, TRIGGER
+from swarmtest.core.formatting import format_percent
 from swarmtest.roles.roles import FeatureRole, FeatureShare
 
 
@@ -73,9 +74,9 @@ class IntervalPlot:
     def caption(self) -> str:
         """What the marks mean."""
         return (
-            f"{self.confidence * 100:g}% Wilson intervals: of the tests that show it and left a "
-            f"feature to chance ({self.hits}), how many contain it. Dashed: what chance alone "
-            "would give. Filled marks survive the correction for many comparisons "
+            f"{format_percent(self.confidence, 2)} Wilson intervals: of the tests that show it and "
+            f"left a feature to chance ({self.hits}), how many contain it. Dashed: what chance "
+            "alone would give. Filled marks survive the correction for many comparisons "
             "(Benjamini-Hochberg)."
         )
 

@@ -24,8 +24,9 @@ from swarmtest.analysis.discovery import discovery
 from swarmtest.compare.comparison import compare_campaigns
 from swarmtest.compare.views import conclusions
 from swarmtest.core.errors import UserError, version
+from swarmtest.core.formatting import duration, format_percent, words_for
 from swarmtest.growth.growth import Growth, growth
-from swarmtest.growth.verdict import verdict, words_for
+from swarmtest.growth.verdict import verdict
 from swarmtest.roles.roles import RoleTable
 from swarmtest.roles.study import Study
 from swarmtest.roles.triage import triage
@@ -50,11 +51,10 @@ from swarmtest.ui.report.tables import (
     comparison_tables,
     growth_table,
     number_cell,
-    percent,
     percent_cell,
 )
 from swarmtest.ui.terminal.tables import command_text
-from swarmtest.ui.terminal.text import duration, printable, spans
+from swarmtest.ui.terminal.text import printable, spans
 
 # Templates.
 
@@ -76,7 +76,7 @@ def environment(*packages: str) -> Environment:
     )
     templates.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     templates.filters["svg"] = lambda figure: Markup(figure_svg(figure))
-    templates.filters["percent"] = percent
+    templates.filters["percent"] = lambda share: format_percent(share, 1)
     templates.filters["spans"] = spans
     templates.filters["kind_name"] = lambda kind: words_for(kind)[1]
     return templates
@@ -104,7 +104,7 @@ def totals_of(
     totals = [
         ("tests", f"{evidence.n:,}"),
         ("distinct faults", f"{len(faults):,}"),
-        ("tests that fail", f"{failing:,} ({percent(failing / evidence.n)})"),
+        ("tests that fail", f"{failing:,} ({format_percent(failing / evidence.n, 1)})"),
         ("features", f"{len(evidence.features):,}"),
         ("CPU time of tests", duration(float(evidence.cpu_seconds.sum()))),
     ]
@@ -112,7 +112,7 @@ def totals_of(
         shares = [file.shares[kind] for file in coverage.listings if kind in file.shares]
         if shares:
             hit, total = (sum(part) for part in zip(*shares, strict=True))
-            totals.append((f"{kind} coverage", f"{percent(hit / total)} of {total:,}"))
+            totals.append((f"{kind} coverage", f"{format_percent(hit / total, 1)} of {total:,}"))
     return tuple(totals)
 
 

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from swarmtest.analysis.cells import INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import p_value, percent_interval, plural
 from swarmtest.search.exploration import Exploration, visit_of
 from swarmtest.search.export import collapsed
 from swarmtest.search.pictures import collapsed_svg, growth_svg
@@ -20,8 +21,8 @@ from swarmtest.store.records import FaultRecord
 from swarmtest.ui.report.page import asset, environment
 from swarmtest.ui.report.reproduce import run_command
 from swarmtest.ui.report.tables import Cell, Table, number_cell, percent_cell
-from swarmtest.ui.terminal.tables import command_text, plural
-from swarmtest.ui.terminal.text import kind_and_signature, p_value, short_percent
+from swarmtest.ui.terminal.tables import command_text
+from swarmtest.ui.terminal.text import kind_and_signature
 
 _MAX_STEPS = 40
 
@@ -196,9 +197,7 @@ def _role_tables(all_roles: Sequence[ValueRole]) -> list[Table]:
             (
                 Cell(f"{role.dimension}={point_text({'': role.value})[1:]}", cls="name"),
                 Cell(role.role, cls=role.role),
-                percent_cell(
-                    role.share, title=f"{short_percent(role.low)} to {short_percent(role.high)}"
-                ),
+                percent_cell(role.share, title=percent_interval(role.low, role.high)),
                 percent_cell(role.base),
                 number_cell(role.adjusted, p_value(role.adjusted)),
             )

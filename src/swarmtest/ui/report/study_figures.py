@@ -10,8 +10,8 @@ import numpy.typing as npt
 from swarmtest.analysis.cells import FIXED
 from swarmtest.analysis.discovery import Discovery
 from swarmtest.analysis.trial_columns import Evidence
+from swarmtest.core.formatting import counted, words_for
 from swarmtest.core.targets import Target
-from swarmtest.growth.verdict import counted, words_for
 from swarmtest.roles.roles import FeatureRole, RoleTable, feature_shares
 from swarmtest.roles.study import Study
 from swarmtest.ui.report.figures import (

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from swarmtest.analysis.cells import FIXED, INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
+from swarmtest.core.formatting import duration, format_percent, p_value, percent_interval
 from swarmtest.roles.roles import FeatureRole
 from swarmtest.ui.report.figures import (
     Curve,
@@ -22,7 +23,7 @@ from swarmtest.ui.report.figures import (
     RoleShares,
 )
 from swarmtest.ui.svg import Scale, element, line, mark, picture, text
-from swarmtest.ui.terminal.text import duration, elided, p_value, spans
+from swarmtest.ui.terminal.text import elided, spans
 
 # Any figure.
 
@@ -214,7 +215,8 @@ def _bars(heat: HeatMap, group: HeatGroup, y: float) -> str:
             "rect", x=x, y=y + _BARS - height, width=_CELL - 6, height=height, cls="share"
         )
         hover = element("rect", x=x - 3, y=y, width=_CELL, height=_BARS, cls="row")
-        words = f"{name}: enabled in {share:.1%} of {group.tests:,} tests ({group.label})"
+        enabled = format_percent(share, 1)
+        words = f"{name}: enabled in {enabled} of {group.tests:,} tests ({group.label})"
         parts.append(element("g", bar, hover, title=words))
     return element("g", *parts)
 
@@ -312,7 +314,7 @@ def _percent_axis(scale: Scale, bottom: float, shares: list[float]) -> str:
     for share in shares:
         x = scale.at(share)
         parts.append(line(x, _ROLE_TOP, x, bottom + 4, "grid"))
-        parts.append(text(x, bottom + 17, f"{abs(share):.0%}", "tick", "middle"))
+        parts.append(text(x, bottom + 17, format_percent(abs(share), 0), "tick", "middle"))
     return element("g", *parts)
 
 
@@ -357,8 +359,10 @@ def _numbers(role: FeatureRole) -> str:
     if role.role == FIXED:
         return ""
     return (
-        f"; in {role.share:.1%} of {role.hits:g} hits ({role.low:.1%} to {role.high:.1%}), "
-        f"by chance {role.base:.1%}; p {p_value(role.p_value)}, corrected {p_value(role.adjusted)}"
+        f"; in {format_percent(role.share, 1)} of {role.hits:g} hits "
+        f"({percent_interval(role.low, role.high, 1)}), "
+        f"by chance {format_percent(role.base, 1)}; p {p_value(role.p_value)}, "
+        f"corrected {p_value(role.adjusted)}"
     )
 
 
@@ -377,8 +381,8 @@ def shares_svg(shares: RoleShares) -> str:
             _bar(scale, y, -share.suppressor, "bar suppressor hollow"),
         ]
         words = (
-            f"{share.feature}: trigger of {share.trigger:.1%}, suppressor of "
-            f"{share.suppressor:.1%} of {share.targets:,} targets"
+            f"{share.feature}: trigger of {format_percent(share.trigger, 1)}, suppressor of "
+            f"{format_percent(share.suppressor, 1)} of {share.targets:,} targets"
         )
         row = element("rect", x=0, y=y - _ROW / 2, width=_SHARES_WIDTH, height=_ROW, cls="row")
         name = text(start, y + 4, elided(share.feature, _ROLE_NAME_LENGTH), "name", "end")
@@ -397,7 +401,7 @@ def _bar(scale: Scale, y: float, share: float, cls: str) -> str:
     label = text(
         ends[1] + 4 if share > 0 else ends[0] - 4,
         y + 4,
-        f"{abs(share):.0%}" if abs(share) >= 0.005 else "<1%",
+        format_percent(abs(share), 0),
         "tick",
         "start" if share > 0 else "end",
     )

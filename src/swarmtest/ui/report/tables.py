@@ -9,13 +9,21 @@ from swarmtest.analysis.cells import FIXED, INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.compare.comparison import Comparison
 from swarmtest.compare.detection import ANY, Detection, Survival
 from swarmtest.compare.equal_effort import Cut, Difference, Reach
+from swarmtest.core.formatting import (
+    amount,
+    duration,
+    format_percent,
+    number,
+    p_value,
+    percent_interval,
+    plural,
+    with_interval,
+)
 from swarmtest.growth.growth import Growth, KindGrowth
 from swarmtest.growth.verdict import interval_text
 from swarmtest.roles.amounts import Amount
 from swarmtest.roles.roles import MARKS, Effect, Rate
 from swarmtest.ui.report.figures import IntervalPlot
-from swarmtest.ui.terminal.tables import plural
-from swarmtest.ui.terminal.text import amount, duration, number, p_value, with_interval
 
 # Cells and tables.
 
@@ -58,17 +66,7 @@ def number_cell(value: float, shown: str = "", title: str = "") -> Cell:
 
 def percent_cell(value: float, title: str = "") -> Cell:
     """Return a cell with a share, shown as a percentage."""
-    return Cell(percent(value), value, title=title)
-
-
-def percent(value: float) -> str:
-    """Format a share with the digits that matter.
-
-    >>> percent(0.5), percent(0.00123), percent(0), percent(1)
-    ('50%', '0.12%', '0%', '100%')
-    """
-    shown = f"{100 * value:.1f}" if abs(value) >= 0.01 else f"{100 * value:.2g}"
-    return f"{shown.removesuffix('.0')}%"
+    return Cell(format_percent(value, 1), value, title=title)
 
 
 # Roles and amounts.
@@ -87,7 +85,7 @@ def role_table(plot: IntervalPlot, effects: Sequence[Effect]) -> Table:
                 Cell(role.feature, cls="name"),
                 Cell(f"{MARKS[kind]} {plot.verdict(role)}", cls=css_class(kind)),
                 percent_cell(role.share) if is_known else Cell("-", -1.0),
-                Cell(f"{percent(role.low)} to {percent(role.high)}", role.low)
+                Cell(f"{percent_interval(role.low, role.high, 1)}", role.low)
                 if is_known
                 else Cell("-", -1.0),
                 percent_cell(role.base) if is_known else Cell("-", -1.0),
@@ -100,7 +98,7 @@ def role_table(plot: IntervalPlot, effects: Sequence[Effect]) -> Table:
         "feature",
         "role",
         "in hits",
-        f"{plot.confidence * 100:g}% interval",
+        f"{format_percent(plot.confidence, 2)} interval",
         "by chance",
         "q",
         "hits with it",
@@ -117,7 +115,7 @@ def role_table(plot: IntervalPlot, effects: Sequence[Effect]) -> Table:
 def _rate(rate: Rate | None) -> Cell:
     if rate is None:
         return Cell("no test", -1.0)
-    return percent_cell(rate.value, f"{percent(rate.low)} to {percent(rate.high)}")
+    return percent_cell(rate.value, percent_interval(rate.low, rate.high, 1))
 
 
 def css_class(kind: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.formatting import format_percent
 from swarmtest.core.targets import Source, Target, unpack_hits
 from swarmtest.coverage.kinds import CONCURRENT_KINDS, KINDS, WITH_PROBES
 from swarmtest.coverage.scope import is_as_it_was, place_of
@@ -133,7 +134,7 @@ def coverage_table(tally: Tally, width: int = 0) -> str:
 def _share(kind: str, hit: int, total: int) -> str:
     if kind not in WITH_PROBES:
         return f"{hit}"
-    return f"{hit} of {total} ({hit / total:.0%})" if total else "-"
+    return f"{hit} of {total} ({format_percent(hit / total, 0)})" if total else "-"
 
 
 def _missed_lines(tally: Tally, file: str) -> list[int]:
@@ -232,6 +233,6 @@ def _natural_order(target: Target) -> tuple[Any, ...]:
 
 def _target_row(tally: Tally, number: int, target: Target, tests: int) -> tuple[str, ...]:
     count = tally.counts[number]
-    share = f"{count / tests:.1%}" if count and tests else ""
+    share = format_percent(count / tests, 1) if count and tests else ""
     shown = f"{count:,}" if count else _by_import(tally, number)
     return (str(target), shown, share, target.function, target.detail)

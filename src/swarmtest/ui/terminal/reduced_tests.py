@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from swarmtest.campaign.reduced_faults import FaultReductions, Reducing
+from swarmtest.core.formatting import plural
 from swarmtest.store.records import FaultRecord, ReductionRecord
-from swarmtest.ui.terminal.tables import command_text, plural
+from swarmtest.ui.terminal.tables import command_text
 from swarmtest.ui.terminal.text import one_line
 
 
