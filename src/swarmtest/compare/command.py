@@ -37,8 +37,8 @@ _OF_RESULTS = {"arguments", "baseline", "confidence", "store", "as_json", "quiet
     "--strategies",
     multiple=True,
     metavar="NAME,NAME,...",
-    help="Whom to compare, parameters in parentheses: default,coin(p=0.3,n=100). May be repeated.  "
-    "[default: default,coin, and layered where features have weights]",
+    help="Strategies to compare, with parameters in parentheses: default,coin(p=0.3,n=100). "
+    "May be repeated.  [default: default,coin, and layered where features have weights]",
 )
 @click.option(
     "--repeat",
@@ -46,7 +46,7 @@ _OF_RESULTS = {"arguments", "baseline", "confidence", "store", "as_json", "quiet
     default=10,
     show_default=True,
     metavar="N",
-    help="Runs of each strategy, with seeds SEED, SEED + 1, ...",
+    help="Number of runs of each strategy, with seeds SEED, SEED + 1, ...",
 )
 @click.option(
     "-n",
@@ -56,9 +56,17 @@ _OF_RESULTS = {"arguments", "baseline", "confidence", "store", "as_json", "quiet
     help=f"Stop each run after N tests.  [default: {DEFAULT_TESTS:,}, without another limit]",
 )
 @click.option("--time", "wall", metavar="TIME", help="Stop each run after this time: 30s, 5m.")
-@click.option("--cpu-time", "cpu", metavar="TIME", help="Stop each run after this CPU time.")
 @click.option(
-    "--seed", default="0", show_default=True, help="Of the first repeat; `random` for any."
+    "--cpu-time",
+    "cpu",
+    metavar="TIME",
+    help="Stop each run when its tests have used this much CPU time.",
+)
+@click.option(
+    "--seed",
+    default="0",
+    show_default=True,
+    help="Seed of the first run of each strategy; `random` draws one.",
 )
 @workers_option
 @subject_options
@@ -67,13 +75,14 @@ _OF_RESULTS = {"arguments", "baseline", "confidence", "store", "as_json", "quiet
     "--continue",
     "go_on",
     is_flag=True,
-    help="Do not repeat runs that are in the store already: the rest of an interrupted comparison.",
+    help="Continue an interrupted comparison: do not repeat runs that are in the store.",
 )
 @click.option(
     "--baseline",
     default="",
     metavar="NAME",
-    help="Compare with this one.  [default: `default` if it is there, else the first]",
+    help="The strategy that the others are compared with.  [default: "
+    "`default` if it is there, else the first]",
 )
 @confidence_option
 @store_option
@@ -82,15 +91,14 @@ _OF_RESULTS = {"arguments", "baseline", "confidence", "store", "as_json", "quiet
 def compare(context: click.Context, /, arguments: tuple[str, ...], **options: Any) -> int:
     """Compare strategies: what each finds with equal tests and equal CPU time, and how soon.
 
-    With a PATH, runs every strategy with several seeds, strategies taking turns, and compares
-    them. Each run is an ordinary campaign in the store. With numbers of campaigns, compares what
-    is there.
+    With a PATH, run every strategy with several seeds, in turns, and compare them. Each run is an
+    ordinary campaign in the store. With numbers of campaigns, compare these campaigns.
 
     \b
     swarmtest compare stack.py     default, coin and layered, 10 runs each of 1,000 tests
     swarmtest compare stack.py --strategies default,coin --repeat 20 --cpu-time 10s
-    swarmtest compare 3 4 5 6      campaigns that are in the store
-    swarmtest compare 1-20         from 1 to 20
+    swarmtest compare 3 4 5 6      campaigns of the store
+    swarmtest compare 1-20         campaigns 1 to 20
     """
     normal_quantile(options["confidence"])  # raises the error for a bad value before anything runs
     numbers = [campaign_numbers(argument) for argument in arguments]

@@ -58,42 +58,58 @@ from swarmtest.ui.terminal.tables import command_text
 def target_options(command: click.decorators.FC) -> click.decorators.FC:
     """Add the options that name targets."""
     options = [
-        click.option("--line", multiple=True, metavar="FILE:LINE", help="A line. May be repeated."),
+        click.option(
+            "--line", multiple=True, metavar="FILE:LINE", help="Aim at a line. May be repeated."
+        ),
         click.option(
             "--lines",
             multiple=True,
             metavar="FILE:A-B",
-            help="All statements from line A to B. May be repeated.",
+            help="Aim at all statements from line A to B. May be repeated.",
         ),
         click.option(
             "--function",
             multiple=True,
             metavar="MODULE:NAME",
-            help="All statements of a function, like shop.cart:Cart.total or cart.py:Cart.total.",
+            help="Aim at all statements of a function, such as shop.cart:Cart.total or "
+            "cart.py:Cart.total. May be repeated.",
         ),
         click.option(
             "--diff",
             metavar="REV",
             default="",
-            help="What was changed since a git revision (for a branch: since it was left), "
-            "committed or not.",
+            help="Aim at lines that changed since a git revision, committed or not; for a "
+            "branch, since the branch point.",
         ),
-        click.option("--fault", multiple=True, metavar="ID", help="A fault that was found before."),
-        click.option("--mutant", multiple=True, metavar="ID", help="A mutant that was killed."),
+        click.option(
+            "--fault",
+            multiple=True,
+            metavar="ID",
+            help="Aim at a fault that was found before. May be repeated.",
+        ),
+        click.option(
+            "--mutant",
+            multiple=True,
+            metavar="ID",
+            help="Aim at a mutant that some test killed. May be repeated.",
+        ),
         click.option(
             "--target",
             multiple=True,
             metavar="KIND:NAME",
-            help="Any other target, like 'event:stack was full'.",
+            help="Aim at any other target, such as 'event:stack was full'. May be repeated.",
         ),
         click.option(
-            "--rare", is_flag=True, help="Lines hit rarely, but often enough for statistics."
+            "--rare",
+            is_flag=True,
+            help="Aim at lines that are hit rarely, but often enough for statistics.",
         ),
         click.option(
             "--targets-from",
             multiple=True,
             metavar="FILE",
-            help="One target per line, or SARIF of a static analyser.",
+            help="Read targets from a file: one per line, or the SARIF output of a static "
+            "analyser.",
         ),
     ]
     for option in reversed(options):
@@ -104,13 +120,13 @@ def target_options(command: click.decorators.FC) -> click.decorators.FC:
 def output_options(command: click.decorators.FC) -> click.decorators.FC:
     """Add the options that say what is written besides the terminal output."""
     options = [
-        click.option("--junit", metavar="FILE", help="Write JUnit XML."),
-        click.option("--sarif", metavar="FILE", help="Write SARIF 2.1.0."),
+        click.option("--junit", metavar="FILE", help="Write the result as JUnit XML."),
+        click.option("--sarif", metavar="FILE", help="Write the result as SARIF 2.1.0."),
         click.option("--markdown", metavar="FILE", help="Write a summary in Markdown."),
         click.option(
             "--github",
             is_flag=True,
-            help="Print annotations for GitHub Actions, and add to the summary of the step.",
+            help="Print annotations for GitHub Actions, and add to the job summary.",
         ),
         click.option("--all", "everything", is_flag=True, help="List every target."),
     ]
@@ -139,22 +155,29 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
     "--merge",
     metavar="HOW",
     default="",
-    help=f"For the last three, how targets share tests: {', '.join(MERGES)}.  [default: "
+    help=f"For the last three strategies: how targets share tests: {', '.join(MERGES)}.  [default: "
     "aggressive]",
 )
 @budget_options
-@click.option("--seed", default="0", show_default=True, help="The first seed that is not used yet.")
+@click.option(
+    "--seed",
+    default="0",
+    show_default=True,
+    help="Use this seed, or the next one that no earlier campaign used.",
+)
 @workers_option
 @engine_options
 @subject_options
 @coverage_options
-@click.option("--fresh", is_flag=True, help="Run a baseline even if there is data.")
+@click.option(
+    "--fresh", is_flag=True, help="Run a baseline campaign even if there are earlier campaigns."
+)
 @click.option(
     "--baseline-tests",
     type=int,
     metavar="N",
-    help="Tests of the baseline, if one is run, in half of --time at most.  [default: 2,000, "
-    "in a quarter of --time at most]",
+    help="Number of tests of the baseline, in at most half of --time.  [default: 2,000, "
+    "in at most a quarter of --time]",
 )
 @click.option(
     "--control",
@@ -170,22 +193,22 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
     default=0.5,
     show_default=True,
     metavar="SHARE",
-    help="Targets that more than this share of tests hit anyway are not aimed at.",
+    help="Do not aim at targets that more than this share of the tests hit anyway.",
 )
 @click.option(
     "--no-base-check",
     is_flag=True,
-    help="With --diff: do not run failing tests on the base version.",
+    help="With --diff: do not run failing tests on the base version too.",
 )
 @click.option(
     "--allow-nothing",
     is_flag=True,
-    help="Exit with 0, not 2, when there is nothing that tests could be aimed at.",
+    help="Exit with status 0, not 2, if there is nothing to aim at.",
 )
 @click.option(
     "--require-hits",
     is_flag=True,
-    help="Exit with 1 also when a target that can be aimed at was never hit.",
+    help="Exit with status 1 also if a target was aimed at and never hit.",
 )
 @confidence_option
 @reduce_options
@@ -193,21 +216,21 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
 @store_option
 @view_options
 def focus(path: str, **options: Any) -> int:
-    """Test where you point: new random tests that hit chosen code much more often.
+    """Test chosen code: generate random tests that hit it much more often.
 
-    PATH is what `swarmtest run` takes. Triggers and suppressors of the targets come from earlier
-    campaigns in the store; without any, a baseline campaign is run first.
+    PATH is what `swarmtest run` takes. The features that trigger or suppress the targets are
+    computed from earlier campaigns in the store. If there is none, a baseline campaign runs first.
 
     \b
     swarmtest focus cart.py --line shop/cart.py:120
     swarmtest focus cart.py --function shop.cart:Cart.total --time 2m
     swarmtest focus cart.py --diff main               what a branch has changed
     swarmtest focus cart.py --fault 4ee18053          more tests that show a fault
-    swarmtest focus cart.py --rare                    the corners that are hardly ever reached
+    swarmtest focus cart.py --rare                    lines that tests hardly ever reach
     swarmtest focus cart.py --targets-from bandit.sarif
 
-    Exit status: 0 no fault (with --diff: none that the base version does not show, too), 1 faults,
-    2 something to fix, 130 interrupted.
+    Exit status: 0 no fault (with --diff: no fault that the base version does not also show),
+    1 faults found, 2 an error in the input, 130 interrupted.
     """
     _check_shares(options)
     budget = parse_budget(options) or _DEFAULT_BUDGET

@@ -36,15 +36,17 @@ _LEARNS = "the strategy learns: tests change as it does, so take forecasts as ro
 
 @click.command()
 @campaigns_argument
-@click.option("--kind", default="", metavar="KIND", help="Only this: fault, line, branch, ...")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option(
+    "--kind", default="", metavar="KIND", help="Only targets of this kind: fault, line, branch, ..."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option
 def growth(campaigns: list[int], kind: str, as_json: bool, store: str | None) -> None:
-    """Are tests still finding new things: stop, go on, or change the configuration?
+    """Tell whether more tests would find more: stop, go on, or change the configuration.
 
-    What was found test by test, what as many tests again would find (Good-Turing, Chao), and one
-    sentence on what to do. CAMPAIGN is a number; the newest one if left out. Several campaigns of
-    the same subject and strategy, with other seeds, are read as one.
+    Show what was found test by test, estimate what the same number of tests would add (Good-Turing,
+    Chao), and say in one sentence what to do. CAMPAIGN is a number; by default, the newest. Several
+    campaigns of the same subject and strategy, with different seeds, count as one.
 
     \b
     swarmtest growth                 the newest campaign

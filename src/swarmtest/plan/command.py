@@ -29,35 +29,41 @@ _MOST_TESTS = 10**15
 @click.option(
     "--together",
     metavar="NAME,...",
-    help="Features that have to be in one test; -NAME has to be left out of it.",
+    help="Features that one test must contain; -NAME is a feature it must not contain.",
 )
 @click.option(
-    "--ways", type=int, metavar="K", help="All combinations of K features, each on or off."
+    "--ways", type=int, metavar="K", help="Cover all combinations of K features, each on or off."
 )
-@click.option("--on-only", is_flag=True, help="With --ways: only all K on, not each on or off.")
-@click.option("-n", "--tests", type=int, metavar="N", help="Ask: how likely within N tests?")
+@click.option(
+    "--on-only", is_flag=True, help="With --ways: only combinations with all K features on."
+)
+@click.option("-n", "--tests", type=int, metavar="N", help="Print the chance within N tests.")
 @click.option(
     "--chance",
     metavar="CHANCE",
-    help="Ask: how many tests for this chance, like 0.99 or 99%?  [default: 95%]",
+    help="Print how many tests give this chance, such as 0.99 or 99%.  [default: 95%]",
 )
 @click.option(
     "-s",
     "--strategy",
     metavar="NAME[:KEY=VALUE,...]",
-    help="Who chooses the configurations.  [default: as for run; coin with --features]",
+    help="How configurations are chosen; see `swarmtest strategies`.  [default: as for "
+    "run; coin with --features]",
 )
 @click.option(
     "--features",
     type=int,
     metavar="N",
-    help="No PATH: N features. --together is then how many on, -how many off: 5, or 5,-2.",
+    help="Plan for N features, without a PATH. --together is then a number of features "
+    "on and off: 5, or 5,-2.",
 )
-@click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: plan for its public methods.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option(
+    "--api", is_flag=True, help="PATH is MODULE:CLASS; plan for the public methods of the class."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option
 def plan(path: str | None, **options: Any) -> None:
-    """How many tests until certain features meet in one, and how likely do they within N?
+    """Compute how many tests it takes until some features meet in one test.
 
     \b
     swarmtest plan fs.py --together open,write,-close           tests for a chance of 95%
@@ -66,7 +72,7 @@ def plan(path: str | None, **options: Any) -> None:
     swarmtest plan --features 23 --together 5                   five given features of 23
     swarmtest plan --features 23 --ways 3 --chance 99%          all combinations of three of 23
 
-    Coin tosses have exact formulas; other strategies, and constraints, are simulated.
+    For coin tosses the answer is exact. Other strategies, and constraints, are simulated.
     """
     question = _question(options)
     name, space, usual = _space(path, options)

@@ -60,35 +60,52 @@ class _RaceCommand(click.Command):
 @click.argument("path", metavar="PATH[::NAME] | -- PROGRAM [ARGUMENT]...", required=False)
 @budget_options
 @click.option(
-    "--seed", default="0", show_default=True, help="Same seed, same schedules; `random`: another."
+    "--seed",
+    default="0",
+    show_default=True,
+    help="The same seed gives the same schedules; `random` draws one.",
 )
 @click.option(
     "--cover",
     multiple=True,
     metavar="NAME",
-    help="A module, package or path that gets probes. May be repeated.  [default: the file and "
-    "the code beside it]",
+    help="A module, package or path in which threads are switched. May be repeated.  "
+    "[default: the file and the code beside it]",
 )
 @click.option(
     "--coverage",
     "kinds",
     metavar="KIND,...",
-    help="Note what threads do to each other: shared (variables), pair (of accesses, one after "
-    "the other), sync (locks and the like); and what runs execute: line, branch, ...",
+    help="Measure how threads interact: shared (variables), pair (two accesses, one "
+    "after the other), sync (locks and the like); and what runs execute: line, "
+    "branch, ...",
 )
-@click.option("--control", "engine", flag_value="control", help="Only runs under control.")
-@click.option("--noise", "engine", flag_value="noise", help="Only runs with noise.")
-@click.option("--isolated", is_flag=True, help="Each run in a process of its own; scripts always.")
-@click.option("--save", metavar="FILE.py", help="Write a test of pytest that replays the race.")
+@click.option(
+    "--control",
+    "engine",
+    flag_value="control",
+    help="Only runs under control: one thread runs at a time.",
+)
+@click.option(
+    "--noise",
+    "engine",
+    flag_value="noise",
+    help="Only runs with noise: threads run freely, with random delays.",
+)
+@click.option(
+    "--isolated", is_flag=True, help="Run each test in its own process; scripts always do."
+)
+@click.option("--save", metavar="FILE.py", help="Write a pytest test that replays the race.")
 @click.option(
     "--after",
     metavar="FAULT | FILE",
-    help="After a fix: try schedules near the one that showed this fault, and bound what is left.",
+    help="After a fix: try schedules near the one that showed this fault, and bound how "
+    "often it can still fail.",
 )
 @click.option(
     "--expect",
     metavar="STATUS,...",
-    help="Of a native program: exit statuses that are no failure.  [default: 0]",
+    help="For a native program: exit statuses that are not failures.  [default: 0]",
 )
 @timeout_option
 @workers_option
@@ -101,12 +118,12 @@ def race(context: click.Context, /, path: str | None, **options: Any) -> int:
 
     \b
     swarmtest race shop.py::sell_out             a function without arguments
-    swarmtest race tests/test_shop.py::test_sell a test of pytest, with its fixtures
+    swarmtest race tests/test_shop.py::test_sell a pytest test, with its fixtures
     swarmtest race server.py                     a script; each run has its own process
     swarmtest race -- ./server --port 0          any program with POSIX threads
 
-    Each run has settings of its own, drawn as a swarm: who decides which thread goes on, and where
-    threads are switched. Without limits it ends after 1,000 runs or 20 seconds.
+    Each run draws its own settings: which scheduler or noise to use, and where threads are
+    switched. Without limits, it ends after 1,000 runs or 20 seconds.
 
     Exit status: 0 no fault, 1 faults found.
     """

@@ -210,10 +210,13 @@ _MUTANTS = 200
     "wishes",
     multiple=True,
     metavar="WHAT",
-    help="What the smaller test has to keep; see above. May be repeated: then all of it.",
+    help="What the smaller test must keep; see above. May be repeated; then it must keep all.",
 )
 @click.option(
-    "-o", "--output", metavar="FILE", help="Write the result as JSON; as code if named so (.py)."
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write the result as JSON, or as code if FILE ends in .py.",
 )
 @click.option(
     "--time",
@@ -221,44 +224,54 @@ _MUTANTS = 200
     default="60s",
     show_default=True,
     metavar="TIME",
-    help="Then the smallest test so far is the result.",
+    help="Stop after this time, with the smallest test so far.",
 )
 @click.option(
-    "--runs", default="1/1", metavar="K/N", help="A flaky test: it has to keep it in K of N runs."
+    "--runs",
+    default="1/1",
+    metavar="K/N",
+    help="For a flaky test: run each candidate N times; it must keep everything in K of them.",
 )
 @click.option(
-    "--state", metavar="FILE", help="Note what is known here: the same command goes on with it."
+    "--state",
+    metavar="FILE",
+    help="Save progress in this file; the same command continues from it.",
 )
 @click.option(
     "--coverage",
     default="line",
     show_default=True,
     metavar="KINDS",
-    help="What counts as coverage of Python code: line, branch, ...; none: do not look.",
+    help="What counts as coverage of Python code: line, branch, ...; none to measure nothing.",
 )
-@click.option("--cover", multiple=True, metavar="NAME", help="The modules or paths that count.")
+@click.option(
+    "--cover",
+    multiple=True,
+    metavar="NAME",
+    help="A module, package or path to measure. May be repeated.",
+)
 @click.option(
     "--mutants",
     type=int,
     metavar="N",
-    help=f"Draw N mutants, and tell how many are still killed.  [default: {_MUTANTS} if some are "
-    "to be kept, else none]",
+    help=f"Draw N mutants, and report how many the result still kills.  [default: {_MUTANTS} if "
+    "--keep names mutants, else none]",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of what is drawn at random.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of random choices.")
 @click.option(
     "--parts",
     default="lines",
     show_default=True,
     metavar="KIND",
-    help=f"Of a plain file: {', '.join(PARTS)}.",
+    help=f"What to remove from a plain file: {', '.join(PARTS)}.",
 )
 @timeout_option
 @workers_option
-@click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress.")
-@click.option("--json", "as_json", is_flag=True, help="The result as JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the result, no progress.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option
 def reduce(test: str, **options: Any) -> int:
-    """Make a test smaller while it keeps what it is to keep, and print it.
+    """Shrink a test while it still fails, or keeps the coverage you ask for.
 
     \b
     swarmtest reduce 3#17                       a failing test keeps its fault
@@ -269,15 +282,15 @@ def reduce(test: str, **options: Any) -> int:
 
     \b
     --keep says what to keep:
-      fault              the same fault (the same signature, not any failure); unless you say
-                         otherwise, what a failing test keeps
-      coverage=C         C percent of the targets that the test hits (100 unless given)
+      fault              the same fault (the same signature, not any failure); the default for a
+                         failing test
+      coverage=C         C percent of the targets that the test hits (default 100)
       targets=NAME       these targets, like line:cart.py:12; * is any text
       mutants=N          N of the mutants that it kills, drawn at random
-      minimal-mutants=N  N of those that `swarmtest mutate` found to be hard to kill
-      command=COMMAND    a shell command ends with status 0; {} is the test as a file
+      minimal-mutants=N  N of the mutants that `swarmtest mutate` found to be hard to kill
+      command=COMMAND    exit status 0 of a shell command; {} is the test as a file
 
-    A test that keeps coverage or mutants goes on to end as it does: to pass, or to show its fault.
+    A test that keeps coverage or mutants also keeps its outcome: it passes, or shows its fault.
     """
     wishes = [parse_wish(text) for text in options["wishes"]]
     named, coverage = _named_test_and_coverage(test, wishes, options)

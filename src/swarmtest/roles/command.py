@@ -30,30 +30,36 @@ _SHOWN = 40
 
 @click.command()
 @click.argument("what", nargs=-1, metavar="[CAMPAIGN]... [TARGET]...")
-@click.option("--kind", metavar="KIND", help="All targets of a kind: fault, line, branch, event.")
 @click.option(
-    "--summary", is_flag=True, help="For which share of the targets each feature is what."
+    "--kind", metavar="KIND", help="Show all targets of a kind: fault, line, branch, event, ..."
 )
-@click.option("--raw", is_flag=True, help="With --summary: without the correction.")
-@click.option("--all", "everything", is_flag=True, help="Draw irrelevant features too; list all.")
+@click.option(
+    "--summary",
+    is_flag=True,
+    help="Show, for each feature, the share of targets it triggers or suppresses.",
+)
+@click.option("--raw", is_flag=True, help="With --summary: do not correct for many comparisons.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Also show irrelevant features, and list everything."
+)
 @click.option("-o", "--output", metavar="FILE", help="Write every interval as CSV.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON lines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
 @confidence_option
 @store_option
 def roles(what: tuple[str, ...], store: str | None, confidence: float, **options: Any) -> None:
-    """Which features make a fault, a line or an event more likely, and which less.
+    """Show which features make a fault, a line or an event more or less likely.
 
-    CAMPAIGN is a number, the newest one if left out; several of the same subject are taken
-    together. TARGET is a fault's id (or its beginning), or KIND:NAME as `swarmtest coverage
-    --targets` prints it. Without one: every fault.
+    CAMPAIGN is a number; by default, the newest. Several campaigns of the same subject are
+    analysed together. TARGET is the id of a fault (or the beginning of one), or KIND:NAME as
+    printed by `swarmtest coverage --targets`; by default, every fault.
 
     \b
     swarmtest roles                          every fault of the newest campaign
     swarmtest roles 3 4 85a1337e             one fault, from two campaigns
     swarmtest roles line:shop/cart.py:17     a line
-    swarmtest roles "event:stack was full"   an event that the machine told of
+    swarmtest roles "event:stack was full"   an event that the machine reported
     swarmtest roles --kind line              all lines, with their triggers and suppressors
-    swarmtest roles --kind line --summary    by feature, like table 2 of the swarm paper
+    swarmtest roles --kind line --summary    by feature, as in table 2 of the swarm paper
 
     A feature is a trigger if Wilson's interval for the share of hitting tests that contain it lies
     above the share that chance alone gives, and a suppressor if it lies below.

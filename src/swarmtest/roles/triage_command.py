@@ -60,18 +60,19 @@ def _features(fault: TriagedFault) -> str:
 
 @click.command()
 @campaigns_argument
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @confidence_option
 @store_option
 def triage(campaigns: list[int], as_json: bool, confidence: float, store: str | None) -> None:
-    """Order the faults, and tell which may be one bug, or two.
+    """Rank the faults, and show which may be the same bug, or two bugs in one.
 
-    CAMPAIGN is a number, the newest one if left out; several of the same subject are taken
-    together. Faults whose triggers are known come first, and rare ones before frequent ones.
+    CAMPAIGN is a number; by default, the newest. Several campaigns of the same subject are
+    analysed together. Faults whose triggers are known come first, and rare ones before frequent
+    ones.
 
     \b
-    swarmtest triage            the newest campaign
-    swarmtest run stack.py --avoid known   go on, keeping what is known out
+    swarmtest triage                       the newest campaign
+    swarmtest run stack.py --avoid known   then look for other faults
     """
     opened = existing_store(store)
     study = Study(opened, campaigns or [latest_campaign(opened, None)], confidence)

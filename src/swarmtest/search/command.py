@@ -64,17 +64,17 @@ from swarmtest.ui.terminal.text import json_text
 @click.group(invoke_without_command=True)
 @click.pass_context
 def search(context: click.Context) -> None:
-    """Search a space of test settings: which threads, which noise, which options find most.
+    """Search a space of test settings for those that find most: threads, noise, options.
 
-    A space has dimensions, of which exactly one names the test; an engine proposes points, the test
-    runs there, and what it reached and measured is kept.
+    A space has dimensions, and one of them names the test. An engine proposes points, the test runs
+    at each point, and what it reached and measured is stored.
 
     \b
     swarmtest search run airlines.toml --engine climb --points 300
     swarmtest search correlate            which settings matter
     swarmtest search roles                which settings trigger or suppress a fault
     swarmtest search best-sequence        which few settings together reach everything
-    swarmtest search compare 1 -e climb -e random   engines on what is recorded
+    swarmtest search compare 1 -e climb -e random   compare engines on recorded results
     swarmtest search plot 1 -o space.svg  the whole space in a picture
     """
     if context.invoked_subcommand is None:
@@ -89,15 +89,22 @@ def search(context: click.Context) -> None:
 @click.option(
     "--keep",
     type=click.Choice(["all", "combined"]),
-    help="Of repeated tests: all results, or one per point.  [default: all]",
+    help="If tests are repeated: store all results, or one per point.  [default: all]",
 )
 @click.option(
     "--combine",
     type=click.Choice(["cumulated", "best", "worst"]),
-    help="How results of a point become one.  [default: cumulated]",
+    help="How the results of a point are combined.  [default: cumulated]",
 )
-@click.option("--seed", default="0", show_default=True, help="Same seed, same points; or `random`.")
-@click.option("--repeats", type=int, default=1, metavar="K", help="Search K times, other seeds.")
+@click.option(
+    "--seed",
+    default="0",
+    show_default=True,
+    help="The same seed gives the same points; `random` draws one.",
+)
+@click.option(
+    "--repeats", type=int, default=1, metavar="K", help="Search K times, with different seeds."
+)
 @click.option(
     "-w",
     "--workers",
@@ -105,23 +112,23 @@ def search(context: click.Context) -> None:
     default=1,
     show_default=True,
     metavar="N",
-    help="Visit N points at a time, each in a process of its own.",
+    help="Visit N points at a time, each in its own process.",
 )
-@click.option("--resume", type=int, metavar="CAMPAIGN", help="Go on with a search that stopped.")
+@click.option("--resume", type=int, metavar="CAMPAIGN", help="Continue an interrupted search.")
 @store_option
 @json_option
-@click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the result, no progress.")
 def run(space: str, **options: Any) -> int:
     """Search a space that a TOML file or a Python object describes.
 
     \b
     swarmtest search run airlines.toml                          all points, in random order
-    swarmtest search run airlines.toml -e climb --time 10m      uphill, with restarts
+    swarmtest search run airlines.toml -e climb --time 10m      hill climbing, with restarts
     swarmtest search run airlines.py::space -e optuna:sampler=tpe --fitness failed -n 200
     swarmtest search run airlines.toml --fitness hits,-seconds -e optuna:sampler=nsga2
     swarmtest search run airlines.toml --resume 3               after Ctrl-C
 
-    Exit status 1 if a test failed.
+    Exit status: 0 no fault, 1 faults found.
     """
     file = load_space(space)
     if options["resume"] is not None and options["repeats"] != 1:
@@ -201,13 +208,13 @@ def _outcome_data(outcome: SearchOutcome) -> dict[str, Any]:
 @engine_option("climb")
 @fitness_option("hits")
 @search_limits
-@click.option("--seed", default="0", show_default=True, help="Same seed, same points.")
+@click.option("--seed", default="0", show_default=True, help="The same seed gives the same points.")
 @store_option
 @json_option
 def replay(campaign: int | None, store: str | None, **options: Any) -> int:
-    """Search a recorded exploration: no test runs, and results are there at once.
+    """Search a recorded exploration again with another engine, without running tests.
 
-    The search is kept as a campaign of its own.
+    The search is stored as a campaign. CAMPAIGN is a number; by default, the newest.
 
     \b
     swarmtest search replay 1 --engine climb:restarts=0
@@ -235,16 +242,23 @@ def replay(campaign: int | None, store: str | None, **options: Any) -> int:
     "engines",
     multiple=True,
     metavar="NAME[:KEY=VALUE,...]",
-    help="May be repeated.  [default: climb, random]",
+    help="An engine to compare. May be repeated.  [default: climb, random]",
 )
 @fitness_option("hits")
-@click.option("-n", "--points", type=int, metavar="N", help="Each search ends after N points.")
-@click.option("--repeats", type=int, default=100, show_default=True, metavar="K")
-@click.option("--seed", default="0", show_default=True, help="Of the first search.")
+@click.option("-n", "--points", type=int, metavar="N", help="Stop each search after N points.")
+@click.option(
+    "--repeats",
+    type=int,
+    default=100,
+    show_default=True,
+    metavar="K",
+    help="Number of searches with each engine.",
+)
+@click.option("--seed", default="0", show_default=True, help="Seed of the first search.")
 @store_option
 @json_option
 def compare(campaign: int | None, store: str | None, **options: Any) -> int:
-    """Compare engines fairly: each searches the same recorded exploration, many times.
+    """Compare engines: each searches the same recorded exploration, many times.
 
     \b
     swarmtest search compare 1 -e climb:restarts=0 -e random --points 300

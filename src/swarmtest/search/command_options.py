@@ -21,7 +21,7 @@ def campaign_argument(command: Command) -> Command:
 
 def json_option(command: Command) -> Command:
     """Add ``--json``."""
-    return click.option("--json", "as_json", is_flag=True, help="As JSON.")(command)
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
 def engine_option(default: str | None) -> Callable[[Command], Command]:
@@ -31,8 +31,8 @@ def engine_option(default: str | None) -> Callable[[Command], Command]:
         "-e",
         "--engine",
         metavar="NAME[:KEY=VALUE,...]",
-        help="Who proposes points: sequential, random, climb, optuna:sampler=tpe (cma, nsga2, qmc, "
-        f"gp), or a strategy.{shown}",
+        help="Which engine proposes points: sequential, random, climb, optuna:sampler=tpe "
+        f"(cma, nsga2, qmc, gp), or a strategy.{shown}",
     )
 
 
@@ -42,8 +42,8 @@ def fitness_option(default: str | None) -> Callable[[Command], Command]:
     return click.option(
         "--fitness",
         metavar="MEASURE,...",
-        help="What is good: hits, hits.KIND, failed, seconds, a measure of the test; -NAME for "
-        f"little of it; FILE.py::FUNCTION.{shown}",
+        help="What to maximise: hits, hits.KIND, failed, seconds, or a measure that the test "
+        f"reports; -NAME to minimise it; or FILE.py::FUNCTION.{shown}",
     )
 
 
@@ -52,7 +52,7 @@ def search_limits(command: Command) -> Command:
     options = [
         click.option("-n", "--points", type=int, metavar="N", help="Stop after N points."),
         click.option("--time", "wall", metavar="TIME", help="Stop after this time: 30s, 5m, 2h."),
-        click.option("--reach", type=float, metavar="X", help="Stop at a fitness of X."),
+        click.option("--reach", type=float, metavar="X", help="Stop when the fitness reaches X."),
         click.option("-x", "first", is_flag=True, help="Stop at the first fault."),
     ]
     for option in reversed(options):

@@ -41,14 +41,14 @@ _ENDINGS = {"csv": "csv", "parquet": "parquet", "dat": "gnuplot", "gnuplot": "gn
     default=100,
     show_default=True,
     metavar="K",
-    help="Compare with K random orders; 0 for none.",
+    help="Compare with K random orders; 0 compares with none.",
 )
 @store_option
 @json_option
 def best_sequence_of(campaign: int | None, store: str | None, **options: Any) -> int:
-    """Which few points together reach everything that all points reached.
+    """Show a few points that together reach everything that all points reached.
 
-    Each point adds most to those before it (greedy).
+    Each point is the one that adds most to those before it (greedy).
 
     \b
     swarmtest search best-sequence 1
@@ -79,12 +79,13 @@ def best_sequence_of(campaign: int | None, store: str | None, **options: Any) ->
     "measures",
     multiple=True,
     metavar="NAME",
-    help="hits, hits.KIND, failed, seconds or one of the test. May be repeated.  [default: all]",
+    help="A measure: hits, hits.KIND, failed, seconds, or one that the test reports. May"
+    " be repeated.  [default: all]",
 )
 @store_option
 @json_option
 def correlate(campaign: int | None, store: str | None, **options: Any) -> int:
-    """How much each dimension has to do with each measure.
+    """Show how strongly each dimension is related to each measure.
 
     \b
     swarmtest search correlate
@@ -106,14 +107,14 @@ def correlate(campaign: int | None, store: str | None, **options: Any) -> int:
     "targets",
     multiple=True,
     metavar="KIND:NAME",
-    help="Of this target. May be repeated.  [default: all faults]",
+    help="Show the roles for this target. May be repeated.  [default: all faults]",
 )
 @store_option
 @json_option
 def roles(campaign: int | None, store: str | None, **options: Any) -> int:
-    """Which values of which dimensions trigger or suppress a fault.
+    """Show which values of which dimensions trigger or suppress a fault.
 
-    Of the points that show it, the share with a value, against what chance would give.
+    For each value: the share of the points with the fault that have it, and the share by chance.
 
     \b
     swarmtest search roles 1
@@ -135,42 +136,46 @@ def roles(campaign: int | None, store: str | None, **options: Any) -> int:
 
 @click.command()
 @campaign_argument
-@click.option("-o", "--output", metavar="FILE.svg", help="[default: in the terminal]")
-@click.option("--measure", default="hits", show_default=True, metavar="NAME")
+@click.option(
+    "-o", "--output", metavar="FILE.svg", help="The file to write.  [default: draw in the terminal]"
+)
+@click.option(
+    "--measure", default="hits", show_default=True, metavar="NAME", help="The measure to draw."
+)
 @click.option("--kind", default="", metavar="KIND", help="Only targets of this kind.")
 @click.option(
     "--by",
     default="",
     metavar="NAME,...",
-    help="Dimensions that change slowest.  [default: those that explain most]",
+    help="The dimensions that change most slowly along the line.  [default: those that "
+    "explain most]",
 )
 @click.option(
     "--growth",
     "grown",
     is_flag=True,
-    help="Instead: how what is reached grew with the "
-    "runs of the best sequence and of a random one.",
+    help="Draw how coverage grows with the runs of the best sequence, and of a random one.",
 )
 @click.option(
     "--point",
     "points",
     multiple=True,
     metavar="NAME=VALUE,...",
-    help="With --growth: of the points like this instead. May be repeated.",
+    help="With --growth: draw the points with these values instead. May be repeated.",
 )
 @click.option(
     "--shoulders",
     type=int,
     default=0,
     metavar="N",
-    help="With --growth: mark stretches of N runs without anything new.",
+    help="With --growth: mark stretches of N runs that reach nothing new.",
 )
 @store_option
 def plot(campaign: int | None, store: str | None, output: str | None, **options: Any) -> int:
-    """A picture of an explored space: all its dimensions along one line.
+    """Draw an explored space: all its dimensions along one line.
 
-    Points are ordered by the dimension that explains most, then by the next: what matters shows as
-    hills.
+    Points are ordered by the dimension that explains most, then by the next, so that dimensions
+    that matter show as hills.
 
     \b
     swarmtest search plot 1
@@ -236,10 +241,16 @@ def _write(output: str, content: str) -> None:
     "--format",
     "kind",
     type=click.Choice(list(FORMATS)),
-    help="[default: by the file's name: .csv, .parquet, .dat for gnuplot]",
+    help="Format of the file.  [default: by the file's name: .csv, .parquet, .dat for gnuplot]",
 )
-@click.option("-o", "--output", metavar="FILE", default="-", help="[default: standard output]")
-@click.option("--measure", default="", metavar="NAME", help="For gnuplot: only this.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    default="-",
+    help="The file to write.  [default: standard output]",
+)
+@click.option("--measure", default="", metavar="NAME", help="For gnuplot: only this measure.")
 @store_option
 def export(
     campaign: int | None, kind: str | None, output: str, measure: str, store: str | None

@@ -36,7 +36,10 @@ from swarmtest.ui.terminal.text import json_text
 @click.command()
 @click.argument("campaign", type=int, required=False)
 @click.option(
-    "-o", "--output", metavar="FILE", help="The pytest file to write; without, only a table."
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="The pytest file to write.  [default: only print a table]",
 )
 @click.option(
     "--keep",
@@ -44,7 +47,7 @@ from swarmtest.ui.terminal.text import json_text
     default=100,
     show_default=True,
     metavar="PERCENT",
-    help="Of the targets, by whole tests.",
+    help="Share of the targets that the chosen tests must reach.",
 )
 @click.option(
     "--keep-parts",
@@ -52,63 +55,70 @@ from swarmtest.ui.terminal.text import json_text
     default=100,
     show_default=True,
     metavar="PERCENT",
-    help="Of what each test adds, when it is reduced.",
+    help="Share of what a test adds that it must keep when it is reduced.",
 )
 @click.option(
     "--kinds",
     default="",
     metavar="KIND,...",
-    help="What counts: coverage, line, ..., event, mutant, fault.  [default: all there is]",
+    help="Kinds of targets to keep: coverage, line, ..., event, mutant, fault.  [default: all]",
 )
 @click.option(
     "--target",
     "targets",
     multiple=True,
     metavar="PATTERN",
-    help="Only targets like `line:shop/*`. May be repeated.",
+    help="Keep only targets that match, such as `line:shop/*`. May be repeated.",
 )
-@click.option("--time", "budget", metavar="TIME", help="The best suite that takes no longer: 10s.")
+@click.option(
+    "--time",
+    "budget",
+    metavar="TIME",
+    help="Choose the best suite that takes at most this time, such as 10s.",
+)
 @click.option(
     "--method",
     type=click.Choice(METHODS),
     default=METHODS[0],
     show_default=True,
-    help="The fewest tests, or quickly few.",
+    help="exact: the fewest tests; greedy: few tests, computed quickly.",
 )
 @click.option(
     "--faults",
     type=click.Choice(FAULTS),
     default=FAULTS[0],
     show_default=True,
-    help="What tests of faults are: expected to fail, failing, skipped, left out.",
+    help="How tests of faults are written: expected to fail, failing, skipped, or left out.",
 )
-@click.option("--no-reduce", is_flag=True, help="Leave tests whole.")
+@click.option("--no-reduce", is_flag=True, help="Do not reduce the tests.")
 @click.option(
     "--reduce-time",
     default="30s",
     show_default=True,
     metavar="TIME",
-    help="For the reduction of one test.",
+    help="Longest time to reduce one test.",
 )
-@click.option("--force", is_flag=True, help="Overwrite a file that was not made like this.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
-@click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress.")
+@click.option(
+    "--force", is_flag=True, help="Overwrite a file that `swarmtest suite` did not write."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the result, no progress.")
 @store_option
 def suite(campaign: int | None, store: str | None, **options: Any) -> int:
-    """Make a small suite of a campaign's tests: few, short, and it keeps what all of them reached.
+    """Write a few short tests that reach what all tests of a campaign reached.
 
-    Tests are chosen, reduced to what each adds to those before it, put in the order of what they
-    add per second, and written as a plain pytest file, which is run.
+    Choose tests, reduce each to what it adds to the ones before it, order them by what they add per
+    second, write a plain pytest file, and run it. CAMPAIGN is a number; by default, the newest.
 
     \b
-    swarmtest suite                                       what it would be
+    swarmtest suite                                       show what would be written
     swarmtest suite 3 -o tests/test_swarm_regressions.py
     swarmtest suite 3 --keep 95 --keep-parts 90           much smaller, and nearly as good
     swarmtest suite 3 --time 10s -o tests/test_quick.py   the best that takes 10 s
     swarmtest suite 3 --kinds line,mutant                 after `swarmtest mutate`
 
-    What counts is all that tests hit: lines and branches (`run --coverage`), events, and mutants
-    that they kill. Every fault keeps a test.
+    Targets are everything that tests hit: lines and branches (with `run --coverage`), events, and
+    killed mutants. Every fault keeps one test.
     """
     request = _request(options)
     output = Path(options["output"]) if options["output"] is not None else None

@@ -31,35 +31,35 @@ class Entry(NamedTuple):
 COMMANDS = {
     "init": Entry(
         "swarmtest.ui.commands.check:init",
-        "Write a commented TOML file that tests a program with a generator of tests.",
+        "Write a commented TOML file for testing a program with a test generator.",
     ),
     "check": Entry(
         "swarmtest.ui.commands.check:check",
-        "Say what is wrong with a subject before a campaign is run.",
+        "Check a subject before you run a campaign.",
     ),
     "features": Entry(
         "swarmtest.ui.commands.features:features",
-        "The features of a subject, and which of them mean others.",
+        "List the features of a subject, and which of them depend on others.",
     ),
     "plan": Entry(
         "swarmtest.plan.command:plan",
-        "How many tests until certain features meet in one, and how likely do they within N?",
+        "Compute how many tests it takes until some features meet in one test.",
     ),
     "run": Entry(
         "swarmtest.ui.commands.run:run",
-        "Test a machine: generate random tests from a swarm of configurations, and run them.",
+        "Generate random tests from a swarm of configurations, and run them.",
     ),
     "focus": Entry(
         "swarmtest.focus.command:focus",
-        "Test where you point: new random tests that hit chosen code much more often.",
+        "Test chosen code: generate random tests that hit it much more often.",
     ),
     "resume": Entry(
         "swarmtest.ui.commands.run:resume",
-        "Go on with a campaign that was interrupted, or give a finished one a larger budget.",
+        "Continue an interrupted campaign, or give a finished one a larger budget.",
     ),
     "list": Entry(
         "swarmtest.ui.commands.list:list_campaigns",
-        "List the campaigns of a store.",
+        "List the campaigns in a store.",
     ),
     "show": Entry(
         "swarmtest.ui.commands.show:show",
@@ -71,19 +71,19 @@ COMMANDS = {
     ),
     "roles": Entry(
         "swarmtest.roles.command:roles",
-        "Which features make a fault, a line or an event more likely, and which less.",
+        "Show which features make a fault, a line or an event more or less likely.",
     ),
     "triage": Entry(
         "swarmtest.roles.triage_command:triage",
-        "Order the faults, and tell which may be one bug, or two.",
+        "Rank the faults, and show which may be the same bug, or two bugs in one.",
     ),
     "coverage": Entry(
         "swarmtest.ui.commands.coverage:coverage",
-        "What a campaign's tests reached: lines, branches, paths; what threads did to each other.",
+        "Show what the tests of a campaign reached: lines, branches, paths, pairs of accesses.",
     ),
     "growth": Entry(
         "swarmtest.growth.command:growth",
-        "Are tests still finding new things: stop, go on, or change the configuration?",
+        "Tell whether more tests would find more: stop, go on, or change the configuration.",
     ),
     "compare": Entry(
         "swarmtest.compare.command:compare",
@@ -91,19 +91,19 @@ COMMANDS = {
     ),
     "report": Entry(
         "swarmtest.ui.commands.report:report",
-        "Write a report: faults, their triggers and suppressors, discovery, coverage, comparisons.",
+        "Write an HTML report: faults, their triggers and suppressors, coverage, comparisons.",
     ),
     "dashboard": Entry(
         "swarmtest.ui.commands.report:dashboard",
-        "Watch campaigns live in a browser: progress, faults, roles, source, and what is left.",
+        "Watch campaigns live in a browser: progress, faults, roles, coverage, machine load.",
     ),
     "replay": Entry(
         "swarmtest.ui.commands.replay:replay",
-        "Run one test again and print it as code.",
+        "Run one test again, and print it as code.",
     ),
     "reduce": Entry(
         "swarmtest.reduce.command:reduce",
-        "Make a test smaller while it keeps what it is to keep, and print it.",
+        "Shrink a test while it still fails, or keeps the coverage you ask for.",
     ),
     "mutate": Entry(
         "swarmtest.mutate.command:mutate",
@@ -111,12 +111,11 @@ COMMANDS = {
     ),
     "suite": Entry(
         "swarmtest.suite.command:suite",
-        "Make a small suite of a campaign's tests: few, short, and it keeps what all of them "
-        "reached.",
+        "Write a few short tests that reach what all tests of a campaign reached.",
     ),
     "search": Entry(
         "swarmtest.search.command:search",
-        "Search a space of test settings: which threads, which noise, which options find most.",
+        "Search a space of test settings for those that find most: threads, noise, options.",
     ),
     "race": Entry(
         "swarmtest.race.command:race",
@@ -128,11 +127,11 @@ COMMANDS = {
     ),
     "import-coverage": Entry(
         "swarmtest.ui.commands.coverage:import_coverage",
-        "Take coverage that another tool measured into the store, as a campaign.",
+        "Import coverage that another tool measured, as a campaign.",
     ),
     "copy": Entry(
         "swarmtest.ui.commands.export:copy",
-        "Copy campaigns from one store to another: files, or postgresql://USER@HOST/DATABASE.",
+        "Copy campaigns from one store to another.",
     ),
     "delete": Entry(
         "swarmtest.ui.commands.export:delete",
@@ -140,7 +139,7 @@ COMMANDS = {
     ),
     "strategies": Entry(
         "swarmtest.ui.commands.features:strategies",
-        "List the strategies, with their parameters and what they are for.",
+        "List the strategies, with their parameters and their purpose.",
     ),
     "cc": Entry(
         "swarmtest.ui.commands.check:cc",
@@ -194,16 +193,16 @@ def _short_help(name: str, limit: int = 45) -> str:
 @click.version_option(package_name="swarmtest")
 @click.pass_context
 def group(context: click.Context) -> None:
-    """Random testing that finds more bugs: swarms of configurations.
+    """Random testing that finds more bugs, with a swarm of configurations.
 
     \b
     swarmtest run stack.py            test the machine in stack.py
-    swarmtest run stack:Stack --api   no harness: test the public methods of a class
+    swarmtest run stack:Stack --api   test the public methods of a class, without a harness
     swarmtest faults                  what was found, with the shortest test of each
     swarmtest roles                   why: the features that trigger or suppress each fault
     swarmtest replay 1#17             run trial 17 of campaign 1 again
 
-    Exit status: 0 no fault, 1 faults found, 2 something to fix (one line says what),
+    Exit status: 0 no fault, 1 faults found, 2 an error in the input (one line says which),
     130 interrupted.
     """
     if context.invoked_subcommand is None:

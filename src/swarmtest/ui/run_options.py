@@ -30,14 +30,24 @@ def budget_options(command: Command) -> Command:
         click.option("-n", "--tests", type=int, metavar="N", help="Stop after N tests."),
         click.option("--time", "wall", metavar="TIME", help="Stop after this time: 30s, 5m, 2h."),
         click.option(
-            "--cpu-time", "cpu", metavar="TIME", help="Stop after this CPU time in tests."
+            "--cpu-time",
+            "cpu",
+            metavar="TIME",
+            help="Stop when tests have used this much CPU time.",
         ),
         click.option(
-            "--stop-after-faults", "max_faults", type=int, metavar="N", help="Stop at N faults."
+            "--stop-after-faults",
+            "max_faults",
+            type=int,
+            metavar="N",
+            help="Stop when N distinct faults are found.",
         ),
         click.option("-x", "first", is_flag=True, help="Stop at the first fault."),
         click.option(
-            "--saturation", type=int, metavar="K", help="Stop after K tests without anything new."
+            "--saturation",
+            type=int,
+            metavar="K",
+            help="Stop after K tests in a row that reach nothing new.",
         ),
     ]
     return _with_all(options, command)
@@ -45,10 +55,8 @@ def budget_options(command: Command) -> Command:
 
 def view_options(command: Command) -> Command:
     """Add the options for how progress and results are shown."""
-    command = click.option("--json", "as_json", is_flag=True, help="JSON lines, for programs.")(
-        command
-    )
-    return click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress.")(
+    command = click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")(command)
+    return click.option("-q", "--quiet", is_flag=True, help="Print only the result, no progress.")(
         command
     )
 
@@ -57,15 +65,21 @@ def subject_options(command: Command) -> Command:
     """Add the options for how a subject is tested."""
     options = [
         click.option(
-            "--steps", metavar="N | LOW-HIGH", help="Steps of a test, instead of the machine's."
+            "--steps",
+            metavar="N | LOW-HIGH",
+            help="Number of steps of a test, instead of the machine's own.",
         ),
         timeout_option,
-        click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: test its public methods."),
+        click.option(
+            "--api",
+            is_flag=True,
+            help="PATH is MODULE:CLASS; test the public methods of the class.",
+        ),
         click.option(
             "--raises",
             multiple=True,
             metavar="EXCEPTION",
-            help="With --api: an exception that is a correct outcome. May be repeated.",
+            help="With --api: an exception that is a correct outcome of a call. May be repeated.",
         ),
     ]
     return _with_all(options, command)
@@ -78,21 +92,23 @@ def coverage_options(command: Command) -> Command:
             "--coverage",
             "kinds",
             metavar="KIND,...",
-            help="Watch what tests reach: line, block, branch, predicate, path, prime, du.",
+            help="Measure what tests reach: line, block, branch, predicate, path, prime (paths),"
+            " du (definition-use paths).",
         ),
         click.option(
             "--cover",
             multiple=True,
             metavar="NAME",
-            help="A module, package or path to watch. May be repeated.  [default: the program's "
-            "modules beside PATH]",
+            help="A module, package or path to measure. May be repeated.  [default: the "
+            "program's modules beside PATH]",
         ),
         click.option(
             "--probes",
             type=click.Choice(PROBES),
             default="auto",
             show_default=True,
-            help="How: woven into the source, or by the interpreter (lines only, Python 3.12+).",
+            help="How coverage is measured: by probes in the code (ast), or by the interpreter "
+            "(monitoring; only lines, Python 3.12+).",
         ),
     ]
     return _with_all(options, command)
@@ -108,7 +124,7 @@ def timeout_option(command: Command) -> Command:
         "--timeout",
         metavar="TIME",
         callback=seconds,
-        help="Longest time of one test.  [default: 10s; for commands, their own limits]",
+        help="Kill a test that takes longer.  [default: 10s; for commands, their own limits]",
     )(command)
 
 
@@ -119,7 +135,7 @@ def workers_option(command: Command) -> Command:
         "--workers",
         type=int,
         metavar="N",
-        help="Worker processes; 0 runs in this process, for debuggers.  "
+        help="Number of worker processes; 0 runs tests in this process, for debuggers.  "
         "[default: SWARMTEST_WORKERS, or all cores]",
     )(command)
 
@@ -152,8 +168,8 @@ def avoid_option(command: Command) -> Command:
         "--avoid",
         multiple=True,
         metavar="FAULT",
-        help="Keep the features that trigger a fault of an earlier campaign out of the "
-        "configurations, so that others get found; `known`: all faults. May be repeated.",
+        help="Leave out the features that trigger this fault of an earlier campaign, to find"
+        " other faults; `known` means all faults. May be repeated.",
     )(command)
 
 
@@ -161,13 +177,13 @@ def reduce_options(command: Command) -> Command:
     """Add the options for whether, and for how long, faults are reduced at the end."""
     options = [
         click.option(
-            "--no-reduce", is_flag=True, help="Do not make the tests of faults small at the end."
+            "--no-reduce", is_flag=True, help="Do not reduce the tests of faults at the end."
         ),
         click.option(
             "--reduce-time",
             metavar="TIME",
-            help="How long that may take, for all faults together.  [default: as long as the "
-            "campaign took, from 20s to 60s, and 20s for each]",
+            help="Longest time to reduce all faults together.  [default: as long as the campaign"
+            " took, from 20s to 60s, and 20s for each fault]",
         ),
     ]
     return _with_all(options, command)

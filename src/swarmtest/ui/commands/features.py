@@ -22,17 +22,19 @@ _MAX_NAMES = 2
 
 @click.command()
 @click.argument("path")
-@click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: its public methods.")
-@click.option("--start", metavar="RULE", default="", help="The rule a grammar file starts from.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option(
+    "--api", is_flag=True, help="PATH is MODULE:CLASS; list the public methods of the class."
+)
+@click.option("--start", metavar="RULE", default="", help="The start rule of a grammar.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def features(path: str, api: bool, start: str, as_json: bool) -> None:
-    """The features of a subject, and which of them mean others.
+    """List the features of a subject, and which of them depend on others.
 
     PATH is what `swarmtest run` takes, or a grammar file. For a grammar, each feature is listed
-    with the features that it stands within (it cannot be reached without them), that it brings
-    along (every text that has it has them, too), with how many it enables (they cannot appear
-    without it), and with the number of features that lead to it directly. A feature with many ways
-    is seldom left out by leaving out one of them.
+    with the features it stands within (it cannot be reached without them), the features it brings
+    along (every text with it also has them), the number of features it enables (they cannot appear
+    without it), and the number of ways to it (features that lead to it directly). A feature with
+    many ways is rarely absent because one of them was left out.
 
     \b
     swarmtest features stack.py
@@ -153,7 +155,7 @@ def _summary(entries: Any, constraints: int) -> str:
 
 @click.command()
 def strategies() -> None:
-    """List the strategies, with their parameters and what they are for."""
+    """List the strategies, with their parameters and their purpose."""
     for name, parameters, doc in describe_strategies():
         click.echo(f"{name}{':' if parameters else ''}{','.join(parameters)}")
         click.echo(f"    {doc}")

@@ -21,23 +21,25 @@ from swarmtest.ui.run_options import timeout_option
 @click.command()
 @click.argument("test", metavar="CAMPAIGN#TRIAL | FAULT | FILE")
 @click.option(
-    "--save", metavar="FILE", help="Write the test as JSON; as code if FILE is named so (.py)."
+    "--save", metavar="FILE", help="Write the test as JSON, or as code if FILE ends in .py."
 )
 @timeout_option
-@click.option("--no-run", is_flag=True, help="Print the test, do not run it.")
-@click.option("--pdb", is_flag=True, help="Run in this process, under the debugger if it fails.")
+@click.option("--no-run", is_flag=True, help="Print the test without running it.")
+@click.option(
+    "--pdb", is_flag=True, help="Run in this process, and start the debugger if it fails."
+)
 @store_option
 def replay(
     test: str, save: str | None, timeout: float | None, no_run: bool, pdb: bool, store: str | None
 ) -> int:
-    """Run one test again and print it as code.
+    """Run one test again, and print it as code.
 
     \b
     swarmtest replay 3#17         trial 17 of campaign 3; of a search, the test at that point
-    swarmtest replay 4ee18053     the smallest test of a fault, reduced if it was
+    swarmtest replay 4ee18053     the smallest test of a fault
     swarmtest replay test.json    a test that was saved
 
-    Exit status: 0 passes, 1 fails.
+    Exit status: 0 the test passes, 1 it fails.
     """
     searched = searched_trial(test, store)
     if searched is not None:

@@ -47,12 +47,15 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
     "-s",
     "--strategy",
     metavar="NAME[:KEY=VALUE,...]",
-    help="Who chooses the configurations; `swarmtest strategies` lists them.  [default: layered; "
-    "coin where features can only be on or off]",
+    help="How configurations are chosen; see `swarmtest strategies`.  [default: layered;"
+    " coin where features can only be on or off]",
 )
 @budget_options
 @click.option(
-    "--seed", default="0", show_default=True, help="Same seed, same tests; `random` for another."
+    "--seed",
+    default="0",
+    show_default=True,
+    help="The same seed gives the same tests; `random` draws one.",
 )
 @workers_option
 @engine_options
@@ -62,19 +65,23 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
     default="auto",
     show_default=True,
     metavar="SIZE",
-    help="Memory of one worker: 512MB, 2GB, none; auto: its share of the machine.",
+    help="Memory limit of each worker: 512MB, 2GB, none, or auto for its share of the machine.",
 )
 @avoid_option
 @coverage_options
 @reduce_options
-@click.option("--keep-tests", is_flag=True, help="Store every test whole, not only failing ones.")
 @click.option(
-    "--allow-unused", is_flag=True, help="Do not mind actions that never ran (exit status 2)."
+    "--keep-tests", is_flag=True, help="Store every test with its steps, not only failing ones."
+)
+@click.option(
+    "--allow-unused",
+    is_flag=True,
+    help="Accept actions that never ran; otherwise they give exit status 2.",
 )
 @store_option
 @view_options
 def run(path: str, **options: Any) -> int:
-    """Test a machine: generate random tests from a swarm of configurations, and run them.
+    """Generate random tests from a swarm of configurations, and run them.
 
     PATH is a Python file or module with a Machine; with --api, MODULE:CLASS or FILE.py::CLASS is
     any class. Without limits, a campaign ends after 10,000 tests or 60 seconds.
@@ -115,14 +122,16 @@ def run(path: str, **options: Any) -> int:
 @engine_options
 @reduce_options
 @click.option(
-    "--allow-unused", is_flag=True, help="Do not mind actions that never ran (exit status 2)."
+    "--allow-unused",
+    is_flag=True,
+    help="Accept actions that never ran; otherwise they give exit status 2.",
 )
 @store_option
 @view_options
 def resume(campaign: int | None, **options: Any) -> int:
-    """Go on with a campaign that was interrupted, or give a finished one a larger budget.
+    """Continue an interrupted campaign, or give a finished one a larger budget.
 
-    CAMPAIGN is its number; the newest one if left out.
+    CAMPAIGN is a number; by default, the newest.
     """
     parse_reduction_time(options)  # to refuse wrong options before the campaign, not after it
     store = existing_store(options["store"], write=True)
