@@ -16,6 +16,7 @@ _TOO_LARGE = 1e15
 _SMALLEST_PERCENT = 0.0001
 _MOST_DECIMALS = 2
 """The decimals of a percentage that would be rounded to 100%."""
+_ROUNDING_ERROR = 1e-9
 
 
 # Counts.
@@ -93,11 +94,12 @@ def format_percent(share: float, decimals: int | None = None) -> str:
 
     >>> format_percent(0.4039), format_percent(0.0591), format_percent(0.00112), format_percent(1)
     ('40%', '5.9%', '0.11%', '100%')
-    >>> format_percent(0.4039, decimals=1), format_percent(0.9997), format_percent(0.9999999)
-    ('40.4%', '99.97%', '>99.99%')
+    >>> format_percent(0.4039, decimals=1), format_percent(0.5, decimals=1), format_percent(0.99999)
+    ('40.4%', '50%', '>99.99%')
     """
-    percent = 100 * round(share, 12)  # a bound that is computed as 1e-18 is zero
-    if percent in (0, 100):
+    percent = 100 * share
+    is_fixed = decimals is not None
+    if not percent or abs(percent - 100) < _ROUNDING_ERROR:
         return f"{percent:.0f}%"
     if 0 < percent < _SMALLEST_PERCENT:
         return f"<{_SMALLEST_PERCENT:.4f}%"
@@ -110,7 +112,7 @@ def format_percent(share: float, decimals: int | None = None) -> str:
             return f">{100 - 10**-_MOST_DECIMALS:.{_MOST_DECIMALS}f}%"
         decimals += 1
     text = f"{percent:.{decimals}f}"
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}%"
+    return f"{text.rstrip('0').rstrip('.') if is_fixed and '.' in text else text}%"
 
 
 def part_percent(part: float, whole: float, decimals: int | None = 1) -> str:
@@ -126,7 +128,7 @@ def percent_interval(low: float, high: float, decimals: int | None = None) -> st
     """Format an interval of shares.
 
     >>> percent_interval(0.05, 0.25)
-    '5% to 25%'
+    '5.0% to 25%'
     """
     return f"{format_percent(low, decimals)} to {format_percent(high, decimals)}"
 

@@ -225,17 +225,22 @@ def _share(share: Range) -> str:
     return f"{percent_interval(low, high, 1)} of the tests"
 
 
+def _chance_percent(chance: float) -> str:
+    """Format a chance, with more decimals if it is nearly certain."""
+    return format_percent(chance, 2 if chance > 0.95 else 1)
+
+
 def _chance(answer: Answer) -> str:
     assert answer.chance is not None
     low, high = answer.chance.low or 0.0, answer.chance.high or 0.0
     if answer.method == BOUND:
-        return f"at least {format_percent(low, 1)} likely" if low else "no bound: too few tests"
+        return f"at least {_chance_percent(low)} likely" if low else "no bound: too few tests"
     if low == high == 1:
         return "certain"
     if not answer.chance.is_exact:
         return f"{percent_interval(low, high, 1)} likely"
     on_average = (answer.tests or 0) * ((answer.share.low if answer.share else 0) or 0)
-    return f"{format_percent(low, 1)} likely; {on_average:,.3g} of them have it on average"
+    return f"{_chance_percent(low)} likely; {on_average:,.3g} of them have it on average"
 
 
 def _needed(answer: Answer) -> str:

@@ -139,7 +139,7 @@ def test_targets_of_one_kind_or_file(run: Run) -> None:
 
 def test_events_are_targets_too(run: Run) -> None:
     rows = run("--targets", "--kind", "event").stdout.splitlines()[2:]
-    assert rows == ["event:something was put     20  100.0%"]
+    assert rows == ["event:something was put     20   100%"]
     assert "event" not in run().stdout
 
 
@@ -149,7 +149,7 @@ def test_events_alone_can_be_listed(
     write(tmp_path)
     swarmtest("run", "lib/harness.py::NoBooks", "-n", 5, "-j", 1, cwd=tmp_path)
     listed = swarmtest("coverage", "--targets", cwd=tmp_path).stdout
-    assert listed.splitlines()[2:] == ["event:thought      5  100.0%"]
+    assert listed.splitlines()[2:] == ["event:thought      5   100%"]
     refused(swarmtest("coverage", cwd=tmp_path), "collected no coverage")
 
 
