@@ -15,9 +15,9 @@ import pytest
 
 from swarmtest.campaign.campaign import Campaign, Outcome
 from swarmtest.core.errors import UserError
-from swarmtest.pytest_plugin.failure import Failure
+from swarmtest.pytest_plugin.failure import FailureReport
 from swarmtest.pytest_plugin.forking import forking
-from swarmtest.pytest_plugin.options import Plan, settings_of
+from swarmtest.pytest_plugin.options import CampaignPlan, settings_of
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.subjects.loading import SubjectReference, subject_of
@@ -27,10 +27,12 @@ _MADE_BY = "pytest"
 """The option of a stored campaign that names the test of pytest it belongs to."""
 
 
-class Run:
+class CampaignRun:
     """One campaign and its results."""
 
-    def __init__(self, config: pytest.Config, reference: str, nodeid: str, plan: Plan) -> None:
+    def __init__(
+        self, config: pytest.Config, reference: str, nodeid: str, plan: CampaignPlan
+    ) -> None:
         self._config = config
         self._reference = SubjectReference(reference)
         self._nodeid = nodeid
@@ -43,7 +45,9 @@ class Run:
         self._subject = self._load(found, file)
         with open_store(settings_of(self._config).store) as store:
             outcome = self._run(store)
-            self.failure = Failure(self._config, self._nodeid, self._plan, self._subject, outcome)
+            self.failure = FailureReport(
+                self._config, self._nodeid, self._plan, self._subject, outcome
+            )
             self.failure.remarks = self.remarks
             self.failure.tell(store)
         return outcome

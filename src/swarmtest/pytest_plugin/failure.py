@@ -18,7 +18,7 @@ from swarmtest.campaign.reduced_faults import FaultReductions, ReductionTime
 from swarmtest.core.formatting import plural
 from swarmtest.core.result import Fault, Verdict
 from swarmtest.pytest_plugin.forking import forking, silence
-from swarmtest.pytest_plugin.options import Plan, settings_of
+from swarmtest.pytest_plugin.options import CampaignPlan, settings_of
 from swarmtest.reduce.fault_reductions import reduce_faults
 from swarmtest.roles.views import study_or_none, why_in_short
 from swarmtest.store.interface import Store, is_postgres
@@ -40,11 +40,16 @@ _LINES = 24
 _OWN_FRAMES = tuple(f'  File "{path}' for path in (Path(swarmtest.__file__).parent, "<swarmtest"))
 
 
-class Failure:
+class FailureReport:
     """The report of an outcome; `text` is empty if nothing failed."""
 
     def __init__(
-        self, config: pytest.Config, nodeid: str, plan: Plan, subject: Subject, outcome: Outcome
+        self,
+        config: pytest.Config,
+        nodeid: str,
+        plan: CampaignPlan,
+        subject: Subject,
+        outcome: Outcome,
     ) -> None:
         self._config = config
         self._nodeid = nodeid

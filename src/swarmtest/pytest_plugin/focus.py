@@ -19,7 +19,7 @@ from swarmtest.focus.views.terminal import reached
 from swarmtest.languages.places import NothingToAimAt
 from swarmtest.pytest_plugin.coverage import WATCHING
 from swarmtest.pytest_plugin.forking import forking
-from swarmtest.pytest_plugin.options import Plan
+from swarmtest.pytest_plugin.options import CampaignPlan
 from swarmtest.store.interface import Store
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.subject import Subject
@@ -32,7 +32,7 @@ class FocusedRun:
         self,
         config: pytest.Config,
         revision: str,
-        plan: Plan,
+        plan: CampaignPlan,
         subject: Subject,
         reference: SubjectReference,
     ) -> None:

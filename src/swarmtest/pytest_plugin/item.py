@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from swarmtest.core.errors import UserError
-from swarmtest.pytest_plugin.options import Plan, settings_of, with_our_options
+from swarmtest.pytest_plugin.options import CampaignPlan, settings_of, with_our_options
 
 if TYPE_CHECKING:
     from swarmtest.campaign.campaign import Outcome
@@ -57,7 +57,7 @@ class SwarmItem(pytest.Item):
         file = os.path.relpath(self.path, self.config.rootpath)
         return file if self.found is None else f"{file}::{self.name}"
 
-    def plan(self) -> Plan:
+    def plan(self) -> CampaignPlan:
         """Return how it is tested."""
         marker = self.get_closest_marker("swarm")
         if marker is not None and marker.args:
@@ -66,14 +66,14 @@ class SwarmItem(pytest.Item):
 
     def runtest(self) -> None:
         """Run a campaign; the test fails if the campaign finds faults."""
-        from swarmtest.pytest_plugin.campaign_run import Run
+        from swarmtest.pytest_plugin.campaign_run import CampaignRun
 
         try:
             for name in _UNSUPPORTED_MARKERS:
                 if self.get_closest_marker(name):
                     raise UserError(f"pytest.mark.{name} means nothing on a machine")
             plan = self.plan()
-            run = Run(self.config, self.reference, self.nodeid, plan)
+            run = CampaignRun(self.config, self.reference, self.nodeid, plan)
             outcome = run.campaign(self.found, self.path)
             self.user_properties += _figures(outcome, plan.seed)
             self.user_properties += [("swarm_focus", text) for text in run.remarks[:1]]

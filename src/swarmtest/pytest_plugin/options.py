@@ -93,7 +93,7 @@ _TESTS, _TIME = 1000, "15s"
 """The default time is longer than the ten seconds of one test, so that a test that hangs becomes a
 fault."""
 _KNOWN = ("tests", "time", "strategy", "seed", "workers")
-_SETTINGS = pytest.StashKey["Settings"]()
+_SETTINGS = pytest.StashKey["PluginSettings"]()
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -162,7 +162,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CampaignPlan:
     """How one machine is tested."""
 
     budget: Budget
@@ -171,7 +171,7 @@ class Plan:
     workers: int
 
 
-class Settings:
+class PluginSettings:
     """The options of a run, checked."""
 
     def __init__(self, config: pytest.Config) -> None:
@@ -199,7 +199,7 @@ class Settings:
 
             parse_strategy(str(self._choice("strategy", {})))
 
-    def plan(self, marker: dict[str, Any]) -> Plan:
+    def plan(self, marker: dict[str, Any]) -> CampaignPlan:
         """Return how a machine with this marker is tested."""
         for name in marker:
             if name not in _KNOWN:
@@ -208,14 +208,14 @@ class Settings:
         if marker.get("seed") is not None and self._typed["seed"] is None:
             seed = _number("pytest.mark.swarm(seed=...)", marker["seed"])
         strategy, workers = self._choice("strategy", marker), self._choice("workers", marker)
-        return Plan(
+        return CampaignPlan(
             _budget(_first_with_limits(self._typed, marker, self._ini)),
             None if strategy is None else str(strategy),
             seed,
             1 if workers is None else _number("swarm_workers", workers),
         )
 
-    def as_typed(self, plan: Plan) -> list[str]:
+    def as_typed(self, plan: CampaignPlan) -> list[str]:
         """Return the command-line options for a run with the same options and the same seed."""
         typed = self._typed | {"seed": plan.seed}
         words = ["--swarm-hypothesis"] if self.hypothesis else []
@@ -245,12 +245,12 @@ class Settings:
         return 0, "seed 0"
 
 
-def settings_of(config: pytest.Config) -> Settings:
+def settings_of(config: pytest.Config) -> PluginSettings:
     """Return the settings of a run, created on first use."""
     settings = config.stash.get(_SETTINGS, None)
     if settings is None:
         try:
-            settings = config.stash[_SETTINGS] = Settings(config)
+            settings = config.stash[_SETTINGS] = PluginSettings(config)
         except UserError as error:
             raise pytest.UsageError(with_our_options(str(error))) from None
     return settings

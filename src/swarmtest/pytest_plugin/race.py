@@ -52,7 +52,7 @@ _SAVED = Path(".swarmtest", "races")
 
 
 @dataclass(frozen=True)
-class Found:
+class RacedTest:
     """The result of racing a test."""
 
     runs: int
@@ -64,7 +64,7 @@ class Found:
     """Why the test could not be raced, or its fault not be explained; otherwise empty."""
 
 
-def race_item(item: pytest.Function, tests: int, seconds: float, seed: int) -> Found:
+def race_item(item: pytest.Function, tests: int, seconds: float, seed: int) -> RacedTest:
     """Run a test, whose fixtures are set up, under schedules until it fails or the time is up.
 
     It runs in the calling process.
@@ -75,7 +75,7 @@ def race_item(item: pytest.Function, tests: int, seconds: float, seed: int) -> F
     subject = ThreadsSubject(target, item_program(item))
     first = subject.racer.scheduled(RandomWalk(seed))
     if first.problem:
-        return Found(1, problem=first.problem)
+        return RacedTest(1, problem=first.problem)
     strategy = parse_strategy("coin")
     deadline = time.monotonic() + seconds
     stream = Stream(seed)
@@ -87,21 +87,21 @@ def race_item(item: pytest.Function, tests: int, seconds: float, seed: int) -> F
         result = subject.execute(configuration, runs)
         runs += 1
         if result.verdict == Verdict.INVALID:
-            return Found(runs, problem=result.missing)
+            return RacedTest(runs, problem=result.missing)
         if result.fault is not None:
             try:
                 small = subject.explained(RaceTest.from_json(result.test))
             except UserError as error:
-                return Found(runs, problem=f"{result.fault.signature}: {error}")
-            return Found(runs, result.fault.id, small)
-    return Found(runs)
+                return RacedTest(runs, problem=f"{result.fault.signature}: {error}")
+            return RacedTest(runs, result.fault.id, small)
+    return RacedTest(runs)
 
 
 def race(early_config: pytest.Config) -> None:
     """Install probes and register the plugin that races tests, with the command line's options."""
     options = early_config.known_args_namespace
     try:
-        racing = Racing(
+        racing = RacePlugin(
             int(options.race_tests or _TESTS),
             parse_seconds(options.race_time or _TIME),
             int(options.race_seed or 0),
@@ -155,7 +155,7 @@ def _add_end_positions(tree: ast.AST) -> None:
             node.end_col_offset = getattr(node, "col_offset", 0)
 
 
-class Racing:
+class RacePlugin:
     """The plugin that runs tests that start threads again.
 
     The result of a test is sent with its report, which also works under pytest-xdist.
@@ -180,14 +180,14 @@ class Racing:
     def _race(self, item: pytest.Function) -> None:
         limit = 2 * self._seconds + _PATIENCE
 
-        def search() -> Found:
+        def search() -> RacedTest:
             return race_item(item, self._tests, self._seconds, self._seed)
 
         try:
             with forking():
                 found = in_fork(search, limit)
         except (NoAnswer, UserError) as error:
-            found = Found(0, problem=str(error))
+            found = RacedTest(0, problem=str(error))
         note = f"{item.nodeid}: {found.problem}" if found.problem else ""
         item.stash[_RACED] = [found.runs, note]
         if found.test is not None:
@@ -235,7 +235,7 @@ def _counted_starts() -> Iterator[list[str]]:
         threading.Thread.start = original  # type: ignore[method-assign]
 
 
-def _report(item: pytest.Item, found: Found) -> str:
+def _report(item: pytest.Item, found: RacedTest) -> str:
     """Save the test that shows a race, and return the text of the failure."""
     assert found.test is not None
     assert found.test.explanation is not None

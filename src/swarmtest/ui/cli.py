@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """A command in the list of commands, before its module is imported."""
 
     place: str
@@ -29,119 +29,119 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
-    "init": Entry(
+    "init": CommandEntry(
         "swarmtest.ui.commands.check:init",
         "Write a commented TOML file for testing a program with a test generator.",
     ),
-    "check": Entry(
+    "check": CommandEntry(
         "swarmtest.ui.commands.check:check",
         "Check a subject before you run a campaign.",
     ),
-    "features": Entry(
+    "features": CommandEntry(
         "swarmtest.ui.commands.features:features",
         "List the features of a subject, and which of them depend on others.",
     ),
-    "plan": Entry(
+    "plan": CommandEntry(
         "swarmtest.plan.command:plan",
         "Compute how many tests it takes until some features meet in one test.",
     ),
-    "run": Entry(
+    "run": CommandEntry(
         "swarmtest.ui.commands.run:run",
         "Generate random tests from a swarm of configurations, and run them.",
     ),
-    "focus": Entry(
+    "focus": CommandEntry(
         "swarmtest.focus.command:focus",
         "Test chosen code: generate random tests that hit it much more often.",
     ),
-    "resume": Entry(
+    "resume": CommandEntry(
         "swarmtest.ui.commands.run:resume",
         "Continue an interrupted campaign, or give a finished one a larger budget.",
     ),
-    "list": Entry(
+    "list": CommandEntry(
         "swarmtest.ui.commands.list:list_campaigns",
         "List the campaigns in a store.",
     ),
-    "show": Entry(
+    "show": CommandEntry(
         "swarmtest.ui.commands.show:show",
         "Show a campaign: totals, features and faults.",
     ),
-    "faults": Entry(
+    "faults": CommandEntry(
         "swarmtest.ui.commands.faults:faults",
         "Show the faults of a campaign, each with its smallest test and how to replay it.",
     ),
-    "roles": Entry(
+    "roles": CommandEntry(
         "swarmtest.roles.command:roles",
         "Show which features make a fault, a line or an event more or less likely.",
     ),
-    "triage": Entry(
+    "triage": CommandEntry(
         "swarmtest.roles.triage_command:triage",
         "Rank the faults, and show which may be the same bug, or two bugs in one.",
     ),
-    "coverage": Entry(
+    "coverage": CommandEntry(
         "swarmtest.ui.commands.coverage:coverage",
         "Show what the tests of a campaign reached: lines, branches, paths, pairs of accesses.",
     ),
-    "growth": Entry(
+    "growth": CommandEntry(
         "swarmtest.growth.command:growth",
         "Tell whether more tests would find more: stop, go on, or change the configuration.",
     ),
-    "compare": Entry(
+    "compare": CommandEntry(
         "swarmtest.compare.command:compare",
         "Compare strategies: what each finds with equal tests and equal CPU time, and how soon.",
     ),
-    "report": Entry(
+    "report": CommandEntry(
         "swarmtest.ui.commands.report:report",
         "Write an HTML report: faults, their triggers and suppressors, coverage, comparisons.",
     ),
-    "dashboard": Entry(
+    "dashboard": CommandEntry(
         "swarmtest.ui.commands.report:dashboard",
         "Watch campaigns live in a browser: progress, faults, roles, coverage, machine load.",
     ),
-    "replay": Entry(
+    "replay": CommandEntry(
         "swarmtest.ui.commands.replay:replay",
         "Run one test again, and print it as code.",
     ),
-    "reduce": Entry(
+    "reduce": CommandEntry(
         "swarmtest.reduce.command:reduce",
         "Shrink a test while it still fails, or keeps the coverage you ask for.",
     ),
-    "mutate": Entry(
+    "mutate": CommandEntry(
         "swarmtest.mutate.command:mutate",
         "Change the program in small ways, and see whether its tests notice.",
     ),
-    "suite": Entry(
+    "suite": CommandEntry(
         "swarmtest.suite.command:suite",
         "Write a few short tests that reach what all tests of a campaign reached.",
     ),
-    "search": Entry(
+    "search": CommandEntry(
         "swarmtest.search.command:search",
         "Search a space of test settings for those that find most: threads, noise, options.",
     ),
-    "race": Entry(
+    "race": CommandEntry(
         "swarmtest.race.command:race",
         "Find races, deadlocks and lost wake-ups; replay, shrink and explain them.",
     ),
-    "export": Entry(
+    "export": CommandEntry(
         "swarmtest.ui.commands.export:export",
         "Export a campaign, one row per test: CSV, JSON lines or Parquet.",
     ),
-    "import-coverage": Entry(
+    "import-coverage": CommandEntry(
         "swarmtest.ui.commands.coverage:import_coverage",
         "Import coverage that another tool measured, as a campaign.",
     ),
-    "copy": Entry(
+    "copy": CommandEntry(
         "swarmtest.ui.commands.export:copy",
         "Copy campaigns from one store to another.",
     ),
-    "delete": Entry(
+    "delete": CommandEntry(
         "swarmtest.ui.commands.export:delete",
         "Delete campaigns with all their trials, faults and tests.",
     ),
-    "strategies": Entry(
+    "strategies": CommandEntry(
         "swarmtest.ui.commands.features:strategies",
         "List the strategies, with their parameters and their purpose.",
     ),
-    "cc": Entry(
+    "cc": CommandEntry(
         "swarmtest.ui.commands.check:cc",
         "Compile C or C++ with coverage for swarmtest.",
     ),
@@ -149,7 +149,7 @@ COMMANDS = {
 """The commands, in the order in which the help lists them."""
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
     """A click group that imports a command's module only to run it or to show its help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -186,7 +186,7 @@ def _short_help(name: str, limit: int = 45) -> str:
 
 
 @click.group(
-    cls=Commands,
+    cls=CommandGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     invoke_without_command=True,
 )

@@ -8,7 +8,7 @@ from installed_packages import install
 from swarmtest import UserError
 from swarmtest.core.result import Verdict
 from swarmtest.subjects.command.oracles import disagreement
-from swarmtest.subjects.command.steps import Outcome
+from swarmtest.subjects.command.steps import StepOutcome
 
 
 def run(made):
@@ -130,7 +130,7 @@ def test_several_groups_may_have_to_agree(steps):
 
 
 def test_no_voter_or_one_is_no_disagreement():
-    assert disagreement([]) == disagreement([Outcome("a", 0)]) == ""
+    assert disagreement([]) == disagreement([StepOutcome("a", 0)]) == ""
 
 
 ORACLE = """

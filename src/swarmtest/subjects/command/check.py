@@ -25,7 +25,7 @@ from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
 from swarmtest.subjects.command.debian_packages import how_to_install, remedy_for
 from swarmtest.subjects.command.generator import words_of
-from swarmtest.subjects.command.specification import Call, Specification
+from swarmtest.subjects.command.specification import CommandCall, Specification
 from swarmtest.subjects.command.step_runner import detected, program_of
 from swarmtest.subjects.command.toml_reader import filled, placeholders
 
@@ -153,7 +153,7 @@ def _command_problems(spec: Specification) -> Iterator[str]:
     yield from _missing_reducer(spec)
 
 
-def _missing_command(call: Call, here: str) -> str:
+def _missing_command(call: CommandCall, here: str) -> str:
     word = filled(call.words[0], {"here": here})
     if placeholders([word]):
         return ""  # a placeholder has a value only once there is a test
@@ -180,7 +180,7 @@ def _missing_command(call: Call, here: str) -> str:
     return ""
 
 
-def _misplaced_word(call: Call, here: str, test_file: str) -> str:
+def _misplaced_word(call: CommandCall, here: str, test_file: str) -> str:
     """Report a file beside the TOML file that a command would look for in the test's directory."""
     if call.cwd:
         return ""

@@ -29,14 +29,14 @@ from swarmtest.subjects.command.specification import (
     OracleSection,
     Pattern,
     Specification,
-    Step,
+    StepSection,
 )
-from swarmtest.subjects.command.steps import Outcome, said_by, signal_name
+from swarmtest.subjects.command.steps import StepOutcome, said_by, signal_name
 
 ENTRY_POINTS = "swarmtest.oracles"
 """The group in which installed packages offer oracles by name."""
 
-Check = Callable[[Mapping[str, Outcome], str], object]
+Check = Callable[[Mapping[str, StepOutcome], str], object]
 """A Python oracle: a function of the outcomes by step name and of the test's text. It returns None
 or a fault's signature, or fails an assertion."""
 
@@ -57,7 +57,7 @@ class Oracle(Protocol):
     True
     """
 
-    def judge(self, outcomes: Mapping[str, Outcome], test: str) -> str | None:
+    def judge(self, outcomes: Mapping[str, StepOutcome], test: str) -> str | None:
         """Return None if all is well, or the fault's signature: the same text for the same bug.
 
         `outcomes` are the outcomes by step name, and `test` is the test's text. A failing assertion
@@ -135,11 +135,11 @@ class Judge:
     """The oracles of a subject."""
 
     def __init__(self, spec: Specification, check: Check | None) -> None:
-        self._steps: Mapping[str, Step] = {step.name: step for step in spec.steps}
+        self._steps: Mapping[str, StepSection] = {step.name: step for step in spec.steps}
         self._oracle: OracleSection = spec.oracle
         self._check = check
 
-    def judge(self, by_name: Mapping[str, Outcome], text: str) -> Judgement:
+    def judge(self, by_name: Mapping[str, StepOutcome], text: str) -> Judgement:
         """Return the verdict on a test, given the outcomes of its steps and its text."""
         outcomes = by_name.values()
         groups = self._oracle.differential
@@ -153,14 +153,14 @@ class Judge:
         ]
         return _first(judge() for judge in oracles)
 
-    def _invalid(self, outcome: Outcome) -> Judgement:
+    def _invalid(self, outcome: StepOutcome) -> Judgement:
         meaning = self._meaning(outcome)
         if meaning != "invalid":
             return PASSED
         said = said_by(outcome.stderr, outcome.stdout)
         return Judgement(invalid=f"step {outcome.name}: {outcome.how}{said}")
 
-    def _meaning(self, outcome: Outcome) -> str:
+    def _meaning(self, outcome: StepOutcome) -> str:
         """Return what the end of a step means ("fail", "invalid", ...); empty if all was well."""
         step = self._steps[outcome.name]
         if outcome.ok or outcome.skipped:
@@ -169,7 +169,7 @@ class Judge:
             return step.on_timeout
         return step.on_crash if outcome.signal else step.on_exit
 
-    def _crash(self, outcome: Outcome) -> Judgement:
+    def _crash(self, outcome: StepOutcome) -> Judgement:
         message = self._recognised(outcome)
         if message:
             return Judgement("message", f"{outcome.name}: {message}", (outcome.name,))
@@ -178,7 +178,7 @@ class Judge:
             return Judgement("signal", signature, (outcome.name,))
         return PASSED
 
-    def _recognised(self, outcome: Outcome) -> str:
+    def _recognised(self, outcome: StepOutcome) -> str:
         """Return the signature that a pattern or a recogniser finds in a step's output."""
         if outcome.skipped:
             return ""
@@ -191,7 +191,7 @@ class Judge:
         crash = recognise(text, self._oracle.recognise)
         return crash.signature if crash else ""
 
-    def _unexpected(self, outcome: Outcome) -> Judgement:
+    def _unexpected(self, outcome: StepOutcome) -> Judgement:
         if outcome.broken:
             return Judgement("exit", f"{outcome.name}: {outcome.skipped}", (outcome.name,))
         if self._meaning(outcome) != "fail" or outcome.signal:
@@ -202,7 +202,9 @@ class Judge:
         signature = f"{outcome.name}: exit status {outcome.status}{f': {line}' if line else ''}"
         return Judgement("exit", signature, (outcome.name,))
 
-    def _disagreement(self, group: tuple[str, ...], by_name: Mapping[str, Outcome]) -> Judgement:
+    def _disagreement(
+        self, group: tuple[str, ...], by_name: Mapping[str, StepOutcome]
+    ) -> Judgement:
         members = [by_name[name] for name in group]
         voters = [member for member in members if not member.skipped and not member.timed_out]
         signature = disagreement(voters)
@@ -210,7 +212,7 @@ class Judge:
             return PASSED
         return Judgement("differential", signature, tuple(voter.name for voter in voters))
 
-    def _python(self, by_name: Mapping[str, Outcome], text: str) -> Judgement:
+    def _python(self, by_name: Mapping[str, StepOutcome], text: str) -> Judgement:
         if self._check is None:
             return PASSED
         try:
@@ -247,25 +249,25 @@ def pattern_signature(pattern: Pattern, found: re.Match[str]) -> str:
     return f"{pattern.name}: {parts}" if pattern.name else parts
 
 
-def telling(outcome: Outcome) -> str:
+def telling(outcome: StepOutcome) -> str:
     """Return the most informative line of a step's errors, without what varies between tests.
 
-    >>> telling(Outcome("cc", 1, stderr=b"test.c:3: error: bad 'x'\\ntest.c:9: error: worse"))
+    >>> telling(StepOutcome("cc", 1, stderr=b"test.c:3: error: bad 'x'\\ntest.c:9: error: worse"))
     "test.c:#: error: bad '…'"
-    >>> telling(Outcome("cc", 1, stderr=b"ld: /tmp/ccQ3xb.o: undefined reference"))
+    >>> telling(StepOutcome("cc", 1, stderr=b"ld: /tmp/ccQ3xb.o: undefined reference"))
     'ld: /tmp/…: undefined reference'
     """
     line = telling_line(outcome.stderr.decode(errors="replace"))
     return normalised(_NUMBERED_NAME.sub(r"\1#", _TEMPORARY_PATH.sub(r"\1/…", line)))
 
 
-def disagreement(voters: Sequence[Outcome]) -> str:
+def disagreement(voters: Sequence[StepOutcome]) -> str:
     """Describe how steps that must agree disagree; return an empty text if they agree.
 
     The largest group of steps with the same answer is right, unless another group is as large.
 
-    >>> votes = [Outcome("gcc", 0, stdout=b"1"), Outcome("clang", 0, stdout=b"1")]
-    >>> disagreement([*votes, Outcome("tcc", 0, stdout=b"2")])
+    >>> votes = [StepOutcome("gcc", 0, stdout=b"1"), StepOutcome("clang", 0, stdout=b"1")]
+    >>> disagreement([*votes, StepOutcome("tcc", 0, stdout=b"2")])
     'tcc disagrees with the majority'
     """
     answers: dict[tuple[int | None, int, bytes], list[str]] = {}
@@ -284,7 +286,10 @@ def disagreement(voters: Sequence[Outcome]) -> str:
 
 
 def details_of(
-    judgement: Judgement, outcomes: Mapping[str, Outcome], file: str, commands: Mapping[str, str]
+    judgement: Judgement,
+    outcomes: Mapping[str, StepOutcome],
+    file: str,
+    commands: Mapping[str, str],
 ) -> str:
     """Describe a fault for a person: its steps, their commands and output, how to repeat it.
 
@@ -302,7 +307,7 @@ def details_of(
     return "\n".join(parts)
 
 
-def _output(outcome: Outcome) -> str:
+def _output(outcome: StepOutcome) -> str:
     parts = []
     for output in (outcome.stdout, outcome.stderr):
         text = output.decode(errors="replace").rstrip()

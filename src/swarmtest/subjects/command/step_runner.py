@@ -18,8 +18,8 @@ from swarmtest.coverage.native.gcov import GcovCoverage, has_counters
 from swarmtest.processes.commands import Ended
 from swarmtest.processes.scratch import Scratch, empty
 from swarmtest.subjects.command.generator import setting_text
-from swarmtest.subjects.command.specification import Specification, Step
-from swarmtest.subjects.command.steps import Caller, CannotStart, Outcome
+from swarmtest.subjects.command.specification import Specification, StepSection
+from swarmtest.subjects.command.steps import CannotStart, CommandRunner, StepOutcome
 from swarmtest.subjects.command.test import CommandTest
 from swarmtest.subjects.command.toml_reader import Values, expanded, filled
 
@@ -28,10 +28,10 @@ _TEST_DIRECTORY = "/directory-of-the-test"
 
 
 @dataclass
-class Stepped:
+class StepResults:
     """The outcomes of a test's steps; each step adds to it."""
 
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    outcomes: dict[str, StepOutcome] = field(default_factory=dict)
     """Outcomes by step name, in the order of the steps."""
     cpu_seconds: float = 0.0
     covered: list[Hits] = field(default_factory=list)
@@ -39,10 +39,10 @@ class Stepped:
     """Why coverage is missing; empty when it is complete."""
 
 
-class Stepper:
+class StepRunner:
     """Runs the steps in order, in a directory that at first contains only the test."""
 
-    def __init__(self, spec: Specification, scratch: Scratch, caller: Caller) -> None:
+    def __init__(self, spec: Specification, scratch: Scratch, caller: CommandRunner) -> None:
         self._spec = spec
         self._scratch = scratch
         self._caller = caller
@@ -50,12 +50,12 @@ class Stepper:
         self._settings = dict(
             zip(spec.space.setting_names, spec.space.default_settings, strict=True)
         )
-        self._coverers = Coverers(spec, scratch)
+        self._coverers = StepCoverage(spec, scratch)
 
-    def run(self, test: CommandTest, look: Callable[[Path], None] | None = None) -> Stepped:
+    def run(self, test: CommandTest, look: Callable[[Path], None] | None = None) -> StepResults:
         """Run all steps on one test; `look` is called with the directory as they left it."""
         directory = self._scratch.fresh("test")
-        stepped = Stepped()
+        stepped = StepResults()
         try:
             (directory / self._file).write_bytes(test.content)
             for step in self._spec.steps:
@@ -66,13 +66,15 @@ class Stepper:
         finally:
             empty(directory)
 
-    def _outcome(self, step: Step, test: CommandTest, directory: Path, stepped: Stepped) -> Outcome:
+    def _outcome(
+        self, step: StepSection, test: CommandTest, directory: Path, stepped: StepResults
+    ) -> StepOutcome:
         before = stepped.outcomes
         if test.only and step.name not in test.only:
-            return Outcome(step.name, skipped="what is looked for does not need it")
+            return StepOutcome(step.name, skipped="what is looked for does not need it")
         blocked = next((name for name in step.needs if not before[name].ok), "")
         if blocked:
-            return Outcome(step.name, skipped=f"{blocked} did not succeed")
+            return StepOutcome(step.name, skipped=f"{blocked} did not succeed")
         coverer = self._coverers.of(step)
         try:
             ended = self._caller.run(
@@ -85,7 +87,7 @@ class Stepper:
         except CannotStart as error:
             # If an earlier step failed, it may not have built the program that this step runs.
             all_well = all(outcome.ok for outcome in before.values())
-            return Outcome(step.name, skipped=str(error), broken=all_well)
+            return StepOutcome(step.name, skipped=str(error), broken=all_well)
         stepped.cpu_seconds += ended.cpu_seconds
         if coverer is not None:
             collected = coverer.collect(ended)
@@ -96,7 +98,7 @@ class Stepper:
         paths = {str(directory): "{dir}", temporary: "/tmp", self._spec.here: "{here}"}
         return outcome_of(step, ended, paths)
 
-    def _values(self, step: Step, test: CommandTest, directory: Path) -> Values:
+    def _values(self, step: StepSection, test: CommandTest, directory: Path) -> Values:
         values = dict(self._caller.places(step.call, directory, self._file))
         settings = {**self._settings, **test.settings}
         values |= {f"setting:{name}": setting_text(value) for name, value in settings.items()}
@@ -106,7 +108,7 @@ class Stepper:
         """Return shell lines, by step name, that do what `run` does, in an empty directory."""
         return {step.name: self._command(step, test) for step in self._spec.steps}
 
-    def _command(self, step: Step, test: CommandTest) -> str:
+    def _command(self, step: StepSection, test: CommandTest) -> str:
         call = step.call
         values = self._values(step, test, Path(_TEST_DIRECTORY))
         env = [f"{name}={_quoted(filled(text, values))}" for name, text in call.env.items()]
@@ -126,7 +128,7 @@ def _quoted(word: str) -> str:
     )
 
 
-def outcome_of(step: Step, ended: Ended, paths: Mapping[str, str]) -> Outcome:
+def outcome_of(step: StepSection, ended: Ended, paths: Mapping[str, str]) -> StepOutcome:
     """Return the outcome of a step, with paths in its output replaced by the names in `paths`.
 
     These paths differ between runs, and would make signatures differ.
@@ -139,7 +141,7 @@ def outcome_of(step: Step, ended: Ended, paths: Mapping[str, str]) -> Outcome:
             pattern = re.escape(path.encode()) + rb"(?![\w.-])"
             stdout = re.sub(pattern, name.encode(), stdout)
             stderr = re.sub(pattern, name.encode(), stderr)
-    return Outcome(
+    return StepOutcome(
         step.name,
         None if ended.timed_out else status,
         0 if ended.timed_out else ended.signal,
@@ -153,7 +155,7 @@ def outcome_of(step: Step, ended: Ended, paths: Mapping[str, str]) -> Outcome:
 # Coverage of the programs that steps run.
 
 
-class Coverers:
+class StepCoverage:
     """The coverage collectors of a subject's steps, created when a process first needs them.
 
     A collector belongs to one program and to the process that created it, so a forked process
@@ -169,7 +171,7 @@ class Coverers:
         self._owner = 0
         self._collectors: dict[str, Collector] = {}
 
-    def of(self, step: Step) -> Collector | None:
+    def of(self, step: StepSection) -> Collector | None:
         """Return the collector for a step in this process; None if the step has no `cover`."""
         if not step.cover:
             return None
@@ -184,12 +186,12 @@ class Coverers:
             collector = self._collectors[step.name] = self._make(step)
         return collector
 
-    def _lines_of(self, step: Step) -> Lines:
+    def _lines_of(self, step: StepSection) -> Lines:
         sources = step.sources
         paths = None if sources is None else [os.path.join(self._here, path) for path in sources]
         return Lines(self.catalogue, paths)
 
-    def _make(self, step: Step) -> Collector:
+    def _make(self, step: StepSection) -> Collector:
         program = program_of(step, self._here)
         kind = detected(program, step.name) if step.cover == "auto" else step.cover
         lines = self._lines[step.name]
@@ -201,7 +203,7 @@ class Coverers:
         return HitFile(program, lines, directory / "hits", lcov=kind == "lcov")
 
 
-def program_of(step: Step, here: str) -> str:
+def program_of(step: StepSection, here: str) -> str:
     """Return the path of the program that a step with `cover` runs."""
     word = filled(step.call.words[0], {"here": here})
     path = shutil.which(word)

@@ -1,7 +1,7 @@
 """Run one command of a subject, and describe how it ended.
 
-`Caller` fills in the placeholders of a command, runs it within its limits and leaves no process
-behind. An `Outcome` is the result of a step, as oracles see it.
+`CommandRunner` fills in the placeholders of a command, runs it within its limits and leaves no
+process behind. A `StepOutcome` is the result of a step, as oracles see it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from swarmtest.core.messages.telling_lines import telling_line
 from swarmtest.processes.commands import Command, Ended, Output
 from swarmtest.processes.scratch import Scratch
 from swarmtest.subjects.command.debian_packages import remedy_for
-from swarmtest.subjects.command.specification import Call
+from swarmtest.subjects.command.specification import CommandCall
 from swarmtest.subjects.command.toml_reader import Values, expanded, filled
 
 _LONGEST_LINE = 200
@@ -63,7 +63,7 @@ def _own_memory_limit_lifted() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-class Caller:
+class CommandRunner:
     """Runs commands in the directory of the current test."""
 
     def __init__(self, scratch: Scratch, here: str) -> None:
@@ -71,7 +71,7 @@ class Caller:
         self._here = here
         self._environment = dict(os.environ)
 
-    def places(self, call: Call, directory: Path, test: str) -> Values:
+    def places(self, call: CommandCall, directory: Path, test: str) -> Values:
         """Return the values of ``{test}``, ``{dir}`` and ``{here}``.
 
         For a command that runs in the test's directory, the first two are relative. An absolute
@@ -84,7 +84,7 @@ class Caller:
 
     def run(
         self,
-        call: Call,
+        call: CommandCall,
         directory: Path,
         values: Values,
         *,
@@ -126,10 +126,10 @@ def _open(path: str) -> int:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StepOutcome:
     """The result of one step, as a Python oracle gets it.
 
-    >>> Outcome("run", status=1).how
+    >>> StepOutcome("run", status=1).how
     'exit status 1'
     """
 

@@ -43,7 +43,7 @@ class Terminal:
 
 
 @dataclass(frozen=True, slots=True)
-class Ref:
+class RuleReference:
     """A reference to a rule, by its number."""
 
     rule: int
@@ -54,13 +54,13 @@ class Repeat:
     """An item that is repeated `low` to `high` times; `high` is None if there is no limit."""
 
     number: int
-    item: Terminal | Ref
+    item: Terminal | RuleReference
     low: int
     high: int | None
     feature: str = ""
 
 
-Item: TypeAlias = Terminal | Ref | Repeat
+Item: TypeAlias = Terminal | RuleReference | Repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class Grammar:
         return tuple(dict.fromkeys(base for base in bases if isinstance(base, Terminal)))
 
 
-def base_of(item: Item) -> Terminal | Ref:
+def base_of(item: Item) -> Terminal | RuleReference:
     """Return the terminal or reference of an item, which a repetition has inside."""
     return item.item if isinstance(item, Repeat) else item
 
@@ -138,7 +138,7 @@ def needed_rules(alternative: Alternative) -> Iterator[int]:
     """Yield the rules that an alternative needs, each as often as it needs it."""
     for item in alternative.items:
         base = base_of(item)
-        if isinstance(base, Ref):
+        if isinstance(base, RuleReference):
             yield from [base.rule] * (item.low if isinstance(item, Repeat) else 1)
 
 

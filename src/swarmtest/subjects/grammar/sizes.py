@@ -17,8 +17,8 @@ from swarmtest.subjects.grammar.model import (
     Alternative,
     Grammar,
     Item,
-    Ref,
     Repeat,
+    RuleReference,
     Terminal,
     base_of,
     needed_rules,
@@ -98,7 +98,7 @@ def endless_alternatives(grammar: Grammar) -> frozenset[int]:
             base.rule
             for alternative in rule.alternatives
             for item in alternative.items
-            if isinstance(base := base_of(item), Ref)
+            if isinstance(base := base_of(item), RuleReference)
         }
         for rule in grammar.rules
     }
@@ -117,7 +117,7 @@ def endless_alternatives(grammar: Grammar) -> frozenset[int]:
 def _is_endless(item: Item, endless: set[int]) -> bool:
     base = base_of(item)
     unlimited = isinstance(item, Repeat) and item.high is None
-    return unlimited or (isinstance(base, Ref) and base.rule in endless)
+    return unlimited or (isinstance(base, RuleReference) and base.rule in endless)
 
 
 def _reached(inside: Mapping[int, set[int]], first: set[int]) -> set[int]:

@@ -52,7 +52,7 @@ _WITHOUT_DATABASE = (
 
 
 @dataclass(frozen=True)
-class HandedOver:
+class HandoverResult:
     """The result of handing a test to Hypothesis."""
 
     saved: bool
@@ -65,18 +65,18 @@ class HandedOver:
 
 def hand_over(
     subject: RuleBasedSubject, test: RuleTest, fault: Fault, shrink: bool = False
-) -> HandedOver:
+) -> HandoverResult:
     """Save a failing test in Hypothesis's example database, so that pytest replays it.
 
     With `shrink`, Hypothesis shrinks it now; otherwise the next run of pytest does. The test runs
     in a process of its own, because it may kill that process.
     """
     if subject.settings.database is None:
-        return HandedOver(False, _WITHOUT_DATABASE)
+        return HandoverResult(False, _WITHOUT_DATABASE)
     if Phase.reuse not in subject.settings.phases:
-        return HandedOver(False, "the settings of the state machine leave out Phase.reuse")
+        return HandoverResult(False, "the settings of the state machine leave out Phase.reuse")
     if fault.kind not in ("exception", "invariant"):
-        return HandedOver(False, f"a {fault.kind} would end the process of Hypothesis as well")
+        return HandoverResult(False, f"a {fault.kind} would end the process of Hypothesis as well")
 
     def work(tell: Callable[[Any], None]) -> None:
         why = _save(subject, test, fault)
@@ -88,8 +88,8 @@ def hand_over(
     for entry in messages_of_fork(work, _SHRINK_SECONDS if shrink else _SECONDS):
         answer |= entry
     if "why" not in answer:
-        return HandedOver(False, "the test ended its process, or took too long")
-    return HandedOver(not answer["why"], answer["why"], answer.get("example", ""))
+        return HandoverResult(False, "the test ended its process, or took too long")
+    return HandoverResult(not answer["why"], answer["why"], answer.get("example", ""))
 
 
 def _save(subject: RuleBasedSubject, test: RuleTest, fault: Fault) -> str:

@@ -36,7 +36,7 @@ from swarmtest.core.faults import message_of
 from swarmtest.core.space import Space
 from swarmtest.subjects.machine.generators import Generator, as_generator
 from swarmtest.subjects.machine.machine import ACTION, INVARIANT, Action, FromPool, Machine, Pool
-from swarmtest.subjects.machine.test import Ref, to_json
+from swarmtest.subjects.machine.test import StepReference, to_json
 
 # Reading what a machine class declares, with all checks.
 
@@ -186,7 +186,7 @@ class InvariantViolated(AssertionError):
     """An invariant returned False."""
 
 
-class Snapshot:
+class ArgumentSnapshot:
     """An argument as JSON data, taken when it was drawn, because the program may change it."""
 
     __slots__ = ("data",)
@@ -196,7 +196,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledMachine:
     """The compiled loops of a machine class, with its actions, invariants and guards.
 
     ``possible`` holds the guard of each action; None for an action that is always possible.
@@ -210,13 +210,13 @@ class Compiled:
     possible: tuple[Callable[[Machine], Any] | None, ...]
 
 
-def compile_machine(cls: type[Machine]) -> Compiled:
+def compile_machine(cls: type[Machine]) -> CompiledMachine:
     """Generate and compile the loops of a machine class."""
     actions = tuple(actions_of(cls))
     names: dict[str, Any] = {
         "bisect": bisect.bisect_right,
-        "Ref": Ref,
-        "Snapshot": Snapshot,
+        "Ref": StepReference,
+        "Snapshot": ArgumentSnapshot,
         "InvariantViolated": InvariantViolated,
     }
     possible = tuple(_guard(action) for action in actions)
@@ -229,7 +229,7 @@ def compile_machine(cls: type[Machine]) -> Compiled:
     # With this, a traceback through the loop shows its lines.
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     exec(compile(source, filename, "exec"), names)
-    return Compiled(
+    return CompiledMachine(
         actions,
         names["plain"],
         names["weighted"],

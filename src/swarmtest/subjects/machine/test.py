@@ -22,10 +22,10 @@ from swarmtest.core.errors import UserError
 FORMAT = "swarmtest machine test 1"
 
 
-class Ref(NamedTuple):
+class StepReference(NamedTuple):
     """A value that an earlier step of the same test made, referred to by that step's label.
 
-    >>> Ref(3)
+    >>> StepReference(3)
     Ref(label=3)
     """
 
@@ -44,7 +44,7 @@ def to_json(value: Any) -> Any:
     if kind is float:
         # JSON has no infinity and no NaN, the values for which the difference is not 0.
         return value if value - value == 0 else {"$float": repr(value)}
-    if kind is Ref:
+    if kind is StepReference:
         return {"$ref": value.label}
     if kind is bytes:
         return {"$bytes": base64.b64encode(value).decode()}
@@ -82,7 +82,7 @@ def from_json(data: Any) -> Any:
 def _from_tagged(tag: str, body: Any) -> Any:
     match tag:
         case "$ref":
-            return Ref(body)
+            return StepReference(body)
         case "$float":
             return float(body)
         case "$bytes":
@@ -119,7 +119,7 @@ class Step(NamedTuple):
     """The expected exception that this step raised when the test was generated."""
 
     def values(self) -> list[Any]:
-        """Return the arguments as new Python values; what other steps made remains a `Ref`."""
+        """Return the arguments as new Python values; `StepReference` stays as it is."""
         return [from_json(argument) for argument in self.arguments]
 
 

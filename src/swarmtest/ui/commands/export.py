@@ -127,7 +127,7 @@ def _is_same_store(source: str, destination: str) -> bool:
 
 
 def _copy(old: Store, new: Store, number: int) -> None:
-    copied = copy_campaign(old, new, number, _Progress(number, old.summary(number)["trials"]))
+    copied = copy_campaign(old, new, number, _CopyProgress(number, old.summary(number)["trials"]))
     comparison = "was copied before" if copied.was_there else "equal"
     click.echo(
         f"campaign {number} -> {copied.number}: {copied.trials:,} trials, "
@@ -140,7 +140,7 @@ def _copy(old: Store, new: Store, number: int) -> None:
         )
 
 
-class _Progress:
+class _CopyProgress:
     """A callback that prints a line on standard error every few seconds."""
 
     def __init__(self, campaign: int, total: int) -> None:

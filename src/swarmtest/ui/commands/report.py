@@ -183,7 +183,7 @@ def dashboard(
         )
     existing_store(store).close()
     from swarmtest.ui.dashboard.app import serve
-    from swarmtest.ui.dashboard.context import Settings, is_loopback
+    from swarmtest.ui.dashboard.context import DashboardSettings, is_loopback
 
     token = secrets.token_urlsafe(24) if wants_token or not is_loopback(host) else ""
-    serve(Settings(store, host, port, read_only, token), click.echo, open_browser)
+    serve(DashboardSettings(store, host, port, read_only, token), click.echo, open_browser)

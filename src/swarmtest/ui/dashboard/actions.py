@@ -18,18 +18,18 @@ from swarmtest.processes.tree import interrupt
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord
 from swarmtest.ui.dashboard.commands import (
-    Command,
+    CommandLine,
+    DashboardJob,
     Form,
-    Job,
     focus_command,
     reduce_command,
     resume_command,
     run_command,
 )
-from swarmtest.ui.dashboard.context import Desk, Guard
+from swarmtest.ui.dashboard.context import AccessGuard, DashboardContext
 from swarmtest.ui.dashboard.system import campaign_process
 
-Make = Callable[[CampaignRecord, Form], Command]
+Make = Callable[[CampaignRecord, Form], CommandLine]
 Answer = Callable[[Request], Awaitable[Response]]
 ABOUT: dict[str, Make] = {
     "resume": resume_command,
@@ -44,8 +44,8 @@ _MAX_FIELDS = 50
 class Actions:
     """The handlers of POST requests, which the guard has let through."""
 
-    def __init__(self, desk: Desk, guard: Guard) -> None:
-        self._desk = desk
+    def __init__(self, context: DashboardContext, guard: AccessGuard) -> None:
+        self._context = context
         self._guard = guard
 
     async def start(self, request: Request) -> Response:
@@ -73,10 +73,10 @@ class Actions:
     async def stop_job(self, request: Request) -> Response:
         """End a command as Ctrl-C would."""
         await self._form(request)
-        job = self._desk.jobs.get(int(request.path_params["job"]))
+        job = self._context.jobs.get(int(request.path_params["job"]))
         if job is None:
             raise UserError("there is no such command")
-        self._desk.jobs.stop(job)
+        self._context.jobs.stop(job)
         return RedirectResponse(f"/commands/{job.number}", 303)
 
     async def _form(self, request: Request) -> Form:
@@ -92,28 +92,28 @@ class Actions:
         return form
 
     def _run_about(self, campaign: int, form: Form, make: Make) -> Response:
-        with self._desk.store() as store:
+        with self._context.store() as store:
             record = store.campaign(campaign)
         return self._run(make(record, form))
 
-    def _run(self, command: Command) -> Response:
-        job = self._desk.jobs.start(command)
+    def _run(self, command: CommandLine) -> Response:
+        job = self._context.jobs.start(command)
         return RedirectResponse(f"/commands/{job.number}", 303)
 
     def _stop(self, campaign: int) -> None:
-        with self._desk.store() as store:
+        with self._context.store() as store:
             record = store.campaign(campaign)
             if record.status != "running":
                 raise UserError(f"campaign {campaign} is {record.status}: there is nothing to stop")
-            job = job_of(self._desk.jobs.all(), record)
+            job = job_of(self._context.jobs.all(), record)
             if job is not None:
-                self._desk.jobs.stop(job)
+                self._context.jobs.stop(job)
                 return
             pid = _campaign_process(store, campaign)
         interrupt(pid)
 
 
-def job_of(jobs: list[Job], record: CampaignRecord) -> Job | None:
+def job_of(jobs: list[DashboardJob], record: CampaignRecord) -> DashboardJob | None:
     """Return the running job of this dashboard that runs a campaign; None if none does."""
     text = (record.options.get("subject") or {}).get("text")
     for job in jobs:

@@ -1,6 +1,6 @@
 """The context of a dashboard: its settings, what its pages share, and the guard in front of them.
 
-Every request passes the guard (`Guard`) before any page sees it:
+Every request passes the guard (`AccessGuard`) before any page sees it:
 
 - The host name in the request must be one of this dashboard's names. That stops DNS rebinding,
   where a foreign name is made to resolve to this machine.
@@ -37,10 +37,10 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.formatting import duration, rough_duration
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
-from swarmtest.ui.dashboard.commands import Jobs
-from swarmtest.ui.dashboard.queries import Computing
-from swarmtest.ui.dashboard.store_watch import Live, Watch
-from swarmtest.ui.dashboard.system import Machine
+from swarmtest.ui.dashboard.commands import DashboardJobs
+from swarmtest.ui.dashboard.queries import QueryPool
+from swarmtest.ui.dashboard.store_watch import EventBroadcaster, StoreWatch
+from swarmtest.ui.dashboard.system import MachineMonitor
 from swarmtest.ui.report.page import environment
 from swarmtest.ui.terminal.tables import command_text
 
@@ -50,11 +50,11 @@ LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
-class Settings:
+class DashboardSettings:
     """Settings of a dashboard.
 
-    >>> Settings(store=None).is_local, Settings(store=None, host="0.0.0.0").is_local
-    (True, False)
+    >>> DashboardSettings(store=None, host="0.0.0.0").is_local
+    False
     """
 
     store: str | None
@@ -96,16 +96,16 @@ class StoreProblem(UserError):
     """The store cannot be read at the moment; a later attempt may succeed."""
 
 
-class Desk:
+class DashboardContext:
     """The shared context of the pages: settings, store, background threads, jobs and templates."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: DashboardSettings) -> None:
         self.settings = settings
-        self.live = Live()
-        self.watch = Watch(self.store, self.live, settings.seconds)
-        self.computing = Computing(self.store, self.live)
-        self.machine = Machine()
-        self.jobs = Jobs(self.live, self._named_store)
+        self.live = EventBroadcaster()
+        self.watch = StoreWatch(self.store, self.live, settings.seconds)
+        self.computing = QueryPool(self.store, self.live)
+        self.machine = MachineMonitor()
+        self.jobs = DashboardJobs(self.live, self._named_store)
 
     def store(self) -> Store:
         """Open the store for one request.
@@ -230,10 +230,10 @@ HEADERS = {
 }
 
 
-class Guard:
+class AccessGuard:
     """ASGI middleware that refuses what is not allowed, and adds the policy to every response."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: DashboardSettings) -> None:
         self._app = app
         self._settings = settings
         self._names = {settings.host, socket.gethostname(), socket.getfqdn()}

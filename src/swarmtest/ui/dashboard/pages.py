@@ -34,9 +34,15 @@ from swarmtest.ui.dashboard.campaigns import (
     worker_views,
 )
 from swarmtest.ui.dashboard.commands import AIMS
-from swarmtest.ui.dashboard.context import Desk
-from swarmtest.ui.dashboard.queries import Computed
-from swarmtest.ui.dashboard.system import Load, Process, campaign_process, disk_share, is_swarmtest
+from swarmtest.ui.dashboard.context import DashboardContext
+from swarmtest.ui.dashboard.queries import QueryState
+from swarmtest.ui.dashboard.system import (
+    MachineLoad,
+    ProcessUsage,
+    campaign_process,
+    disk_share,
+    is_swarmtest,
+)
 from swarmtest.ui.report.faults import known_faults
 from swarmtest.ui.report.reproduce import run_command
 from swarmtest.ui.report.search_report import SearchPage
@@ -53,26 +59,26 @@ _MAX_COMPARED = 200
 class Pages:
     """The pages about the store; each method renders one."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: DashboardContext) -> None:
+        self._context = context
 
     def campaigns(self, request: Request) -> Response:
         """Render the list of campaigns, with a form for a new one."""
         before = whole(request.query_params.get("before"))
-        with self._desk.store() as store:
-            page = campaign_page(store, self._desk.watch, before)
-        return self._desk.page(request, "campaigns.html", page=page, strategies=strategy_names())
+        with self._context.store() as store:
+            page = campaign_page(store, self._context.watch, before)
+        return self._context.page(request, "campaigns.html", page=page, strategies=strategy_names())
 
     def overview(self, request: Request) -> Response:
         """Render one campaign: its progress and speed, what it found and what is left to find."""
-        with self._desk.store() as store:
+        with self._context.store() as store:
             view = self._view(request, store)
             record = view.record
             points = store.progress(record.id, _CURVE_POINTS)
             summary = store.summary(record.id)
             workers = worker_views(store, record)
             newest = sorted(known_faults(store, [record.id]), key=lambda fault: fault.first)
-        samples = [(sample.at, sample.tests) for sample in self._desk.watch.history(record.id)]
+        samples = [(sample.at, sample.tests) for sample in self._context.watch.history(record.id)]
         rates = [
             (end, (tests_at_end - tests_at_start) / (end - start))
             for (start, tests_at_start), (end, tests_at_end) in itertools.pairwise(samples)
@@ -91,12 +97,12 @@ class Pages:
             outlook=self._ask("outlook", view, questions.outlook),
             again=run_command(record, view.facts.tests),
             aims=AIMS,
-            jobs=self._desk.jobs.of_campaign(record.id),
+            jobs=self._context.jobs.of_campaign(record.id),
         )
 
     def faults(self, request: Request) -> Response:
         """Render the faults of a campaign."""
-        with self._desk.store() as store:
+        with self._context.store() as store:
             view = self._view(request, store)
             faults = known_faults(store, [view.record.id])
         faults.sort(key=lambda fault: fault.first)
@@ -105,7 +111,7 @@ class Pages:
 
     def fault(self, request: Request) -> Response:
         """Render one fault, with its test as code."""
-        with self._desk.store() as store:
+        with self._context.store() as store:
             view = self._view(request, store)
             fault = fault_page(store, view.record.id, request.path_params["fault"])
         roles = self._ask("roles", view, questions.roles)
@@ -113,7 +119,7 @@ class Pages:
 
     def roles(self, request: Request) -> Response:
         """Render triggers and suppressors, with their intervals."""
-        with self._desk.store() as store:
+        with self._context.store() as store:
             view = self._view(request, store)
             signatures = {fault.id: fault.signature for fault in store.faults(view.record.id)}
             command = command_text(f"roles {view.record.id}", store.url)
@@ -128,7 +134,7 @@ class Pages:
 
     def source(self, request: Request) -> Response:
         """Render what was reached: a table of files, and one file with hitting fractions."""
-        with self._desk.store() as store:
+        with self._context.store() as store:
             view = self._view(request, store)
             command = command_text(f"coverage {view.record.id}", store.url)
         reached = self._ask("source", view, questions.reached)
@@ -145,7 +151,7 @@ class Pages:
 
     def configurations(self, request: Request) -> Response:
         """Render one page of the configurations that were tried."""
-        with self._desk.store() as store:
+        with self._context.store() as store:
             view = self._view(request, store)
             page = trial_page(store, view.record, dict(request.query_params))
             fault_ids = [fault.id for fault in store.faults(view.record.id)]
@@ -155,24 +161,26 @@ class Pages:
 
     def trial(self, request: Request) -> Response:
         """Render one trial."""
-        with self._desk.store() as store:
+        with self._context.store() as store:
             view = self._view(request, store)
             trial = trial_view(store, view.record, int(request.path_params["trial"]))
         return self._campaign_page(request, "trial.html", view, trial=trial)
 
     def races(self, request: Request) -> Response:
         """Render what the threads did in failing tests, in columns."""
-        with self._desk.store() as store:
+        with self._context.store() as store:
             view = self._view(request, store)
             faults = race_pages(store, view.record.id)
         return self._campaign_page(request, "races.html", view, faults=faults)
 
     def search(self, request: Request) -> Response:
         """Render the space that a search has explored."""
-        with self._desk.store() as store:
+        with self._context.store() as store:
             view = self._view(request, store)
             command = command_text(f"search plot {view.record.id}", store.url)
-        answer: Computed[SearchPage] = Computed(problem=f"campaign {view.record.id} is no search")
+        answer: QueryState[SearchPage] = QueryState(
+            problem=f"campaign {view.record.id} is no search"
+        )
         if _is_search(view.record):
             answer = self._ask("search", view, questions.search)
         return self._campaign_page(request, "search.html", view, search=answer, shell=command)
@@ -181,27 +189,27 @@ class Pages:
         """Render a comparison of several campaigns."""
         numbers_asked = map(whole, request.query_params.getlist("c")[:_MAX_COMPARED])
         asked_for = {number for number in numbers_asked if number is not None}
-        with self._desk.store() as store:
-            views = list(campaign_page(store, self._desk.watch).views)
+        with self._context.store() as store:
+            views = list(campaign_page(store, self._context.watch).views)
             listed = {view.record.id for view in views}
             views += [
-                campaign_view(store, store.campaign(number), self._desk.watch)
+                campaign_view(store, store.campaign(number), self._context.watch)
                 for number in sorted(asked_for - listed, reverse=True)
             ]
         chosen = [view for view in reversed(views) if view.record.id in asked_for]
         numbers = [view.record.id for view in chosen]
-        answer: Computed[questions.Compared] = Computed()
+        answer: QueryState[questions.ComparisonView] = QueryState()
         command = ""
         if len(chosen) >= _MIN_COMPARED:
             arguments = " ".join(map(str, numbers))
-            command = command_text(f"compare {arguments}", self._desk.store_name)
-            answer = self._desk.computing.ask(
+            command = command_text(f"compare {arguments}", self._context.store_name)
+            answer = self._context.computing.ask(
                 f"compare:{'-'.join(map(str, numbers))}",
                 tuple((view.facts.status, view.facts.tests) for view in chosen),
                 lambda store: questions.compared(store, numbers),
                 hurry=not any(view.is_running for view in chosen),
             )
-        return self._desk.page(
+        return self._context.page(
             request,
             "compare.html",
             campaigns=views,
@@ -213,14 +221,14 @@ class Pages:
 
     def _view(self, request: Request, store: Store) -> CampaignView:
         record = store.campaign(int(request.path_params["campaign"]))
-        return campaign_view(store, record, self._desk.watch)
+        return campaign_view(store, record, self._context.watch)
 
     def _ask(
         self, name: str, view: CampaignView, question: Callable[[Store, int], T]
-    ) -> Computed[T]:
+    ) -> QueryState[T]:
         facts, number = view.facts, view.record.id
         version = facts.status, facts.tests, facts.faults
-        return self._desk.computing.ask(
+        return self._context.computing.ask(
             f"{name}:{number}",
             version,
             lambda store: question(store, number),
@@ -230,7 +238,7 @@ class Pages:
     def _campaign_page(
         self, request: Request, template: str, view: CampaignView, **values: Any
     ) -> Response:
-        return self._desk.page(
+        return self._context.page(
             request,
             template,
             view=view,
@@ -255,17 +263,17 @@ _SHOWN_LINES = 500
 class SystemPages:
     """The pages about this machine and about the jobs; each method renders one."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: DashboardContext) -> None:
+        self._context = context
 
     def resources(self, request: Request) -> Response:
         """Render the load of this machine, and the processes of campaigns on it."""
-        machine = self._desk.machine
+        machine = self._context.machine
         machine.sample()
         roots = self._roots()
         processes = machine.processes(roots)
         loads = machine.history()
-        return self._desk.page(
+        return self._context.page(
             request,
             "resources.html",
             host=platform.node(),
@@ -273,20 +281,20 @@ class SystemPages:
             pictures=_pictures(loads),
             processes=[(process, roots.get(process.pid, "")) for process in processes],
             total=_total(processes),
-            disk=disk_share(self._desk.store_name),
+            disk=disk_share(self._context.store_name),
         )
 
     def commands(self, request: Request) -> Response:
         """Render the list of commands that were started from the dashboard."""
-        return self._desk.page(request, "commands.html", jobs=self._desk.jobs.all())
+        return self._context.page(request, "commands.html", jobs=self._context.jobs.all())
 
     def command(self, request: Request) -> Response:
         """Render one command, and what it has printed."""
-        job = self._desk.jobs.get(int(request.path_params["job"]))
+        job = self._context.jobs.get(int(request.path_params["job"]))
         if job is None:
             raise UserError("there is no such command")
         lines = list(job.lines)[-_SHOWN_LINES:]
-        return self._desk.page(
+        return self._context.page(
             request, "command.html", job=job, lines=lines, left_out=job.printed - len(lines)
         )
 
@@ -294,10 +302,10 @@ class SystemPages:
         """Return the processes on this machine that are known to run campaigns, with labels."""
         labels = {
             job.process.pid: f"command {job.number}"
-            for job in self._desk.jobs.all()
+            for job in self._context.jobs.all()
             if job.is_running
         }
-        with self._desk.store() as store:
+        with self._context.store() as store:
             running = [record.id for record in store.campaigns() if record.status == "running"]
             workers = [(number, worker) for number in running for worker in store.workers(number)]
         for number, worker in workers:
@@ -309,7 +317,7 @@ class SystemPages:
         return labels
 
 
-def _pictures(loads: list[Load]) -> list[tuple[str, object]]:
+def _pictures(loads: list[MachineLoad]) -> list[tuple[str, object]]:
     if len(loads) < 2:
         return []
     last = loads[-1]
@@ -336,5 +344,5 @@ def _pictures(loads: list[Load]) -> list[tuple[str, object]]:
     ]
 
 
-def _total(processes: list[Process]) -> tuple[float, int]:
+def _total(processes: list[ProcessUsage]) -> tuple[float, int]:
     return sum(process.cpu for process in processes), sum(process.memory for process in processes)

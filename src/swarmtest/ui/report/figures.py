@@ -138,7 +138,7 @@ class RoleShares:
 
 
 @dataclass(frozen=True)
-class Ahead:
+class ExpectedPoint:
     """What would probably be found after more effort, with its interval."""
 
     effort: float
@@ -148,7 +148,7 @@ class Ahead:
 
 
 @dataclass(frozen=True)
-class Curve:
+class DiscoveryCurve:
     """What one campaign had found after each effort: a staircase."""
 
     campaign: int
@@ -156,12 +156,12 @@ class Curve:
     effort: tuple[float, ...]
     found: tuple[int, ...]
     """What had been found at each effort; the last point is the end of the campaign."""
-    ahead: Ahead | None = None
+    ahead: ExpectedPoint | None = None
     """Where the curve is expected to go; shown on the pages of running campaigns."""
 
 
 @dataclass(frozen=True)
-class Curves:
+class DiscoveryPlot:
     """Discovery curves of several campaigns."""
 
     name: str
@@ -170,7 +170,7 @@ class Curves:
     """The unit of the effort: ``tests`` or ``CPU seconds``."""
     found: str
     """What was found, as a plural: ``faults``."""
-    curves: tuple[Curve, ...]
+    curves: tuple[DiscoveryCurve, ...]
 
     @property
     def caption(self) -> str:

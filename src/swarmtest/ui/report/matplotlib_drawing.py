@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, NullFormatter, PercentFormatter
 
 from swarmtest.analysis.cells import FIXED, INSUFFICIENT, IRRELEVANT, SUPPRESSOR, TRIGGER
-from swarmtest.ui.report.figures import Curves, HeatGroup, HeatMap, IntervalPlot, RoleShares
+from swarmtest.ui.report.figures import DiscoveryPlot, HeatGroup, HeatMap, IntervalPlot, RoleShares
 from swarmtest.ui.terminal.text import elided, printable
 
 COLUMN = 3.33
@@ -108,7 +108,7 @@ def _shares(shares: RoleShares) -> Drawing:
 
 
 @draw.register
-def _curves(curves: Curves) -> Drawing:
+def _curves(curves: DiscoveryPlot) -> Drawing:
     styles = {name: number % len(_COLOURS) for number, name in enumerate(curves.strategies)}
     drawing, axes = _axes(2.1 + 0.13 * len(styles))
     named: set[str] = set()

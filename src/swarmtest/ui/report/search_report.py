@@ -20,7 +20,7 @@ from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord
 from swarmtest.ui.report.page import asset, environment
 from swarmtest.ui.report.reproduce import run_command
-from swarmtest.ui.report.tables import Cell, Table, number_cell, percent_cell
+from swarmtest.ui.report.tables import HtmlCell, HtmlTable, number_cell, percent_cell
 from swarmtest.ui.terminal.tables import command_text
 from swarmtest.ui.terminal.text import kind_and_signature
 
@@ -36,10 +36,10 @@ class SearchPage:
     totals: tuple[tuple[str, str], ...]
     pictures: tuple[tuple[str, Markup], ...]
     """For each picture, what it shows and its drawing."""
-    correlations: tuple[Table, ...]
-    sequence: Table | None
-    faults: Table
-    roles: tuple[Table, ...]
+    correlations: tuple[HtmlTable, ...]
+    sequence: HtmlTable | None
+    faults: HtmlTable
+    roles: tuple[HtmlTable, ...]
     commands: tuple[str, ...]
 
 
@@ -127,7 +127,7 @@ def _varies(correlation: Correlation) -> bool:
     return len({mean for _, mean in correlation.means}) > 1
 
 
-def _correlation_tables(all_correlations: Sequence[Correlation]) -> list[Table]:
+def _correlation_tables(all_correlations: Sequence[Correlation]) -> list[HtmlTable]:
     tables = []
     for measure in dict.fromkeys(
         correlation.measure for correlation in all_correlations if _varies(correlation)
@@ -139,26 +139,26 @@ def _correlation_tables(all_correlations: Sequence[Correlation]) -> list[Table]:
         )
         head = ("dimension", "explains", "rank", "p", "at its values")
         note = "explains: share of the variance between points; p by shuffling, corrected"
-        tables.append(Table(f"What {measure} has to do with", head, rows, note))
+        tables.append(HtmlTable(f"What {measure} has to do with", head, rows, note))
     return tables
 
 
-def _correlation_row(correlation: Correlation) -> tuple[Cell, ...]:
+def _correlation_row(correlation: Correlation) -> tuple[HtmlCell, ...]:
     means = ", ".join(
         f"{point_text({'': name})[1:]}: {signed(mean)}" for name, mean in correlation.means
     )
     return (
-        Cell(correlation.dimension, cls="name"),
+        HtmlCell(correlation.dimension, cls="name"),
         percent_cell(correlation.explained),
-        Cell("-")
+        HtmlCell("-")
         if correlation.rank is None
         else number_cell(correlation.rank, f"{correlation.rank:+.2f}"),
         number_cell(correlation.adjusted, p_value(correlation.adjusted)),
-        Cell(means),
+        HtmlCell(means),
     )
 
 
-def _sequence(exploration: Exploration) -> Table | None:
+def _sequence(exploration: Exploration) -> HtmlTable | None:
     if not exploration.targets:
         return None
     sequence = best_sequence(exploration, _MAX_STEPS)
@@ -168,35 +168,35 @@ def _sequence(exploration: Exploration) -> Table | None:
             number_cell(step.new),
             number_cell(step.reached, f"{step.reached} of {sequence.total}"),
             number_cell(step.runs),
-            Cell(point_text(step.point.to_json())),
+            HtmlCell(point_text(step.point.to_json())),
         )
         for number, step in enumerate(sequence.steps, 1)
     )
     caption = "A few points that together reach most"
-    return Table(caption, ("", "new", "reached", "runs", "point"), rows)
+    return HtmlTable(caption, ("", "new", "reached", "runs", "point"), rows)
 
 
-def _fault_table(faults: Sequence[tuple[int, FaultRecord]]) -> Table:
+def _fault_table(faults: Sequence[tuple[int, FaultRecord]]) -> HtmlTable:
     rows = tuple(
         (
-            Cell(fault.id),
-            Cell(kind_and_signature(fault.kind, fault.signature), cls="name"),
+            HtmlCell(fault.id),
+            HtmlCell(kind_and_signature(fault.kind, fault.signature), cls="name"),
             number_cell(fault.count),
-            Cell(f"{campaign}#{fault.first_trial}"),
+            HtmlCell(f"{campaign}#{fault.first_trial}"),
         )
         for campaign, fault in faults
     )
-    return Table("Faults", ("fault", "what", "runs", "first"), rows)
+    return HtmlTable("Faults", ("fault", "what", "runs", "first"), rows)
 
 
-def _role_tables(all_roles: Sequence[ValueRole]) -> list[Table]:
+def _role_tables(all_roles: Sequence[ValueRole]) -> list[HtmlTable]:
     tables = []
     for target in dict.fromkeys(role.target for role in all_roles):
         roles = [role for role in all_roles if role.target == target]
         rows = tuple(
             (
-                Cell(f"{role.dimension}={point_text({'': role.value})[1:]}", cls="name"),
-                Cell(role.role, cls=role.role),
+                HtmlCell(f"{role.dimension}={point_text({'': role.value})[1:]}", cls="name"),
+                HtmlCell(role.role, cls=role.role),
                 percent_cell(role.share, title=percent_interval(role.low, role.high)),
                 percent_cell(role.base),
                 number_cell(role.adjusted, p_value(role.adjusted)),
@@ -211,5 +211,5 @@ def _role_tables(all_roles: Sequence[ValueRole]) -> list[Table]:
             f"{plural(len(roles) - len(rows) - insufficient, 'value')}; insufficient data: "
             f"{plural(insufficient, 'value')}"
         )
-        tables.append(Table(target, head, rows, note))
+        tables.append(HtmlTable(target, head, rows, note))
     return tables

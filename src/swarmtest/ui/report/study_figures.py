@@ -15,8 +15,8 @@ from swarmtest.core.targets import Target
 from swarmtest.roles.roles import FeatureRole, RoleTable, feature_shares
 from swarmtest.roles.study import Study
 from swarmtest.ui.report.figures import (
-    Curve,
-    Curves,
+    DiscoveryCurve,
+    DiscoveryPlot,
     HeatGroup,
     HeatMap,
     HeatRow,
@@ -66,7 +66,7 @@ def role_shares(kind: str, table: RoleTable) -> RoleShares:
     )
 
 
-def discovery_curves(runs: Sequence[Discovery]) -> list[Curves]:
+def discovery_curves(runs: Sequence[Discovery]) -> list[DiscoveryPlot]:
     """Return curves of what was found by tests and by CPU time, in turn, for each kind."""
     kinds = dict.fromkeys(kind for run in runs for kind in run.kinds())
     return [
@@ -76,9 +76,9 @@ def discovery_curves(runs: Sequence[Discovery]) -> list[Curves]:
     ]
 
 
-def _curves(runs: Sequence[Discovery], kind: str, unit: str) -> Curves:
+def _curves(runs: Sequence[Discovery], kind: str, unit: str) -> DiscoveryPlot:
     by = "tests" if unit == "tests" else "cpu-time"
-    return Curves(
+    return DiscoveryPlot(
         f"discovery-{_file_name(kind)}-by-{by}",
         f"{words_for(kind)[1].capitalize()} by {by.replace('-', ' ').replace('cpu', 'CPU')}",
         unit,
@@ -87,14 +87,16 @@ def _curves(runs: Sequence[Discovery], kind: str, unit: str) -> Curves:
     )
 
 
-def _curve(run: Discovery, kind: str, unit: str) -> Curve:
+def _curve(run: Discovery, kind: str, unit: str) -> DiscoveryCurve:
     found = run.curve(kind)
     steps = np.flatnonzero(np.diff(found, prepend=0))
     if len(steps) > _MAX_POINTS:
         steps = steps[np.unique(np.geomspace(1, len(steps), _MAX_POINTS).astype(int)) - 1]
     indices = np.unique(np.concatenate([steps, [run.tests - 1]]))
     effort = indices + 1.0 if unit == "tests" else run.cpu_seconds[indices]
-    return Curve(run.campaign, run.strategy, tuple(effort.tolist()), tuple(found[indices].tolist()))
+    return DiscoveryCurve(
+        run.campaign, run.strategy, tuple(effort.tolist()), tuple(found[indices].tolist())
+    )
 
 
 def configurations(study: Study) -> HeatMap:

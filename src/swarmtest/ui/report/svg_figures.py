@@ -13,8 +13,8 @@ from swarmtest.analysis.cells import FIXED, INSUFFICIENT, IRRELEVANT, SUPPRESSOR
 from swarmtest.core.formatting import duration, format_percent, p_value, percent_interval
 from swarmtest.roles.roles import FeatureRole
 from swarmtest.ui.report.figures import (
-    Curve,
-    Curves,
+    DiscoveryCurve,
+    DiscoveryPlot,
     Figure,
     HeatGroup,
     HeatMap,
@@ -34,7 +34,7 @@ def figure_svg(figure: Figure) -> str:
         return intervals_svg(figure)
     if isinstance(figure, RoleShares):
         return shares_svg(figure)
-    if isinstance(figure, Curves):
+    if isinstance(figure, DiscoveryPlot):
         return curves_svg(figure)
     if isinstance(figure, HeatMap):
         return heat_map_svg(figure)
@@ -51,7 +51,7 @@ SHAPES = ("circle", "square", "up", "diamond", "down", "cross")
 STYLES = len(SHAPES)
 
 
-def curves_svg(curves: Curves) -> str:
+def curves_svg(curves: DiscoveryPlot) -> str:
     """Draw discovery curves as staircases over a logarithmic axis, with a legend below."""
     aheads = [curve.ahead for curve in curves.curves if curve.ahead]
     ends = [*(curve.effort[-1] for curve in curves.curves), *(ahead.effort for ahead in aheads)]
@@ -69,7 +69,7 @@ def curves_svg(curves: Curves) -> str:
     return picture(_WIDTH, height, curves.title, *parts, *rows)
 
 
-def _axes(curves: Curves, across: Scale, up: Scale) -> str:
+def _axes(curves: DiscoveryPlot, across: Scale, up: Scale) -> str:
     bottom = up.at(0)
     parts = []
     for tick in up.ticks():
@@ -89,7 +89,9 @@ def _axes(curves: Curves, across: Scale, up: Scale) -> str:
     return element("g", *parts)
 
 
-def _curve(curve: Curve, curves: Curves, across: Scale, up: Scale, style: int) -> str:
+def _curve(
+    curve: DiscoveryCurve, curves: DiscoveryPlot, across: Scale, up: Scale, style: int
+) -> str:
     points = [
         (across.at(effort), up.at(found))
         for effort, found in zip(curve.effort, curve.found, strict=True)
@@ -106,7 +108,7 @@ def _curve(curve: Curve, curves: Curves, across: Scale, up: Scale, style: int) -
     return element("g", element("path", d=path, cls=cls), *ahead, *marks, title=words)
 
 
-def _ahead(curve: Curve, across: Scale, up: Scale, start: tuple[float, float]) -> str:
+def _ahead(curve: DiscoveryCurve, across: Scale, up: Scale, start: tuple[float, float]) -> str:
     """Draw a wedge to where the curve is expected to go."""
     assert curve.ahead is not None
     ahead, x = curve.ahead, across.at(curve.ahead.effort)
@@ -134,7 +136,7 @@ def _marked_points(points: list[tuple[float, float]]) -> list[int]:
     return sorted({*chosen, len(points) - 1})
 
 
-def _legend(curves: Curves, styles: dict[str, int]) -> list[str]:
+def _legend(curves: DiscoveryPlot, styles: dict[str, int]) -> list[str]:
     rows = []
     for number, (strategy, style) in enumerate(styles.items()):
         y = _HEIGHT + _LEGEND_ROW * (number + 0.5) - 4

@@ -29,10 +29,10 @@ from swarmtest.ui.report.figures import IntervalPlot
 
 
 @dataclass(frozen=True)
-class Cell:
+class HtmlCell:
     """A cell of a table.
 
-    >>> Cell("12%", 0.12).text
+    >>> HtmlCell("12%", 0.12).text
     '12%'
     """
 
@@ -46,12 +46,12 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class HtmlTable:
     """A table that a reader can sort."""
 
     caption: str
     head: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[HtmlCell, ...], ...]
     note: str = ""
 
     def is_number(self, column: int) -> bool:
@@ -59,20 +59,20 @@ class Table:
         return any(row[column].value is not None for row in self.rows)
 
 
-def number_cell(value: float, shown: str = "", title: str = "") -> Cell:
+def number_cell(value: float, shown: str = "", title: str = "") -> HtmlCell:
     """Return a cell with a number, shown with thousands separators by default."""
-    return Cell(shown or f"{value:,.0f}", value, title=title)
+    return HtmlCell(shown or f"{value:,.0f}", value, title=title)
 
 
-def percent_cell(value: float, title: str = "") -> Cell:
+def percent_cell(value: float, title: str = "") -> HtmlCell:
     """Return a cell with a share, shown as a percentage."""
-    return Cell(format_percent(value, 1), value, title=title)
+    return HtmlCell(format_percent(value, 1), value, title=title)
 
 
 # Roles and amounts.
 
 
-def role_table(plot: IntervalPlot, effects: Sequence[Effect]) -> Table:
+def role_table(plot: IntervalPlot, effects: Sequence[Effect]) -> HtmlTable:
     """Return the numbers of an interval plot, and each feature's effect on the hitting fraction."""
     by_name = {effect.feature: effect for effect in effects}
     rows = []
@@ -82,14 +82,14 @@ def role_table(plot: IntervalPlot, effects: Sequence[Effect]) -> Table:
         is_known = role.needed > 0
         rows.append(
             (
-                Cell(role.feature, cls="name"),
-                Cell(f"{MARKS[kind]} {plot.verdict(role)}", cls=css_class(kind)),
-                percent_cell(role.share) if is_known else Cell("-", -1.0),
-                Cell(f"{percent_interval(role.low, role.high, 1)}", role.low)
+                HtmlCell(role.feature, cls="name"),
+                HtmlCell(f"{MARKS[kind]} {plot.verdict(role)}", cls=css_class(kind)),
+                percent_cell(role.share) if is_known else HtmlCell("-", -1.0),
+                HtmlCell(f"{percent_interval(role.low, role.high, 1)}", role.low)
                 if is_known
-                else Cell("-", -1.0),
-                percent_cell(role.base) if is_known else Cell("-", -1.0),
-                Cell(p_value(role.adjusted) if is_known else "-", role.adjusted),
+                else HtmlCell("-", -1.0),
+                percent_cell(role.base) if is_known else HtmlCell("-", -1.0),
+                HtmlCell(p_value(role.adjusted) if is_known else "-", role.adjusted),
                 _rate(effect.with_it),
                 _rate(effect.without_it),
             )
@@ -109,12 +109,12 @@ def role_table(plot: IntervalPlot, effects: Sequence[Effect]) -> Table:
         "correction for all features and faults. Hits with it, without it: the share of tests "
         "with the feature enabled, or not, that show the fault."
     )
-    return Table("Roles: does enabling a feature matter?", head, tuple(rows), note)
+    return HtmlTable("Roles: does enabling a feature matter?", head, tuple(rows), note)
 
 
-def _rate(rate: Rate | None) -> Cell:
+def _rate(rate: Rate | None) -> HtmlCell:
     if rate is None:
-        return Cell("no test", -1.0)
+        return HtmlCell("no test", -1.0)
     return percent_cell(rate.value, percent_interval(rate.low, rate.high, 1))
 
 
@@ -127,9 +127,9 @@ def css_class(kind: str) -> str:
     return kind.replace(" before correction", " hollow").replace("insufficient data", "unsure")
 
 
-def amount_table(found: Sequence[Amount], rate: float) -> Table:
+def amount_table(found: Sequence[Amount], rate: float) -> HtmlTable:
     """Return a table of whether more or less of a feature matters, where it is enabled."""
-    return Table(
+    return HtmlTable(
         "Amounts: where a feature is enabled anyway, does it matter how much of it there is?",
         ("feature", "role", "of steps in hits", "in others", "a tenth more of it", "q"),
         tuple(_amount_row(entry, rate) for entry in found),
@@ -139,7 +139,7 @@ def amount_table(found: Sequence[Amount], rate: float) -> Table:
     )
 
 
-def _amount_row(entry: Amount, rate: float) -> tuple[Cell, ...]:
+def _amount_row(entry: Amount, rate: float) -> tuple[HtmlCell, ...]:
     words = {TRIGGER: "more of it, more hits", SUPPRESSOR: "more of it, fewer hits"}
     is_sure = entry.role not in words or entry.is_discovery(rate)
     kind = entry.role if is_sure else f"{entry.role} before correction"
@@ -151,12 +151,12 @@ def _amount_row(entry: Amount, rate: float) -> tuple[Cell, ...]:
     is_known = entry.role not in (INSUFFICIENT, FIXED)
     interval = f"{100 * entry.effect:+.1f} ({100 * entry.low:+.1f} to {100 * entry.high:+.1f})"
     return (
-        Cell(entry.feature, cls="name"),
-        Cell(shown, cls=css_class(kind)),
+        HtmlCell(entry.feature, cls="name"),
+        HtmlCell(shown, cls=css_class(kind)),
         percent_cell(entry.share_in_hits),
         percent_cell(entry.share_in_others),
-        Cell(interval if is_known else "-", entry.effect),
-        Cell(p_value(entry.adjusted) if is_known else "-", entry.adjusted),
+        HtmlCell(interval if is_known else "-", entry.effect),
+        HtmlCell(p_value(entry.adjusted) if is_known else "-", entry.adjusted),
     )
 
 
@@ -165,13 +165,13 @@ def _amount_row(entry: Amount, rate: float) -> tuple[Cell, ...]:
 _MAX_FAULTS = 40
 
 
-def comparison_tables(comparison: Comparison) -> list[Table]:
+def comparison_tables(comparison: Comparison) -> list[HtmlTable]:
     """Return the tables of a comparison: what was found with equal effort, and how soon."""
     cuts = [_cut(cut, comparison) for cut in (comparison.equal_tests, comparison.equal_cpu)]
     return [*cuts, *([_detections(comparison)] if comparison.detections else [])]
 
 
-def _cut(cut: Cut, comparison: Comparison) -> Table:
+def _cut(cut: Cut, comparison: Comparison) -> HtmlTable:
     unit = "tests" if cut.unit == "tests" else "CPU time"
     differences = {
         (difference.strategy, difference.kind): difference for difference in cut.differences
@@ -186,7 +186,7 @@ def _cut(cut: Cut, comparison: Comparison) -> Table:
         f"{'test' if effort.tests == 1 else 'tests'} and {duration(effort.cpu_seconds)} of CPU"
         for effort in cut.efforts
     )
-    return Table(
+    return HtmlTable(
         f"At equal {unit}: the first {amount(cut.limit, cut.unit)} of each run",
         (
             "kind",
@@ -206,24 +206,29 @@ def _cut(cut: Cut, comparison: Comparison) -> Table:
     )
 
 
-def _reach(reach: Reach, difference: Difference | None, allowed: float) -> tuple[Cell, ...]:
+def _reach(reach: Reach, difference: Difference | None, allowed: float) -> tuple[HtmlCell, ...]:
     cells = (
-        Cell(reach.kind),
-        Cell(reach.strategy, cls="name"),
-        Cell(with_interval(reach.per_run), reach.per_run.value),
+        HtmlCell(reach.kind),
+        HtmlCell(reach.strategy, cls="name"),
+        HtmlCell(with_interval(reach.per_run), reach.per_run.value),
         number_cell(reach.in_any_run),
         number_cell(reach.only_here),
         number_cell(reach.everywhere),
     )
     if difference is None:
-        return (*cells, Cell("baseline", 0.0), *(Cell("-", 2.0) for _ in range(3)), Cell("-"))
+        return (
+            *cells,
+            HtmlCell("baseline", 0.0),
+            *(HtmlCell("-", 2.0) for _ in range(3)),
+            HtmlCell("-"),
+        )
     effect = difference.effect
     return (
         *cells,
-        Cell(with_interval(difference.more, sign="+"), difference.more.value),
-        Cell(f"{effect.a12:.2f} {effect.word}", effect.a12) if effect else Cell("-", 2.0),
-        *(Cell(p_value(p), 2.0 if p is None else p) for p in (difference.p, difference.q)),
-        Cell(_result(difference, allowed)),
+        HtmlCell(with_interval(difference.more, sign="+"), difference.more.value),
+        HtmlCell(f"{effect.a12:.2f} {effect.word}", effect.a12) if effect else HtmlCell("-", 2.0),
+        *(HtmlCell(p_value(p), 2.0 if p is None else p) for p in (difference.p, difference.q)),
+        HtmlCell(_result(difference, allowed)),
     )
 
 
@@ -235,25 +240,25 @@ def _result(difference: Difference, allowed: float) -> str:
     return "more" if difference.more.value > 0 else "fewer"
 
 
-def _detections(comparison: Comparison) -> Table:
+def _detections(comparison: Comparison) -> HtmlTable:
     signatures = {fault.id: fault.signature for fault in comparison.faults}
     shown = {ANY, *list(signatures)[:_MAX_FAULTS]}
     rows = [
         (
-            Cell(
+            HtmlCell(
                 detection.fault,
                 cls="name",
                 title=signatures.get(detection.fault, "the first of all"),
             ),
-            Cell(detection.strategy, cls="name"),
-            Cell(f"{detection.tests.survival.found} of {detection.tests.survival.runs}"),
+            HtmlCell(detection.strategy, cls="name"),
+            HtmlCell(f"{detection.tests.survival.found} of {detection.tests.survival.runs}"),
             _median(detection.tests.survival, "tests"),
-            Cell(
+            HtmlCell(
                 f"{detection.cpu_seconds.survival.found} of {detection.cpu_seconds.survival.runs}"
             ),
             _median(detection.cpu_seconds.survival, "cpu_seconds"),
             number_cell(detection.hits, number(detection.hits)),
-            *(Cell(p_value(p), 2.0 if p is None else p) for p in _p_values(detection)),
+            *(HtmlCell(p_value(p), 2.0 if p is None else p) for p in _p_values(detection)),
         )
         for detection in comparison.detections
         if detection.fault in shown
@@ -268,28 +273,28 @@ def _detections(comparison: Comparison) -> Table:
         note += f" {unlisted} rarer faults are left out."
     medians = ("found in", "median tests", f"within {within} of CPU", "median CPU time")
     head = ("fault", "strategy", *medians, "hits per run", "p (tests)", "q", "p (CPU)", "q")
-    return Table("To the first detection", head, tuple(rows), note)
+    return HtmlTable("To the first detection", head, tuple(rows), note)
 
 
 def _p_values(detection: Detection) -> tuple[float | None, ...]:
     return detection.tests.p, detection.tests.q, detection.cpu_seconds.p, detection.cpu_seconds.q
 
 
-def _median(survival: Survival, unit: str) -> Cell:
+def _median(survival: Survival, unit: str) -> HtmlCell:
     if survival.median is None:
-        return Cell(f"over {amount(survival.longest, unit)}", 1e300)
-    return Cell(amount(survival.median, unit), survival.median)
+        return HtmlCell(f"over {amount(survival.longest, unit)}", 1e300)
+    return HtmlCell(amount(survival.median, unit), survival.median)
 
 
-def growth_table(found: Sequence[Growth]) -> Table:
+def growth_table(found: Sequence[Growth]) -> HtmlTable:
     """Return a row per strategy and kind: what was found, and what as many tests would add."""
     rows = [
-        (Cell(entry.strategy, cls="name"), number_cell(entry.tests), *_growth_row(kind))
+        (HtmlCell(entry.strategy, cls="name"), number_cell(entry.tests), *_growth_row(kind))
         for entry in found
         for kind in entry.kinds
     ]
     head = ("strategy", "tests", "kind", "found", "by 1 test", "by 2 tests", "in as many more")
-    return Table(
+    return HtmlTable(
         "Growth",
         (*head, "unseen, at least"),
         tuple(rows),
@@ -298,18 +303,18 @@ def growth_table(found: Sequence[Growth]) -> Table:
     )
 
 
-def _growth_row(kind: KindGrowth) -> tuple[Cell, ...]:
+def _growth_row(kind: KindGrowth) -> tuple[HtmlCell, ...]:
     seen = kind.seen
     reached = f"{seen.found:,}"
     if kind.unreached is not None:
         reached += f" of {seen.found + kind.unreached:,}"
     return (
-        Cell(kind.kind),
-        Cell(reached, seen.found),
+        HtmlCell(kind.kind),
+        HtmlCell(reached, seen.found),
         number_cell(seen.once),
         number_cell(seen.twice),
         *(
-            Cell(
+            HtmlCell(
                 f"{estimate.value:.3g}"
                 + (f" ({interval_text(estimate)})" if estimate.high else ""),
                 estimate.value,

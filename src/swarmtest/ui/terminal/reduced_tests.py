@@ -68,7 +68,9 @@ def reduction_line(
         return f"reduced: from {before} ({name}) to {reduction.size:,}, in {runs}; {end}"
     if fault.test is not None and json.loads(reduction.test) != json.loads(fault.test):
         return f"reduced: {before} as in {name}, but simpler, in {runs}; {end}"
-    return f"none of its {before} can go ({runs})" if reduction.complete else f"as found; {end}"
+    if reduction.complete:
+        return f"the test has {before} and cannot be shortened ({runs})"
+    return f"as found; {end}"
 
 
 def reduction_notes(found: FaultReductions, store: str) -> list[str]:
