@@ -239,7 +239,7 @@ def test_a_fault_that_does_not_show_again_is_said_to_be_flaky_and_keeps_its_test
     (tmp_path / "door.py").write_text(ONCE)
     done = swarmtest(*RUN, cwd=tmp_path)
     assert done.returncode == 1, done.stderr
-    assert "  did not show again in 3 runs: flaky?\n" in done.stdout
+    assert "  the fault did not show again in 3 runs: flaky?\n" in done.stdout
     assert "machine.lock()" in done.stdout
     assert "replay: swarmtest replay 1#" in done.stdout
 

@@ -154,7 +154,7 @@ def after_data(found: Explored) -> dict[str, Any]:
 def _bound_lines(found: Explored) -> Sequence[str]:
     upper = most_likely_failing(found.failures, found.runs)
     return [
-        f"with {format_percent(_CONFIDENCE, 0)} confidence, at most {format_percent(upper, 2)} "
+        f"with {format_percent(_CONFIDENCE, 0)} confidence, at most {format_percent(upper)} "
         "of the schedules near the old one fail",
         "(schedules drawn as these were; it says nothing about schedules far from it, other "
         "inputs, or how often a machine makes such a schedule)",

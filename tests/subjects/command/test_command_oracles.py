@@ -241,6 +241,10 @@ def test_an_installed_package_offers_oracles_by_name(steps, tmp_path):
             "judge.py:Deaf",
             "class judge.py:Deaf is an incomplete oracle, it has no method judge: wri",
         ),
+        (
+            "judge.py:Mute",
+            "class judge.py:Mute is an incomplete oracle, it has no method judge: wri",
+        ),
         ("judge.py:Slow", r"judge.py:Slow\(\) raised TypeError"),
         ("judge.py:LIMIT", "LIMIT is neither a function nor a class with a method judge"),
         ("quiet", r"no oracle 'quiet' is installed \(one of your own is FILE.py:NAME\)"),
@@ -248,8 +252,13 @@ def test_an_installed_package_offers_oracles_by_name(steps, tmp_path):
 )
 def test_what_is_no_oracle_says_what_is_missing(steps, name, message):
     text = """
+from swarmtest import Oracle
+
 class Deaf:
     pass
+
+class Mute(Oracle):
+    def judge_(self, outcomes, test): pass
 
 class Slow:
     def __init__(self, seconds): pass

@@ -150,7 +150,7 @@ def test_events_alone_can_be_listed(
     swarmtest("run", "lib/harness.py::NoBooks", "-n", 5, "-j", 1, cwd=tmp_path)
     listed = swarmtest("coverage", "--targets", cwd=tmp_path).stdout
     assert listed.splitlines()[2:] == ["event:thought      5   100%"]
-    refused(swarmtest("coverage", cwd=tmp_path), "collected no coverage")
+    refused(swarmtest("coverage", cwd=tmp_path), "measured no coverage")
 
 
 def test_a_run_that_watched_nothing_says_what_it_was_asked_to_watch(
@@ -257,11 +257,11 @@ def test_what_coverage_py_cannot_show_is_refused(
     [
         (["-o", "out.txt"], ["out.txt", ".json, .lcov (.info), .xml (Cobertura)", ".coverage"]),
         (["-o", "-"], ["coverage is written as"]),
-        (["--by-test"], ["--by-test goes with -o FILE"]),
-        (["--targets", "--json"], ["--targets and --json do not go together"]),
-        (["--show", "shelf.py", "-o", "a.xml"], ["--show and -o do not go together"]),
-        (["--kind", "line"], ["--kind goes with --targets"]),
-        (["--unreached"], ["--unreached goes with --targets"]),
+        (["--by-test"], ["--by-test needs -o FILE"]),
+        (["--targets", "--json"], ["--targets and --json cannot be combined"]),
+        (["--show", "shelf.py", "-o", "a.xml"], ["--show and -o cannot be combined"]),
+        (["--kind", "line"], ["--kind needs --targets"]),
+        (["--unreached"], ["--unreached needs --targets"]),
     ],
 )
 def test_options_that_make_no_sense_are_refused_in_one_line(

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import cast
 
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.faults import message_of, normalised
@@ -41,19 +41,20 @@ Check = Callable[[Mapping[str, StepOutcome], str], object]
 or a fault's signature, or fails an assertion."""
 
 
-@runtime_checkable
-class Oracle(Protocol):
-    """A user's own oracle, which decides whether the outcomes of the steps are a failure.
+class Oracle:
+    """The base class of an oracle, which decides whether the outcomes of the steps are a failure.
 
-    Its class is named in a TOML file, ``[oracle] python = "judge.py:NoWarnings"``, and called
-    without arguments, once in each process. A function with the same parameters is an oracle too.
+    Write one method, `judge`. Name the class in a TOML file,
+    ``[oracle] python = "judge.py:NoWarnings"``; it is called without arguments, once in each
+    process. A function with the parameters of `judge`, and a class that has `judge` but does not
+    derive from `Oracle`, are oracles too.
 
-    >>> class NoWarnings:
+    >>> class NoWarnings(Oracle):
     ...     def judge(self, outcomes, test):
     ...         for name, outcome in outcomes.items():
     ...             if "warning" in outcome.text:
     ...                 return f"{name} warns"
-    >>> isinstance(NoWarnings(), Oracle)
+    >>> NoWarnings().judge({}, "int main() {}") is None
     True
     """
 
@@ -63,6 +64,7 @@ class Oracle(Protocol):
         `outcomes` are the outcomes by step name, and `test` is the test's text. A failing assertion
         is a fault too; its message is the signature.
         """
+        raise UserError(_incomplete(type(self).__name__))
 
 
 def load_oracle(spec: Specification) -> Check | None:
@@ -76,40 +78,41 @@ def load_oracle(spec: Specification) -> Check | None:
             return _as_check(_installed_oracle(reference), reference)
         if where.endswith(".py"):
             where = str(Path(spec.here) / where)
-        found = load_object(f"{where}:{name}", "function", callable)
-        return _as_check(found, reference)
+        return _as_check(load_object(f"{where}:{name}", "function", callable), reference)
     except UserError as error:
         raise UserError(f"{spec.path}: [oracle] python: {error}") from None
 
 
 def _installed_oracle(name: str) -> object:
-    found = entry_point(ENTRY_POINTS, name)
-    if found is None:
+    oracle = entry_point(ENTRY_POINTS, name)
+    if oracle is None:
         hint = did_you_mean(name, entry_point_names(ENTRY_POINTS))
         raise UserError(f"no oracle {name!r} is installed{hint} (one of your own is FILE.py:NAME)")
-    return found
+    return oracle
 
 
-def _as_check(found: object, reference: str) -> Check:
+def _as_check(oracle: object, reference: str) -> Check:
     """Return an oracle as a function; a class is called without arguments first."""
-    if isinstance(found, type):
-        if not hasattr(found, "judge"):
-            raise UserError(
-                f"class {reference} is an incomplete oracle, it has no method judge: write "
-                "def judge(self, outcomes, test), which returns None or a signature"
-            )
+    if isinstance(oracle, type):
+        if getattr(oracle, "judge", Oracle.judge) is Oracle.judge:
+            raise UserError(_incomplete(reference))
         try:
-            found = found()
+            oracle = oracle()
         except Exception as error:
             raise UserError(f"{reference}() raised {message_of(error)}") from None
-    if isinstance(found, Oracle):
-        return found.judge
-    if not callable(found):
+    check = getattr(oracle, "judge", oracle)
+    if not callable(check):
         raise UserError(
             f"{reference.rpartition(':')[2]} is neither a function nor a class with a method judge"
         )
-    check: Check = found
-    return check
+    return cast(Check, check)
+
+
+def _incomplete(name: str) -> str:
+    return (
+        f"class {name} is an incomplete oracle, it has no method judge: write "
+        "def judge(self, outcomes, test), which returns None or a signature"
+    )
 
 
 _NUMBERED_NAME = re.compile(r"\b([A-Za-z_]\w*?)\d+\b")

@@ -33,7 +33,7 @@ def avoiding_faults(
             entry.fault: entry.combination for entry in triaged if entry.combination is not None
         }
         if not avoided:
-            raise UserError(f"no fault of {subject.name} is known well enough to be avoided")
+            raise UserError(f"no fault of {subject.name} is understood well enough to be avoided")
     if not quiet:
         for fault, shared in avoided.items():
             click.echo(_avoided_text(fault, shared))

@@ -91,7 +91,7 @@ def init(template: str | None, output: str | None) -> None:
         with path.open("x") as file:
             file.write(text)
     except FileExistsError:
-        raise UserError(f"{path} is there already: name another file with -o") from None
+        raise UserError(f"{path} exists already: name another file with -o") from None
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
     click.echo(f"{path} is written; next: swarmtest check {path}, swarmtest run {path}")

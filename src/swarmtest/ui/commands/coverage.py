@@ -100,12 +100,12 @@ def _check_options(options: dict[str, Any]) -> None:
     names = {"show": "--show", "targets": "--targets", "as_json": "--json", "output": "-o"}
     asked = [name for key, name in names.items() if options[key] not in (None, False)]
     if len(asked) > 1:
-        raise UserError(f"{' and '.join(asked)} do not go together: choose one")
+        raise UserError(f"{' and '.join(asked)} cannot be combined: choose one")
     if options["by_test"] and not {"-o", "--json"} & {*asked}:
-        raise UserError("--by-test goes with -o FILE (or --json): it says what the file tells")
+        raise UserError("--by-test needs -o FILE or --json")
     for key in ("kind", "file", "unreached"):
         if options[key] and not options["targets"]:
-            raise UserError(f"--{key} goes with --targets: it says which of them are listed")
+            raise UserError(f"--{key} needs --targets")
     if options["output"] is not None:
         format_of(options["output"])
 
@@ -132,7 +132,7 @@ def _list_targets(store: Store, campaign: int, tally: Tally, options: dict[str, 
     if rows:
         click.echo(table(head, rows, right=" rr", width=screen_width()))
     else:
-        click.echo(f"campaign {campaign} has no such target")
+        click.echo(f"campaign {campaign} has no target like this")
 
 
 def _say(line: str) -> None:

@@ -46,7 +46,7 @@ def export(campaign: int | None, kind: str | None, output: str, store: str | Non
         ending = output.rpartition(".")[2].lower()
         if output != "-" and ending not in FORMATS:
             raise UserError(
-                f"{output}: the name does not say the format: end it in .{' or .'.join(FORMATS)}, "
+                f"{output}: the name does not tell the format: end it in .{' or .'.join(FORMATS)}, "
                 "or pass --format"
             )
         kind = ending if output != "-" else "csv"
@@ -135,8 +135,8 @@ def _copy(old: Store, new: Store, number: int) -> None:
     )
     if copied.unknown_targets:
         click.echo(
-            f"  {copied.unknown_targets:,} hit targets were left out: {old.url} no longer knows "
-            "what they were"
+            f"  {copied.unknown_targets:,} hit targets were not copied: {old.url} no longer has "
+            "their names"
         )
 
 

@@ -79,7 +79,7 @@ def _load(path: str, api: bool, start: str) -> tuple[str, Space, Any]:
         generator = load_grammar(path, start)
         return path, Space(generator.features, generator.constraints), generator
     if start:
-        raise UserError(f"--start is for grammar files (.lark, .g4), and {path} is none")
+        raise UserError(f"--start is for grammar files (.lark, .g4), not for {path}")
     subject: Any = SubjectReference(path, api).load()
     return subject.name, subject.space, _generator_of(subject)
 
@@ -160,5 +160,5 @@ def strategies() -> None:
         click.echo(f"{name}{':' if parameters else ''}{','.join(parameters)}")
         click.echo(f"    {doc}")
     click.echo("\nParameters are shown at their defaults: --strategy coin:p=0.3,n=100")
-    click.echo("A mixture gives each of several its share: mixture:default=0.1,coin(p=0.3)=0.9")
+    click.echo("A mixture combines strategies by shares: mixture:default=0.1,coin(p=0.3)=0.9")
     click.echo("\nYour own: MODULE:CLASS or FILE.py:CLASS with a method ask(space, trial, rng).")

@@ -45,7 +45,7 @@ def replay(
     if searched is not None:
         if save is not None or pdb:
             raise UserError(
-                f"{test} is a run of a search: its settings and its seed, as printed, are all of it"
+                f"{test} is a run of a search: its settings and its seed are printed above"
             )
         return replay_trial(*searched, store, timeout, no_run)
     named = named_test(test, store, timeout)
@@ -76,7 +76,9 @@ def _verdict(result: Result, recorded: str | None, part: str) -> str:
     if result.missing and result.verdict != Verdict.INVALID:
         lines.append(f"note: {result.missing}")
     if result.skipped:
-        lines.append(f"{result.skipped} steps were skipped: their value or guard was gone")
+        lines.append(
+            f"{result.skipped} steps were skipped: a value is missing, or a guard is false"
+        )
     if recorded is not None:
         fault = result.fault.id if result.fault else ""
         is_same = fault == recorded

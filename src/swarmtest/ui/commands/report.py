@@ -73,7 +73,7 @@ def report(
         raise UserError(f"{output}: {error.strerror}") from None
     if figures is not None:
         if figures in (output, Path()):
-            raise UserError("--figures names a directory of its own for the figures")
+            raise UserError("--figures needs a directory that is not also the report")
         require_matplotlib()
         _make_directory(figures)
     with existing_store(store) as opened:
@@ -82,7 +82,7 @@ def report(
             if figures is not None:
                 raise UserError(
                     "a search has no figures for papers: `swarmtest search plot` draws, and "
-                    "`swarmtest search export` gives the data"
+                    "`swarmtest search export` writes the data"
                 )
             _write(output, search_html(search_page(opened, numbers, title)))
             _say(output)

@@ -75,7 +75,7 @@ class Actions:
         await self._form(request)
         job = self._context.jobs.get(int(request.path_params["job"]))
         if job is None:
-            raise UserError("there is no such command")
+            raise UserError("there is no command with this number")
         self._context.jobs.stop(job)
         return RedirectResponse(f"/commands/{job.number}", 303)
 
@@ -85,10 +85,10 @@ class Actions:
         try:
             fields = parse_qs(body, max_num_fields=_MAX_FIELDS)
         except ValueError:
-            raise UserError(f"a form of at most {_MAX_FIELDS} fields is expected") from None
+            raise UserError(f"a form has at most {_MAX_FIELDS} fields") from None
         form = {name: values[0] for name, values in fields.items()}
         if not self._guard.is_from_us(form.get("csrf", "")):
-            raise PermissionError("this form is not of this dashboard: load the page again")
+            raise PermissionError("this form does not come from this dashboard: reload the page")
         return form
 
     def _run_about(self, campaign: int, form: Form, make: Make) -> Response:
@@ -135,6 +135,6 @@ def _campaign_process(store: Store, campaign: int) -> int:
     hosts = sorted({worker.host for worker in workers})
     known_hosts = f" (its workers are on {', '.join(hosts)})" if hosts else ""
     raise UserError(
-        f"campaign {campaign} was not started here, and its process is not known{known_hosts}: "
+        f"campaign {campaign} was not started here, and its process was not found{known_hosts}: "
         "press Ctrl-C where it runs"
     )

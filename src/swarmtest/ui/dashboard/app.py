@@ -161,7 +161,7 @@ def serve(
         say(f"dashboard of {dashboard.context.store_name}: {address}")
         if settings.token:
             say(
-                "the address has the token: who has it can see everything"
+                "the address contains the token: anyone who has it can see everything"
                 + _also_commands(settings)
             )
         say("Ctrl-C ends it")

@@ -128,14 +128,16 @@ def reduce_command(record: CampaignRecord, form: Form) -> CommandLine:
 def _reference(record: CampaignRecord) -> Mapping[str, Any]:
     reference = record.options.get("subject")
     if not isinstance(reference, dict) or "text" not in reference:
-        raise UserError(f"campaign {record.id} does not say where its subject is: run it in Python")
+        raise UserError(
+            f"campaign {record.id} does not say how to load its subject: run it from Python"
+        )
     return reference
 
 
 def _subject(text: str) -> str:
     text = text.strip()
     if not text or text.startswith("-") or "\0" in text:
-        raise UserError("name what to test: a file like stack.py, or MODULE:CLASS")
+        raise UserError("name what to test: a file such as stack.py, or MODULE:CLASS")
     return text
 
 

@@ -260,9 +260,9 @@ class AccessGuard:
     def _answer(self, request: Request) -> Response | None:
         """Return a response that ends the request here; None if the request may go on."""
         if len(request.scope["path"]) > _MAX_PATH_LENGTH:
-            return _refusal(414, f"no address here has more than {_MAX_PATH_LENGTH:,} characters")
+            return _refusal(414, f"an address has at most {_MAX_PATH_LENGTH:,} characters")
         if not self._is_our_name(request.headers):
-            return _refusal(421, "this address is not one of this dashboard's names")
+            return _refusal(421, "this dashboard does not answer to this host name")
         if self._settings.token:
             token = request.query_params.get("token")
             if token is not None and request.method == "GET":
@@ -295,12 +295,12 @@ class AccessGuard:
             return _refusal(403, "this dashboard is read-only")
         length = headers.get("content-length", "")
         if not length.isdigit() or int(length) > _MAX_POST_BYTES:
-            return _refusal(413, f"a form of at most {_MAX_POST_BYTES:,} bytes is expected")
+            return _refusal(413, f"a form has at most {_MAX_POST_BYTES:,} bytes")
         # Our policy sends no referrer, so browsers send "null" even for a form of our own page.
         origin = headers.get("origin", "null")
         is_foreign = origin != "null" and origin.partition("://")[2] != headers.get("host")
         if is_foreign or headers.get("sec-fetch-site", "same-origin") != "same-origin":
-            return _refusal(403, "this came from another site")
+            return _refusal(403, "this request came from another site")
         return None
 
     def is_from_us(self, secret: str) -> bool:

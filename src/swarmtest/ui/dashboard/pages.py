@@ -143,7 +143,7 @@ class Pages:
         if reached.value is not None:
             listings = {listing.id: listing for listing in reached.value.listings}
             if file and file not in listings:
-                raise UserError(f"campaign {view.record.id} watched no such file")
+                raise UserError(f"campaign {view.record.id} did not measure this file")
             listing = listings.get(file)
         return self._campaign_page(
             request, "source.html", view, reached=reached, listing=listing, shell=command
@@ -292,7 +292,7 @@ class SystemPages:
         """Render one command, and what it has printed."""
         job = self._context.jobs.get(int(request.path_params["job"]))
         if job is None:
-            raise UserError("there is no such command")
+            raise UserError("there is no command with this number")
         lines = list(job.lines)[-_SHOWN_LINES:]
         return self._context.page(
             request, "command.html", job=job, lines=lines, left_out=job.printed - len(lines)

@@ -193,7 +193,7 @@ def file_table(found: Sequence[SourceListing]) -> HtmlTable:
         missed = spans(listing.missed)
         rows.append((*cells, HtmlCell(elided(missed, 80), title=missed)))
     head = ("file", *kinds, "lines not reached")
-    return HtmlTable("What was reached, by file", head, tuple(rows))
+    return HtmlTable("Coverage by file", head, tuple(rows))
 
 
 def _share_cell(kind: str, share: tuple[int, int] | None) -> HtmlCell:
@@ -242,15 +242,13 @@ def coverage_of(
     hidden = [file.path for file in files if not file.lines]
     if hidden:
         left_out.append(
-            f"{plural(len(hidden), 'file')} without a listing, for a page takes at most "
-            f"{MOST_LINES:,} lines of source (or their source was not kept): {', '.join(hidden)}"
+            f"{plural(len(hidden), 'file')} without a listing, because a page has at most "
+            f"{MOST_LINES:,} lines of source, or the source was not stored: {', '.join(hidden)}"
         )
     unknown = study.evidence.n - tests
     if unknown:
-        left_out.append(
-            f"the coverage of {plural(unknown, 'test')} is not known: they do not count"
-        )
-    left_out.append(f"of each line at most {MOST_ROLES} features are told, the clearest")
+        left_out.append(f"{plural(unknown, 'test')} whose coverage is not known")
+    left_out.append(f"features beyond the {MOST_ROLES} clearest of each line")
     why_none = (
         nothing_watched(study.store.campaign(study.evidence.campaigns[0])) if not files else ""
     )
@@ -305,7 +303,7 @@ def target_table(kind: str, table: RoleTable, tests: int) -> HtmlTable:
             )
         )
     unlisted = len(table.targets) - len(rows)
-    note = f"The {len(rows)} rarest; {unlisted:,} more are left out here." if unlisted else ""
+    note = f"The {len(rows)} rarest are shown; {unlisted:,} more are not." if unlisted else ""
     head = (kind, "tests", "share", "triggers", "suppressors")
     return HtmlTable(
         f"{words_for(kind)[1].capitalize()} that were reached", head, tuple(rows), note

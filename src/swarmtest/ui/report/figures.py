@@ -126,9 +126,8 @@ class RoleShares:
     def caption(self) -> str:
         """What the shares are shares of."""
         return (
-            f"Share of the targets ({self.targets:,}, those with enough hits to tell) for which a "
-            "feature is a suppressor (left) or a trigger (right), after correction for many "
-            "comparisons."
+            f"Share of the targets with enough hits ({self.targets:,}) that a feature suppresses "
+            "(left) or triggers (right), after correction for many comparisons."
         )
 
     def to_csv(self) -> str:
@@ -176,8 +175,8 @@ class DiscoveryPlot:
     def caption(self) -> str:
         """How to read the axes."""
         return (
-            f"Distinct {self.found} found after so many {self.unit}, one line per campaign; each "
-            "tenfold has the same width."
+            f"Distinct {self.found} found, by number of {self.unit}; one line per campaign, "
+            "logarithmic scale."
         )
 
     @property
@@ -242,8 +241,8 @@ class HeatMap:
         """How to read a cell."""
         return (
             "One row per configuration, one column per feature: the larger and darker the square, "
-            "the larger the weight; a dot: left out. The row with bars is the share of all tests "
-            f"of the group in which the feature was enabled. {self.sampling}"
+            "the larger the weight; a dot means left out. The row with bars shows the share of all "
+            f"tests of the group in which the feature was enabled. {self.sampling}"
         )
 
     def to_csv(self) -> str:

@@ -1,8 +1,8 @@
 """The report: its contents, gathered from a store, and its HTML.
 
 `make_page` gathers everything about some campaigns into a `ReportPage`, and `report_html` renders
-it as one HTML file that needs nothing else: no network, no fonts, no libraries. The dashboard shares
-the templates (`environment`).
+it as one HTML file that needs nothing else: no network, no fonts, no libraries. The dashboard
+shares the templates (`environment`).
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def fault_table(faults: Sequence[ReportedFault], study: Study) -> HtmlTable:
         for position, fault in enumerate(faults)
     ]
     unlisted = len(faults) - MOST_FAULTS
-    note = f"The {unlisted} rarest are told of in this table only." if unlisted > 0 else ""
+    note = f"The {unlisted} rarest are only in this table." if unlisted > 0 else ""
     head = ("fault", "kind", "tests", "share", "smallest, steps", "first test", "by campaign")
     return HtmlTable("Faults, the most frequent first", (*head, "signature"), tuple(rows), note)
 

@@ -47,7 +47,9 @@ def are_searches(store: Store, campaigns: Sequence[int]) -> bool:
     """Return whether campaigns are searches; raise `UserError` if only some of them are."""
     searches = [campaign for campaign in campaigns if "search" in store.campaign(campaign).options]
     if searches and len(searches) < len(campaigns):
-        raise UserError(f"campaign {searches[0]} is a search, others are not: report them apart")
+        raise UserError(
+            f"campaign {searches[0]} is a search, others are not: write separate reports"
+        )
     return bool(searches)
 
 
@@ -118,7 +120,7 @@ def _pictures(
             (f"best sequence ({len(best)} points)", exploration.growth(best)),
             (f"random sequence ({len(chance)} points)", exploration.growth(chance)),
         ]
-        words = "What the best few points reach, run by run, and random ones"
+        words = "What the best points reach, run by run, and what random points reach"
         pictures.append((words, Markup(growth_svg(curves, words, "targets reached", alone=False))))
     return pictures
 
@@ -138,8 +140,8 @@ def _correlation_tables(all_correlations: Sequence[Correlation]) -> list[HtmlTab
             if correlation.measure == measure
         )
         head = ("dimension", "explains", "rank", "p", "at its values")
-        note = "explains: share of the variance between points; p by shuffling, corrected"
-        tables.append(HtmlTable(f"What {measure} has to do with", head, rows, note))
+        note = "explains: share of the variance between points; p: permutation test, corrected"
+        tables.append(HtmlTable(f"What {measure} depends on", head, rows, note))
     return tables
 
 
@@ -186,7 +188,7 @@ def _fault_table(faults: Sequence[tuple[int, FaultRecord]]) -> HtmlTable:
         )
         for campaign, fault in faults
     )
-    return HtmlTable("Faults", ("fault", "what", "runs", "first"), rows)
+    return HtmlTable("Faults", ("fault", "signature", "runs", "first run"), rows)
 
 
 def _role_tables(all_roles: Sequence[ValueRole]) -> list[HtmlTable]:

@@ -123,7 +123,7 @@ def configurations(study: Study) -> HeatMap:
         "by their weights."
     )
     if unlisted:
-        sampling += f" The {unlisted} rarest faults are left out."
+        sampling += f" The {unlisted} rarest faults are not shown."
     return HeatMap("configurations", "Configurations", evidence.features, tuple(groups), sampling)
 
 

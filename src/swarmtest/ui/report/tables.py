@@ -105,9 +105,9 @@ def role_table(plot: IntervalPlot, effects: Sequence[Effect]) -> HtmlTable:
         "hits without",
     )
     note = (
-        "In hits: of the tests that show it, how many contain the feature. q: p-value after "
-        "correction for all features and faults. Hits with it, without it: the share of tests "
-        "with the feature enabled, or not, that show the fault."
+        "In hits: the share of failing tests that contain the feature. q: p-value, corrected for "
+        "all features and faults. Hits with it, hits without: the share of tests that show the "
+        "fault, among tests with the feature enabled, or not."
     )
     return HtmlTable("Roles: does enabling a feature matter?", head, tuple(rows), note)
 
@@ -133,9 +133,9 @@ def amount_table(found: Sequence[Amount], rate: float) -> HtmlTable:
         "Amounts: where a feature is enabled anyway, does it matter how much of it there is?",
         ("feature", "role", "of steps in hits", "in others", "a tenth more of it", "q"),
         tuple(_amount_row(entry, rate) for entry in found),
-        "A tenth more of it: by how many percentage points the hitting fraction rises when a tenth "
-        "of the steps more is this feature, with its interval, among tests that agree on every "
-        "feature that has a role. q: p-value after correction for the number of features.",
+        "A tenth more of it: by how many percentage points the share of failing tests rises if "
+        "a tenth more of the steps is this feature, with its interval, among tests that agree on "
+        "every feature that has a role. q: p-value, corrected for the number of features.",
     )
 
 
@@ -147,7 +147,7 @@ def _amount_row(entry: Amount, rate: float) -> tuple[HtmlCell, ...]:
         f"{MARKS[kind]} {words.get(entry.role, entry.role)}{'' if is_sure else ' (uncorrected)'}"
     )
     if entry.role == INSUFFICIENT:
-        shown += f" ({entry.hits:,} hits and {entry.others:,} others are alike)"
+        shown += f" ({entry.hits:,} hits and {entry.others:,} others are comparable)"
     is_known = entry.role not in (INSUFFICIENT, FIXED)
     interval = f"{100 * entry.effect:+.1f} ({100 * entry.low:+.1f} to {100 * entry.high:+.1f})"
     return (
@@ -267,10 +267,10 @@ def _detections(comparison: Comparison) -> HtmlTable:
     within = amount(comparison.equal_cpu.limit, "cpu_seconds")
     note = (
         "A run that never found it counts as waiting longer (Kaplan-Meier, log-rank). CPU time: "
-        f"only the first {within} of each run, for the shortest has no more."
+        f"only the first {within} of each run, because the shortest run has no more."
     )
     if unlisted > 0:
-        note += f" {unlisted} rarer faults are left out."
+        note += f" {unlisted} rarer faults are not shown."
     medians = ("found in", "median tests", f"within {within} of CPU", "median CPU time")
     head = ("fault", "strategy", *medians, "hits per run", "p (tests)", "q", "p (CPU)", "q")
     return HtmlTable("To the first detection", head, tuple(rows), note)
@@ -298,8 +298,8 @@ def growth_table(found: Sequence[Growth]) -> HtmlTable:
         "Growth",
         (*head, "unseen, at least"),
         tuple(rows),
-        "By 1 test: targets that a single test reached. In as many more: what as many tests again "
-        "would find, by Good-Turing extrapolation with its interval; unseen: Chao2's lower bound.",
+        "By 1 test: targets that exactly one test reached. In as many more: what the same number "
+        "of further tests would add (Good-Turing), with its interval. Unseen: Chao2's lower bound.",
     )
 
 

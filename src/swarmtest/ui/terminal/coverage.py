@@ -89,13 +89,13 @@ def nothing_watched(record: CampaignRecord) -> str:
     asked = record.options.get("coverage")
     if "search" in record.options:
         return (
-            f"campaign {record.id} is a search whose tests name no files; what they reached: "
+            f"campaign {record.id} is a search whose tests report no files; what they reached: "
             f"`swarmtest coverage {record.id} --targets`"
         )
     if not asked:
         race = record.subject.startswith("race ")
         kinds = "pair,sync,shared` (or line, ...)" if race else "line` (or branch, path, ...)"
-        return f"campaign {record.id} collected no coverage: run it with `--coverage {kinds}"
+        return f"campaign {record.id} measured no coverage: run it with `--coverage {kinds}"
     cover = " ".join(f"--cover {name}" for name in asked.get("cover", ()))
     why = (
         f"the subject imported nothing that {cover} names"
@@ -109,7 +109,7 @@ def nothing_watched(record: CampaignRecord) -> str:
 def coverage_lines(tally: Tally, command: str) -> list[str]:
     """Return the summary of a run with coverage: ``coverage: line 40 of 52 (77%)``, and more."""
     if not tally.catalogue.targets:
-        return ["coverage: nothing was watched"]
+        return ["coverage: nothing was measured"]
     missing = [f"  {line}" for line in tally.missing_lines()]
     return [f"coverage: {tally.summary()}", *missing, f"  by file: {command}"]
 
@@ -160,11 +160,11 @@ def find_source(store: Store, campaign: int, file: str) -> Source:
         return matches[0]
     if matches:
         raise UserError(
-            f"{file} is one of {', '.join(source.path for source in matches)}: say which"
+            f"{file} is one of {', '.join(source.path for source in matches)}: give its path"
         )
     watched = ", ".join(sources) or "none"
     raise UserError(
-        f"campaign {campaign} watched no file {file!r}{did_you_mean(file, sources)}; "
+        f"campaign {campaign} measured no file {file!r}{did_you_mean(file, sources)}; "
         f"it watched: {watched}"
     )
 
@@ -172,7 +172,7 @@ def find_source(store: Store, campaign: int, file: str) -> Source:
 def annotated_source(source: Source, tally: Tally) -> str:
     """Return a file as it was tested, with the number of tests that reached each line."""
     if not source.text:
-        raise UserError(f"{source.path} was watched without its source")
+        raise UserError(f"{source.path} was measured without its source")
     counts: dict[int, str] = {}
     for number, target in enumerate(tally.catalogue.targets):
         if target.kind == "line" and target.file == source.path:

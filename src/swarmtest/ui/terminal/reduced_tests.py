@@ -57,11 +57,9 @@ def reduction_line(
         return ""
     runs = plural(reduction.runs, "run")
     if reduction.test is None:
-        return f"did not show again in {runs}: flaky?"
+        return f"the fault did not show again in {runs}: flaky?"
     if not is_smaller(reduction, fault):
-        return (
-            f"shorter than what a reduction left of {campaign}#{reduction.trial}: not reduced yet"
-        )
+        return f"not reduced yet: shorter than the reduced test {campaign}#{reduction.trial}"
     before, name = plural(reduction.before, part), f"{campaign}#{reduction.trial}"
     end = "nothing more can go" if reduction.complete else "more may go"
     if reduction.size < reduction.before:
