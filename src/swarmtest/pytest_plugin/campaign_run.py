@@ -82,7 +82,7 @@ class CampaignRun:
         else:
             loaded = subject_of(found, name)
         if loaded is None:
-            raise UserError(f"{name} is nothing that can be tested")
+            raise UserError(f"{name} is not a machine or another subject")
         loaded.name = name
         return loaded
 

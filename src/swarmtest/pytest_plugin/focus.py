@@ -37,7 +37,7 @@ class FocusedRun:
         reference: SubjectReference,
     ) -> None:
         if plan.strategy is not None:
-            raise UserError("--swarm-focus chooses the configurations: leave --swarm-strategy out")
+            raise UserError("--swarm-focus chooses the configurations: omit --swarm-strategy")
         self._config = config
         self._revision = revision
         self._plan = plan
@@ -82,7 +82,7 @@ class FocusedRun:
         lines = [f"aimed at changes since {self._revision}: {reached(focused)}"]
         for fault in focused.faults:
             if fault.status == "old":
-                lines.append(f"fault {fault.record.id} is in the base version, too")
+                lines.append(f"fault {fault.record.id} is in the base version too")
             elif fault.status == "new":
                 lines.append(f"fault {fault.record.id} is new: the base version passes its test")
         return lines

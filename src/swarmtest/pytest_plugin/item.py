@@ -61,7 +61,7 @@ class SwarmItem(pytest.Item):
         """Return how it is tested."""
         marker = self.get_closest_marker("swarm")
         if marker is not None and marker.args:
-            raise UserError("pytest.mark.swarm takes keywords, like tests=5000")
+            raise UserError("pytest.mark.swarm takes keyword arguments, such as tests=5000")
         return settings_of(self.config).plan({} if marker is None else dict(marker.kwargs))
 
     def runtest(self) -> None:
@@ -71,7 +71,7 @@ class SwarmItem(pytest.Item):
         try:
             for name in _UNSUPPORTED_MARKERS:
                 if self.get_closest_marker(name):
-                    raise UserError(f"pytest.mark.{name} means nothing on a machine")
+                    raise UserError(f"pytest.mark.{name} has no effect on a machine")
             plan = self.plan()
             run = CampaignRun(self.config, self.reference, self.nodeid, plan)
             outcome = run.campaign(self.found, self.path)

@@ -98,65 +98,88 @@ _SETTINGS = pytest.StashKey["PluginSettings"]()
 
 def add_options(parser: pytest.Parser) -> None:
     """Declare the options and the keys of the ini file."""
-    group = parser.getgroup("swarmtest", "machines as tests, and coverage per test, by swarmtest")
+    group = parser.getgroup("swarmtest", "swarmtest: machines as tests, coverage per test")
     option = group.addoption
-    option("--swarm-tests", metavar="N", help="stop each machine after N tests (0: collect none)")
+    option("--swarm-tests", metavar="N", help="stop each machine after N tests; 0 collects none")
     option("--swarm-time", metavar="TIME", help="stop each machine after this time: 30s, 5m, 2h")
-    option("--swarm-seed", metavar="SEED", help="a number: same seed, same tests; or `random`")
-    option("--swarm-strategy", metavar="NAME", help="as for `swarmtest run --strategy`")
-    option("--swarm-workers", metavar="N", help="processes for each machine; 0: in this one (1)")
-    option("--swarm-store", metavar="FILE", help="where campaigns are kept")
+    option(
+        "--swarm-seed",
+        metavar="SEED",
+        help="a number (the same seed gives the same tests), or `random`",
+    )
+    option(
+        "--swarm-strategy",
+        metavar="NAME",
+        help="how configurations are chosen, as for `swarmtest run --strategy`",
+    )
+    option(
+        "--swarm-workers",
+        metavar="N",
+        help="worker processes for each machine; 0 runs tests in this process (default: 1)",
+    )
+    option("--swarm-store", metavar="FILE", help="where campaigns are stored")
     option(
         "--swarm-focus",
         metavar="REV",
-        help="aim the tests of each machine at what was changed since a git revision; machines "
-        "that cannot reach it are skipped",
+        help="aim the tests of each machine at lines that changed since a git revision; "
+        "machines that cannot reach them are skipped",
     )
     option(
         "--swarm-hypothesis",
         action="store_true",
-        help="run the state machines of Hypothesis by swarmtest",
+        help="run the state machines of Hypothesis with swarmtest",
     )
     option(
         "--swarm-coverage",
         metavar="KINDS",
-        help="watch what each test reaches: line, block, branch, predicate, path, prime, du",
+        help="measure what each test reaches: line, block, branch, predicate, path, prime, du",
     )
     option(
         "--swarm-cover",
         action="append",
         default=[],
         metavar="NAME",
-        help="a module, package or path to watch (again for more; default: what is here)",
+        help="a module, package or path to measure (may be repeated; default: the code here)",
     )
     option(
         "--swarm-coverage-file",
         metavar="FILE",
         default="swarm-coverage.json",
-        help="where to write it: .json, .lcov, .xml or a coverage.py data file (%(default)s)",
+        help="the coverage file: .json, .lcov, .xml or a coverage.py data file (%(default)s)",
     )
     option(
         "--race",
         action="store_true",
-        help="run each test that starts threads many times, under schedules of swarmtest's",
+        help="run each test that starts threads many times, under schedules that swarmtest chooses",
     )
-    option("--race-tests", metavar="N", help="runs of each such test (200)")
-    option("--race-time", metavar="TIME", help="time for each such test (2s)")
-    option("--race-seed", metavar="SEED", help="a number: same seed, same schedules (0)")
+    option("--race-tests", metavar="N", help="number of runs of each such test (default: 200)")
+    option("--race-time", metavar="TIME", help="longest time for each such test (default: 2s)")
+    option(
+        "--race-seed",
+        metavar="SEED",
+        help="a number; the same seed gives the same schedules (default: 0)",
+    )
     option(
         "--race-cover",
         action="append",
         default=[],
         metavar="NAME",
-        help="a module, package or path that gets probes (again for more; default: what is here)",
+        help="a module, package or path in which threads are switched (may be repeated; "
+        "default: the code here)",
     )
     for name, text in (
-        ("tests", f"tests of each machine ({_TESTS} if no limit is given; 0: collect none)"),
-        ("time", f"time of each machine ({_TIME} if no limit is given)"),
+        (
+            "tests",
+            f"number of tests of each machine ({_TESTS} if no limit is given; 0 collects none)",
+        ),
+        ("time", f"longest time of each machine ({_TIME} if no limit is given)"),
         ("seed", "a number, or `random` (the commit's in CI, else 0)"),
-        ("strategy", "who chooses the configurations (layered, or coin)"),
-        ("workers", "processes for each machine (1)"),
-        ("store", "where campaigns are kept, from the root directory (.swarmtest/swarmtest.db)"),
+        ("strategy", "how configurations are chosen (default: layered, or coin)"),
+        ("workers", "worker processes for each machine (default: 1)"),
+        (
+            "store",
+            "where campaigns are stored, relative to the root directory (.swarmtest/swarmtest.db)",
+        ),
     ):
         parser.addini(f"swarm_{name}", text)
 

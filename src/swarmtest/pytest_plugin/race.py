@@ -245,7 +245,7 @@ def _report(item: pytest.Item, found: RacedTest) -> str:
     file.write_text(json.dumps(found.test.to_json(), indent=1) + "\n")
     return "\n".join(
         [
-            f"a race, in run {found.runs}: {explanation.signature}",
+            f"a race in run {found.runs}: {explanation.signature}",
             explanation.truth,
             "",
             timeline_text(explanation, 92),

@@ -172,7 +172,7 @@ def _tested(member: Any, name: str, steps: tuple[int, int] | None) -> Subject:
         shown = name.replace("::", ":")
         raise UserError(
             incompleteness(member, name)
-            or f"{shown} is not a Machine, nor anything else that can be tested: subclass "
+            or f"{shown} is neither a Machine nor another subject: subclass "
             "swarmtest.Machine, or use --api to derive one from its public methods"
         )
     return subject
@@ -244,7 +244,7 @@ def resized(subject: Any, steps: tuple[int, int] | None, name: str) -> Subject:
     if steps is None:
         return unchanged
     if not hasattr(subject, "resized"):
-        raise UserError(f"{name}: its generator decides how long a test is: leave --steps out")
+        raise UserError(f"{name}: its generator decides how long a test is: omit --steps")
     changed: Subject = subject.resized(steps)
     return changed
 
@@ -295,7 +295,7 @@ def _only_subject(module: ModuleType, where: str) -> str:
             if incomplete:
                 raise UserError(incomplete)
         raise UserError(
-            f"{where} defines no machine, nor another subject: subclass swarmtest.Machine, "
+            f"{where} defines no machine and no other subject: subclass swarmtest.Machine, "
             f"or name a class to derive one from: {where}::CLASS --api"
         )
     raise UserError(f"{where} defines several subjects: name one of {', '.join(names)}")

@@ -66,7 +66,7 @@ def test_a_whole_file_can_be_read(subject):
         ("{seed} ", "", ":4: [generate] command: has no {seed}, so tests could not be made again"),
         ("{seed}", "{sed}", ":4: command: no placeholder {sed}; did you mean 'seed'?"),
         (" {features}", "", ":8: [features] loops: adds words, but [generate] command has no {fea"),
-        ('"--loops"', "[]", ":8: [features] loops: changes nothing: give it on, off, weight,"),
+        ('"--loops"', "[]", ":8: [features] loops: has no effect: give it on, off, weight,"),
         (
             '["loops"]',
             '["lops"]',
@@ -79,7 +79,11 @@ def test_a_whole_file_can_be_read(subject):
         ),
         ('"compile", "run"', '"compile", "rnu"', "differential: no step 'rnu'; did you mean 'run'"),
         ('"compile", "run"', '"compile"', "differential: needs two steps or more to compare"),
-        ('regex = "bad"', 'regex = "(bad"', "'(bad' is no regular expression: missing ), unterm"),
+        (
+            'regex = "bad"',
+            'regex = "(bad"',
+            "'(bad' is not a regular expression: missing ), unterm",
+        ),
         (
             'regex = "bad"',
             'regex = "bad", steps = ["x"]',
@@ -125,7 +129,7 @@ def test_a_whole_file_can_be_read(subject):
         ('"cat {test}"', '"cat <{test}"', "no shell runs this, so '<' is plain text"),
         ('"cat {test}"', '"cat $HOME/x"', "no shell runs this, so '$HOME/x' is plain text"),
         ('"cat {test}"', '"cat {Test}"', "no placeholder {Test}; did you mean 'test'?"),
-        ('"cat {test}"', '"cat \\u0000"', "run: has a zero character"),
+        ('"cat {test}"', '"cat \\u0000"', "run: has a null character"),
         ('"--loops"', '"--loops={heer}"', ":8: on: no placeholder {heer}; did you mean 'here'?"),
         ('"--loops"', "3", ":8: [features] loops: the words that it adds, like"),
         ('loops = "--loops"', '"-x" = "-x"', ":7: [features]: a dimension's name is"),
@@ -141,7 +145,7 @@ def test_a_whole_file_can_be_read(subject):
         (
             '"compile", "run"',
             '"compile", "run", "run"',
-            "differential: step 'run' would vote twice",
+            "differential: step 'run' is in the group twice",
         ),
         ("[oracle]", "[oracle]\ntimeout = 5", '[oracle] timeout: one of "fail", "ignore", "inval'),
         ("[oracle]", "[settings]\nn = { low = 1, hgh = 2 }\n[oracle]", "has no key 'hgh'; did you"),
@@ -165,9 +169,9 @@ def test_a_mistake_is_one_line_with_its_place_and_what_would_be_right(
 
 
 def test_a_file_without_steps_or_features_says_what_is_missing(subject):
-    with pytest.raises(UserError, match=r"no steps: say under \[\[steps\]\] what is run"):
+    with pytest.raises(UserError, match=r"no steps: write under \[\[steps\]\] what to run"):
         subject(WHOLE[: WHOLE.index("[[steps]]")])
-    with pytest.raises(UserError, match=r"no features: name under \[features\] what"):
+    with pytest.raises(UserError, match=r"no features: list under \[features\] what"):
         subject('[generate]\ncommand = "echo {seed}"\n[[steps]]\nrun = "true"')
 
 

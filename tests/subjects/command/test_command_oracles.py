@@ -247,7 +247,7 @@ def test_an_installed_package_offers_oracles_by_name(steps, tmp_path):
         ),
         ("judge.py:Slow", r"judge.py:Slow\(\) raised TypeError"),
         ("judge.py:LIMIT", "LIMIT is neither a function nor a class with a method judge"),
-        ("quiet", r"no oracle 'quiet' is installed \(one of your own is FILE.py:NAME\)"),
+        ("quiet", r"no oracle 'quiet' is installed \(write FILE.py:NAME for your own\)"),
     ],
 )
 def test_what_is_no_oracle_says_what_is_missing(steps, name, message):

@@ -109,7 +109,7 @@ def _check_forms(section: TomlSection, forms: list[FeatureForm], generate: Gener
         if not form.acts and not (source and form.name in source.used):
             raise section.error(
                 form.name,
-                "changes nothing: give it on, off, weight, env or config"
+                "has no effect: give it on, off, weight, env or config"
                 + (", or mark lines of the source with its name" if source else ""),
             )
         placed = {"features", f"feature:{form.name}"}

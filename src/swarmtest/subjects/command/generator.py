@@ -96,7 +96,7 @@ class CommandGenerator:
 
     def _printed(self, ended: Ended) -> tuple[bytes, str]:
         if len(ended.stdout) >= OUTPUT_LIMIT:
-            return b"", "the generator printed a MiB or more: have it write to {test} instead"
+            return b"", "the generator printed 1 MiB or more: let it write to {test} instead"
         return ended.stdout, ""
 
     def _why_not(self, ended: Ended) -> str:
@@ -218,7 +218,7 @@ def _read_test(path: Path) -> tuple[bytes, str]:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            return b"", "the generator made a directory, pipe or device instead of a file"
+            return b"", "the generator created a directory, pipe or device instead of a file"
         if status.st_size > _LARGEST:
             size = f"{status.st_size >> 20:,} MiB"
             return b"", f"the generator wrote {size}: a test has {_LARGEST >> 20} MiB at most"

@@ -87,7 +87,7 @@ def _installed_oracle(name: str) -> object:
     oracle = entry_point(ENTRY_POINTS, name)
     if oracle is None:
         hint = did_you_mean(name, entry_point_names(ENTRY_POINTS))
-        raise UserError(f"no oracle {name!r} is installed{hint} (one of your own is FILE.py:NAME)")
+        raise UserError(f"no oracle {name!r} is installed{hint} (write FILE.py:NAME for your own)")
     return oracle
 
 

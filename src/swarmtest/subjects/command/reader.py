@@ -77,7 +77,7 @@ def _space(
 ) -> Space:
     if not features:
         raise UserError(
-            f"{file.path}: no features: name under [features] what the generator can leave out, "
+            f"{file.path}: no features: list under [features] what the generator can leave out, "
             'like loops = "--loops"'
         )
     constraints = generate.grammar.constraints if generate.grammar else ()
@@ -150,7 +150,7 @@ def _read_config(section: TomlSection, here: Path) -> ConfigFile:
     inline, suffix = section.text("text"), _read_suffix(section)
     if "template" in section:
         if inline:
-            raise section.error("text", "a config file has either a template or a text")
+            raise section.error("text", "a config file needs either a template or a text")
         template = _existing_file(section, "template", here)
         inline, suffix = _read_text(section, "template", template), suffix or template.suffix
     section.close()
@@ -181,7 +181,7 @@ def _read_steps(top: TomlSection, meanings: dict[str, str]) -> tuple[StepSection
     sections = top.sections("steps")
     if not sections:
         raise UserError(
-            f"{top.file.path}: no steps: say under [[steps]] what is run on each test, like "
+            f"{top.file.path}: no steps: write under [[steps]] what to run on each test, like "
             'run = "./program {test}"'
         )
     steps: list[StepSection] = []
@@ -285,7 +285,7 @@ def read_oracle(section: TomlSection, steps: Sequence[str]) -> OracleSection:
     )
     # Without a colon it is the name of an entry point.
     if oracle.python.count(":") > 1 or oracle.python.endswith(".py"):
-        raise section.error("python", "names a function: oracle.py:check")
+        raise section.error("python", "must name a function or class, such as oracle.py:check")
     section.close()
     return oracle
 
@@ -315,7 +315,7 @@ def _read_differential(section: TomlSection, steps: Sequence[str]) -> tuple[tupl
                 near = did_you_mean(str(name), steps)
                 raise section.error("differential", f"no step {name!r}{near}")
             if group.count(name) > 1:
-                raise section.error("differential", f"step {name!r} would vote twice")
+                raise section.error("differential", f"step {name!r} is in the group twice")
         if len(group) < 2:
             raise section.error("differential", "needs two steps or more to compare")
     return tuple(tuple(group) for group in groups)

@@ -71,7 +71,7 @@ class StepRunner:
     ) -> StepOutcome:
         before = stepped.outcomes
         if test.only and step.name not in test.only:
-            return StepOutcome(step.name, skipped="what is looked for does not need it")
+            return StepOutcome(step.name, skipped="not needed for what is looked for")
         blocked = next((name for name in step.needs if not before[name].ok), "")
         if blocked:
             return StepOutcome(step.name, skipped=f"{blocked} did not succeed")

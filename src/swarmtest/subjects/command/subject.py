@@ -98,7 +98,7 @@ class CommandSubject(Subject):
         `told` is what the journal was given: nothing if the process ended in the generator.
         """
         if not told:
-            why = f"the generator did not come to an end ({fault.signature})"
+            why = f"the generator did not end ({fault.signature})"
             return Result(Verdict.INVALID, missing=why)
         test = CommandTest.from_json(told[-1])
         return Result(Verdict.FAILED, fault, self._used(test), (), self._size(test), 0, told[-1])

@@ -213,9 +213,9 @@ class TomlSection:
         try:
             pattern = re.compile(text, re.MULTILINE)
         except re.error as error:
-            raise self.error(key, f"{text!r} is no regular expression: {error}") from None
+            raise self.error(key, f"{text!r} is not a regular expression: {error}") from None
         if pattern.fullmatch(""):
-            raise self.error(key, f"{text!r} matches the empty text, so it is found everywhere")
+            raise self.error(key, f"{text!r} matches the empty string, so it matches everywhere")
         return pattern
 
     def section(self, key: str) -> TomlSection:
@@ -252,7 +252,7 @@ class TomlSection:
 
     def _refuse_zeros(self, key: str, texts: Sequence[str]) -> None:
         if any("\0" in text for text in texts):
-            raise self.error(key, "has a zero character, which no command or variable can have")
+            raise self.error(key, "has a null character, which commands and variables cannot have")
 
 
 def line_of(text: str, place: Place) -> int:

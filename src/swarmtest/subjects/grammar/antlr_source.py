@@ -178,7 +178,7 @@ def _vocabulary(path: Path) -> list[str]:
         return []
     lexer = path.with_name(f"{match[1]}.g4")
     if not lexer.exists():
-        raise UserError(f"{path}: its lexer grammar is not beside it: {lexer.name}")
+        raise UserError(f"{path}: its lexer grammar is missing: {lexer.name}")
     return [str(lexer)]
 
 

@@ -144,7 +144,7 @@ def _pruned(
         finite = [way for way in draft.ways if _can_finish(way[1], finished)]
         line = f"{path}:{lines[draft.owner]}" if draft.owner in lines else path
         notes += [
-            f"{line}: left out, for it can never be finished: {draft.owner}: {text}"
+            f"{line}: left out, because it can never end: {draft.owner}: {text}"
             for _, items, text in draft.ways
             if not _can_finish(items, finished)
         ]
@@ -195,7 +195,7 @@ def _reason(drafts: Sequence[_Draft], finished: set[int]) -> str:
         chain.append(number)
     names = list(dict.fromkeys(drafts[n].owner for n in [*chain, number]))
     loop = " needs ".join([*names, drafts[number].owner])
-    return f"the rule {drafts[0].name!r} can never be finished: every way needs it again ({loop})"
+    return f"the rule {drafts[0].name!r} can never end: every alternative needs it again ({loop})"
 
 
 def _renumbered(drafts: Sequence[_Draft]) -> list[_Draft]:

@@ -187,7 +187,11 @@ class Grower:
             for a in self.grammar.alternatives
             if not on[a.number] and self._works([*on[: a.number], 1.0, *on[a.number + 1 :]])
         ]
-        end = f"one of these would end it: {', '.join(enough)}" if enough else "more has to be on"
+        end = (
+            f"one of these would end it: {', '.join(enough)}"
+            if enough
+            else "more features must be on"
+        )
         return f"every way to write {owner!r} needs it again; {end}"
 
     def _works(self, on: Sequence[float]) -> bool:

@@ -46,7 +46,7 @@ def lark_grammar(text: str, path: str, start: str, optional_features: bool = Tru
         definitions = reader.definitions()
     except lark.exceptions.LarkError as error:
         cause = getattr(error, "orig_exc", error)  # a VisitError wraps the exception that matters
-        message = str(cause) or f"Lark does not take this {getattr(error, 'rule', 'grammar')}"
+        message = str(cause) or f"Lark does not accept this {getattr(error, 'rule', 'grammar')}"
         raise UserError(_located(message, text, path)) from None
     except FileNotFoundError as error:
         name = Path(str(error.filename)).stem

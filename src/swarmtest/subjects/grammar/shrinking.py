@@ -221,7 +221,9 @@ class Shrinker:
 def checked(grammar: Grammar, tree: Any) -> Tree:
     """Return the tree if it is a tree of this grammar; otherwise raise `UserError`."""
     if not _is_of_rule(grammar, tree, 0):
-        raise UserError(f"this test is not one of the grammar {grammar.path}: was it edited since?")
+        raise UserError(
+            f"this test does not fit the grammar {grammar.path}: was the grammar edited since?"
+        )
     return tree  # type: ignore[no-any-return]
 
 

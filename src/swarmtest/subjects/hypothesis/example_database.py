@@ -108,7 +108,7 @@ def _save(subject: RuleBasedSubject, test: RuleTest, fault: Fault) -> str:
     if not _same(error, fault) or not _same(
         _raised(run, ConjectureData.for_choices(choices)), fault
     ):
-        return "it does not fail in the same way when Hypothesis runs it"
+        return "it does not fail in the same way under Hypothesis"
     # Examples under the key itself count as shrunk; those here are replayed and then shrunk.
     key = function_digest(inner) + b".secondary"
     subject.settings.database.save(key, choices_to_bytes(choices))
@@ -248,7 +248,7 @@ class _ScriptedData(ConjectureData):  # type: ignore[misc]
             if reference.name == name:
                 # Versions in which a bundle is a strategy itself count from the newest value.
                 return len(bundle) - 1 - at if Reference is Bundle else at
-        raise _Diverged("a value that the test uses is not there")
+        raise _Diverged("a value that the test uses is missing")
 
     def _learn_names(self, step: RuleStep) -> None:
         """Record Hypothesis's names for the values that the last step returned."""

@@ -78,7 +78,7 @@ def refuse_constructor_arguments(cls: type[Any], what: str) -> None:
     ]
     if required:
         raise UserError(
-            f"{what} {cls.__name__!r} is made without arguments, but its __init__ needs "
+            f"{what} {cls.__name__!r} is created without arguments, but its __init__ needs "
             f"{', '.join(required)}"
         )
 
@@ -129,7 +129,7 @@ def _read_action(
         if pool is not None and getattr(cls, pool.name, None) is not pool:
             raise UserError(
                 f"{where}: its pool is not an attribute of the class; "
-                "write `things = Pool()` in the class body and name that"
+                "write `things = Pool()` in the class body, and pass that"
             )
     return Action(
         name,

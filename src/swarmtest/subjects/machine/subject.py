@@ -233,7 +233,7 @@ class MachineSubject(Subject):
         except Exception as error:
             raise UserError(f"machine {name!r}: steps raised {message_of(error)}") from None
         if not isinstance(steps, int) or steps < 1:
-            raise UserError(f"machine {name!r}: steps answered {steps!r}, not a number above 0")
+            raise UserError(f"machine {name!r}: steps returned {steps!r}, not a number above 0")
         return steps
 
     def _loop(self, configuration: Configuration) -> _Loop:
