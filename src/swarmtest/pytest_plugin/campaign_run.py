@@ -40,9 +40,9 @@ class CampaignRun:
         self.remarks: list[str] = []
         """The results of aiming at changes, with --swarm-focus."""
 
-    def campaign(self, found: object, file: Path) -> Outcome:
-        """Run the campaign; `found` is a machine or a subject, or None if `file` describes it."""
-        self._subject = self._load(found, file)
+    def campaign(self, member: object, file: Path) -> Outcome:
+        """Run the campaign; `member` is a machine or a subject, or None if `file` describes it."""
+        self._subject = self._load(member, file)
         with open_store(settings_of(self._config).store) as store:
             outcome = self._run(store)
             self.failure = FailureReport(
@@ -75,12 +75,12 @@ class CampaignRun:
         with forking(plan.workers > 0):
             return campaign.run()
 
-    def _load(self, found: object, file: Path) -> Subject:
+    def _load(self, member: object, file: Path) -> Subject:
         name = self._reference.text
-        if found is None:
+        if member is None:
             loaded: Subject | None = SubjectReference(os.path.relpath(file)).load()
         else:
-            loaded = subject_of(found, name)
+            loaded = subject_of(member, name)
         if loaded is None:
             raise UserError(f"{name} is not a machine or another subject")
         loaded.name = name

@@ -24,24 +24,24 @@ _SUFFIX = ".swarm.toml"
 
 
 def item_of(
-    collector: pytest.Module, name: str, found: object
+    collector: pytest.Module, name: str, member: object
 ) -> pytest.Item | list[pytest.Item] | None:
     """Return the test for an object of a module.
 
     None leaves the object to pytest; an empty list says that it is no test for pytest either.
     """
     settings = settings_of(collector.config)
-    if isinstance(found, type) and _is_machine(found):
-        defined_here = found.__module__ == collector.obj.__name__
-        is_test = settings.collects and defined_here and _is_runnable(found)
-        return SwarmItem.of_object(collector, name, found) if is_test else []
+    if isinstance(member, type) and _is_machine(member):
+        defined_here = member.__module__ == collector.obj.__name__
+        is_test = settings.collects and defined_here and _is_runnable(member)
+        return SwarmItem.of_object(collector, name, member) if is_test else []
     if not settings.collects:
         return None
-    if isinstance(found, type):
-        if settings.hypothesis and _is_hypothesis_test(found):
-            return SwarmItem.of_object(collector, name, found)
-    elif _is_subject(found) and name not in _imported_names(collector.obj):
-        return SwarmItem.of_object(collector, name, found)
+    if isinstance(member, type):
+        if settings.hypothesis and _is_hypothesis_test(member):
+            return SwarmItem.of_object(collector, name, member)
+    elif _is_subject(member) and name not in _imported_names(collector.obj):
+        return SwarmItem.of_object(collector, name, member)
     return None
 
 
@@ -89,15 +89,15 @@ def _is_hypothesis_test(cls: type) -> bool:
     return hasattr(getattr(cls, "runTest", None), "_hypothesis_state_machine_class")
 
 
-def _is_subject(found: object) -> bool:
+def _is_subject(member: object) -> bool:
     """Return whether an object is a subject, by its class: a mock claims to have any attribute."""
-    cls = type(found)
+    cls = type(member)
     if "swarmtest.core.space" not in sys.modules or not hasattr(cls, "result_of_journal"):
         return False
     from swarmtest.subjects.subject import Subject, is_subject
 
     # An incomplete subject is collected: what it lacks is said when it is run.
-    return isinstance(found, Subject) or is_subject(found)
+    return isinstance(member, Subject) or is_subject(member)
 
 
 def _imported_names(module: ModuleType) -> set[str]:

@@ -31,24 +31,24 @@ class SwarmWarning(pytest.PytestWarning):
 class SwarmItem(pytest.Item):
     """A test of pytest that runs a campaign of many tests."""
 
-    def __init__(self, *, found: object, **kwargs: Any) -> None:
+    def __init__(self, *, member: object, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.found = found
+        self.found = member
         """The machine or the subject; None if the file describes it."""
         self._report = ""
-        if isinstance(found, type):
-            self.own_markers += _marks(found)
+        if isinstance(member, type):
+            self.own_markers += _marks(member)
 
     @classmethod
-    def of_object(cls, parent: pytest.Module, name: str, found: object) -> SwarmItem:
+    def of_object(cls, parent: pytest.Module, name: str, member: object) -> SwarmItem:
         """Return the test of an object that a module defines."""
-        item: SwarmItem = cls.from_parent(parent, name=name, found=found)
+        item: SwarmItem = cls.from_parent(parent, name=name, member=member)
         return item
 
     @classmethod
     def of_file(cls, parent: pytest.File, name: str) -> SwarmItem:
         """Return the test of the subject that a file describes."""
-        item: SwarmItem = cls.from_parent(parent, name=name, found=None)
+        item: SwarmItem = cls.from_parent(parent, name=name, member=None)
         return item
 
     @property

@@ -185,13 +185,13 @@ class RacePlugin:
 
         try:
             with forking():
-                found = in_fork(search, limit)
+                result = in_fork(search, limit)
         except (NoAnswer, UserError) as error:
-            found = RacedTest(0, problem=str(error))
-        note = f"{item.nodeid}: {found.problem}" if found.problem else ""
-        item.stash[_RACED] = [found.runs, note]
-        if found.test is not None:
-            pytest.fail(_report(item, found), pytrace=False)
+            result = RacedTest(0, problem=str(error))
+        note = f"{item.nodeid}: {result.problem}" if result.problem else ""
+        item.stash[_RACED] = [result.runs, note]
+        if result.test is not None:
+            pytest.fail(_report(item, result), pytrace=False)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
@@ -235,17 +235,17 @@ def _counted_starts() -> Iterator[list[str]]:
         threading.Thread.start = original  # type: ignore[method-assign]
 
 
-def _report(item: pytest.Item, found: RacedTest) -> str:
+def _report(item: pytest.Item, result: RacedTest) -> str:
     """Save the test that shows a race, and return the text of the failure."""
-    assert found.test is not None
-    assert found.test.explanation is not None
-    explanation = found.test.explanation
-    file = item.config.rootpath / _SAVED / f"{found.fault}.json"
+    assert result.test is not None
+    assert result.test.explanation is not None
+    explanation = result.test.explanation
+    file = item.config.rootpath / _SAVED / f"{result.fault}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(found.test.to_json(), indent=1) + "\n")
+    file.write_text(json.dumps(result.test.to_json(), indent=1) + "\n")
     return "\n".join(
         [
-            f"a race in run {found.runs}: {explanation.signature}",
+            f"a race in run {result.runs}: {explanation.signature}",
             explanation.truth,
             "",
             timeline_text(explanation, 92),

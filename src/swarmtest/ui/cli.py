@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class CommandEntry(NamedTuple):
     """A command in the list of commands, before its module is imported."""
 
-    place: str
+    reference: str
     """Where the command is, as ``MODULE:NAME``."""
     help: str
     """The first sentence of its help text."""
@@ -160,7 +160,7 @@ class CommandGroup(click.Group):
         """Return the command of this name; None if there is none."""
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name].place.partition(":")
+        module, _, name = COMMANDS[cmd_name].reference.partition(":")
         command: click.Command = getattr(importlib.import_module(module), name)
         return command
 

@@ -240,15 +240,15 @@ def _first(judgements: Iterable[Judgement]) -> Judgement:
     return next((judgement for judgement in judgements if judgement is not PASSED), PASSED)
 
 
-def pattern_signature(pattern: Pattern, found: re.Match[str]) -> str:
+def pattern_signature(pattern: Pattern, match: re.Match[str]) -> str:
     """Return the signature of a match: its named groups, or the whole match if it has none.
 
     >>> regex = re.compile(r"panic in (?P<where>\\w+) at (?P<line>\\d+)")
     >>> pattern_signature(Pattern("panic", regex), regex.search("panic in eval at 17"))
     'panic: eval, 17'
     """
-    named = [part for part in found.groupdict().values() if part]
-    parts = ", ".join(" ".join(part.split()) for part in named) or normalised(found[0])
+    named = [part for part in match.groupdict().values() if part]
+    parts = ", ".join(" ".join(part.split()) for part in named) or normalised(match[0])
     return f"{pattern.name}: {parts}" if pattern.name else parts
 
 

@@ -91,17 +91,17 @@ class CommandSubject(Subject):
         return self._test(output, configuration, seed).to_json()
 
     def result_of_journal(
-        self, told: Sequence[Any], configuration: Configuration, fault: Fault
+        self, entries: Sequence[Any], configuration: Configuration, fault: Fault
     ) -> Result:
         """Return the result of a test that ended this process itself, and not one it started.
 
-        `told` is what the journal was given: nothing if the process ended in the generator.
+        `entries` is what the journal was given: nothing if the process ended in the generator.
         """
-        if not told:
+        if not entries:
             why = f"the generator did not end ({fault.signature})"
             return Result(Verdict.INVALID, missing=why)
-        test = CommandTest.from_json(told[-1])
-        return Result(Verdict.FAILED, fault, self._used(test), (), self._size(test), 0, told[-1])
+        test = CommandTest.from_json(entries[-1])
+        return Result(Verdict.FAILED, fault, self._used(test), (), self._size(test), 0, entries[-1])
 
     def run(self, test: Any) -> Result:
         """Run the steps on a saved test; this does not need the generator."""

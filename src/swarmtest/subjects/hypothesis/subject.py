@@ -229,10 +229,10 @@ class RuleBasedSubject(Subject):
         return result.test or RuleTest(self.name, ()).to_json()
 
     def result_of_journal(
-        self, told: Sequence[Any], configuration: Configuration, fault: Fault
+        self, entries: Sequence[Any], configuration: Configuration, fault: Fault
     ) -> Result:
         """Return the result of a test that ended its process, from its entries in the journal."""
-        steps = journalled(told)
+        steps = journalled(entries)
         used = tuple(sum(step.rule == rule.name for step in steps) for rule in self.rules)
         test = RuleTest(self.name, steps).to_json()
         return Result(Verdict.FAILED, fault, used, (), len(steps), 0, test)

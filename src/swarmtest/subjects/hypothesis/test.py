@@ -107,10 +107,10 @@ class RuleTest:
         return cls(str(data.get("subject", "")), steps, str(data.get("violated", "")))
 
 
-def journalled(told: Sequence[Any]) -> tuple[RuleStep, ...]:
+def journalled(entries: Sequence[Any]) -> tuple[RuleStep, ...]:
     """Return the steps in a journal, whose entries are steps or changes to the last step."""
     steps: list[dict[str, Any]] = []
-    for entry in told:
+    for entry in entries:
         if "rule" in entry:
             steps.append(dict(entry))
         elif "gave up" in entry:

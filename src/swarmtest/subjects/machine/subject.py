@@ -148,10 +148,10 @@ class MachineSubject(Subject):
         return MachineTest(self.name, journalled(entries), configuration.settings).to_json()
 
     def result_of_journal(
-        self, told: Sequence[Any], configuration: Configuration, fault: Fault
+        self, entries: Sequence[Any], configuration: Configuration, fault: Fault
     ) -> Result:
         """Return the result of a test that ended its process, from its journal entries."""
-        steps = journalled(told)
+        steps = journalled(entries)
         used = tuple(sum(step.action == name for step in steps) for name in self.actions)
         test = MachineTest(self.name, steps, configuration.settings).to_json()
         return Result(Verdict.FAILED, fault, used, (), len(steps), 0, test)

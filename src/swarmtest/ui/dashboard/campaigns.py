@@ -238,7 +238,7 @@ _MAX_CODE_LINES = 400
 class FaultPage:
     """A fault, with everything that its page shows."""
 
-    known: ReportedFault
+    reported: ReportedFault
     record: FaultRecord
     """The fault with its smallest test, and the output of that test."""
     code: TestCode

@@ -183,7 +183,7 @@ class DashboardJob:
 
     number: int
     command: CommandLine
-    shown: str
+    text: str
     """The command as a person would type it."""
     process: subprocess.Popen[str]
     started: float = field(default_factory=time.time)

@@ -176,12 +176,12 @@ def _lines(text: str, states: dict[int, SourceLine], groups: RoleGroups) -> Iter
         yield replace(line, text=elided(content, _MAX_LINE_LENGTH), roles=roles)
 
 
-def file_table(found: Sequence[SourceListing]) -> HtmlTable:
+def file_table(files: Sequence[SourceListing]) -> HtmlTable:
     """Return a row per file: how much of each kind was reached, and the lines that were not."""
-    kinds = [kind for kind in KINDS if any(kind in listing.shares for listing in found)]
-    has_versions = len({listing.path for listing in found}) < len(found)
+    kinds = [kind for kind in KINDS if any(kind in listing.shares for listing in files)]
+    has_versions = len({listing.path for listing in files}) < len(files)
     rows = []
-    for listing in found:
+    for listing in files:
         name = (
             f"{listing.path} (campaigns {spans(listing.campaigns)})"
             if has_versions

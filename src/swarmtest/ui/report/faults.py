@@ -50,7 +50,7 @@ class ReportedFault:
         return sum(self.counts.values())
 
     @property
-    def place(self) -> str:
+    def test_name(self) -> str:
         """The name of its shortest test."""
         return f"{self.campaign}#{self.record.trial}"
 
@@ -78,7 +78,7 @@ class TestCode:
 class FaultView:
     """A fault with everything that a report shows about it."""
 
-    known: ReportedFault
+    reported: ReportedFault
     short: str
     """Triggers and suppressors in one line."""
     configuration: str

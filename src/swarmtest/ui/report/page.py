@@ -206,7 +206,7 @@ class ReportPage:
     """Commands that run the campaigns again."""
     command: str
     """The command that makes this report again."""
-    made: str
+    written: str
     notes: tuple[str, ...]
     """What a reader should know about the data."""
     outlooks: tuple[StrategyAdvice, ...]
@@ -273,7 +273,7 @@ def make_page(
         campaigns=campaign_table(store, records),
         runs=tuple(filter(None, (run_command(r, store.summary(r.id)["trials"]) for r in records))),
         command=command_text(f"report {numbers}{confidence_words(confidence)}", store.url),
-        made=_signature(),
+        written=_signature(),
         notes=study.notes,
         outlooks=tuple(outlooks),
         growth=growth_table([outlook.growth for outlook in outlooks if outlook.growth]),

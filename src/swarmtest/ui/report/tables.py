@@ -127,12 +127,12 @@ def css_class(kind: str) -> str:
     return kind.replace(" before correction", " hollow").replace("insufficient data", "unsure")
 
 
-def amount_table(found: Sequence[Amount], rate: float) -> HtmlTable:
+def amount_table(amounts: Sequence[Amount], rate: float) -> HtmlTable:
     """Return a table of whether more or less of a feature matters, where it is enabled."""
     return HtmlTable(
         "Amounts: where a feature is enabled anyway, does it matter how much of it there is?",
         ("feature", "role", "of steps in hits", "in others", "a tenth more of it", "q"),
-        tuple(_amount_row(entry, rate) for entry in found),
+        tuple(_amount_row(entry, rate) for entry in amounts),
         "A tenth more of it: by how many percentage points the share of failing tests rises if "
         "a tenth more of the steps is this feature, with its interval, among tests that agree on "
         "every feature that has a role. q: p-value, corrected for the number of features.",
@@ -286,11 +286,11 @@ def _median(survival: Survival, unit: str) -> HtmlCell:
     return HtmlCell(amount(survival.median, unit), survival.median)
 
 
-def growth_table(found: Sequence[Growth]) -> HtmlTable:
+def growth_table(growths: Sequence[Growth]) -> HtmlTable:
     """Return a row per strategy and kind: what was found, and what as many tests would add."""
     rows = [
         (HtmlCell(entry.strategy, cls="name"), number_cell(entry.tests), *_growth_row(kind))
-        for entry in found
+        for entry in growths
         for kind in entry.kinds
     ]
     head = ("strategy", "tests", "kind", "found", "by 1 test", "by 2 tests", "in as many more")
