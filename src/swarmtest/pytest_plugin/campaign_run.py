@@ -16,7 +16,7 @@ import pytest
 from swarmtest.campaign.campaign import Campaign, Outcome
 from swarmtest.core.errors import UserError
 from swarmtest.pytest_plugin.failure import FailureReport
-from swarmtest.pytest_plugin.forking import forking
+from swarmtest.pytest_plugin.item import forking
 from swarmtest.pytest_plugin.options import CampaignPlan, settings_of
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store

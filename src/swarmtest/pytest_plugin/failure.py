@@ -17,7 +17,7 @@ from swarmtest.campaign.campaign import Outcome
 from swarmtest.campaign.reduced_faults import FaultReductions, ReductionTime
 from swarmtest.core.formatting import plural
 from swarmtest.core.result import Fault, Verdict
-from swarmtest.pytest_plugin.forking import forking, silence
+from swarmtest.pytest_plugin.item import forking, silence
 from swarmtest.pytest_plugin.options import CampaignPlan, settings_of
 from swarmtest.reduce.fault_reductions import reduce_faults
 from swarmtest.roles.views import study_or_none, why_in_short

@@ -18,7 +18,7 @@ from swarmtest.focus.request import FocusRequest
 from swarmtest.focus.views.terminal import reached
 from swarmtest.languages.places import NothingToAimAt
 from swarmtest.pytest_plugin.coverage import WATCHING
-from swarmtest.pytest_plugin.forking import forking
+from swarmtest.pytest_plugin.item import forking
 from swarmtest.pytest_plugin.options import CampaignPlan
 from swarmtest.store.interface import Store
 from swarmtest.subjects.loading import SubjectReference

@@ -33,7 +33,7 @@ from swarmtest.core.seeds import Stream, trial_key
 from swarmtest.coverage.import_hook import Hook
 from swarmtest.coverage.scope import parse_scope
 from swarmtest.processes.fork import NoAnswer, in_fork
-from swarmtest.pytest_plugin.forking import forking
+from swarmtest.pytest_plugin.item import forking
 from swarmtest.race.control.schedulers import RandomWalk
 from swarmtest.race.primitives.patches import installed
 from swarmtest.race.pytest_program import item_program, torn_down

@@ -19,9 +19,8 @@ from swarmtest.subjects.api import ApiMachine
 from swarmtest.subjects.command.specification import Specification, StepSection
 from swarmtest.subjects.command.test import CommandTest
 from swarmtest.subjects.grammar.subject import GrammarSubject
-from swarmtest.subjects.machine.code import code_of
 from swarmtest.subjects.machine.compiled import invariants_of
-from swarmtest.subjects.machine.subject import MachineSubject
+from swarmtest.subjects.machine.subject import MachineSubject, code_of
 from swarmtest.subjects.machine.test import MachineTest
 from swarmtest.subjects.subject import Subject
 from swarmtest.suite.formatting import WIDTH
@@ -99,9 +98,9 @@ def _of_machine(subject: MachineSubject, data: Any) -> Function | None:
 
 
 def _of_rules(subject: Any, data: Any) -> Function | None:
-    from swarmtest.subjects.hypothesis.code import code_of as code_of_rules
     from swarmtest.subjects.hypothesis.declaration import invariants_of as invariants_of_rules
     from swarmtest.subjects.hypothesis.test import RuleTest
+    from swarmtest.subjects.hypothesis.test import code_of as code_of_rules
 
     invariants = invariants_of_rules(subject.machine)
     test = RuleTest.from_json(data)

@@ -107,7 +107,7 @@ def test_a_whole_file_can_be_read(subject):
         ('run = "true"', 'run = "true"\non_exit = "no"', 'on_exit: one of "fail", "ignore", "inv'),
         ('run = "true"', 'run = "true"\ncover = "all"', 'cover: one of "auto", "fast", "gcov"'),
         ("[oracle]", '[oracle]\nrecognise = ["gc"]', "no recogniser 'gc'; did you mean 'gcc'?"),
-        ("[oracle]", '[oracle]\npython = "x.py"', "[oracle] python: must name a function or class, su"),
+        ("[oracle]", '[oracle]\npython = "x.py"', "[oracle] python: must name a function or"),
         ("[oracle]", '[oracle]\npython = "x.py:check"', "[oracle] python: no such file: "),
         ("[oracle]", "[reduce]\nexternal = 'cvis'\n[oracle]", 'external: one of "none", "auto"'),
         ("[oracle]", "[reduce]\ncommand = 'cvise'\n[oracle]", "command: has {script} and {test}"),

@@ -8,7 +8,7 @@ from installed_packages import install
 from swarmtest import UserError
 from swarmtest.core.result import Verdict
 from swarmtest.subjects.command.oracles import disagreement
-from swarmtest.subjects.command.steps import StepOutcome
+from swarmtest.subjects.command.step_runner import StepOutcome
 
 
 def run(made):

@@ -28,10 +28,12 @@ from swarmtest.ui.report.figures import (
     HeatRow,
     IntervalPlot,
     RoleShares,
+    configurations,
+    discovery_curves,
+    interval_plot,
 )
 from swarmtest.ui.report.matplotlib_figures import require_matplotlib, write_figures
 from swarmtest.ui.report.page import ReportPage, make_page
-from swarmtest.ui.report.study_figures import configurations, discovery_curves, interval_plot
 from swarmtest.ui.report.svg_figures import figure_svg
 
 HOSTILE = "</text><script>alert(1)</script> \"&'\x00\x1b\u202e\ud800 $x_1$ " + "long" * 40

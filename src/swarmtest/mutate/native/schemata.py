@@ -32,8 +32,7 @@ from swarmtest.mutate.kill_matrix import CRASHED, FAILED, PASSED, SLOW
 from swarmtest.mutate.native.generation import DECISION, STATEMENT, CMutant, Spot
 from swarmtest.processes.scratch import Scratch
 from swarmtest.subjects.command.specification import Specification, StepSection
-from swarmtest.subjects.command.step_runner import StepRunner
-from swarmtest.subjects.command.steps import CommandRunner, StepOutcome
+from swarmtest.subjects.command.step_runner import CommandRunner, StepOutcome, StepRunner
 from swarmtest.subjects.command.test import CommandTest
 
 MUTANT, REACHED, LIMIT = "SWARMTEST_MUTANT", "SWARMTEST_REACHED", "SWARMTEST_MICROSECONDS"

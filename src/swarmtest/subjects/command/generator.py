@@ -26,8 +26,8 @@ from swarmtest.subjects.command.specification import (
     MarkedSource,
     Specification,
 )
-from swarmtest.subjects.command.steps import CannotStart, CommandRunner, how_it_ended, said_by
-from swarmtest.subjects.command.toml_reader import Values, filled, placeholders
+from swarmtest.subjects.command.step_runner import CannotStart, CommandRunner, how_it_ended, said_by
+from swarmtest.subjects.command.toml_reader import Values, filled, placeholders, setting_text
 
 if TYPE_CHECKING:
     from swarmtest.subjects.grammar.generator import GrammarGenerator
@@ -202,11 +202,6 @@ def words_of(form: FeatureForm, weight: float, values: Values | None = None) -> 
 def _weight_values(weight: float) -> dict[str, str]:
     percent = max(1, round(100 * weight)) if weight else 0
     return {"weight": f"{weight:.6g}", "percent": str(percent)}
-
-
-def setting_text(value: object) -> str:
-    """Return a setting's value as a word of a command."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _read_test(path: Path) -> tuple[bytes, str]:

@@ -31,7 +31,7 @@ from swarmtest.subjects.command.specification import (
     Specification,
     StepSection,
 )
-from swarmtest.subjects.command.steps import StepOutcome, said_by, signal_name
+from swarmtest.subjects.command.step_runner import StepOutcome, said_by, signal_name
 
 ENTRY_POINTS = "swarmtest.oracles"
 """The group in which installed packages offer oracles by name."""

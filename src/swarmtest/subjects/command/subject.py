@@ -19,8 +19,7 @@ from swarmtest.subjects.command.generator import (
 from swarmtest.subjects.command.oracles import Judge, details_of, load_oracle
 from swarmtest.subjects.command.reader import read_specification
 from swarmtest.subjects.command.specification import Specification
-from swarmtest.subjects.command.step_runner import StepRunner
-from swarmtest.subjects.command.steps import CommandRunner
+from swarmtest.subjects.command.step_runner import CommandRunner, StepRunner
 from swarmtest.subjects.command.test import CommandTest
 from swarmtest.subjects.subject import NoTest, Subject
 

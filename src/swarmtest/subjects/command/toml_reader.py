@@ -392,3 +392,8 @@ def for_a_shell(text: str) -> str:
         if (token and not token.strip(_OPERATORS)) or _VARIABLE.fullmatch(token)
     )
     return next(for_shell, "")
+
+
+def setting_text(value: object) -> str:
+    """Return a setting's value as a word of a command."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

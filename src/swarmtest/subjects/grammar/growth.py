@@ -29,6 +29,7 @@ from typing import Any, TypeAlias
 
 from swarmtest.core.errors import UserError
 from swarmtest.subjects.grammar.model import (
+    NEVER,
     Alternative,
     Grammar,
     Item,
@@ -36,10 +37,12 @@ from swarmtest.subjects.grammar.model import (
     Repeat,
     Rule,
     RuleReference,
+    Sizes,
+    SizeTables,
     Terminal,
+    endless_alternatives,
     needed_rules,
 )
-from swarmtest.subjects.grammar.sizes import NEVER, Sizes, SizeTables, endless_alternatives
 from swarmtest.subjects.grammar.token_texts import TokenTexts
 
 Tree: TypeAlias = list[Any]

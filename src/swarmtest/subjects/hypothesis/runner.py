@@ -13,7 +13,6 @@ from random import Random
 from types import TracebackType
 from typing import Any
 
-from swarmtest.subjects.hypothesis.code import taken_down, text_of
 from swarmtest.subjects.hypothesis.declaration import invariants_of
 from swarmtest.subjects.hypothesis.drawing import ArgumentDraws, resolved
 from swarmtest.subjects.hypothesis.internals import (
@@ -25,7 +24,7 @@ from swarmtest.subjects.hypothesis.internals import (
     build_context,
     deterministic_PRNG,
 )
-from swarmtest.subjects.hypothesis.test import RuleStep
+from swarmtest.subjects.hypothesis.test import RuleStep, taken_down, text_of
 
 
 class GaveUp(Exception):

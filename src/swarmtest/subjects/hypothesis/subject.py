@@ -37,7 +37,7 @@ from swarmtest.subjects.hypothesis.internals import (
     skip_exceptions_to_reraise,
 )
 from swarmtest.subjects.hypothesis.runner import DrivenRule, GaveUp, StateMachineRun
-from swarmtest.subjects.hypothesis.test import RuleStep, RuleTest, journalled
+from swarmtest.subjects.hypothesis.test import RuleStep, RuleTest, code_of, journalled, reduced
 from swarmtest.subjects.machine.replay import ReplacementAction
 from swarmtest.subjects.subject import Subject
 
@@ -251,14 +251,10 @@ class RuleBasedSubject(Subject):
 
     def reduced(self, test: Any, interesting: Callable[[Any], bool]) -> Any:
         """Return the test without unnecessary steps, and with simpler arguments."""
-        from swarmtest.subjects.hypothesis.reduction import reduced
-
         return reduced(self, RuleTest.from_json(test), interesting)
 
     def code(self, test: Any) -> str:
         """Return a saved test as a Python program."""
-        from swarmtest.subjects.hypothesis.code import code_of
-
         return code_of(self, RuleTest.from_json(test))
 
     def hand_over(self, test: Any, fault: Fault, shrink: bool = False) -> HandoverResult:

@@ -18,14 +18,13 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from swarmtest.core.errors import UserError
-from swarmtest.ui.dashboard.actions import ABOUT, Actions
 from swarmtest.ui.dashboard.context import (
     AccessGuard,
     DashboardContext,
     DashboardSettings,
     StoreProblem,
 )
-from swarmtest.ui.dashboard.pages import Pages, SystemPages
+from swarmtest.ui.dashboard.pages import ABOUT, Actions, Pages, SystemPages
 from swarmtest.ui.report.page import asset
 
 _SECONDS_BETWEEN_SAMPLES = 2.0

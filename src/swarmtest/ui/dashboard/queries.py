@@ -34,14 +34,12 @@ from swarmtest.ui.report.figures import (
     HeatMap,
     IntervalPlot,
     RoleShares,
-)
-from swarmtest.ui.report.search_report import SearchPage, search_page
-from swarmtest.ui.report.study_figures import (
     configurations,
     discovery_curves,
     interval_plot,
     role_shares,
 )
+from swarmtest.ui.report.search_report import SearchPage, search_page
 from swarmtest.ui.report.tables import (
     HtmlTable,
     amount_table,

@@ -15,9 +15,8 @@ from swarmtest.roles.views import pair_lines, roles_in_short
 from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord, ReductionRecord
 from swarmtest.subjects.loading import SubjectReference
-from swarmtest.ui.report.figures import IntervalPlot
+from swarmtest.ui.report.figures import IntervalPlot, interval_plot
 from swarmtest.ui.report.reproduce import roles_command
-from swarmtest.ui.report.study_figures import interval_plot
 from swarmtest.ui.report.tables import HtmlTable, amount_table, role_table
 from swarmtest.ui.terminal.reduced_tests import as_shown, is_smaller, reduction_line, replay_words
 from swarmtest.ui.terminal.tables import command_text, fault_configurations, test_code

@@ -41,9 +41,16 @@ from swarmtest.ui.report.faults import (
     known_faults,
     load_subject,
 )
-from swarmtest.ui.report.figures import DiscoveryPlot, Figure, HeatMap, RoleShares
+from swarmtest.ui.report.figures import (
+    DiscoveryPlot,
+    Figure,
+    HeatMap,
+    RoleShares,
+    configurations,
+    discovery_curves,
+    role_shares,
+)
 from swarmtest.ui.report.reproduce import confidence_words, run_command
-from swarmtest.ui.report.study_figures import configurations, discovery_curves, role_shares
 from swarmtest.ui.report.svg_figures import figure_svg
 from swarmtest.ui.report.tables import (
     HtmlCell,
