@@ -98,9 +98,9 @@ def _of_machine(subject: MachineSubject, data: Any) -> Function | None:
 
 
 def _of_rules(subject: Any, data: Any) -> Function | None:
+    from swarmtest.subjects.hypothesis.code import code_of as code_of_rules
     from swarmtest.subjects.hypothesis.declaration import invariants_of as invariants_of_rules
     from swarmtest.subjects.hypothesis.test import RuleTest
-    from swarmtest.subjects.hypothesis.test import code_of as code_of_rules
 
     invariants = invariants_of_rules(subject.machine)
     test = RuleTest.from_json(data)

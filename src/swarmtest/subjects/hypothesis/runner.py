@@ -13,6 +13,7 @@ from random import Random
 from types import TracebackType
 from typing import Any
 
+from swarmtest.subjects.hypothesis.code import taken_down, text_of
 from swarmtest.subjects.hypothesis.declaration import invariants_of
 from swarmtest.subjects.hypothesis.drawing import ArgumentDraws, resolved
 from swarmtest.subjects.hypothesis.internals import (
@@ -24,7 +25,7 @@ from swarmtest.subjects.hypothesis.internals import (
     build_context,
     deterministic_PRNG,
 )
-from swarmtest.subjects.hypothesis.test import RuleStep, taken_down, text_of
+from swarmtest.subjects.hypothesis.test import RuleStep
 
 
 class GaveUp(Exception):

@@ -21,6 +21,7 @@ from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.faults import message_of
 from swarmtest.core.result import Fault, Result, Verdict
+from swarmtest.subjects.hypothesis.code import code_of
 from swarmtest.subjects.hypothesis.declaration import (
     initializers_of,
     rules_of,
@@ -37,7 +38,7 @@ from swarmtest.subjects.hypothesis.internals import (
     skip_exceptions_to_reraise,
 )
 from swarmtest.subjects.hypothesis.runner import DrivenRule, GaveUp, StateMachineRun
-from swarmtest.subjects.hypothesis.test import RuleStep, RuleTest, code_of, journalled, reduced
+from swarmtest.subjects.hypothesis.test import RuleStep, RuleTest, journalled, reduced
 from swarmtest.subjects.machine.replay import ReplacementAction
 from swarmtest.subjects.subject import Subject
 
