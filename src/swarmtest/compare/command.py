@@ -89,7 +89,7 @@ _OF_RESULTS = {"arguments", "baseline", "confidence", "store", "as_json", "quiet
 @view_options
 @click.pass_context
 def compare(context: click.Context, /, arguments: tuple[str, ...], **options: Any) -> int:
-    """Compare strategies: what each finds with equal tests and equal CPU time, and how soon.
+    """Compare what strategies find with equal tests and with equal CPU time.
 
     With a PATH, run every strategy with several seeds, in turns, and compare them. Each run is an
     ordinary campaign in the store. With numbers of campaigns, compare these campaigns.

@@ -42,7 +42,7 @@ _LEARNS = "the strategy learns: tests change as it does, so take forecasts as ro
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option
 def growth(campaigns: list[int], kind: str, as_json: bool, store: str | None) -> None:
-    """Tell whether more tests would find more: stop, go on, or change the configuration.
+    """Tell whether to run more tests, to stop, or to change the configuration.
 
     Show what was found test by test, estimate what the same number of tests would add (Good-Turing,
     Chao), and say in one sentence what to do. CAMPAIGN is a number; by default, the newest. Several

@@ -64,7 +64,7 @@ from swarmtest.ui.terminal.text import json_text
 @click.group(invoke_without_command=True)
 @click.pass_context
 def search(context: click.Context) -> None:
-    """Search a space of test settings for those that find most: threads, noise, options.
+    """Search a space of test settings for those that find most.
 
     A space has dimensions, and one of them names the test. An engine proposes points, the test runs
     at each point, and what it reached and measured is stored.

@@ -67,7 +67,7 @@ COMMANDS = {
     ),
     "faults": CommandEntry(
         "swarmtest.ui.commands.faults:faults",
-        "Show the faults of a campaign, each with its smallest test and how to replay it.",
+        "Show the faults of a campaign, with the smallest test of each.",
     ),
     "roles": CommandEntry(
         "swarmtest.roles.command:roles",
@@ -79,23 +79,23 @@ COMMANDS = {
     ),
     "coverage": CommandEntry(
         "swarmtest.ui.commands.coverage:coverage",
-        "Show what the tests of a campaign reached: lines, branches, paths, pairs of accesses.",
+        "Show what the tests of a campaign reached: lines, branches, paths.",
     ),
     "growth": CommandEntry(
         "swarmtest.growth.command:growth",
-        "Tell whether more tests would find more: stop, go on, or change the configuration.",
+        "Tell whether to run more tests, to stop, or to change the configuration.",
     ),
     "compare": CommandEntry(
         "swarmtest.compare.command:compare",
-        "Compare strategies: what each finds with equal tests and equal CPU time, and how soon.",
+        "Compare what strategies find with equal tests and with equal CPU time.",
     ),
     "report": CommandEntry(
         "swarmtest.ui.commands.report:report",
-        "Write an HTML report: faults, their triggers and suppressors, coverage, comparisons.",
+        "Write an HTML report: faults, triggers and suppressors, coverage.",
     ),
     "dashboard": CommandEntry(
         "swarmtest.ui.commands.report:dashboard",
-        "Watch campaigns live in a browser: progress, faults, roles, coverage, machine load.",
+        "Watch campaigns live in a browser, and start and stop them there.",
     ),
     "replay": CommandEntry(
         "swarmtest.ui.commands.replay:replay",
@@ -115,7 +115,7 @@ COMMANDS = {
     ),
     "search": CommandEntry(
         "swarmtest.search.command:search",
-        "Search a space of test settings for those that find most: threads, noise, options.",
+        "Search a space of test settings for those that find most.",
     ),
     "race": CommandEntry(
         "swarmtest.race.command:race",

@@ -62,7 +62,7 @@ from swarmtest.ui.terminal.tables import table
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option
 def coverage(campaign: int | None, store: str | None, **options: Any) -> None:
-    """Show what the tests of a campaign reached: lines, branches, paths, pairs of accesses.
+    """Show what the tests of a campaign reached: lines, branches, paths.
 
     CAMPAIGN is a number; by default, the newest. Measure coverage with
     `swarmtest run --coverage line,branch`, or `swarmtest race --coverage pair,sync,shared`.

@@ -55,7 +55,7 @@ def report(
     confidence: float,
     store: str | None,
 ) -> None:
-    """Write an HTML report: faults, their triggers and suppressors, coverage, comparisons.
+    """Write an HTML report: faults, triggers and suppressors, coverage.
 
     CAMPAIGN is a number; by default, the newest. Several campaigns of the same subject are
     analysed together. A search has its own kind of report: a picture of the
@@ -169,7 +169,7 @@ def dashboard(
     wants_token: bool,
     open_browser: bool,
 ) -> None:
-    """Watch campaigns live in a browser: progress, faults, roles, coverage, machine load.
+    """Watch campaigns live in a browser, and start and stop them there.
 
     \b
     swarmtest dashboard                     on http://127.0.0.1:8321/
