@@ -24,7 +24,7 @@ from swarmtest.analysis.discovery import discovery
 from swarmtest.compare.comparison import compare_campaigns
 from swarmtest.compare.views import conclusions
 from swarmtest.core.errors import UserError, version
-from swarmtest.core.formatting import duration, format_percent, words_for
+from swarmtest.core.formatting import duration, format_percent, plural, words_for
 from swarmtest.growth.growth import Growth, growth
 from swarmtest.growth.verdict import verdict
 from swarmtest.roles.roles import RoleTable
@@ -84,6 +84,7 @@ def environment(*packages: str) -> Environment:
     templates.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     templates.filters["svg"] = lambda figure: Markup(figure_svg(figure))
     templates.filters["percent"] = lambda share: format_percent(share, 1)
+    templates.filters["plural"] = plural
     templates.filters["spans"] = spans
     templates.filters["kind_name"] = lambda kind: words_for(kind)[1]
     return templates
