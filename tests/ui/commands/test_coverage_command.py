@@ -99,7 +99,7 @@ def test_a_name_that_two_files_have_is_refused(
         "SF:a/x.c\nDA:1,1\nend_of_record\nSF:b/x.c\nDA:1,1\nend_of_record\n"
     )
     swarmtest("import-coverage", "two.lcov", cwd=tmp_path)
-    refused(swarmtest("coverage", "--show", "x.c", cwd=tmp_path), "a/x.c, b/x.c", "say which")
+    refused(swarmtest("coverage", "--show", "x.c", cwd=tmp_path), "a/x.c, b/x.c", "give its path")
 
 
 def test_form_feeds_do_not_shift_the_lines(swarmtest: Run, tmp_path: Path) -> None:
