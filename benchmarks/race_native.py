@@ -33,7 +33,7 @@ from harness import (
 
 from swarmtest.core.sampling import rates_for, toss
 from swarmtest.core.seeds import Stream
-from swarmtest.processes.commands import Command
+from swarmtest.processes.commands import CommandLine
 from swarmtest.race.native.library import KINDS, NoiseSettings
 from swarmtest.race.native.runner import NativeThreads
 from swarmtest.race.native.subject import noise_of, noise_space
@@ -76,7 +76,7 @@ def bare(program: Path, *before: str) -> Once:
     def once(seed: int) -> bool:
         stdin = os.open(os.devnull, os.O_RDONLY)
         try:
-            ended = Command((*before, str(program)), os.environ).run(stdin, HANGS_AFTER)
+            ended = CommandLine((*before, str(program)), os.environ).run(stdin, HANGS_AFTER)
         finally:
             os.close(stdin)
         return ended.timed_out or ended.status != 0
@@ -205,7 +205,7 @@ def slow_downs(directory: Path, quick: bool) -> dict[str, float]:
 def cpu_of(program: Path) -> float:
     stdin = os.open(os.devnull, os.O_RDONLY)
     try:
-        return Command((str(program),), os.environ).run(stdin, 60).cpu_seconds
+        return CommandLine((str(program),), os.environ).run(stdin, 60).cpu_seconds
     finally:
         os.close(stdin)
 

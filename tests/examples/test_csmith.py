@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from debian_packages import CSMITH, need
+
 from swarmtest import Budget, Campaign, Stream, Study, Verdict, load_command_subject, open_store
 from swarmtest import parse_strategy as strategy_named
 from swarmtest.core.seeds import seed_of_test, trial_key

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from swarmtest.campaign.budget import Progress
-from swarmtest.campaign.hits import Receiver
+from swarmtest.campaign.hits import HitReceiver
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.core.space import Space
@@ -74,7 +74,7 @@ class Recorder:
         self._rows: list[Any] = []
         self._tests: list[TestRecord] = []
         self._changed: set[str] = set()
-        self._receiver = Receiver(store, campaign, wanted)
+        self._receiver = HitReceiver(store, campaign, wanted)
         self._latest: list[Any] = []
         self.faults: dict[str, FaultRecord] = {}
         self.progress = Progress()
@@ -315,7 +315,7 @@ class Retirement:
             )
         for configuration, reason in list(self.retired.items())[:_SHOWN]:
             text = str(Configuration.from_bytes(self._space, configuration))
-            lines.append(f"retired, for it gives only invalid tests: '{text}' ({reason})")
+            lines.append(f"retired because it gives only invalid tests: '{text}' ({reason})")
         not_shown = len(self.retired) - _SHOWN
         if not_shown > 0:
             lines.append(f"and {not_shown:,} more retired")

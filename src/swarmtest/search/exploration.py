@@ -18,7 +18,7 @@ from typing import Any
 
 from pyroaring import BitMap
 
-from swarmtest.campaign.executors.worker import Batch, Job, Worker
+from swarmtest.campaign.executors.worker import CampaignJob, RowBatch, TrialRunner
 from swarmtest.campaign.recorder import Recorder
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError, did_you_mean
@@ -274,7 +274,7 @@ class Recording:
     ) -> None:
         self.recorder = Recorder(store, campaign, space)
         subject: Any = _OnlyASpace(space)
-        self.worker = Worker(Job(subject, engine, seed))
+        self.worker = TrialRunner(CampaignJob(subject, engine, seed))
         self._seed = seed
         self._flushed = time.monotonic()
 
@@ -283,14 +283,14 @@ class Recording:
         proposal, words = visit.proposal, f"visit {visit.number}"
         words = f"{proposal.origin}, {words}" if proposal.origin else words
         origin = Proposal(proposal.configuration, proposal.propensities, words)
-        batch = Batch()
+        batch = RowBatch()
         for trial, result in enumerate(results, visit.first_trial):
             cpu, wall = int(result.cpu_seconds * 1e9), int(result.wall_seconds * 1e9)
             seed = seed_of_test(self._seed, trial)
             self.worker.note(batch, trial, origin, seed, result._replace(test=None), cpu, wall)
             if result.measures:
                 batch.tests.append((trial, {"measures": dict(result.measures)}))
-        new = self.recorder.add(self.worker.finished(batch).message())
+        new = self.recorder.add(self.worker.complete(batch).message())
         if time.monotonic() - self._flushed > _FLUSH_SECONDS:
             self.recorder.flush()
             self._flushed = time.monotonic()

@@ -55,7 +55,7 @@ COMMANDS = {
     ),
     "resume": CommandEntry(
         "swarmtest.ui.commands.run:resume",
-        "Continue an interrupted campaign, or give a finished one a larger budget.",
+        "Continue a campaign that was interrupted, or give a finished one a larger budget.",
     ),
     "list": CommandEntry(
         "swarmtest.ui.commands.list:list_campaigns",

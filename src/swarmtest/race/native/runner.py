@@ -16,7 +16,7 @@ from swarmtest.core.faults import normalised
 from swarmtest.core.result import Fault, Verdict
 from swarmtest.core.targets import Catalogue, Hits
 from swarmtest.coverage.native.program import Run, find_program
-from swarmtest.processes.commands import Command, Ended, Output, end_process, watch
+from swarmtest.processes.commands import CommandLine, Output, ProcessEnd, end_process, watch
 from swarmtest.processes.tree import Supervision
 from swarmtest.race.native.coverage import (
     Named,
@@ -157,12 +157,12 @@ class NativeThreads:
         ]
         return " ".join(words)
 
-    def _command(self, memory: ThreadMemory, settings: NoiseSettings, seed: int) -> Command:
+    def _command(self, memory: ThreadMemory, settings: NoiseSettings, seed: int) -> CommandLine:
         variables = {
             "SWARMTEST_NOISE": settings.environment(seed),
             "SWARMTEST_THREADS": memory.path,
         }
-        return Command(self.command, self._environment | variables, self._cwd)
+        return CommandLine(self.command, self._environment | variables, self._cwd)
 
     def _with_library(self, environment: dict[str, str]) -> dict[str, str]:
         before = environment.get("LD_PRELOAD", "")
@@ -200,7 +200,7 @@ class NativeThreads:
 
     def _fault(
         self,
-        ended: Ended,
+        ended: ProcessEnd,
         stand: Stand | None,
         named: dict[int, Named],
         snapshot: Snapshot,
@@ -257,13 +257,13 @@ _STUCK_POLLS = 4
 class Watched(NamedTuple):
     """How a run ended."""
 
-    ended: Ended
+    ended: ProcessEnd
     stand: Stand | None
     """The state of its threads when they were stuck or the time was over; else None."""
     stuck: bool
 
 
-def run_watched(command: Command, memory: ThreadMemory, seconds: float) -> Watched:
+def run_watched(command: CommandLine, memory: ThreadMemory, seconds: float) -> Watched:
     """Run a program whose library writes into `memory`."""
     outputs = (Output(), Output())
     stdin = os.open(os.devnull, os.O_RDONLY)
@@ -285,7 +285,7 @@ def run_watched(command: Command, memory: ThreadMemory, seconds: float) -> Watch
         finally:
             os.close(end)
             status, cpu_seconds = end_process(process)
-        ended = Ended(
+        ended = ProcessEnd(
             status,
             over and not stuck,
             outputs[0].take(),

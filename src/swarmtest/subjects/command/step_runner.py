@@ -25,7 +25,7 @@ from swarmtest.core.targets import Catalogue, Hits
 from swarmtest.coverage.native.collector import Collector, HitFile, Lines
 from swarmtest.coverage.native.fast import FastCoverage, has_runtime
 from swarmtest.coverage.native.gcov import GcovCoverage, has_counters
-from swarmtest.processes.commands import Command, Ended, Output
+from swarmtest.processes.commands import CommandLine, Output, ProcessEnd
 from swarmtest.processes.scratch import Scratch, empty
 from swarmtest.subjects.command.debian_packages import remedy_for
 from swarmtest.subjects.command.specification import CommandCall, Specification, StepSection
@@ -42,7 +42,7 @@ class CannotStart(Exception):
 
 
 @dataclass(frozen=True)
-class _GuardedCommand(Command):
+class _GuardedCommand(CommandLine):
     """A command whose process group is killed even if this process is killed."""
 
     guard: Callable[[int], None] = lambda group: None
@@ -102,7 +102,7 @@ class CommandRunner:
         env: Mapping[str, str] | None = None,
         extra_memory: int = 0,
         separator: str = " ",
-    ) -> Ended:
+    ) -> ProcessEnd:
         """Run a command until it ends or reaches its time limit."""
         words = expanded(call.words, values, separator)
         environment = {**self._environment, "TMPDIR": self._scratch.temporary, **(env or {})}
@@ -190,7 +190,7 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def how_it_ended(ended: Ended) -> str:
+def how_it_ended(ended: ProcessEnd) -> str:
     """Return how a process ended, in words."""
     if ended.signal:
         return signal_name(ended.signal)
@@ -319,7 +319,7 @@ def _quoted(word: str) -> str:
     )
 
 
-def outcome_of(step: StepSection, ended: Ended, paths: Mapping[str, str]) -> StepOutcome:
+def outcome_of(step: StepSection, ended: ProcessEnd, paths: Mapping[str, str]) -> StepOutcome:
     """Return the outcome of a step, with paths in its output replaced by the names in `paths`.
 
     These paths differ between runs, and would make signatures differ.

@@ -49,10 +49,10 @@ AIMS = {
 
 
 @dataclass(frozen=True)
-class CommandLine:
+class DashboardCommand:
     """The arguments of a ``swarmtest`` command.
 
-    >>> command = CommandLine(("run", "stack.py"), (("--tests", "100"), ("--api", "")))
+    >>> command = DashboardCommand(("run", "stack.py"), (("--tests", "100"), ("--api", "")))
     >>> command.words()
     ['run', 'stack.py', '--tests=100', '--api']
     >>> command.text(".swarmtest/swarmtest.db")
@@ -77,7 +77,7 @@ class CommandLine:
         return command_text(" ".join(words), store)
 
 
-def run_command(form: Form) -> CommandLine:
+def run_command(form: Form) -> DashboardCommand:
     """Return the command that runs a new campaign.
 
     >>> run_command({"subject": "stack.py", "tests": "500", "strategy": "coin"}).words()
@@ -93,15 +93,15 @@ def run_command(form: Form) -> CommandLine:
     ]
     if form.get("api"):
         options.append(("--api", ""))
-    return CommandLine(("run", subject), tuple(options))
+    return DashboardCommand(("run", subject), tuple(options))
 
 
-def resume_command(record: CampaignRecord, form: Form) -> CommandLine:
+def resume_command(record: CampaignRecord, form: Form) -> DashboardCommand:
     """Return the command that resumes a campaign."""
-    return CommandLine(("resume", str(record.id)), tuple(_budget(form)), record.id)
+    return DashboardCommand(("resume", str(record.id)), tuple(_budget(form)), record.id)
 
 
-def focus_command(record: CampaignRecord, form: Form) -> CommandLine:
+def focus_command(record: CampaignRecord, form: Form) -> DashboardCommand:
     """Return the command that directs tests at what the form names."""
     reference = _reference(record)
     aim, where = form.get("aim", ""), form.get("where", "").strip()
@@ -113,16 +113,16 @@ def focus_command(record: CampaignRecord, form: Form) -> CommandLine:
     if reference.get("api"):
         options.append(("--api", ""))
     options += [("--raises", str(name)) for name in reference.get("raises", ())]
-    return CommandLine(("focus", _subject(str(reference["text"]))), tuple(options), record.id)
+    return DashboardCommand(("focus", _subject(str(reference["text"]))), tuple(options), record.id)
 
 
-def reduce_command(record: CampaignRecord, form: Form) -> CommandLine:
+def reduce_command(record: CampaignRecord, form: Form) -> DashboardCommand:
     """Return the command that reduces the test of a fault."""
     _reference(record)
     fault = form.get("fault", "")
     if not _FAULT.fullmatch(fault):
         raise UserError(f"{fault!r} is not the id of a fault, like 4ee18053")
-    return CommandLine(("reduce", fault), tuple(_time(form, "time")), record.id)
+    return DashboardCommand(("reduce", fault), tuple(_time(form, "time")), record.id)
 
 
 def _reference(record: CampaignRecord) -> Mapping[str, Any]:
@@ -182,7 +182,7 @@ class DashboardJob:
     """A command that was started from the dashboard."""
 
     number: int
-    command: CommandLine
+    command: DashboardCommand
     text: str
     """The command as a person would type it."""
     process: subprocess.Popen[str]
@@ -231,7 +231,7 @@ class DashboardJobs:
         """Return the jobs about a campaign, newest first."""
         return [job for job in self.all() if job.command.campaign == campaign]
 
-    def start(self, command: CommandLine) -> DashboardJob:
+    def start(self, command: DashboardCommand) -> DashboardJob:
         """Start a command, and collect what it prints."""
         url, shown = self._store()
         with self._lock:

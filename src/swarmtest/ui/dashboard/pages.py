@@ -41,7 +41,7 @@ from swarmtest.ui.dashboard.campaigns import (
 )
 from swarmtest.ui.dashboard.commands import (
     AIMS,
-    CommandLine,
+    DashboardCommand,
     DashboardJob,
     Form,
     focus_command,
@@ -365,7 +365,7 @@ def _total(processes: list[ProcessUsage]) -> tuple[float, int]:
 
 # Actions: what a page may start and stop.
 
-Make = Callable[[CampaignRecord, Form], CommandLine]
+Make = Callable[[CampaignRecord, Form], DashboardCommand]
 Answer = Callable[[Request], Awaitable[Response]]
 ABOUT: dict[str, Make] = {
     "resume": resume_command,
@@ -432,7 +432,7 @@ class Actions:
             record = store.campaign(campaign)
         return self._run(make(record, form))
 
-    def _run(self, command: CommandLine) -> Response:
+    def _run(self, command: DashboardCommand) -> Response:
         job = self._context.jobs.start(command)
         return RedirectResponse(f"/commands/{job.number}", 303)
 
