@@ -19,8 +19,9 @@ from swarmtest.subjects.api import ApiMachine
 from swarmtest.subjects.command.specification import Specification, StepSection
 from swarmtest.subjects.command.test import CommandTest
 from swarmtest.subjects.grammar.subject import GrammarSubject
+from swarmtest.subjects.machine.code import code_of
 from swarmtest.subjects.machine.compiled import invariants_of
-from swarmtest.subjects.machine.subject import MachineSubject, code_of
+from swarmtest.subjects.machine.subject import MachineSubject
 from swarmtest.subjects.machine.test import MachineTest
 from swarmtest.subjects.subject import Subject
 from swarmtest.suite.formatting import WIDTH

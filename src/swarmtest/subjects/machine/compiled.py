@@ -36,7 +36,7 @@ from swarmtest.core.faults import message_of
 from swarmtest.core.space import Space
 from swarmtest.subjects.machine.generators import Generator, as_generator
 from swarmtest.subjects.machine.machine import ACTION, INVARIANT, Action, FromPool, Machine, Pool
-from swarmtest.subjects.machine.test import StepReference, to_json
+from swarmtest.subjects.machine.test import Ref, to_json
 
 # Reading what a machine class declares, with all checks.
 
@@ -215,7 +215,7 @@ def compile_machine(cls: type[Machine]) -> CompiledMachine:
     actions = tuple(actions_of(cls))
     names: dict[str, Any] = {
         "bisect": bisect.bisect_right,
-        "Ref": StepReference,
+        "Ref": Ref,
         "Snapshot": ArgumentSnapshot,
         "InvariantViolated": InvariantViolated,
     }

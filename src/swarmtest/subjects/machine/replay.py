@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.result import Result, Verdict
 from swarmtest.subjects.machine.machine import FromPool, Machine
-from swarmtest.subjects.machine.test import MachineTest, Step, StepReference
+from swarmtest.subjects.machine.test import MachineTest, Ref, Step
 
 if TYPE_CHECKING:
     from swarmtest.subjects.machine.subject import MachineSubject
@@ -185,7 +185,7 @@ class MachineReplay:
     def _resolve(self, values: dict[str, Any]) -> bool:
         """Replace references by the values they stand for; return False if one is missing."""
         for name, value in values.items():
-            if isinstance(value, StepReference):
+            if isinstance(value, Ref):
                 if value.label not in self._values:
                     return False
                 values[name] = self._values[value.label]

@@ -1,6 +1,6 @@
 """A machine's test as a value: steps with concrete arguments, and how they are saved as JSON.
 
-A test prints as Python code that runs on its own (see `subject`), is saved as JSON, and stays
+A test prints as Python code that runs on its own (see `code`), is saved as JSON, and stays
 runnable when steps are removed: a step that needs a missing value, or whose guard is false, is
 skipped and counted.
 
@@ -22,10 +22,10 @@ from swarmtest.core.errors import UserError
 FORMAT = "swarmtest machine test 1"
 
 
-class StepReference(NamedTuple):
+class Ref(NamedTuple):
     """A value that an earlier step of the same test made, referred to by that step's label.
 
-    >>> StepReference(3)
+    >>> Ref(3)
     Ref(label=3)
     """
 
@@ -44,7 +44,7 @@ def to_json(value: Any) -> Any:
     if kind is float:
         # JSON has no infinity and no NaN, the values for which the difference is not 0.
         return value if value - value == 0 else {"$float": repr(value)}
-    if kind is StepReference:
+    if kind is Ref:
         return {"$ref": value.label}
     if kind is bytes:
         return {"$bytes": base64.b64encode(value).decode()}
@@ -82,7 +82,7 @@ def from_json(data: Any) -> Any:
 def _from_tagged(tag: str, body: Any) -> Any:
     match tag:
         case "$ref":
-            return StepReference(body)
+            return Ref(body)
         case "$float":
             return float(body)
         case "$bytes":
@@ -119,7 +119,7 @@ class Step(NamedTuple):
     """The expected exception that this step raised when the test was generated."""
 
     def values(self) -> list[Any]:
-        """Return the arguments as new Python values; `StepReference` stays as it is."""
+        """Return the arguments as new Python values; what other steps made remains a `Ref`."""
         return [from_json(argument) for argument in self.arguments]
 
 
