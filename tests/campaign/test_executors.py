@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 import os
 import pickle
 import socket
@@ -29,8 +28,10 @@ from swarmtest.campaign.executors.dask.worker_side import PathTranslator, Remote
 from swarmtest.campaign.executors.executor import parse_executor
 from swarmtest.campaign.executors.host import HostSetup
 from swarmtest.campaign.executors.host_start import Interpreter, job_maker, spawn
+from swarmtest.campaign.executors.worker import BatchMessage
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault
+from swarmtest.store.records import TrialRecord
 from swarmtest.strategies.strategy import parse_strategy
 from swarmtest.subjects.loading import SubjectReference
 
@@ -224,7 +225,16 @@ def test_another_python_swarmtest_or_package_is_refused():
 
 
 def row(trial, fault=None):
-    return (trial, b"", b"", "", 0, int(fault is not None), fault, 1, 0, b"", None, 0, 0, "")
+    return TrialRecord(trial, b"", verdict=int(fault is not None), fault=fault, steps=1)
+
+
+def test_a_message_of_a_worker_arrives_as_it_was_sent():
+    fault = ("abc", "exit", "exit", "", 7, 7, 1, ["push"])
+    rows = [row(7, "abc"), row(8)]
+    message = BatchMessage(rows, [b"set"], [(0,), ()], ([], [], b"", []), [fault], [(8, "test")])
+    arrived = BatchMessage.unpack(message.pack())
+    assert arrived == message
+    assert [type(trial) for trial in arrived.rows] == [TrialRecord, TrialRecord]
 
 
 def test_paths_of_a_worker_are_not_in_what_is_told():
@@ -232,27 +242,29 @@ def test_paths_of_a_worker_are_not_in_what_is_told():
     told = (there.id, there.kind, there.signature, there.details, 3, 3, 1, None)
     news = ([], [("prog.py", "x", "/away/home/ann/prog.py")], b"", ["no source: /away/home/ann/x"])
     translator = PathTranslator("/away")
-    message = translator.message(marshal.dumps(([row(3, there.id)], [], news, [told], [])))
-    rows, _, (_, sources, _, notes), faults, _ = marshal.loads(message)
+    message = BatchMessage([row(3, there.id)], [], [()], news, [told], [])
+    message = BatchMessage.unpack(translator.message(message.pack()))
+    _, sources, _, notes = message.news
     here = Fault("exit", "error in /home/ann/prog", "see /home/ann/log")
-    assert rows == [row(3, here.id)]
-    assert faults[0][:4] == (here.id, here.kind, here.signature, here.details)
+    assert message.rows == [row(3, here.id)]
+    assert message.faults[0][:4] == (here.id, here.kind, here.signature, here.details)
     assert sources == [("prog.py", "x", "/home/ann/prog.py")]
     assert notes == ["no source: /home/ann/x"]
-    later = marshal.loads(translator.message(marshal.dumps(([row(4, there.id)], [], news, [], []))))
-    assert later[0] == [row(4, here.id)]
+    later = BatchMessage([row(4, there.id)], [], [()], news, [], [])
+    later = BatchMessage.unpack(translator.message(later.pack()))
+    assert later.rows == [row(4, here.id)]
 
 
 def test_a_batch_that_ran_twice_counts_once_and_its_faults_only_with_a_row():
     definitions = Definitions()
     fault = ("abc", "exit", "exit", "", 7, 7, 1, None)
     news = ([("key",)], [], b"", [])
-    copy = ([row(7, "abc")], [b"set"], news, [fault], [(7, "test")])
+    copy = BatchMessage([row(7, "abc")], [b"set"], [(0,)], news, [fault], [(7, "test")])
     answer = {"host": "tcp://ant:1/5-1", "last_message": 1}
-    assert definitions.accept(answer, [copy], with_rows=False) == [([], [], news, [], [])]
-    later = ([row(9, "abc")], [], ([], [], b"", []), [], [])
+    assert definitions.accept(answer, [copy], with_rows=False) == [([], [], [], news, [], [])]
+    later = BatchMessage([row(9, "abc")], [], [()], ([], [], b"", []), [], [])
     (told,) = definitions.accept(answer | {"last_message": 2}, [later], with_rows=True)
-    assert (told[0], told[3]) == ([row(9, "abc")], [fault])
+    assert (told.rows, told.faults) == ([row(9, "abc")], [fault])
     assert definitions.received_from(["tcp://ant:1"]) == {"tcp://ant:1/5-1": 2}
     assert definitions.received_from([]) == {}
 
@@ -277,16 +289,16 @@ def test_a_slow_worker_gives_back_in_time_what_it_cannot_do(remote_host):
     results = remote_host.run(list(range(1000)), None, 0.3, lambda: False)
     assert remote_host.alive
     assert 1 <= results.done <= 40  # in 0.3 s there is time for 15, and then a piece is under way
-    rows = [one for message in results.messages for one in marshal.loads(message)[0]]
-    assert [one[0] for one in rows] == list(range(results.done))
+    rows = [row for message in results.messages for row in BatchMessage.unpack(message).rows]
+    assert [row.trial for row in rows] == list(range(results.done))
 
 
 def test_what_a_host_tells_once_is_told_again_until_it_was_heard(remote_host):
     remote_host.run(list(range(40)), None, 60.0, lambda: False)
-    unconfirmed = [marshal.loads(message) for message in remote_host.unconfirmed()]
+    unconfirmed = [BatchMessage.unpack(message) for message in remote_host.unconfirmed()]
     assert unconfirmed
-    assert all(rows == [] for rows, *_ in unconfirmed)
-    assert any(faults for *_, faults, _ in unconfirmed)
+    assert all(message.rows == [] for message in unconfirmed)
+    assert any(message.faults for message in unconfirmed)
     remote_host.confirm(remote_host.last_message)
     assert remote_host.unconfirmed() == []
 
@@ -299,7 +311,7 @@ def test_a_host_that_is_told_to_stop_tells_what_is_done(remote_host):
         return len(asked) > 12
 
     results = remote_host.run(list(range(1000)), None, 60.0, stopped)
-    rows = [one for message in results.messages for one in marshal.loads(message)[0]]
+    rows = [row for message in results.messages for row in BatchMessage.unpack(message).rows]
     assert len(rows) == results.done < 1000
 
 

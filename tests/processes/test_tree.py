@@ -164,10 +164,9 @@ THREADS = "it interrupts a thread of its own process"
 TOOLS = "it waits for a tool that is no program under test: a compiler, gcov, git"
 DECLARED = {
     "race/control/watchdog.py": ({"signal.pthread_kill"}, THREADS),
-    "race/free/runner.py": ({"signal.pthread_kill"}, THREADS),
-    "race/native/sites.py": ({"subprocess.run"}, TOOLS),
+    "race/native/coverage.py": ({"subprocess.run"}, TOOLS),
     "race/native/library.py": ({"subprocess.run"}, TOOLS),
-    "race/accelerator_build.py": ({"subprocess.run"}, TOOLS),
+    "race/accelerator.py": ({"subprocess.run"}, TOOLS),
     "coverage/native/gcov.py": ({"subprocess.run"}, TOOLS),
     "coverage/native/fast.py": ({"subprocess.run"}, TOOLS),
     "coverage/native/compiler.py": ({"subprocess.run"}, TOOLS),

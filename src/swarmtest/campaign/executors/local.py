@@ -6,7 +6,6 @@ Which worker runs a trial, and when, never changes its result.
 from __future__ import annotations
 
 import contextlib
-import marshal
 import os
 import platform
 import selectors
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from swarmtest.campaign.executors.executor import Executor
 from swarmtest.campaign.executors.host import HostSetup, run_host
 from swarmtest.campaign.executors.host_start import Interpreter, end, spawn
+from swarmtest.campaign.executors.worker import BatchMessage
 from swarmtest.core.errors import UserError
 from swarmtest.processes import frames as wire
 from swarmtest.processes.fork import Fork
@@ -132,7 +132,7 @@ class LocalExecutor(Executor):
             for kind, body in slot.frames.receive():
                 if kind == "rows":
                     count, _ranks, packed = body
-                    messages.append(marshal.loads(packed))
+                    messages.append(BatchMessage.unpack(packed))
                     slot.batches[0].done += count
                     slot.tests += count
                     self._deaths = 0
@@ -188,7 +188,7 @@ class LocalExecutor(Executor):
                 if kind == "error":
                     raise UserError(body)
                 if kind == "ready":
-                    self._introductions.append(marshal.loads(body))
+                    self._introductions.append(BatchMessage.unpack(body))
                     return
         raise UserError("a worker process ended before it was ready")
 

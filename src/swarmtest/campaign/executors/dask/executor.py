@@ -8,7 +8,6 @@ handed out again.
 from __future__ import annotations
 
 import itertools
-import marshal
 import time
 import uuid
 from collections import deque
@@ -19,8 +18,9 @@ from typing import Any
 from swarmtest.campaign.executors.dask.connection import Answer, SchedulerConnection, Unreachable
 from swarmtest.campaign.executors.dask.scheduler import SchedulerAccess
 from swarmtest.campaign.executors.executor import BatchShape, Executor
+from swarmtest.campaign.executors.worker import BatchMessage
 from swarmtest.core.errors import UserError
-from swarmtest.store.records import TrialRecord, WorkerRecord
+from swarmtest.store.records import WorkerRecord
 
 # The workers of a cluster as a campaign sees them: which have worked, are gone, or refused.
 
@@ -68,9 +68,6 @@ class WorkerRoster:
 # A fault that only a dropped copy of a batch showed (a program that is not the same twice) must
 # not count: what is known of a fault waits until a row that counts refers to it.
 
-_FAULT = TrialRecord._fields.index("fault")
-"""The place of the fault's id in a row."""
-
 
 class Definitions:
     """Sorts the messages that come with rows."""
@@ -91,24 +88,22 @@ class Definitions:
         return dict(self._received)
 
     def accept(
-        self, answer: dict[str, Any], messages: Sequence[Any], *, with_rows: bool
-    ) -> list[Any]:
+        self, answer: dict[str, Any], messages: Sequence[BatchMessage], *, with_rows: bool
+    ) -> list[BatchMessage]:
         """Return an answer's messages for the recorder, without rows if they were sent before."""
         host = answer.get("host")
         if host is not None:
             self._received[host] = max(answer["last_message"], self._received.get(host, 0))
-        return [self._sort(*message, with_rows=with_rows) for message in messages]
+        return [self._sort(message, with_rows=with_rows) for message in messages]
 
-    def _sort(
-        self, rows: Any, sets: Any, news: Any, faults: Any, tests: Any, *, with_rows: bool
-    ) -> Any:
+    def _sort(self, message: BatchMessage, *, with_rows: bool) -> BatchMessage:
         if not with_rows:
-            rows, sets, tests = [], [], []
-        for fault in faults:
+            message = message._replace(rows=[], sets=[], set_indices=[], tests=[])
+        for fault in message.faults:
             self._held.setdefault(fault[0], []).append(fault)
-        self._counted.update(row[_FAULT] for row in rows if row[_FAULT] is not None)
+        self._counted.update(row.fault for row in message.rows if row.fault is not None)
         shown = [fault for id in self._counted & self._held.keys() for fault in self._held.pop(id)]
-        return rows, sets, news, shown, tests
+        return message._replace(faults=shown)
 
 
 _ATTEMPTS = 25
@@ -288,7 +283,7 @@ class DaskExecutor(Executor):
         if answer["error"]:
             raise UserError(f"{answer['error']} (on worker {answer['worker']})")
         batch = self._out.pop(number, None)
-        messages = [marshal.loads(message) for message in answer["messages"]]
+        messages = [BatchMessage.unpack(message) for message in answer["messages"]]
         accepted = self._definitions.accept(answer, messages, with_rows=batch is not None)
         if batch is not None:
             self._finish(batch, answer)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import marshal
 import os
 import platform
 import select
@@ -29,6 +28,7 @@ from distributed import get_worker
 from swarmtest.campaign.budget import Limits
 from swarmtest.campaign.executors.dask.packages import UnpackedBundle, reason_to_refuse
 from swarmtest.campaign.executors.host_start import Interpreter, Spawned, end, spawn
+from swarmtest.campaign.executors.worker import BatchMessage
 from swarmtest.core.result import Fault
 from swarmtest.processes import frames as wire
 from swarmtest.store.records import TrialRecord
@@ -167,9 +167,6 @@ def _sweep() -> None:
 # the campaign's machine. Where that directory's name appears in a message (files that are watched,
 # the details of a fault, a signature), it is removed, so that results are those of a local run.
 
-_FAULT = TrialRecord._fields.index("fault")
-"""The index of the fault's id in a row."""
-
 
 class PathTranslator:
     """Removes the directory `prefix`, under which the subject's files are, from messages."""
@@ -191,13 +188,13 @@ class PathTranslator:
         """Translate a packed message of a `swarmtest.campaign.executors.worker.Batch`."""
         if self._mark not in packed and not self._ids:
             return packed
-        rows, sets, (targets, sources, outside, notes), faults, tests = marshal.loads(packed)
+        message = BatchMessage.unpack(packed)
+        targets, sources, outside, notes = message.news
         sources = [(path, text, self.text(file)) for path, text, file in sources]
         news = (targets, sources, outside, [self.text(note) for note in notes])
-        faults = [self._fault(*fault) for fault in faults]
-        if self._ids:
-            rows = [self._row(row) for row in rows]
-        return marshal.dumps((rows, sets, news, faults, tests))
+        faults = [self._fault(*fault) for fault in message.faults]
+        rows = [self._row(row) for row in message.rows]
+        return message._replace(rows=rows, news=news, faults=faults).pack()
 
     def _fault(self, id: str, kind: str, signature: str, details: str, *rest: Any) -> Any:
         fault = Fault(kind, self.text(signature), self.text(details))
@@ -205,11 +202,10 @@ class PathTranslator:
             self._ids[id] = fault.id
         return (self._ids.get(id, id), kind, fault.signature, fault.details, *rest)
 
-    def _row(self, row: Any) -> Any:
-        fault = row[_FAULT]
-        if fault not in self._ids:
+    def _row(self, row: TrialRecord) -> TrialRecord:
+        if row.fault not in self._ids:
             return row
-        return (*row[:_FAULT], self._ids[fault], *row[_FAULT + 1 :])
+        return row._replace(fault=self._ids[row.fault])
 
 
 # A host process on this worker: it runs trials for a while and returns their results.
@@ -347,14 +343,13 @@ class RemoteHost:
     def _translate(self, packed: bytes) -> bytes:
         """Return a message with the campaign's paths; keep what must not get lost of it."""
         message = self._translator.message(packed)
-        _rows, _sets, news, faults, _tests = marshal.loads(message)
-        targets, sources, outside, notes = news
-        if faults or targets or sources or notes or outside != self._outside:
+        unpacked = BatchMessage.unpack(message)
+        targets, sources, outside, notes = unpacked.news
+        if unpacked.faults or targets or sources or notes or outside != self._outside:
             self._outside = outside
             self._last_message += 1
-            self._unconfirmed.append(
-                (self._last_message, marshal.dumps(([], [], news, faults, [])))
-            )
+            rest = unpacked._replace(rows=[], sets=[], set_indices=[], tests=[])
+            self._unconfirmed.append((self._last_message, rest.pack()))
         return message
 
     def _send(self, message: Any) -> None:
