@@ -135,6 +135,7 @@ from swarmtest.strategies.strategy import Strategy as Strategy
 from swarmtest.strategies.strategy import parse_strategy as parse_strategy
 from swarmtest.strategies.strategy import strategy_names as strategy_names
 from swarmtest.strategies.strategy import strategy_text as strategy_text
+from swarmtest.subjects.command.oracles import Oracle as Oracle
 from swarmtest.subjects.command.subject import load_command_subject as load_command_subject
 from swarmtest.subjects.grammar.subject import GrammarSubject as GrammarSubject
 from swarmtest.subjects.hypothesis.subject import RuleBasedSubject as RuleBasedSubject

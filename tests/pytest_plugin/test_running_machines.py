@@ -271,4 +271,4 @@ def test_a_marker_that_would_do_nothing_is_refused(pytester, write):
     write(test_it="import pytest\n" + text.replace("\n    ", "\n"))
     result = pytester.runpytest()
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["pytest.mark.parametrize means nothing on a machine"])
+    result.stdout.fnmatch_lines(["pytest.mark.parametrize has no effect on a machine"])

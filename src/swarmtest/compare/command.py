@@ -25,6 +25,7 @@ from swarmtest.compare.repeated_runs import (
 )
 from swarmtest.compare.views import comparison_text
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import plural
 from swarmtest.store import open_store
 from swarmtest.store.interface import redacted
 from swarmtest.strategies.strategy import parse_strategy, strategy_text
@@ -45,7 +46,7 @@ from swarmtest.ui.run_options import (
     view_options,
     workers_option,
 )
-from swarmtest.ui.terminal.tables import command_text, plural, wrapped
+from swarmtest.ui.terminal.tables import command_text, wrapped
 from swarmtest.ui.terminal.text import json_text
 
 _OF_RESULTS = {"arguments", "baseline", "confidence", "store", "as_json", "quiet"}
@@ -67,7 +68,7 @@ _OF_RESULTS = {"arguments", "baseline", "confidence", "store", "as_json", "quiet
     default=DEFAULT_REPEATS,
     show_default=True,
     metavar="N",
-    help="Runs of each strategy, with seeds SEED, SEED + 1, ...",
+    help="Number of runs of each strategy, with seeds SEED, SEED + 1, ...",
 )
 @click.option(
     "-n",
@@ -77,7 +78,6 @@ _OF_RESULTS = {"arguments", "baseline", "confidence", "store", "as_json", "quiet
     help=f"Stop each run after N tests.  [default: {DEFAULT_TESTS:,} if no other limit is given]",
 )
 @click.option("--time", "wall", metavar="TIME", help="Stop each run after this time: 30s, 5m.")
-@click.option("--cpu-time", "cpu", metavar="TIME", help="Stop each run after this CPU time.")
 @click.option(
     "--seed", default="0", show_default=True, help="Seed of the first repeat, or `random`."
 )
@@ -102,7 +102,7 @@ _OF_RESULTS = {"arguments", "baseline", "confidence", "store", "as_json", "quiet
 @view_options
 @click.pass_context
 def compare(context: click.Context, /, arguments: tuple[str, ...], **options: Any) -> int:
-    """Compare strategies: what each finds with equal tests and equal CPU time, and how soon.
+    """Compare what strategies find with equal tests and with equal CPU time.
 
     With a PATH, run every strategy with several seeds, in turn, and compare what they find. Each
     run is an ordinary campaign in the store. With numbers of campaigns, run nothing and compare

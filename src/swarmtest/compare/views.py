@@ -8,16 +8,17 @@ from collections.abc import Callable, Sequence
 from swarmtest.compare.comparison import Comparison
 from swarmtest.compare.detection import ANY, Detection, Survival, TimeToDetection
 from swarmtest.compare.equal_effort import SHARES, Cut, Difference
-from swarmtest.ui.terminal.tables import fitted, plural, widest, wrapped
-from swarmtest.ui.terminal.text import (
+from swarmtest.core.formatting import (
     amount,
-    can_show,
     duration,
-    grouped,
+    format_percent,
     number,
     p_value,
+    plural,
     with_interval,
 )
+from swarmtest.ui.terminal.tables import fitted, widest, wrapped
+from swarmtest.ui.terminal.text import can_show, grouped
 
 _SHOWN_FAULTS = 20
 _LISTED = 3
@@ -53,8 +54,8 @@ def _legend(comparison: Comparison) -> list[str]:
     if not any(difference.p is not None for difference in comparison.equal_tests.differences):
         return []
     return [
-        f"[ ] {100 * comparison.confidence:g}% interval; A12: chance that a run finds more than a "
-        f"run of {comparison.baseline}, ties as half;",
+        f"[ ] {format_percent(comparison.confidence, 2)} interval; A12: chance that a run finds "
+        f"more than a run of {comparison.baseline}, ties as half;",
         "p: Mann-Whitney, log-rank for detection; q: p corrected for all comparisons of its table",
     ]
 

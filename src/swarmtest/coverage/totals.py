@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import format_percent
 from swarmtest.core.targets import Catalogue, Hits, Target
 from swarmtest.coverage.interchange.cobertura import write_cobertura
 from swarmtest.coverage.interchange.coveragepy import write_coverage_data
@@ -98,7 +99,7 @@ class Tally:
         parts = []
         for kind, (hit, total) in self.shares().items():
             # The targets of other kinds are found while tests run, so their total is unknown.
-            share = f" of {total} ({hit / total:.0%})" if kind in WITH_PROBES else ""
+            share = f" of {total} ({format_percent(hit / total, 0)})" if kind in WITH_PROBES else ""
             parts.append(f"{kind} {hit}{share}")
         return ", ".join(parts) or "nothing was reached"
 

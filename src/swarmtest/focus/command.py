@@ -63,18 +63,21 @@ from swarmtest.ui.terminal.tables import command_text, test_code
 def target_options(command: click.decorators.FC) -> click.decorators.FC:
     """Add the options that name targets."""
     options = [
-        click.option("--line", multiple=True, metavar="FILE:LINE", help="A line. May be repeated."),
+        click.option(
+            "--line", multiple=True, metavar="FILE:LINE", help="Aim at a line. May be repeated."
+        ),
         click.option(
             "--lines",
             multiple=True,
             metavar="FILE:A-B",
-            help="All statements from line A to B. May be repeated.",
+            help="Aim at all statements from line A to B. May be repeated.",
         ),
         click.option(
             "--function",
             multiple=True,
             metavar="MODULE:NAME",
-            help="All statements of a function, like shop.cart:Cart.total or cart.py:Cart.total.",
+            help="Aim at all statements of a function, such as shop.cart:Cart.total or "
+            "cart.py:Cart.total. May be repeated.",
         ),
         click.option(
             "--diff",
@@ -91,7 +94,7 @@ def target_options(command: click.decorators.FC) -> click.decorators.FC:
             "--target",
             multiple=True,
             metavar="KIND:NAME",
-            help="Any other target, like 'event:stack was full'.",
+            help="Aim at any other target, such as 'event:stack was full'. May be repeated.",
         ),
         click.option(
             "--rare", is_flag=True, help="Lines that few tests hit, but enough for statistics."
@@ -111,13 +114,13 @@ def target_options(command: click.decorators.FC) -> click.decorators.FC:
 def output_options(command: click.decorators.FC) -> click.decorators.FC:
     """Add the options that say what is written besides the terminal output."""
     options = [
-        click.option("--junit", metavar="FILE", help="Write JUnit XML."),
-        click.option("--sarif", metavar="FILE", help="Write SARIF 2.1.0."),
+        click.option("--junit", metavar="FILE", help="Write the result as JUnit XML."),
+        click.option("--sarif", metavar="FILE", help="Write the result as SARIF 2.1.0."),
         click.option("--markdown", metavar="FILE", help="Write a summary in Markdown."),
         click.option(
             "--github",
             is_flag=True,
-            help="Print annotations for GitHub Actions, and add to the summary of the step.",
+            help="Print annotations for GitHub Actions, and add to the job summary.",
         ),
         click.option("--all", "everything", is_flag=True, help="List every target."),
     ]
@@ -150,7 +153,12 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
     "[default: aggressive]",
 )
 @budget_options
-@click.option("--seed", default="0", show_default=True, help="The first seed that is not used yet.")
+@click.option(
+    "--seed",
+    default="0",
+    show_default=True,
+    help="Use this seed, or the next one that no earlier campaign used.",
+)
 @workers_option
 @executor_options
 @subject_options
@@ -183,7 +191,7 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
 @click.option(
     "--no-base-check",
     is_flag=True,
-    help="With --diff: do not run failing tests on the base version.",
+    help="With --diff: do not run failing tests on the base version too.",
 )
 @click.option(
     "--allow-nothing",

@@ -12,14 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import counted, plural
 from swarmtest.growth.growth import Growth, KindGrowth
 from swarmtest.growth.growth import growth as growth_of
 from swarmtest.growth.richness import Forecast, rarer_than
-from swarmtest.growth.verdict import GrowthVerdict, counted, interval_text
+from swarmtest.growth.verdict import GrowthVerdict, interval_text
 from swarmtest.growth.verdict import verdict as verdict_on
 from swarmtest.strategies.strategy import LearningStrategy, parse_strategy
 from swarmtest.ui.options import campaigns_argument, existing_store, latest_campaign, store_option
-from swarmtest.ui.terminal.tables import command_text, plural, table
+from swarmtest.ui.terminal.tables import command_text, table
 from swarmtest.ui.terminal.text import can_show, json_text
 
 _COLUMNS = 80
@@ -35,15 +36,17 @@ _LEARNS = "the strategy learns: tests change as it does, so take forecasts as ro
 
 @click.command()
 @campaigns_argument
-@click.option("--kind", default="", metavar="KIND", help="Only this: fault, line, branch, ...")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option(
+    "--kind", default="", metavar="KIND", help="Only targets of this kind: fault, line, branch, ..."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option
 def growth(campaigns: list[int], kind: str, as_json: bool, store: str | None) -> None:
-    """Are tests still finding new things: stop, go on, or change the configuration?
+    """Tell whether to run more tests, to stop, or to change the configuration.
 
-    What was found test by test, what as many tests again would find (Good-Turing, Chao), and one
-    sentence on what to do. CAMPAIGN is a number; the newest one if left out. Several campaigns of
-    the same subject and strategy, with other seeds, are read as one.
+    Show what was found test by test, estimate what the same number of tests would add (Good-Turing,
+    Chao), and say in one sentence what to do. CAMPAIGN is a number; by default, the newest. Several
+    campaigns of the same subject and strategy, with different seeds, count as one.
 
     \b
     swarmtest growth                 the newest campaign

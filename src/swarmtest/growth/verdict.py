@@ -22,10 +22,10 @@ waited for the upper end of the interval would never stop.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from swarmtest.core.formatting import counted, whole_interval, words_for
 from swarmtest.growth.growth import Growth, KindGrowth
 from swarmtest.growth.richness import Forecast, rarer_than
 
@@ -36,13 +36,6 @@ LEAST_TARGETS = 20
 """Fewer targets, of a kind whose total is not known, do not show that a campaign is done."""
 _NAMED = 3
 """How many kinds are named in a sentence; the table has the rest."""
-_WORDS = {
-    "branch": ("branch", "branches"),
-    "prime": ("prime path", "prime paths"),
-    "du": ("definition-use path", "definition-use paths"),
-    "predicate": ("predicate value", "predicate values"),
-}
-"""Singular and plural, where adding an s is not right."""
 
 
 @dataclass(frozen=True)
@@ -123,34 +116,13 @@ def grows(kind: KindGrowth) -> bool:
     return kind.new.value >= max(1.0, LEAST_SHARE * kind.seen.found)
 
 
-def words_for(kind: str) -> tuple[str, str]:
-    """Return the singular and the plural of a kind of target.
-
-    >>> words_for("branch")
-    ('branch', 'branches')
-    """
-    return _WORDS.get(kind, (kind, f"{kind}s"))
-
-
-def counted(count: float, kind: str, before: str = "") -> str:
-    """Return a number of targets in words.
-
-    >>> counted(41, "branch"), counted(1, "line", "watched ")
-    ('41 branches', '1 watched line')
-    """
-    number = f"{count:,.0f}" if count >= 1 or not count else f"{count:.1g}"
-    one, many = words_for(kind)
-    return f"{number} {before}{one if number == '1' else many}"
-
-
 def interval_text(forecast: Forecast) -> str:
     """Return the interval in whole targets.
 
     >>> interval_text(Forecast(14.2, 9.1, 24.3)), interval_text(Forecast(0.2, 0.0, 3.8))
     ('9 to 25', 'up to 4')
     """
-    low, high = math.floor(forecast.low), math.ceil(forecast.high)
-    return f"{low:,} to {high:,}" if low else f"up to {high:,}"
+    return whole_interval(forecast.low, forecast.high)
 
 
 def _gains(kinds: Sequence[KindGrowth]) -> str:

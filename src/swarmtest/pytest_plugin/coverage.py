@@ -30,7 +30,7 @@ def watch(early_config: pytest.Config) -> None:
             _watch_for_focus(early_config, options.swarm_cover)
         elif getattr(options, "swarm_cover", None):
             raise pytest.UsageError(
-                "--swarm-cover goes with --swarm-coverage: say what to watch, "
+                "--swarm-cover needs --swarm-coverage: say what to measure, "
                 "like --swarm-coverage line"
             )
         return

@@ -18,8 +18,8 @@ from swarmtest.focus.request import FocusRequest
 from swarmtest.focus.views.terminal import hits_summary
 from swarmtest.languages.places import NothingToAimAt
 from swarmtest.pytest_plugin.coverage import WATCHING
-from swarmtest.pytest_plugin.forking import forking
-from swarmtest.pytest_plugin.options import Plan
+from swarmtest.pytest_plugin.item import forking
+from swarmtest.pytest_plugin.options import CampaignPlan
 from swarmtest.store.interface import Store
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.subjects.subject import Subject
@@ -32,12 +32,12 @@ class FocusedRun:
         self,
         config: pytest.Config,
         revision: str,
-        plan: Plan,
+        plan: CampaignPlan,
         subject: Subject,
         reference: SubjectReference,
     ) -> None:
         if plan.strategy is not None:
-            raise UserError("--swarm-focus chooses the configurations: leave --swarm-strategy out")
+            raise UserError("--swarm-focus chooses the configurations: omit --swarm-strategy")
         self._config = config
         self._revision = revision
         self._plan = plan
@@ -82,7 +82,7 @@ class FocusedRun:
         lines = [f"aimed at changes since {self._revision}: {hits_summary(focused)}"]
         for fault in focused.faults:
             if fault.status == "old":
-                lines.append(f"fault {fault.record.id} is in the base version, too")
+                lines.append(f"fault {fault.record.id} is in the base version too")
             elif fault.status == "new":
                 lines.append(f"fault {fault.record.id} is new: the base version passes its test")
         return lines

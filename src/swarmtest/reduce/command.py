@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from swarmtest.campaign.budget import parse_seconds
+from swarmtest.core.formatting import plural
 from swarmtest.coverage.kinds import parse_kinds
 from swarmtest.coverage.options import CoverageOptions
 from swarmtest.reduce.named_reduction import (
@@ -27,7 +28,6 @@ from swarmtest.reduce.quality import PARTS, Quality
 from swarmtest.reduce.reduction import Reduced
 from swarmtest.ui.options import store_option
 from swarmtest.ui.run_options import timeout_option, workers_option
-from swarmtest.ui.terminal.tables import plural
 from swarmtest.ui.terminal.text import json_text
 
 
@@ -93,8 +93,8 @@ from swarmtest.ui.terminal.text import json_text
 )
 @timeout_option
 @workers_option
-@click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress.")
-@click.option("--json", "as_json", is_flag=True, help="The result as JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the result, no progress.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option
 def reduce(test: str, **options: Any) -> int:
     """Shrink a test while it still fails, or keeps the coverage you ask for, and print it.

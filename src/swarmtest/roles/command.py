@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.formatting import plural
 from swarmtest.core.targets import Target
 from swarmtest.roles.roles import RoleTable, feature_shares
 from swarmtest.roles.study import Study
@@ -21,7 +22,7 @@ from swarmtest.ui.options import (
     screen_width,
     store_option,
 )
-from swarmtest.ui.terminal.tables import plural, table
+from swarmtest.ui.terminal.tables import table
 from swarmtest.ui.terminal.text import json_text
 
 _SHOWN = 40
@@ -29,7 +30,6 @@ _SHOWN = 40
 
 @click.command()
 @click.argument("what", nargs=-1, metavar="[CAMPAIGN]... [TARGET]...")
-@click.option("--kind", metavar="KIND", help="All targets of a kind: fault, line, branch, event.")
 @click.option(
     "--summary",
     is_flag=True,
@@ -56,7 +56,7 @@ def roles(what: tuple[str, ...], store: str | None, confidence: float, **options
     swarmtest roles line:shop/cart.py:17     a line
     swarmtest roles "event:stack was full"   an event that the machine reported
     swarmtest roles --kind line              all lines, with their triggers and suppressors
-    swarmtest roles --kind line --summary    by feature, like table 2 of the swarm paper
+    swarmtest roles --kind line --summary    by feature, as in table 2 of the swarm paper
 
     A feature is a trigger if Wilson's interval for the share of hitting tests that contain it lies
     above the share that chance alone gives, and a suppressor if it lies below.

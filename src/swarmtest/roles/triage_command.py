@@ -6,6 +6,7 @@ import shlex
 
 import click
 
+from swarmtest.core.formatting import plural
 from swarmtest.roles.study import Study
 from swarmtest.roles.triage import Triage, TriagedFault
 from swarmtest.roles.triage import triage as triaged
@@ -17,7 +18,7 @@ from swarmtest.ui.options import (
     screen_width,
     store_option,
 )
-from swarmtest.ui.terminal.tables import command_text, lines_of, plural, table
+from swarmtest.ui.terminal.tables import command_text, lines_of, table
 from swarmtest.ui.terminal.text import json_text, one_line
 
 _HEAD = ("fault", "tests", "one in", "signature")

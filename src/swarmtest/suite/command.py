@@ -14,9 +14,10 @@ import click
 
 from swarmtest.campaign.budget import parse_seconds
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import counted, duration, format_percent, plural
 from swarmtest.store.interface import redacted
 from swarmtest.suite.build import make_suite
-from swarmtest.suite.formatting import counted, name_of
+from swarmtest.suite.formatting import name_of
 from swarmtest.suite.output_files import SavedSuite, check_place, save_suite
 from swarmtest.suite.selection import FAULTS, METHODS, SuiteRequest
 from swarmtest.suite.suite import Suite, SuiteTest
@@ -27,8 +28,8 @@ from swarmtest.ui.options import (
     screen_width,
     store_option,
 )
-from swarmtest.ui.terminal.tables import plural, table
-from swarmtest.ui.terminal.text import duration, json_text, short_percent
+from swarmtest.ui.terminal.tables import table
+from swarmtest.ui.terminal.text import json_text
 
 
 @click.command()
@@ -104,7 +105,7 @@ from swarmtest.ui.terminal.text import duration, json_text, short_percent
 @click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress.")
 @store_option
 def suite(campaign: int | None, store: str | None, **options: Any) -> int:
-    """Make a small suite of a campaign's tests: few, short, and it keeps what all of them reached.
+    """Write a few short tests that reach what all tests of a campaign reached.
 
     Choose tests, reduce each to what it adds to those before it, sort them by what they add per
     second, write them as a plain pytest file, and run that file to check it.
@@ -225,7 +226,7 @@ def _summary(suite: Suite) -> list[str]:
     lines.append(f"chosen: {plural(suite.chosen, 'whole test')} ({suite.method}), {_proof(suite)}")
     before, now = suite.parts
     lines.append(
-        f"reduced: from {plural(before, part)} to {now:,} (SRR {short_percent(suite.srr)}), "
+        f"reduced: from {plural(before, part)} to {now:,} (SRR {format_percent(suite.srr)}), "
         f"from {duration(suite.seconds[0])} to {duration(suite.seconds[1])}; "
         f"all tests took {duration(suite.trials_seconds)}"
     )
@@ -252,7 +253,7 @@ def _kept_targets(suite: Suite) -> str:
     ]
     return (
         f" {verb} {len(suite.kept):,} of {plural(len(suite.targets), 'target')} "
-        f"({short_percent(suite.share)}): {', '.join(by_kind)}"
+        f"({format_percent(suite.share)}): {', '.join(by_kind)}"
     )
 
 

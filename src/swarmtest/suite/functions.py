@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from swarmtest.subjects.api import ApiMachine
-from swarmtest.subjects.command.specification import Specification, Step
+from swarmtest.subjects.command.specification import Specification, StepSection
 from swarmtest.subjects.command.test import CommandTest
 from swarmtest.subjects.grammar.subject import GrammarSubject
 from swarmtest.subjects.machine.code import code_of
@@ -270,7 +270,7 @@ def _is_plain(spec: Specification) -> bool:
     return True
 
 
-def _call(step: Step, line: str, here: str) -> str:
+def _call(step: StepSection, line: str, here: str) -> str:
     """Return the call that runs a step; ``{here}`` in it stands for the TOML file's directory."""
     words = [repr(line.replace(here, "{here}")), "tmp_path"]
     expect = step.call.expect

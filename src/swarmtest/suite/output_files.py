@@ -22,9 +22,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from swarmtest.core.errors import UserError, version
+from swarmtest.core.formatting import counted
 from swarmtest.languages.user_objects import split_reference
 from swarmtest.processes.commands import capture
-from swarmtest.suite.formatting import WIDTH, comment_of, counted, expression, formatted, name_of
+from swarmtest.suite.formatting import WIDTH, comment_of, expression, formatted, name_of
 from swarmtest.suite.functions import FunctionCode, function_of, is_deadly
 from swarmtest.suite.suite import Suite, SuiteTest
 

@@ -16,9 +16,8 @@ from state_machines import Deadly, Files, Stack
 
 from swarmtest import Budget, Campaign, UserError, Verdict
 from swarmtest.core.result import Fault
-from swarmtest.subjects.hypothesis.reduction import smaller_choices
 from swarmtest.subjects.hypothesis.subject import RuleBasedSubject
-from swarmtest.subjects.hypothesis.test import RuleStep, RuleTest
+from swarmtest.subjects.hypothesis.test import RuleStep, RuleTest, smaller_choices
 
 MACHINES = Path(state_machines.__file__).parent
 

@@ -94,7 +94,7 @@ def test_a_subject_that_is_gone_leaves_plain_steps(
     place = workshop("fs_machine.py --strategy coin --tests 60")
     (place / "fs_machine.py").unlink()
     text = written(swarmtest, place, "-o", "gone.html")
-    assert "Tests are shown as plain steps, for the subject cannot be loaded here" in text
+    assert "Tests are shown as plain steps, because the subject cannot be loaded here" in text
     assert "open(&#34;" in text
 
 

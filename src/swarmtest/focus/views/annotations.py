@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from swarmtest.core.errors import version
+from swarmtest.core.formatting import plural
 from swarmtest.focus.outcome import FocusedFault, FocusedTarget, FocusOutcome
 from swarmtest.focus.views.rows import (
     by_age,
@@ -28,7 +29,7 @@ from swarmtest.focus.views.rows import (
     verdict,
 )
 from swarmtest.focus.views.terminal import tests_that_show
-from swarmtest.ui.terminal.tables import fault_message, plural
+from swarmtest.ui.terminal.tables import fault_message
 from swarmtest.ui.terminal.text import one_line, printable
 
 # GitHub annotations.

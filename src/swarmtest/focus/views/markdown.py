@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
+from swarmtest.core.formatting import duration, p_value, plural
 from swarmtest.focus.measurement import HittingRatio, hitting_ratio, rate_ratio, ratio_text
 from swarmtest.focus.outcome import FocusedFault, FocusedTarget, FocusOutcome
 from swarmtest.focus.views.rows import (
@@ -41,8 +42,7 @@ from swarmtest.focus.views.terminal import (
     unreached_line,
 )
 from swarmtest.ui.terminal.reduced_tests import reduction_data
-from swarmtest.ui.terminal.tables import plural
-from swarmtest.ui.terminal.text import duration, elided, json_text, one_line, p_value, printable
+from swarmtest.ui.terminal.text import elided, json_text, one_line, printable
 
 # JSON.
 

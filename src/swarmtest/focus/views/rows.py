@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import groupby
 from pathlib import Path, PurePath
 
+from swarmtest.core.formatting import plural
 from swarmtest.focus.measurement import (
     HittingRatio,
     RatioSummary,
@@ -21,7 +22,6 @@ from swarmtest.focus.measurement import (
     summarise,
 )
 from swarmtest.focus.outcome import Count, FocusedFault, FocusedTarget, FocusOutcome
-from swarmtest.ui.terminal.tables import plural
 from swarmtest.ui.terminal.text import one_line, spans
 
 FAILED, WARNED, PASSED = "failed", "warned", "passed"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from swarmtest.core.formatting import duration, format_percent, p_value, plural
 from swarmtest.focus.measurement import HittingRatio, RatioSummary, ratio_text
 from swarmtest.focus.outcome import Count, FocusedFault, FocusedTarget, FocusOutcome
 from swarmtest.focus.views.rows import (
@@ -26,8 +27,8 @@ from swarmtest.focus.views.rows import (
     verdict,
 )
 from swarmtest.ui.terminal.reduced_tests import reduction_line
-from swarmtest.ui.terminal.tables import fault_message, fitted, plural, shortened, widest, wrapped
-from swarmtest.ui.terminal.text import duration, elided, p_value, short_percent
+from swarmtest.ui.terminal.tables import fault_message, fitted, shortened, widest, wrapped
+from swarmtest.ui.terminal.text import elided
 
 # The table of targets: hitting fractions side by side, and their ratios.
 
@@ -121,7 +122,7 @@ def bare_ratio(ratio: HittingRatio) -> str:
 
 def percent(count: Count) -> str:
     """Return the hitting fraction; a dash if there was no test."""
-    return short_percent(count.fraction) if count.tests else "-"
+    return format_percent(count.fraction) if count.tests else "-"
 
 
 def _proxy_names(rows: Sequence[FocusRow]) -> list[str]:
@@ -212,7 +213,7 @@ def _summary_cells(summary: RatioSummary) -> tuple[str, ...]:
     )
     values = (summary.mean, summary.deviation, *spread)
     cells = ["-" if math.isnan(value) else ratio_text(value) for value in values]
-    return f"{summary.improved:.0%}", str(summary.count), *cells, p_value(summary.p)
+    return format_percent(summary.improved, 0), str(summary.count), *cells, p_value(summary.p)
 
 
 # Remarks.

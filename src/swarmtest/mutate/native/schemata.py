@@ -31,9 +31,8 @@ from swarmtest.languages.c.syntax_tree import CFile
 from swarmtest.mutate.kill_matrix import CRASHED, FAILED, PASSED, SLOW
 from swarmtest.mutate.native.generation import DECISION, STATEMENT, CMutant, CodeSpot
 from swarmtest.processes.scratch import Scratch
-from swarmtest.subjects.command.specification import Specification, Step
-from swarmtest.subjects.command.step_runner import Stepper
-from swarmtest.subjects.command.steps import Caller, Outcome
+from swarmtest.subjects.command.specification import Specification, StepSection
+from swarmtest.subjects.command.step_runner import CommandRunner, StepOutcome, StepRunner
 from swarmtest.subjects.command.test import CommandTest
 
 MUTANT, REACHED, LIMIT = "SWARMTEST_MUTANT", "SWARMTEST_REACHED", "SWARMTEST_MICROSECONDS"
@@ -242,7 +241,7 @@ class Observer:
         """Run a test (JSON data) with the programs in `here`; `limit` is in seconds per step."""
         steps = tuple(_changed(step, env or {}, limit) for step in self._spec.steps)
         spec = replace(self._spec, path=here / self._spec.path.name, steps=steps)
-        stepper = Stepper(spec, self.scratch, Caller(self.scratch, spec.here))
+        stepper = StepRunner(spec, self.scratch, CommandRunner(self.scratch, spec.here))
         digest = hashlib.blake2b(digest_size=16)
         began = time.monotonic()
         names = (spec.here.encode(), b"{here}")
@@ -264,18 +263,18 @@ class Observer:
         )
 
 
-def _changed(step: Step, env: Mapping[str, str], limit: float | None) -> Step:
+def _changed(step: StepSection, env: Mapping[str, str], limit: float | None) -> StepSection:
     """Return a step as mutants run it: without coverage, with another environment and limit."""
     timeout = step.call.timeout if limit is None else min(limit, step.call.timeout)
     call = replace(step.call, env={**step.call.env, **env}, timeout=timeout)
     return replace(step, call=call, cover="")
 
 
-def _timed_out(outcome: Outcome) -> bool:
+def _timed_out(outcome: StepOutcome) -> bool:
     return outcome.timed_out or outcome.signal == signal.SIGPROF
 
 
-def _observable(outcome: Outcome) -> tuple[object, ...]:
+def _observable(outcome: StepOutcome) -> tuple[object, ...]:
     if _timed_out(outcome):
         return outcome.name, "timeout"  # how far it got differs from run to run
     how = (outcome.status, outcome.signal, outcome.skipped)

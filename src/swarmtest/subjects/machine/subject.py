@@ -15,9 +15,20 @@ from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.faults import fault_of_exception, message_of
 from swarmtest.core.result import Fault, Result, Verdict
-from swarmtest.subjects.machine.compiled import Snapshot, compile_machine, invariants_of, space_of
+from swarmtest.subjects.machine.compiled import (
+    ArgumentSnapshot,
+    compile_machine,
+    invariants_of,
+    space_of,
+)
 from swarmtest.subjects.machine.machine import Machine
-from swarmtest.subjects.machine.replay import Another, Journal, Record, Replay, journalled
+from swarmtest.subjects.machine.replay import (
+    Journal,
+    MachineReplay,
+    ReplacementAction,
+    StepRecord,
+    journalled,
+)
 from swarmtest.subjects.machine.test import MachineTest, Step, to_json
 from swarmtest.subjects.subject import Subject
 
@@ -82,9 +93,11 @@ class MachineSubject(Subject):
         rng.gauss_next = None  # type: ignore[attr-defined]  # Random.seed() resets this too
         count = self._length if type(self._length) is int else self._draw_length(rng)
         run, picks, weights, bounds = self._loop(configuration)
-        record = Record() if self.journal is None else Journal(self.journal, self.step)
+        record = StepRecord() if self.journal is None else Journal(self.journal, self.step)
         tally: list[int] = []
-        another = self._guarded and Another(picks, self.compiled.possible, weights, bounds)
+        another = self._guarded and ReplacementAction(
+            picks, self.compiled.possible, weights, bounds
+        )
         machine = None
         fault = None
         try:
@@ -135,17 +148,17 @@ class MachineSubject(Subject):
         return MachineTest(self.name, journalled(entries), configuration.settings).to_json()
 
     def result_of_journal(
-        self, told: Sequence[Any], configuration: Configuration, fault: Fault
+        self, entries: Sequence[Any], configuration: Configuration, fault: Fault
     ) -> Result:
         """Return the result of a test that ended its process, from its journal entries."""
-        steps = journalled(told)
+        steps = journalled(entries)
         used = tuple(sum(step.action == name for step in steps) for name in self.actions)
         test = MachineTest(self.name, steps, configuration.settings).to_json()
         return Result(Verdict.FAILED, fault, used, (), len(steps), 0, test)
 
     def run(self, test: Any) -> Result:
         """Run a saved test step by step; steps that cannot run are skipped and counted."""
-        return Replay(self, MachineTest.from_json(test)).run()
+        return MachineReplay(self, MachineTest.from_json(test)).run()
 
     def size(self, test: Any) -> int:
         """Return how many steps a saved test has."""
@@ -175,12 +188,12 @@ class MachineSubject(Subject):
 
     def told_again(self, test: Any) -> Result:
         """Run a saved test; in the result's test each step has the expected exception it raised."""
-        return Replay(self, MachineTest.from_json(test)).run(noting=True)
+        return MachineReplay(self, MachineTest.from_json(test)).run(noting=True)
 
     def step(self, noted: tuple[Any, ...], label: int, raised: str = "") -> Step:
         """Return a step from what the loop recorded: the action's number, then its arguments."""
         action = self.compiled.actions[noted[0]]
-        arguments = tuple(a.data if type(a) is Snapshot else to_json(a) for a in noted[1:])
+        arguments = tuple(a.data if type(a) is ArgumentSnapshot else to_json(a) for a in noted[1:])
         return Step(action.name, arguments, label if action.into is not None else 0, raised)
 
     def fault_of(self, error: BaseException) -> Fault:
@@ -220,7 +233,7 @@ class MachineSubject(Subject):
         except Exception as error:
             raise UserError(f"machine {name!r}: steps raised {message_of(error)}") from None
         if not isinstance(steps, int) or steps < 1:
-            raise UserError(f"machine {name!r}: steps answered {steps!r}, not a number above 0")
+            raise UserError(f"machine {name!r}: steps returned {steps!r}, not a number above 0")
         return steps
 
     def _loop(self, configuration: Configuration) -> _Loop:
@@ -240,7 +253,7 @@ class MachineSubject(Subject):
         bounds = list(itertools.accumulate(weights[k] for k in picks))
         return self.compiled.renormalised, picks, weights, bounds
 
-    def _test(self, record: Record, settings: Mapping[str, Any]) -> MachineTest:
+    def _test(self, record: StepRecord, settings: Mapping[str, Any]) -> MachineTest:
         raised = dict(record.raised)
         steps = tuple(
             self.step(noted, label, raised.get(label, "")) for label, noted in enumerate(record, 1)

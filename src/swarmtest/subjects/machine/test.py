@@ -1,8 +1,8 @@
 """A machine's test as a value: steps with concrete arguments, and how they are saved as JSON.
 
-A test prints as Python code that runs on its own (see `code`), is saved as JSON, and stays runnable
-when steps are removed: a step that needs a missing value, or whose guard is false, is skipped and
-counted.
+A test prints as Python code that runs on its own (see `code`), is saved as JSON, and stays
+runnable when steps are removed: a step that needs a missing value, or whose guard is false, is
+skipped and counted.
 
 In the JSON data, what JSON lacks has a tag such as ``$tuple``, and a value without a tag of its
 own is pickled. Reading a pickled value runs code, as replaying a test does: do not do either with
