@@ -34,7 +34,7 @@ from swarmtest.analysis import (
 from swarmtest.analysis.bit_counts import Bits
 from swarmtest.analysis.hit_columns import HitBlock, blocks_of_bools
 from swarmtest.analysis.trial_columns import Likeness
-from swarmtest.growth.growth import growth
+from swarmtest.growth.growth import measure_growth
 from swarmtest.roles import counting
 from swarmtest.roles.study import Study
 
@@ -75,7 +75,7 @@ def everything(store, campaigns):
         for name in ("roles", "effects", "pairs", "amounts"):
             found = [one.to_json() for one in getattr(study, name)(target)]
             said[f"{name} of {target}"] = _numbers(found)
-    said["growth"] = _numbers(growth(store, campaigns[:1]).to_json())
+    said["growth"] = _numbers(measure_growth(store, campaigns[:1]).to_json())
     return said
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from swarmtest import Budget, Campaign, Machine, Proposal, Space, Stream, action, open_store
+from swarmtest import Budget, Campaign, Machine, Space, action, open_store
 from swarmtest.core.result import Result
 from swarmtest.core.sampling import toss
+from swarmtest.strategies import Proposal, Stream
 
 
 class Noisy(Machine):

@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 
 from debian_packages import CSMITH, need
-from swarmtest import Budget, Campaign, Stream, Study, Verdict, load_command_subject, open_store
-from swarmtest import parse_strategy as strategy_named
+from swarmtest import Budget, Campaign, Verdict, open_store
 from swarmtest.core.seeds import seed_of_test, trial_key
+from swarmtest.roles import Study
+from swarmtest.strategies import Stream
+from swarmtest.strategies import parse_strategy as strategy_named
+from swarmtest.subjects import load_command_subject
 from swarmtest.subjects.command.check import template_text
 from swarmtest.subjects.command.subject import CommandSubject
 

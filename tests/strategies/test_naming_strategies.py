@@ -7,19 +7,15 @@ from textwrap import dedent
 import pytest
 from installed_packages import install
 
-from swarmtest import (
-    Campaign,
+from swarmtest import Campaign, Configuration, Space, Strategy, UserError
+from swarmtest.strategies import (
     Coin,
     CoinByTime,
-    Configuration,
     Covering,
     Layered,
     LearningStrategy,
     Proposal,
-    Space,
-    Strategy,
     Stream,
-    UserError,
     parse_strategy,
     strategy_names,
     strategy_text,
@@ -49,7 +45,7 @@ def own(tmp_path):
             '''
             from dataclasses import dataclass
 
-            from swarmtest import Proposal
+            from swarmtest.strategies import Proposal
 
 
             class OnlyOne:
@@ -276,7 +272,8 @@ def test_the_stored_text_of_ones_own_strategy_is_enough_to_resume_in_another_pro
     resume = dedent(
         """
         import sys
-        from swarmtest import Space, Stream, parse_strategy
+        from swarmtest import Space
+        from swarmtest.strategies import Stream, parse_strategy
         answer = parse_strategy(sys.argv[1]).ask(Space(["push", "pop", "add"]), 0, Stream())
         print(getattr(answer, "configuration", answer))
         """

@@ -59,7 +59,8 @@ class Run:
 class Exploration:
     """What a search found out about a space; campaigns over the same space are read as one.
 
-    >>> from swarmtest import Integer, Search, SearchSpace, Test, open_store
+    >>> from swarmtest import Integer, Test, open_store
+    >>> from swarmtest.search import Search, SearchSpace
     >>> def sell(threads): return {"sold": 150 + threads // 3, "hits": [f"t{threads}"]}
     >>> space = SearchSpace([Integer("threads", 1, 4), Test("test", ["sell"])], {"sell": sell})
     >>> with open_store(":memory:") as store:

@@ -48,7 +48,8 @@ class Sequence:
 def best_sequence(exploration: Exploration, most: int | None = None) -> Sequence:
     """Return the greedy sequence, until everything is reached or `most` points are taken.
 
-    >>> from swarmtest import Integer, Search, SearchSpace, Test, open_store
+    >>> from swarmtest import Integer, Test, open_store
+    >>> from swarmtest.search import Search, SearchSpace
     >>> def sell(n): return {"hits": ["common"] + ["a"] * (n > 2) + ["b"] * (n == 1)}
     >>> space = SearchSpace([Integer("n", 1, 4), Test("test", ["sell"])], {"sell": sell})
     >>> with open_store(":memory:") as store:

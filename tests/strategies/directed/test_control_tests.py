@@ -7,9 +7,10 @@ from collections import Counter
 
 import pytest
 
-from swarmtest import Stream, UserError, Verdict
+from swarmtest import UserError, Verdict
 from swarmtest.core.result import Result
 from swarmtest.core.space import Space
+from swarmtest.strategies import Stream
 from swarmtest.strategies.directed.aim import Aim, Goal
 from swarmtest.strategies.directed.directed import Controlled, Directed
 from swarmtest.strategies.directed.portfolio import strategy_of_plan

@@ -8,8 +8,9 @@ from collections import Counter
 
 import pytest
 
-from swarmtest import Space, Stream, UserError
+from swarmtest import Space, UserError
 from swarmtest.core.result import Result, Verdict
+from swarmtest.strategies import Stream
 from swarmtest.strategies.directed.aim import Aim, Goal
 from swarmtest.strategies.directed.portfolio import PATIENCE, Portfolio
 

@@ -1,17 +1,5 @@
 """Engines propose the points of a search; one small module each."""
 
-from swarmtest.search.engines.climbing import HillClimbing
-from swarmtest.search.engines.engine import SpaceExhausted
-from swarmtest.search.engines.names import ENGINES, parse_engine
-from swarmtest.search.engines.optuna_engine import OptunaEngine
-from swarmtest.search.engines.sequential import RandomOrder, Sequential
+from swarmtest._exports import exports_of
 
-__all__ = [
-    "ENGINES",
-    "HillClimbing",
-    "OptunaEngine",
-    "RandomOrder",
-    "Sequential",
-    "SpaceExhausted",
-    "parse_engine",
-]
+__getattr__, __dir__ = exports_of(__name__)

@@ -30,7 +30,13 @@ def is_state_machine(found: object) -> bool:
 
 
 def state_machine_of(found: object) -> type[Any]:
-    """Return the state machine that a class is, or that a test case runs."""
+    """Return the state machine that a class is, or that a test case runs.
+
+    >>> state_machine_of(dict)
+    Traceback (most recent call last):
+    ...
+    swarmtest.UserError: dict is not a RuleBasedStateMachine of Hypothesis, nor its TestCase
+    """
     machine = _machine_of(found)
     if machine is None:
         name = getattr(found, "__name__", repr(found))
