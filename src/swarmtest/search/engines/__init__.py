@@ -1,5 +1,17 @@
 """Engines propose the points of a search; one small module each."""
 
-from swarmtest._exports import exports_of
+from swarmtest.search.engines.climbing import HillClimbing
+from swarmtest.search.engines.engine import SpaceExhausted
+from swarmtest.search.engines.names import ENGINES, parse_engine
+from swarmtest.search.engines.optuna_engine import OptunaEngine
+from swarmtest.search.engines.sequential import RandomOrder, Sequential
 
-__getattr__, __dir__ = exports_of(__name__)
+__all__ = [
+    "ENGINES",
+    "HillClimbing",
+    "OptunaEngine",
+    "RandomOrder",
+    "Sequential",
+    "SpaceExhausted",
+    "parse_engine",
+]
