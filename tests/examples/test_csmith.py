@@ -130,7 +130,7 @@ def test_a_campaign_covers_tcc_and_keeps_what_it_found(
 def test_check_says_which_header_gcc_does_not_find_and_what_has_it(
     tmp_path: Path, swarmtest: Callable[..., Any], refused: Callable[..., str]
 ) -> None:
-    """csmith is there, its headers are not: as with half of the packages."""
+    """Csmith is there, its headers are not: as with half of the packages."""
     need(*CSMITH)
     text = template_text("csmith-gcc")
     assert "apt-get install csmith libcsmith-dev gcc libc6-dev" in text

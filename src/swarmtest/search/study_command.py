@@ -167,7 +167,7 @@ def roles(campaign: int | None, store: str | None, **options: Any) -> int:
 )
 @store_option
 def plot(campaign: int | None, store: str | None, output: str | None, **options: Any) -> int:
-    """A picture of an explored space: all its dimensions along one line.
+    """Draw an explored space: all its dimensions along one line.
 
     Points are ordered by the dimension that explains most, then by the next: what matters shows as
     hills.

@@ -39,7 +39,7 @@ COMMANDS = {
     ),
     "features": Entry(
         "swarmtest.ui.commands.features:features",
-        "The features of a subject, and which of them mean others.",
+        "List the features of a subject, and which of them depend on others.",
     ),
     "plan": Entry(
         "swarmtest.plan.command:plan",
@@ -79,7 +79,7 @@ COMMANDS = {
     ),
     "coverage": Entry(
         "swarmtest.ui.commands.coverage:coverage",
-        "What a campaign's tests reached: lines, branches, paths; what threads did to each other.",
+        "Show what the tests of a campaign reached: lines, branches, paths, pairs of accesses.",
     ),
     "growth": Entry(
         "swarmtest.growth.command:growth",

@@ -52,7 +52,7 @@ from swarmtest.ui.terminal.tables import plural, table
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @store_option
 def coverage(campaign: int | None, store: str | None, **options: Any) -> None:
-    """What a campaign's tests reached: lines, branches, paths; what threads did to each other.
+    """Show what the tests of a campaign reached: lines, branches, paths, pairs of accesses.
 
     CAMPAIGN is its number; the newest one if left out. Collect coverage with
     `swarmtest run --coverage line,branch`, or `swarmtest race --coverage pair,sync,shared`.

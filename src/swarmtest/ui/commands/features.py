@@ -25,7 +25,7 @@ _MAX_NAMES = 2
 @click.option("--start", metavar="RULE", default="", help="The rule a grammar file starts from.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def features(path: str, api: bool, start: str, as_json: bool) -> None:
-    """The features of a subject, and which of them mean others.
+    """List the features of a subject, and which of them depend on others.
 
     PATH is what `swarmtest run` takes, or a grammar file. For a grammar, each feature is listed
     with the features that it stands within (it cannot be reached without them), that it brings

@@ -139,7 +139,7 @@ def unpacked(pack: bytes) -> list[tuple[str, int, bytes]]:
 
 
 def files_below(place: str) -> Iterator[str]:
-    """A file, or the files of a directory without what is hidden, installed, compiled or a store.
+    """Yield a file, or the files of a directory but hidden, installed, compiled ones and stores.
 
     >>> any(name.endswith("packages.py") for name in files_below(os.path.dirname(__file__)))
     True

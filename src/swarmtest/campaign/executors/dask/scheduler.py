@@ -293,7 +293,7 @@ def cluster_engine(
 
 
 def _place(choice: EngineChoice) -> Any:
-    """The way to the workers."""
+    """Return the way to the scheduler."""
     if choice.kind != "dask":
         return JobQueue(choice)
 
