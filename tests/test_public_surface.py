@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import swarmtest
-from swarmtest._exports import read_exports
+from swarmtest._exports import exports_of, read_exports
 from swarmtest._moved_names import PLACES
 from swarmtest.strategies import parse_strategy, strategy_names
 
@@ -125,6 +125,14 @@ def test_a_name_that_has_moved_still_works_and_says_where_it_is(old):
     assert value is getattr(importlib.import_module(package), new)
     assert caught[0].filename == __file__
     assert old not in swarmtest.__all__
+
+
+def test_a_name_that_was_changed_still_works_and_says_what_it_is_called():
+    suite = importlib.import_module("swarmtest.suite")
+    get, names = exports_of("swarmtest.suite", renamed={"Suit": "Suite"})
+    with pytest.warns(DeprecationWarning, match="swarmtest.suite.Suit is now called Suite"):
+        assert get("Suit") is suite.Suite
+    assert "Suit" not in names()
 
 
 IMPORT = re.compile(

@@ -17,12 +17,16 @@ import sys
 
 TYPE_CHECKING = False  # the one of `typing`: to import that takes longer than all of this module
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 
-def exports_of(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+def exports_of(
+    package: str, renamed: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` of a package.
+
+    `renamed` maps earlier names to those of today. They work, with a warning, but are not listed.
 
     >>> import swarmtest.suite
     >>> get, names = exports_of("swarmtest.suite")
@@ -41,6 +45,12 @@ def exports_of(package: str) -> tuple[Callable[[str], object], Callable[[], list
     def get(name: str) -> object:
         if name == "__all__":
             return names()
+        if renamed and name in renamed:
+            import warnings
+
+            new = renamed[name]
+            warnings.warn(f"{package}.{name} is now called {new}", DeprecationWarning, stacklevel=2)
+            return getattr(sys.modules[package], new)
         if name.startswith("_") or name not in names():
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
         __import__(module_of[name])
