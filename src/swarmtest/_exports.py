@@ -10,20 +10,18 @@ Then ``from swarmtest.race import PCT`` imports the module of `PCT` and none of 
 ``import swarmtest``, which pytest does in every run, imports hardly anything.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 
-TYPE_CHECKING = False  # the one of `typing`: to import that takes longer than all of this module
+TYPE_CHECKING = False  # not that of `typing`: importing it takes longer than all of this module
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
 
 def exports_of(
-    package: str, renamed: Mapping[str, str] | None = None
-) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    package: str, renamed: "Mapping[str, str] | None" = None
+) -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
     """Return ``__getattr__`` and ``__dir__`` of a package.
 
     `renamed` maps earlier names to those of today. They work, with a warning, but are not listed.
