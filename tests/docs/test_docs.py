@@ -128,7 +128,10 @@ def test_a_page_about_the_code_names_files_that_exist(page: Path) -> None:
         assert (ROOT / path).exists() or any((ROOT / "src" / "swarmtest").rglob(path)), path
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+LINKING = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "changes" / "README.md"]
+
+
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for path, anchor in LINK.findall(page.read_text()):
         if not path and not anchor:
