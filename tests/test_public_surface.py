@@ -39,7 +39,7 @@ NAMES = [
 PARTS_OF_RACE = {
     *("FreePolicy", "FreeRun", "PCT", "POS", "Policy", "RandomWalk", "Replay", "Run", "Scheduler"),
     *("TraceStep", "installed", "minimised_schedule", "prepare", "replay", "shared_sites"),
-    *("weave", "weave_tree"),
+    *("weave", "weave_tree", "ControlledRun", "ScheduleReplay", "ThreadScheduler"),
 }
 """What `swarmtest.race` is made of: explained, but without examples, because each of them needs the
 others to show anything."""
