@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pytest_processes import pytest_words
+
 from swarmtest import Machine, action
 from swarmtest.reduce.hypothesis_export import hand_over_faults
 from swarmtest.store.records import FaultRecord

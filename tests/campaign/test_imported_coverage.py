@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from pytest_processes import pytest_words
+
 from swarmtest import open_store
 from swarmtest.campaign.imported_coverage import import_coverage
 from swarmtest.ui.terminal.coverage import campaign_tally

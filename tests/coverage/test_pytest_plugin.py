@@ -9,7 +9,6 @@ import subprocess
 from contextlib import closing
 
 import pytest
-
 from pytest_processes import WITHOUT_HYPOTHESIS, pytest_words
 
 PYTEST = pytest_words(*WITHOUT_HYPOTHESIS, "-q", "-p", "swarmtest.pytest_plugin")

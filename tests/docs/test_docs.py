@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
 from debian_packages import CSMITH, need
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

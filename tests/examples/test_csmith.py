@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from debian_packages import CSMITH, need
+
 from swarmtest import Budget, Campaign, Verdict, open_store
 from swarmtest.core.seeds import seed_of_test, trial_key
 from swarmtest.roles import Study

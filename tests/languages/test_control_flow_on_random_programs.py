@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,14 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-
-from swarmtest.languages.dominators import Dominance, dominators_by_function
-from swarmtest.languages.python.control_flow import flows_of
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "instrument"))
 from line_tables import compile_program
 from random_programs import inputs, programs
 from weave_lab import Woven, reached_by, traced_lines
+
+from swarmtest.languages.dominators import Dominance, dominators_by_function
+from swarmtest.languages.python.control_flow import flows_of
 
 EXAMPLES = int(os.environ.get("SWARMTEST_FLOW_EXAMPLES", "60"))
 """Raise it for a long run."""

@@ -8,7 +8,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from pytest_processes import pytest_words
 
 COUNTER = """

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from postgres_server import Server
-
 from pytest_processes import pytest_words
+
 from swarmtest.store import open_store
 from swarmtest.store.copies import campaign_hash
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from pytest_processes import WITHOUT_OTHERS
 
 CART = """

@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from debian_packages import need
 
 ROOT = Path(__file__).parents[2]

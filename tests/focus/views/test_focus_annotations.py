@@ -6,9 +6,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from focus_example import HOSTILE, counts, fault, line, pull_request, saying
+from focus_example import HOSTILE, any_text, counts, fault, line, pull_request, saying
 from hypothesis import example, given, settings
-from test_focus_lines import any_text
 
 from swarmtest.focus.outcome import FocusOutcome
 from swarmtest.focus.views.annotations import github_annotations

@@ -6,9 +6,8 @@ from dataclasses import replace
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from focus_example import HOSTILE, fault, line, pull_request, saying
+from focus_example import HOSTILE, any_text, fault, line, pull_request, saying
 from hypothesis import example, given, settings
-from test_focus_lines import any_text
 
 from swarmtest.focus.outcome import FocusOutcome
 from swarmtest.focus.views.annotations import junit_xml

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from focus_example import HOSTILE, counts, fault, line, pull_request, saying
+from focus_example import HOSTILE, any_text, counts, fault, line, pull_request, saying
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +23,6 @@ from swarmtest.focus.views.rows import (
 )
 from swarmtest.focus.views.terminal import focus_text
 
-any_text = st.text(st.characters() | st.sampled_from("|`<>&]:#%\n\r,_*@[\0\ud800 "), max_size=40)
 words = ("focus on", "campaign 7", "changed lines", "new fault", "replay")
 
 

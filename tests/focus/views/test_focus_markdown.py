@@ -9,10 +9,9 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from focus_example import HOSTILE, counts, fault, line, pull_request, saying
+from focus_example import HOSTILE, any_text, counts, fault, line, pull_request, saying
 from hypothesis import example, given, settings
 from markdown_it import MarkdownIt
-from test_focus_lines import any_text
 
 from swarmtest.focus.outcome import FocusOutcome
 from swarmtest.focus.views.markdown import block, code, focus_json, markdown_summary

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from focus_example import HOSTILE, fault, pull_request, saying
+from focus_example import HOSTILE, any_text, fault, pull_request, saying
 from hypothesis import example, given, settings
-from test_focus_lines import any_text
 
 from swarmtest.focus.outcome import FocusOutcome
 from swarmtest.focus.views.annotations import sarif

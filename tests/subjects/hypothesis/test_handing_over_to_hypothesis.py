@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import state_machines
 from hypothesis import settings
 from hypothesis.database import DirectoryBasedExampleDatabase
-
 from pytest_processes import pytest_words
+
 from swarmtest.core.result import Fault
 from swarmtest.languages.user_objects import load_object
 from swarmtest.subjects.hypothesis.subject import RuleBasedSubject
@@ -23,7 +24,7 @@ from hypothesis import settings, Phase
 {name}Test = {name}.TestCase
 {name}Test.settings = settings({name}Test.settings, phases=[{phases}])
 """
-SOURCE = (Path(__file__).parent / "state_machines.py").read_text()
+SOURCE = Path(state_machines.__file__).read_text()
 
 
 @pytest.fixture

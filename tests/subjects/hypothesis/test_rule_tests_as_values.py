@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import state_machines
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, rule
 from state_machines import Deadly, Files, Stack
@@ -19,7 +20,7 @@ from swarmtest.subjects.hypothesis.reduction import smaller_choices
 from swarmtest.subjects.hypothesis.subject import RuleBasedSubject
 from swarmtest.subjects.hypothesis.test import RuleStep, RuleTest
 
-HERE = Path(__file__).parent
+MACHINES = Path(state_machines.__file__).parent
 
 
 def failing(subject: RuleBasedSubject, names: list[str] | None = None) -> Any:
@@ -37,7 +38,7 @@ def run(program: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     (tmp_path / "program.py").write_text(program)
     command = [sys.executable, str(tmp_path / "program.py")]
     return subprocess.run(
-        command, env={"PYTHONPATH": str(HERE)}, capture_output=True, text=True, timeout=60
+        command, env={"PYTHONPATH": str(MACHINES)}, capture_output=True, text=True, timeout=60
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import state_machines
 import state_machines as machines
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
@@ -31,7 +32,7 @@ from swarmtest.subjects.hypothesis.declaration import is_state_machine, state_ma
 from swarmtest.subjects.hypothesis.subject import RuleBasedSubject
 from swarmtest.subjects.loading import SubjectReference
 
-HERE = Path(__file__).parent
+MACHINES = Path(state_machines.__file__)
 
 
 def results(subject: RuleBasedSubject, names: list[str] | None = None, tests: int = 100) -> Any:
@@ -166,7 +167,9 @@ def test_another_process_gives_the_same_tests() -> None:
         "    found = [subject.execute(space.default(), seed) for seed in range(30)]\n"
         "    sys.stdout.buffer.write(pickle.dumps([(r.test, r.fault, r.used) for r in found]))\n"
     )
-    ran = subprocess.run([sys.executable, "-c", program], cwd=HERE, capture_output=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=MACHINES.parent, capture_output=True, check=True
+    )
     expected = b""
     for machine in (Files, Gambler):
         subject = RuleBasedSubject(machine)
@@ -414,7 +417,7 @@ def test_any_strategy_draws_the_same_from_its_choices(strategy: Any, seed: int) 
 
 
 def test_a_campaign_takes_a_test_case_by_its_name() -> None:
-    reference = SubjectReference(f"{HERE / 'state_machines.py'}::StackTest")
+    reference = SubjectReference(f"{MACHINES}::StackTest")
     outcome = Campaign(
         reference, budget=Budget(tests=200), seed=1, workers=1, store=":memory:"
     ).run()

@@ -8,7 +8,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from pytest_processes import WITHOUT_HYPOTHESIS, pytest_words
 
 

@@ -38,7 +38,7 @@ def fault(name: str, number: int, size: int = 9, test: str | None = "[]") -> Fau
 
 def python(code: str, *arguments: str) -> subprocess.Popen[str]:
     """Another Python process that can import swarmtest and these examples."""
-    here, source = Path(__file__).parent, Path(swarmtest.core.errors.__file__).parent.parent
+    here, source = Path(__file__).parent, Path(swarmtest.core.errors.__file__).parents[2]
     return subprocess.Popen(
         [sys.executable, "-c", code, *arguments],
         stdout=subprocess.PIPE,

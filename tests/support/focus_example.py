@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hypothesis import strategies as st
+
 from swarmtest.focus.outcome import Count, FocusedFault, FocusedTarget, FocusOutcome
 from swarmtest.store.records import FaultRecord
 
@@ -11,6 +13,7 @@ HOSTILE = (
     "a|b `c` <img src=x onerror=alert(1)> ]]> &amp; @me, x=1, 50%0A 5%2C <!-- *z* [l](m)\n"
     "::error file=x::boom\r\x00\ud800 $x$ _y_ ##[error]d \\| e"
 )
+any_text = st.text(st.characters() | st.sampled_from("|`<>&]:#%\n\r,_*@[\0\ud800 "), max_size=40)
 
 
 def line(number: int, file: str = "shop/cart.py", **facts: object) -> FocusedTarget:
