@@ -1,5 +1,6 @@
 """The public names of `swarmtest.reduce`, each with the module that defines it."""
 
+from swarmtest.reduce.fault_reductions import reduce_faults as reduce_faults
 from swarmtest.reduce.keep_criteria import Keep as Keep
 from swarmtest.reduce.quality import Quality as Quality
 from swarmtest.reduce.quality import quality_of as quality_of
