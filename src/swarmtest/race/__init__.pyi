@@ -28,8 +28,8 @@ from swarmtest.race.primitives.patches import installed as installed
 from swarmtest.race.primitives.policy import Policy as Policy
 from swarmtest.race.primitives.policy import policy_on as policy_on
 from swarmtest.race.primitives.policy import prepare as prepare
-from swarmtest.race.race_replay import RaceShown as RaceShown
-from swarmtest.race.race_replay import replay_race as replay_race
+from swarmtest.race.regression_test import RaceShown as RaceShown
+from swarmtest.race.regression_test import replay_race as replay_race
 from swarmtest.race.subject import ThreadsSubject as ThreadsSubject
 from swarmtest.race.weaving.sites import SITES as SITES
 from swarmtest.race.weaving.sites import Site as Site

@@ -15,8 +15,8 @@ from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.options import CoverageOptions
 from swarmtest.race.explanation import explore
-from swarmtest.race.race_replay import replay_code
 from swarmtest.race.race_test import RaceTest
+from swarmtest.race.regression_test import replay_code
 from swarmtest.race.target import ENGINES, SECONDS, Target, split_kinds
 from swarmtest.race.views import after_data, after_text
 from swarmtest.reduce.named_tests import named_test

@@ -17,9 +17,9 @@ from swarmtest.race.control.schedulers import RandomWalk
 from swarmtest.race.explanation import explained, message_of_fault, replayable
 from swarmtest.race.free.noise import NoiseSettings
 from swarmtest.race.programs import Program
-from swarmtest.race.race_replay import replay_code
 from swarmtest.race.race_test import RaceTest, features_of, race_space, settings_of
 from swarmtest.race.racer import Racer, Ran
+from swarmtest.race.regression_test import replay_code
 from swarmtest.race.target import REFERENCE, Target
 from swarmtest.subjects.subject import Subject
 
