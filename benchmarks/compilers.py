@@ -24,9 +24,10 @@ from pathlib import Path
 
 from harness import cannot_measure, print_figures, print_table, progress, require_programs
 
-from swarmtest import Budget, Campaign, Outcome, Store, Study, open_store
+from swarmtest import Budget, Campaign, Outcome, Store, open_store
 from swarmtest.analysis.rank_tests import bootstrap_interval, difference_of_means
 from swarmtest.core.errors import UserError
+from swarmtest.roles import Study
 from swarmtest.roles.roles import feature_shares
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -25,8 +25,10 @@ from typing import Any
 import machines
 from harness import arguments, print_figures, print_table, progress, require_modules
 
-from swarmtest import Machine, MachineSubject, Stream, parse_strategy
+from swarmtest import Machine
 from swarmtest.core.seeds import seed_of_test, trial_key
+from swarmtest.strategies import Stream, parse_strategy
+from swarmtest.subjects import MachineSubject
 
 STRATEGIES = ("all-on", "coin", "coin:p=random", "activation", "layered")
 ROWS: dict[str, type[Machine]] = {

@@ -32,7 +32,7 @@ import numpy.typing as npt
 from harness import cpu_seconds, print_figures, print_table, progress, require_modules
 from known_truth_picture import draw
 
-from swarmtest import Space, Stream, open_store, parse_strategy
+from swarmtest import Space, open_store
 from swarmtest.analysis import bit_counts as counting_bits
 from swarmtest.analysis import bit_counts as kernels
 from swarmtest.analysis.bit_counts import distinct_columns
@@ -49,6 +49,7 @@ from swarmtest.roles.roles import RoleTable
 from swarmtest.roles.study import Study
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, TrialRecord, pack_floats
+from swarmtest.strategies import Stream, parse_strategy
 
 Words = npt.NDArray[np.uint64]
 Array = npt.NDArray[np.float64]

@@ -25,7 +25,7 @@ from swarmtest import open_store
 from swarmtest.analysis.propensities import propensities_of
 from swarmtest.analysis.role_cells import transposed_blocks
 from swarmtest.core.targets import Target
-from swarmtest.growth.growth import growth
+from swarmtest.growth.growth import measure_growth
 from swarmtest.roles.counting import count_table
 from swarmtest.roles.study import Study
 from swarmtest.roles.triage import triage
@@ -91,7 +91,7 @@ def store(made: Made) -> dict[str, float]:
             timed("triage", lambda: triage(study[0]))
             figures["megabytes"] = megabytes()
             study.clear()
-            timed("growth", lambda: growth(opened, [1]))
+            timed("growth", lambda: measure_growth(opened, [1]))
             figures["megabytes_growth"] = megabytes()
     return figures
 

@@ -27,8 +27,9 @@ import numpy as np
 from harness import cpu_seconds
 from pyroaring import BitMap
 
-from swarmtest import Campaign, Progress, Store, open_store
+from swarmtest import Campaign, Store, open_store
 from swarmtest.analysis.role_cells import ROLES, SUPPRESSOR, TRIGGER
+from swarmtest.campaign import Progress
 from swarmtest.campaign.executors.executor import InlineExecutor
 from swarmtest.campaign.executors.worker import CampaignJob
 from swarmtest.campaign.loop import CampaignLoop

@@ -13,9 +13,11 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from swarmtest import Configuration, Machine, MachineSubject, Stream, action, parse_strategy
+from swarmtest import Configuration, Machine, action
 from swarmtest.core.seeds import seed_of_test, trial_key
+from swarmtest.strategies import Stream, parse_strategy
 from swarmtest.strategies.layered import FAMILIES, settled
+from swarmtest.subjects import MachineSubject
 
 TESTS, STEPS, BIN, CELL = 20_000, 100, 4, 6
 SIDE = STEPS // BIN * CELL

@@ -20,7 +20,7 @@ from swarmtest.analysis import bit_counts, role_cells, trial_columns
 from swarmtest.analysis.bit_counts import Bits
 from swarmtest.analysis.role_cells import HitBlock, blocks_of_bools
 from swarmtest.analysis.trial_columns import TargetClasses
-from swarmtest.growth.growth import growth
+from swarmtest.growth.growth import measure_growth
 from swarmtest.roles import counting
 from swarmtest.roles.study import Study
 
@@ -61,7 +61,7 @@ def everything(store, campaigns):
         for name in ("roles", "effects", "pairs", "amounts"):
             found = [one.to_json() for one in getattr(study, name)(target)]
             said[f"{name} of {target}"] = _numbers(found)
-    said["growth"] = _numbers(growth(store, campaigns[:1]).to_json())
+    said["growth"] = _numbers(measure_growth(store, campaigns[:1]).to_json())
     return said
 
 

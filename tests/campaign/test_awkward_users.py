@@ -8,20 +8,11 @@ from textwrap import dedent
 
 import pytest
 
-from swarmtest import (
-    Budget,
-    Campaign,
-    Limits,
-    Machine,
-    MachineSubject,
-    Space,
-    Stream,
-    UserError,
-    action,
-    open_store,
-    swarm,
-)
+from swarmtest import Budget, Campaign, Machine, Space, UserError, action, open_store, swarm
+from swarmtest.campaign import Limits
+from swarmtest.strategies import Stream
 from swarmtest.strategies.layered import FAMILIES, Layered, settled, sizes_of
+from swarmtest.subjects import MachineSubject
 
 
 @pytest.fixture

@@ -108,7 +108,7 @@ def test_a_campaign_without_any_valid_test_ends_whatever_the_strategy(store):
 
 def test_invalid_tests_hide_no_role(store):
     """They count as tests that hit nothing: c is the trigger, whatever b does to tests."""
-    from swarmtest import Study
+    from swarmtest.roles import Study
 
     run(store, "coin", tests=600)
     study = Study(store, [1])

@@ -6,8 +6,9 @@ from time import process_time
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from swarmtest import Constraint, Feature, Space, Stream, toss
+from swarmtest import Constraint, Feature, Space
 from swarmtest.core.constraints import Clause, Solver, at_least_one_of, conflict, solve
+from swarmtest.strategies import Stream, toss
 
 examples = settings(derandomize=True, deadline=None, max_examples=100)
 FEATURES = 5

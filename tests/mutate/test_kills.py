@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from swarmtest import Campaign, MachineSubject, open_store
+from swarmtest import Campaign, open_store
 from swarmtest.core.errors import UserError
 from swarmtest.mutate.baseline import KillLimits
 from swarmtest.mutate.kill_matrix import CRASHED, ENDLESS, FAILED, NOT_RUN, PASSED, SLOW
 from swarmtest.mutate.kills import Runner
-from swarmtest.mutate.mutation import kill_matrix, mutate_campaign
+from swarmtest.mutate.mutation import compute_kill_matrix, mutate_campaign
 from swarmtest.mutate.pytest_suites import mutate_pytest
+from swarmtest.subjects import MachineSubject
 
 STACK = """
     LIMIT = 3
@@ -259,7 +260,9 @@ def test_the_tests_of_a_machine_kill_mutants_of_its_program(program: Any) -> Non
     made, machine = stack_machine(program)
     subject = MachineSubject(machine.module.StackMachine)
     tests = [subject.test_of(subject.space.default(), seed) for seed in range(5)]
-    matrix = kill_matrix(subject, tests, [str(made.path)], operators="relational,integers,delete")
+    matrix = compute_kill_matrix(
+        subject, tests, [str(made.path)], operators="relational,integers,delete"
+    )
     assert {one.after.strip() for one in matrix.survivors} == {
         "if len(self._items) == self._limit:"
     }
@@ -273,7 +276,7 @@ def test_what_is_loaded_beside_the_machine_is_mutated_but_not_the_machine(progra
     made, machine = stack_machine(program)
     subject = MachineSubject(machine.module.StackMachine)
     tests = [subject.test_of(subject.space.default(), 1)]
-    matrix = kill_matrix(subject, tests, operators="relational", first_kill=True)
+    matrix = compute_kill_matrix(subject, tests, operators="relational", first_kill=True)
     assert {one.path for one in matrix.mutants} == {made.source.path}
 
 
@@ -403,4 +406,4 @@ def test_what_cannot_be_mutated_is_one_clear_line(
     subject = MachineSubject(machine.module.StackMachine)
     tests = [subject.test_of(subject.space.default(), 1)]
     with pytest.raises(UserError, match=message):
-        kill_matrix(subject, tests, files, **options)
+        compute_kill_matrix(subject, tests, files, **options)

@@ -107,7 +107,7 @@ class Leaving:
 """
 GRAMMAR = """
 from strays import leave
-from swarmtest import GrammarSubject
+from swarmtest.subjects import GrammarSubject
 
 def run(text):
     leave()

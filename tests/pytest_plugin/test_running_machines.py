@@ -143,7 +143,8 @@ def test_all_faults_of_a_campaign_are_listed_and_the_test_fails_once(pytester, w
 
 
 INVALID = """
-    from swarmtest import Machine, MachineSubject, Result, Verdict, action
+    from swarmtest import Machine, Result, Verdict, action
+    from swarmtest.subjects import MachineSubject
 
     class _Any(Machine):
         @action

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from swarmtest import Campaign, Machine, MachineSubject, action, integers, open_store
+from swarmtest import Campaign, Machine, action, integers, open_store
 from swarmtest.campaign.budget import Budget, Limits
 from swarmtest.campaign.campaign import Outcome
 from swarmtest.campaign.reduced_faults import FaultReductionProgress, ReductionTime, reductions_of
@@ -25,6 +25,7 @@ from swarmtest.reduce.fault_reductions import FLAKY_AFTER, reduce_faults
 from swarmtest.reduce.reduction import Reduced, reduce_test
 from swarmtest.store.interface import Store
 from swarmtest.store.records import ReductionRecord
+from swarmtest.subjects import MachineSubject
 from swarmtest.subjects.machine.test import MachineTest
 
 

@@ -8,29 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from installed_packages import install
 
-from swarmtest import (
-    Choice,
-    Feature,
+from swarmtest import Choice, Feature, Flag, Integer, Strategy, Test, UserError
+from swarmtest.search import (
     Fitness,
-    Flag,
     HillClimbing,
-    Integer,
-    LearningStrategy,
     OptunaEngine,
     RandomOrder,
     Search,
     SearchSpace,
     Sequential,
     SpaceExhausted,
-    Strategy,
-    Stream,
-    Test,
-    UserError,
     parse_engine,
-    strategy_text,
 )
 from swarmtest.search.engines.engine import Permutation
 from swarmtest.search.engines.optuna_engine import SAMPLERS
+from swarmtest.strategies import LearningStrategy, Stream, strategy_text
 
 
 def hills(x, y, kind):

@@ -4,7 +4,8 @@ from collections import Counter
 
 import pytest
 
-from swarmtest import Mixture, Space, Stream, UserError, parse_strategy, strategy_text
+from swarmtest import Space, UserError
+from swarmtest.strategies import Mixture, Stream, parse_strategy, strategy_text
 
 FOUR = Space(["a", "b", "c", "d"])
 

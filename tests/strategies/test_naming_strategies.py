@@ -9,24 +9,20 @@ import pytest
 from installed_packages import install
 
 import swarmtest
-from swarmtest import (
-    Campaign,
+from swarmtest import Campaign, Configuration, Space, Strategy, UserError
+from swarmtest.core.strategy_names import current_strategy_text
+from swarmtest.strategies import (
     Coin,
     CoinByTime,
-    Configuration,
     Covering,
     Layered,
     LearningStrategy,
     Proposal,
-    Space,
-    Strategy,
     Stream,
-    UserError,
     parse_strategy,
     strategy_names,
     strategy_text,
 )
-from swarmtest.core.strategy_names import current_strategy_text
 from swarmtest.strategies.strategy import describe_strategies
 
 SPACE = Space(["push", "pop", "add"])
@@ -52,7 +48,7 @@ def own(tmp_path):
             '''
             from dataclasses import dataclass
 
-            from swarmtest import Proposal
+            from swarmtest.strategies import Proposal
 
 
             class OnlyOne:
@@ -310,7 +306,8 @@ def test_the_stored_text_of_ones_own_strategy_is_enough_to_resume_in_another_pro
     resume = dedent(
         """
         import sys
-        from swarmtest import Space, Stream, parse_strategy
+        from swarmtest import Space
+        from swarmtest.strategies import Stream, parse_strategy
         answer = parse_strategy(sys.argv[1]).ask(Space(["push", "pop", "add"]), 0, Stream())
         print(getattr(answer, "configuration", answer))
         """
@@ -419,7 +416,8 @@ def test_a_class_that_derives_from_strategy_and_lacks_a_method_is_told_which(tmp
     (tmp_path / "unfinished.py").write_text(
         dedent(
             """
-            from swarmtest import LearningStrategy, Strategy
+            from swarmtest import Strategy
+            from swarmtest.strategies import LearningStrategy
 
             class Mute(Strategy):
                 def asks(self, space, trial, rng):

@@ -6,17 +6,13 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from swarmtest import (
+from swarmtest import Feature, Flag, Space, UserError, at_least_one_of
+from swarmtest.strategies import (
     Activation,
     Complete,
     Default,
-    Feature,
-    Flag,
     Sized,
-    Space,
     Stream,
-    UserError,
-    at_least_one_of,
     parse_strategy,
     strategy_names,
 )

@@ -129,7 +129,7 @@ def run(text):
 """
 CALCULATIONS = """
 from calculator import run
-from swarmtest import GrammarSubject
+from swarmtest.subjects import GrammarSubject
 
 GRAMMAR = '''
 ?start: start "*" NUMBER -> times | start "/" NUMBER -> by | NUMBER -> number

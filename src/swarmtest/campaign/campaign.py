@@ -64,7 +64,7 @@ _UNUSED_AFTER = 100
 class Outcome:
     """The result of a campaign.
 
-    >>> from swarmtest import Progress
+    >>> from swarmtest.campaign import Progress
     >>> Outcome(1, "store.db", Progress(tests=100), [], "all tests done").progress.tests
     100
     """

@@ -41,7 +41,16 @@ class ComparedCampaign:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result of comparing strategies."""
+    """The result of comparing strategies; `compare_campaigns` returns it.
+
+    >>> from swarmtest import open_store, swarm
+    >>> with open_store(":memory:") as store:
+    ...     for strategy in ("coin", "default"):
+    ...         for trial in swarm(["push", "pop"], strategy=strategy, tests=9, store=store):
+    ...             trial.record(failed="pop" not in trial and "overflow")
+    ...     compare_campaigns(store, [1, 2]).baseline
+    'default'
+    """
 
     subject: str
     strategies: tuple[str, ...]
@@ -183,6 +192,19 @@ def compare_campaigns(
 
     `baseline` is by default ``all-on`` if it is among them, else the strategy of the
     first campaign. `notes` are added to those of the comparison.
+
+    >>> from swarmtest import Campaign, Machine, action, open_store
+    >>> class Tower(Machine):
+    ...     def start(self): self.height = 0
+    ...     @action
+    ...     def build(self): self.height += 1; assert self.height < 40
+    ...     @action
+    ...     def raze(self): self.height = 0
+    >>> with open_store(":memory:") as store:
+    ...     for strategy in ("default", "coin"):
+    ...         outcome = Campaign(Tower, strategy, 20, store=store, workers=0).run()
+    ...     compare_campaigns(store, [1, 2]).strategies
+    ('default', 'coin')
     """
     records = [store.campaign(campaign) for campaign in campaigns]
     check_comparable(store, records)

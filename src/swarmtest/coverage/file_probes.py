@@ -341,7 +341,7 @@ class WovenFile:
         self._raised_masks: dict[tuple[int, int], int] = {}
 
     def enrol(self, catalogue: Catalogue) -> None:
-        """Number the file's targets in a catalogue."""
+        """Give the file's targets numbers in a catalogue."""
         catalogue.add_source(self.source)
         self._traces.catalogue = catalogue
         plan = self._plan

@@ -47,7 +47,7 @@ class MonitoredFile:
         self._at_import: set[int] = set()
 
     def enrol(self, catalogue: Catalogue) -> None:
-        """Number the file's targets in a catalogue."""
+        """Give the file's targets numbers in a catalogue."""
         catalogue.add_source(self.source)
         for target in self._targets:
             self._numbers[target.line] = number = catalogue.number(target)

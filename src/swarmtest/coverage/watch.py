@@ -165,7 +165,7 @@ class Coverage:
             self._pending.append(file)
 
     def _enrol_pending(self) -> None:
-        """Number the targets of the files that were loaded since the last call."""
+        """Give numbers to the targets of the files that were loaded since the last call."""
         for file in self._pending:
             file.enrol(self.catalogue)
         self.files += self._pending

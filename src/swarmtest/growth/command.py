@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.formatting import counted, plural
-from swarmtest.growth.growth import Growth, KindGrowth
-from swarmtest.growth.growth import growth as growth_of
+from swarmtest.growth.growth import Growth, KindGrowth, measure_growth
 from swarmtest.growth.richness import Forecast, rarer_than
 from swarmtest.growth.verdict import GrowthVerdict, interval_text
 from swarmtest.growth.verdict import verdict as verdict_on
@@ -55,7 +54,7 @@ def growth(campaigns: list[int], kind: str, as_json: bool, store: str | None) ->
     """
     opened = existing_store(store)
     numbers = campaigns or [latest_campaign(opened, None)]
-    result = growth_of(opened, numbers, kind)
+    result = measure_growth(opened, numbers, kind)
     verdict = verdict_on(result)
     if as_json:
         click.echo(json_text(result.to_json() | {"verdict": verdict.to_json()}))

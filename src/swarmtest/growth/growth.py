@@ -116,7 +116,11 @@ class LeadingOrigin:
 
 @dataclass(frozen=True)
 class Growth:
-    """What some campaigns found together, for each kind; faults are always first."""
+    """What some campaigns found together, for each kind; faults are always first.
+
+    >>> Growth((1,), "stack.py", "coin", 100, 0, ()).to_json()["tests"]
+    100
+    """
 
     campaigns: tuple[int, ...]
     subject: str
@@ -157,8 +161,16 @@ class _Pool:
         return incidence(self.found.get(kind, []), self.tests - lost)
 
 
-def growth(store: Store, campaigns: Sequence[int], kind: str = "") -> Growth:
-    """Read campaigns of one subject and strategy; with `kind`, only that kind of target."""
+def measure_growth(store: Store, campaigns: Sequence[int], kind: str = "") -> Growth:
+    """Read campaigns of one subject and strategy; with `kind`, only that kind of target.
+
+    >>> from swarmtest import open_store, swarm
+    >>> with open_store(":memory:") as store:
+    ...     for trial in swarm(["push", "pop"], seed=1, tests=20, store=store):
+    ...         trial.record(failed="pop" not in trial and "overflow")
+    ...     measure_growth(store, [1]).kinds[0].seen.found
+    1
+    """
     records = [store.campaign(number) for number in campaigns]
     _check_alike(store, records)
     read = [halves(store, number) for number in campaigns]

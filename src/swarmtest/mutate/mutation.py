@@ -1,8 +1,8 @@
 """Compute the kill matrix of a subject's tests, or of the tests of a stored campaign.
 
-`kill_matrix` takes tests as data; `mutate_campaign` takes them from a store. Both draw mutants of
-the program's files, run the tests without a mutant, and then run them on the mutants. Tests of
-pytest suites are in `pytest_suites`, and mutants of C programs in `native`.
+`compute_kill_matrix` takes tests as data; `mutate_campaign` takes them from a store. Both draw
+mutants of the program's files, run the tests without a mutant, and then run them on the mutants.
+Tests of pytest suites are in `pytest_suites`, and mutants of C programs in `native`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class _RunOptions:
     on_progress: Show | None
 
 
-def kill_matrix(
+def compute_kill_matrix(
     subject: Subject | SubjectReference,
     tests: Sequence[Any] | Mapping[str, Any],
     files: Iterable[str | Source] = (),
@@ -102,14 +102,15 @@ def kill_matrix(
     A subject that is already loaded cannot be imported again, so mutants of code that runs at
     import are `not_switchable`; with a `SubjectReference` they are run as well.
 
-    >>> from swarmtest import Machine, MachineSubject, action
+    >>> from swarmtest import Machine, action
+    >>> from swarmtest.subjects import MachineSubject
     >>> class Counter(Machine):
     ...     def start(self): self.n = 0
     ...     @action
     ...     def up(self): self.n += 1
     >>> subject = MachineSubject(Counter)
     >>> tests = [subject.test_of(subject.space.default(), seed) for seed in (1, 2)]
-    >>> kill_matrix(subject, tests, ["no_such_file.py"])
+    >>> compute_kill_matrix(subject, tests, ["no_such_file.py"])
     Traceback (most recent call last):
     ...
     swarmtest.UserError: no_such_file.py: there is no such file to mutate
@@ -251,7 +252,7 @@ def mutate_campaign(
     if not reference:
         raise UserError(
             f"campaign {campaign} tested {record.subject}, which cannot be imported by name; "
-            "mutate it from the program that defined it (kill_matrix)"
+            "mutate it from the program that defined it (compute_kill_matrix)"
         )
     if SubjectReference.from_json(reference).text.endswith(".toml"):
         from swarmtest.mutate.native.kill_matrix import mutate_c_campaign

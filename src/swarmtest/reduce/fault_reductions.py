@@ -63,7 +63,8 @@ def reduce_faults(
     The most frequent faults come first; `faults` selects some by their ids. A reduction that was
     not completed earlier is continued. Ctrl-C stops the work, and the results so far are kept.
 
-    >>> from swarmtest import Campaign, Machine, MachineSubject, action, open_store
+    >>> from swarmtest import Campaign, Machine, action, open_store
+    >>> from swarmtest.subjects import MachineSubject
     >>> class Counter(Machine):
     ...     def start(self): self.n = 0
     ...     @action

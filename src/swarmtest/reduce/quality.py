@@ -82,7 +82,10 @@ def quality_of(
 
     `coverage` observes what tests hit; `kills` finds out which mutants they kill.
 
-    >>> from swarmtest import Keep, Machine, MachineSubject, Target, action, reduce_test
+    >>> from swarmtest import Machine, action
+    >>> from swarmtest.coverage import Target
+    >>> from swarmtest.reduce import Keep, reduce_test
+    >>> from swarmtest.subjects import MachineSubject
     >>> class Lamp(Machine):
     ...     steps = 10
     ...     @action

@@ -93,7 +93,8 @@ def reduce_test(
     number of runs and the smallest size so far. `answers` holds the answers of an earlier
     reduction and is updated in place, so that a reduction that was stopped can be resumed.
 
-    >>> from swarmtest import Machine, MachineSubject, action
+    >>> from swarmtest import Machine, action
+    >>> from swarmtest.subjects import MachineSubject
     >>> class Counter(Machine):
     ...     def start(self): self.n = 0
     ...     @action

@@ -235,7 +235,23 @@ class CommonFeatures:
 
 
 def common_features(study: Study, fault: Target) -> CommonFeatures | None:
-    """Return what nearly all tests of a fault, but not the others, share; None if nothing."""
+    """Return what nearly all tests of a fault, but not the others, share; None if nothing.
+
+    >>> from swarmtest import Campaign, Machine, action, open_store
+    >>> class Tower(Machine):
+    ...     def start(self): self.height = 0
+    ...     @action
+    ...     def build(self): self.height += 1; assert self.height < 40
+    ...     @action
+    ...     def raze(self): self.height = 0
+    ...     @action
+    ...     def look(self): pass
+    >>> store = open_store(":memory:")
+    >>> outcome = Campaign(Tower, "coin", 100, store=store, workers=0).run()
+    >>> study = Study(store, [outcome.campaign])
+    >>> print(common_features(study, study.find("fault")))
+    build without raze
+    """
     rate = 1 - study.confidence
     literals = {
         (role.feature, role.role == TRIGGER): i

@@ -75,7 +75,8 @@ def correlations(
 ) -> list[Correlation]:
     """Return the correlation of each dimension with each measure, the strongest first per measure.
 
-    >>> from swarmtest import Choice, Integer, Search, SearchSpace, Test, open_store
+    >>> from swarmtest import Choice, Integer, Test, open_store
+    >>> from swarmtest.search import Search, SearchSpace
     >>> def sell(n, kind): return {"sold": n}
     >>> dimensions = [Integer("n", 1, 9), Choice("kind", ["a", "b"]), Test("test", ["sell"])]
     >>> with open_store(":memory:") as store:
@@ -190,7 +191,8 @@ class ValueRole:
 def value_roles(exploration: Exploration, targets: Sequence[str] = ()) -> list[ValueRole]:
     """Return the roles of all values for all faults, or for targets by name (``pair:read|write``).
 
-    >>> from swarmtest import Choice, Integer, Search, SearchSpace, Test, open_store
+    >>> from swarmtest import Choice, Integer, Test, open_store
+    >>> from swarmtest.search import Search, SearchSpace
     >>> def sell(noise, n):
     ...     assert noise != "sleep", "oversold"
     >>> dimensions = [Choice("noise", ["none", "sleep"]), Integer("n", 1, 20), Test("test", ["t"])]

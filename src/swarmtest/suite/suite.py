@@ -69,7 +69,9 @@ class Suite:
 
     `make_suite` builds one.
 
-    >>> from swarmtest import Machine, MachineSubject, Target, action
+    >>> from swarmtest import Machine, action
+    >>> from swarmtest.coverage import Target
+    >>> from swarmtest.subjects import MachineSubject
     >>> class Stack(Machine):
     ...     @action
     ...     def push(self): pass

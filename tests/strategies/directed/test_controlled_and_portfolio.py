@@ -9,8 +9,9 @@ from collections import Counter
 
 import pytest
 
-from swarmtest import Space, Stream, UserError, Verdict
+from swarmtest import Space, UserError, Verdict
 from swarmtest.core.result import Result
+from swarmtest.strategies import Stream
 from swarmtest.strategies.directed.aim import Aim, Goal
 from swarmtest.strategies.directed.directed import (
     PATIENCE,

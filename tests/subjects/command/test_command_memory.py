@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from swarmtest import Budget, Campaign, Limits
+from swarmtest import Budget, Campaign
+from swarmtest.campaign import Limits
 
 SUBJECT = """
 [generate]

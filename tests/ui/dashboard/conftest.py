@@ -40,7 +40,8 @@ def count_to_two():
     assert counter.value == 2, counter.value
 """
 HILL = """
-from swarmtest import Integer, Choice, Search, SearchSpace, Test
+from swarmtest import Choice, Integer, Test
+from swarmtest.search import Search, SearchSpace
 
 def climb(height, wind):
     seen = height * (2 if wind == "calm" else 1)

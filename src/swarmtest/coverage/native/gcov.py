@@ -161,7 +161,7 @@ class GcovCoverage:
             )
 
     def _number_all(self, notes: str) -> bool:
-        """Number all watched lines in a `.gcno` file; return whether there are any."""
+        """Give numbers to all watched lines in a `.gcno` file; return whether there are any."""
         report = self._report([notes])
         for path, lines in report:
             numbers = self._numbers.setdefault(path, {})

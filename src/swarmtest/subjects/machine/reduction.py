@@ -103,7 +103,7 @@ class _Reduction:
         self.test = self._with(ordered)
 
     def number_labels(self) -> None:
-        """Number the labels 1, 2, ... in order, those in use first; their values mean nothing."""
+        """Give the labels numbers in order, those in use first; their values mean nothing."""
         used = used_labels(self.test.steps)
         labels = [step.label for step in self.test.steps if step.label in used]
         unused = [s.label for s in self.test.steps if s.label and s.label not in used]

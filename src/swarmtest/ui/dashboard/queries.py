@@ -19,7 +19,7 @@ from swarmtest.analysis.discovery import Discovery, discovery
 from swarmtest.compare.comparison import compare_campaigns
 from swarmtest.compare.views import conclusions
 from swarmtest.core.errors import UserError
-from swarmtest.growth.growth import KindGrowth, growth
+from swarmtest.growth.growth import KindGrowth, measure_growth
 from swarmtest.growth.verdict import verdict
 from swarmtest.roles.study import Study
 from swarmtest.roles.triage import triage
@@ -148,7 +148,7 @@ def outlook(store: Store, campaign: int) -> GrowthView:
     """Return the discovery curves of a campaign, and estimates of what is still to be found."""
     discovered = discovery(store, campaign)
     curves = discovery_curves([discovered])
-    estimate = growth(store, [campaign])
+    estimate = measure_growth(store, [campaign])
     ahead = {kind.kind: _ahead(kind) for kind in estimate.kinds}
     pairs = tuple(
         (_with_forecast(by_tests, ahead.get(kind)), by_time)

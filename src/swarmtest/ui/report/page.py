@@ -25,7 +25,7 @@ from swarmtest.compare.comparison import compare_campaigns
 from swarmtest.compare.views import conclusions
 from swarmtest.core.errors import UserError, version
 from swarmtest.core.formatting import duration, format_percent, plural, words_for
-from swarmtest.growth.growth import Growth, growth
+from swarmtest.growth.growth import Growth, measure_growth
 from swarmtest.growth.verdict import verdict
 from swarmtest.roles.roles import RoleTable
 from swarmtest.roles.study import Study
@@ -320,7 +320,7 @@ def _outlooks(store: Store, records: Sequence[CampaignRecord]) -> list[StrategyA
         numbers = [record.id for record in records if record.label == strategy]
         command = command_text(f"growth {' '.join(map(str, numbers))}", store.url)
         try:
-            estimate = growth(store, numbers)
+            estimate = measure_growth(store, numbers)
         except UserError as error:
             outlooks.append(StrategyAdvice(strategy, str(error), None, command))
         else:
