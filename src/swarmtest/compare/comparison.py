@@ -45,11 +45,11 @@ class Comparison:
 
     >>> from swarmtest import open_store, swarm
     >>> with open_store(":memory:") as store:
-    ...     for strategy in ("coin", "default"):
+    ...     for strategy in ("coin", "all-on"):
     ...         for trial in swarm(["push", "pop"], strategy=strategy, tests=9, store=store):
     ...             trial.record(failed="pop" not in trial and "overflow")
     ...     compare_campaigns(store, [1, 2]).baseline
-    'default'
+    'all-on'
     """
 
     subject: str
@@ -201,10 +201,10 @@ def compare_campaigns(
     ...     @action
     ...     def raze(self): self.height = 0
     >>> with open_store(":memory:") as store:
-    ...     for strategy in ("default", "coin"):
+    ...     for strategy in ("all-on", "coin"):
     ...         outcome = Campaign(Tower, strategy, 20, store=store, workers=0).run()
     ...     compare_campaigns(store, [1, 2]).strategies
-    ('default', 'coin')
+    ('all-on', 'coin')
     """
     records = [store.campaign(campaign) for campaign in campaigns]
     check_comparable(store, records)

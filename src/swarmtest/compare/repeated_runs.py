@@ -183,7 +183,7 @@ def run_comparison(
 
     Each run is an ordinary campaign in the store. `budget` is the budget of one run; the seeds are
     `seed`, `seed` + 1 and so on, `repeats` of them. `strategies` are texts, because each run needs
-    a strategy that has learnt nothing; the default is ``default,coin``, and ``layered`` too if the
+    a strategy that has learnt nothing; the default is ``all-on,coin``, and ``layered`` too if the
     features have weights. With `reuse`, runs that the store already has are not
     repeated, and one that was interrupted is continued. `progress` is called after every run.
 
@@ -197,9 +197,9 @@ def run_comparison(
     ...     def up(self): self.n += 1; assert self.n < 30
     ...     @action
     ...     def down(self): self.n -= 1
-    >>> done = run_comparison(Counter, ["default", "coin"], 20, repeats=2, store=":memory:")
+    >>> done = run_comparison(Counter, ["all-on", "coin"], 20, repeats=2, store=":memory:")
     >>> done.campaigns, done.comparison.baseline
-    ([1, 2, 3, 4], 'default')
+    ([1, 2, 3, 4], 'all-on')
     """
     plan = plan_comparison(
         subject,

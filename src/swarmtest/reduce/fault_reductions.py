@@ -99,6 +99,16 @@ def reduce_campaign(
     selects faults by their ids. `on_run` is called after every run and `on_fault` after every
     fault. Faults whose tests cannot become smaller are not tried again, so calling this once more
     continues a reduction that Ctrl-C or the time limit stopped.
+
+    >>> from pathlib import Path
+    >>> from swarmtest import Campaign
+    >>> lines = ["from swarmtest import Machine, action", "class Lamp(Machine):", "    n = 0"]
+    >>> lines += ["    @action", "    def up(self): self.n += 1; assert self.n < 3"]
+    >>> lines += ["    @action", "    def look(self): pass"]
+    >>> _ = Path("lamp.py").write_text("\\n".join(lines))
+    >>> outcome = Campaign("lamp.py", "coin", 9, store="lamp.db", workers=0).run()
+    >>> [reduction.size for reduction in reduce_campaign("lamp.db", 1).reductions.values()]
+    [3]
     """
     opened = (
         open_store(store, must_exist=True) if store is None or isinstance(store, str) else store

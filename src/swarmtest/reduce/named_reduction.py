@@ -89,6 +89,17 @@ def reduce_named_test(
     `mutants` how many mutants to draw, `parts` how to divide a plain file, and `timeout` how long
     one run may take. `progress` is called after every candidate. Modules that this process has
     imported before cannot be watched any more.
+
+    >>> from pathlib import Path
+    >>> from swarmtest import Campaign
+    >>> lines = ["from swarmtest import Machine, action", "class Bell(Machine):", "    n = 0"]
+    >>> lines += ["    @action", "    def up(self): self.n += 1; assert self.n < 3"]
+    >>> lines += ["    @action", "    def look(self): pass"]
+    >>> _ = Path("bell.py").write_text("\\n".join(lines))
+    >>> outcome = Campaign("bell.py", "coin", 9, store="bell.db", workers=0).run()
+    >>> result = reduce_named_test(outcome.faults[0].id, store="bell.db", coverage=None)
+    >>> result.reduced.size
+    3
     """
     options = [parse_keep_option(text) for text in keep]
     with contextlib.ExitStack() as stack:

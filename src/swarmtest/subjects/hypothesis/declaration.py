@@ -30,7 +30,15 @@ def is_state_machine(member: object) -> bool:
 
 
 def state_machine_of(member: object) -> type[Any]:
-    """Return the state machine that a class is, or that a test case runs."""
+    """Return the state machine that a class is, or that a test case runs.
+
+    >>> from hypothesis.stateful import RuleBasedStateMachine, rule
+    >>> class Lamp(RuleBasedStateMachine):
+    ...     @rule()
+    ...     def switch(self): pass
+    >>> state_machine_of(Lamp.TestCase) is Lamp
+    True
+    """
     machine = _machine_of(member)
     if machine is None:
         name = getattr(member, "__name__", repr(member))
