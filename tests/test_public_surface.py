@@ -7,8 +7,8 @@ import importlib.util
 import inspect
 import json
 import pkgutil
-import shutil
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
