@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.formatting import csv_row
 from swarmtest.search.exploration import Exploration
 from swarmtest.search.space import digits_of
 from swarmtest.search.value_statistics import correlations
@@ -126,11 +127,11 @@ def _write_csv(exploration: Exploration, out: BinaryIO, measure: str) -> int:
     writer = None
     for row in rows(exploration):
         if writer is None:
-            writer = csv.DictWriter(text, list(row))
-            writer.writeheader()
-        writer.writerow(row)
+            writer = csv.writer(text)
+            writer.writerow(csv_row(row))
+        writer.writerow(csv_row(row.values()))
         count += 1
-    out.write(text.getvalue().encode("utf-8", "backslashreplace"))
+    out.write(text.getvalue().encode())
     return count
 
 
