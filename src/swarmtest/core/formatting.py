@@ -28,8 +28,11 @@ _UNSEEN = re.compile(
     "\ud800-\udfff\ufeff\ufffe\uffff\U000e0000-\U000e007f]"
 )
 """Control characters, characters that change the direction of writing, and lone surrogates."""
-_FORMULA = re.compile(r"[\t\r]|\s*[=+@-]")
-"""How a text begins that a spreadsheet takes for a formula."""
+_FORMULA = re.compile(r"[\t\r]|\s*[=@]|\s*[+-](?![\w.,=/+-]*\Z)")
+"""How a text begins that a spreadsheet may take for a formula.
+
+Numbers and options such as ``-O2`` and ``--level=3`` do not count: they can call nothing.
+"""
 
 
 def printable(text: str) -> str:
@@ -57,8 +60,8 @@ def csv_row(values: Iterable[object]) -> list[object]:
     A text that begins like a formula gets an apostrophe before it, and characters that cannot be
     seen are shown as escapes. Numbers stay as they are.
 
-    >>> csv_row(["=1+2", "push", -2])
-    ["'=1+2", 'push', -2]
+    >>> csv_row(["=1+2", "-1+f(2)", "push", "-O2", -2])
+    ["'=1+2", "'-1+f(2)", 'push', '-O2', -2]
     """
     return [_csv_text(value) if isinstance(value, str) else value for value in values]
 
