@@ -46,6 +46,15 @@ def printable(text: str) -> str:
     return _UNSEEN.sub(_escaped, text)
 
 
+def printable_line(text: str) -> str:
+    """Return a text as one printable line, with escapes for newlines and tabs too.
+
+    >>> printable_line("a\\nb")
+    'a\\\\nb'
+    """
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def _escaped(match: re.Match[str]) -> str:
     """Return the escape of a character; JSON has no escapes like ``\\x7f``."""
     code = ord(match[0])

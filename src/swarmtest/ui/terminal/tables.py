@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from swarmtest.core.configuration import Configuration
-from swarmtest.core.formatting import part_percent, plural
+from swarmtest.core.formatting import part_percent, plural, printable_line
 from swarmtest.core.space import Space
 from swarmtest.store import DEFAULT_PATH
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, FaultRecord, unpack_counts
 from swarmtest.subjects.machine.test import MachineTest
-from swarmtest.ui.terminal.text import can_show, elided, kind_and_signature, printable
+from swarmtest.ui.terminal.text import can_show, elided, kind_and_signature
 
 _MAX_CODE_LINES = 40
 """Longer tests are cut in the middle; `swarmtest replay` prints them whole."""
@@ -236,7 +236,7 @@ def table(
     ----  --
     push  12
     """
-    rows = [tuple(map(_in_one_line, row)) for row in rows]
+    rows = [tuple(map(printable_line, row)) for row in rows]
     if width:
         others = sum(max(len(row[i]) for row in [head, *rows]) + 2 for i in range(len(head) - 1))
         room = max(width - others, len(head[-1]), _MIN_LAST_COLUMN)
@@ -251,11 +251,6 @@ def table(
         return "  ".join(cells).rstrip()
 
     return "\n".join([line(head), line(tuple("-" * width for width in widths)), *map(line, rows)])
-
-
-def _in_one_line(cell: str) -> str:
-    """Return a cell with escapes for what would begin a line, or change the width of a column."""
-    return printable(cell).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _cut_end(text: str, room: int) -> str:
