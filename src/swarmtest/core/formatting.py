@@ -25,7 +25,7 @@ _ROUNDING_ERROR = 1e-9
 
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
-    "\ud800-\udfff\ufeff\ufffe\uffff\U000e0000-\U000e007f]"
+    "\ud800-\udfff\ufeff\ufffe\uffff]"
 )
 """Control characters, characters that change the direction of writing, and lone surrogates."""
 _FORMULA = re.compile(r"[\t\r]|\s*[=@]|\s*[+-](?![\w.,=/+-]*\Z)")
