@@ -11,6 +11,8 @@ import hypothesis.stateful  # noqa: F401  (its plugin would, again and again)
 import pytest
 from suites import clean_environment, words_of_pytest
 
+import swarmtest
+
 # What is imported here stays: a run inside this process forgets what it has imported itself.
 from swarmtest.pytest_plugin.options import COMMIT_VARIABLES
 from swarmtest.store import open_store
@@ -58,3 +60,8 @@ def in_a_process(pytester: pytest.Pytester) -> Callable[..., subprocess.Complete
         )
 
     return run
+
+
+# A name of the package stays in it once it was used, so its module must stay too.
+for _name in dir(swarmtest):
+    getattr(swarmtest, _name)

@@ -273,3 +273,12 @@ def test_a_marker_that_would_do_nothing_is_refused(pytester, write):
     result = pytester.runpytest()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["pytest.mark.parametrize has no effect on a machine"])
+
+
+def test_what_a_terminal_would_obey_is_shown_as_escapes(pytester, write):
+    write(test_it=FAULTY.replace("stack is full", "full\\x1b]0;owned\\x07\\u202e"))
+    result = pytester.runpytest()
+    result.assert_outcomes(failed=1)
+    text = result.stdout.str()
+    assert not re.search("[\x07\x1b\u202e]", text)
+    assert "OverflowError: full\\x1b]0;owned\\x07\\u202e" in text

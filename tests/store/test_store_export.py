@@ -15,6 +15,7 @@ from store_examples import CAMPAIGN, SPACE, fault, python, trial
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Verdict
 from swarmtest.core.targets import Target, pack_hits
+from swarmtest.store import open_store
 from swarmtest.store.export import FORMATS, export_campaign
 from swarmtest.store.interface import Store
 from swarmtest.store.records import ReductionRecord, pack_counts, pack_floats
@@ -164,6 +165,7 @@ import io, sys
 sys.modules["pyarrow"] = None
 from store_examples import CAMPAIGN
 from swarmtest.core.errors import UserError
+from swarmtest.store import open_store
 from swarmtest.store.export import export_campaign
 from swarmtest.store import open_store
 with open_store(":memory:") as store:
@@ -207,3 +209,40 @@ def test_tables_have_what_is_left_of_a_test_as_json(store: Store, reduced: int) 
     table = pq.read_table(exported(store, reduced, "parquet")).to_pylist()
     assert [row["reduced.complete"] for row in table] == [None, True, None]
     assert rows[1]["reduced.test"] == table[1]["reduced.test"] == '["a", "b"]'
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_same_campaign_exports_the_same_bytes_whatever_the_ids_of_its_targets(
+    store: Store, format: str
+) -> None:
+    targets = [Target("event", "full"), Target("line", "a.py:3"), Target("line", "b.py:1")]
+    # Another campaign, or another worker, may have been the first to hit some of them.
+    store.target_ids(targets[2:])
+    ids = store.target_ids(targets)
+    number = store.add_campaign(CAMPAIGN)
+    store.record(number, [trial(0, hits=pack_hits(sorted(ids)))])
+
+    names = exported(store, number, format).getvalue()
+    with open_store(":memory:") as other:
+        other_ids = other.target_ids(targets)
+        again = other.add_campaign(CAMPAIGN)
+        other.record(again, [trial(0, hits=pack_hits(sorted(other_ids)))])
+        assert exported(other, again, format).getvalue() == names
+
+
+def test_a_text_in_a_csv_is_never_a_formula(store: Store) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    store.record(number, [trial(0, origin="=cmd|' /C calc'!A0"), trial(1, origin="\t@SUM(1)")])
+    text = exported(store, number, "csv").getvalue().decode()
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["origin"] for row in rows] == ["'=cmd|' /C calc'!A0", "'\t@SUM(1)"]
+    assert [row["seed"] for row in rows] == ["0", "31"]
+
+
+@pytest.mark.parametrize("character", ["\x1b", "\x7f", "\x9b", "\u202e", "\u2028", "\u2066"])
+def test_json_lines_give_back_what_a_terminal_would_obey(store: Store, character: str) -> None:
+    number = store.add_campaign(CAMPAIGN)
+    store.record(number, [trial(0, origin=f"a{character}b")])
+    written = exported(store, number, "jsonl").getvalue().decode()
+    assert character not in written
+    assert json.loads(written)["origin"] == f"a{character}b"

@@ -1,8 +1,10 @@
-"""Numbers as text: counts, percentages, durations and intervals, the same everywhere."""
+"""Text that others wrote made safe to show, and numbers as text, the same everywhere."""
 
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterable
 from typing import Protocol
 
 _TARGET_WORDS = {
@@ -17,6 +19,64 @@ _SMALLEST_PERCENT = 0.0001
 _MOST_DECIMALS = 2
 """The decimals of a percentage that would be rounded to 100%."""
 _ROUNDING_ERROR = 1e-9
+
+
+# Text that others wrote.
+
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+    "\ud800-\udfff\ufeff\ufffe\uffff]"
+)
+"""Control characters, characters that change the direction of writing, and lone surrogates."""
+_FORMULA = re.compile(r"[\t\r]|\s*[=@]|\s*[+-](?![\w.,=/+-]*\Z)")
+"""How a text begins that a spreadsheet may take for a formula.
+
+Numbers and options such as ``-O2`` and ``--level=3`` do not count: they can call nothing.
+"""
+
+
+def printable(text: str) -> str:
+    """Return a text with escapes for characters that cannot be seen or must not be in a file.
+
+    Newlines and tabs stay.
+
+    >>> printable("a\\x00b")
+    'a\\\\x00b'
+    """
+    return _UNSEEN.sub(_escaped, text)
+
+
+def printable_line(text: str) -> str:
+    """Return a text as one printable line, with escapes for newlines and tabs too.
+
+    >>> printable_line("a\\nb")
+    'a\\\\nb'
+    """
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    """Return the escape of a character; JSON has no escapes like ``\\x7f``."""
+    code = ord(match[0])
+    if 0x7F <= code <= 0x9F:
+        return f"\\u{code:04x}"
+    return match[0].encode("unicode_escape").decode()
+
+
+def csv_row(values: Iterable[object]) -> list[object]:
+    """Return the cells of a row of a CSV file, in which no text is a formula of a spreadsheet.
+
+    A text that begins like a formula gets an apostrophe before it, and characters that cannot be
+    seen are shown as escapes. Numbers stay as they are.
+
+    >>> csv_row(["=1+2", "-1+f(2)", "push", "-O2", -2])
+    ["'=1+2", "'-1+f(2)", 'push', '-O2', -2]
+    """
+    return [_csv_text(value) if isinstance(value, str) else value for value in values]
+
+
+def _csv_text(text: str) -> str:
+    return f"'{printable(text)}" if _FORMULA.match(text) else printable(text)
 
 
 # Counts.

@@ -15,7 +15,7 @@ import click
 
 from swarmtest.campaign.budget import usual_workers
 from swarmtest.core.errors import UserError
-from swarmtest.core.formatting import format_percent, percent_interval, plural
+from swarmtest.core.formatting import csv_row, format_percent, percent_interval, plural
 from swarmtest.coverage.scope import shown_path
 from swarmtest.languages.changes import from_diff
 from swarmtest.languages.places import ResolvedTargets, from_lines
@@ -27,6 +27,7 @@ from swarmtest.mutate.pytest_suites import mutate_pytest
 from swarmtest.store.interface import Store
 from swarmtest.ui.options import existing_store, latest_campaign, store_option
 from swarmtest.ui.run_options import workers_option
+from swarmtest.ui.terminal.output import show_status
 from swarmtest.ui.terminal.tables import command_text, table
 from swarmtest.ui.terminal.text import json_text
 
@@ -176,10 +177,10 @@ def _write_csv(matrix: KillMatrix, path: str) -> None:
     try:
         with Path(path).open("w", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(("mutant", "file", "line", "operator", *matrix.tests))
+            writer.writerow(csv_row(("mutant", "file", "line", "operator", *matrix.tests)))
             for mutant, row in zip(matrix.mutants, matrix.killed, strict=True):
-                cells = row.astype(int).tolist()
-                writer.writerow((mutant.id, mutant.path, mutant.line, mutant.operator, *cells))
+                about = (mutant.id, mutant.path, mutant.line, mutant.operator)
+                writer.writerow(csv_row((*about, *row.astype(int).tolist())))
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
 
@@ -189,7 +190,9 @@ def _progress(options: dict[str, Any]) -> Any:
         return None
 
     def show(done: int, count: int) -> None:
-        click.echo(f"\r{done:,} of {count:,} mutants", err=True, nl=done == count)
+        show_status(f"{done:,} of {count:,} mutants")
+        if done == count:
+            click.echo(err=True)
 
     return show
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from swarmtest.core.formatting import printable
 from swarmtest.pytest_plugin.coverage import watch
 from swarmtest.pytest_plugin.item import (
     SwarmFile,
@@ -81,6 +82,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Show how many tests the campaigns ran; pytest counts each campaign as one test."""
     line = tests_and_faults(terminalreporter)
     if line and terminalreporter.verbosity >= 0:
-        terminalreporter.write_line(f"swarmtest: {line}")
+        terminalreporter.write_line(printable(f"swarmtest: {line}"))
         for focus_line in focus_lines(terminalreporter):
-            terminalreporter.write_line(f"swarmtest: {focus_line}")
+            terminalreporter.write_line(printable(f"swarmtest: {focus_line}"))

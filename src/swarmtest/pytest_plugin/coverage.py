@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from swarmtest.core.formatting import printable
 from swarmtest.pytest_plugin.item import SwarmItem
 from swarmtest.pytest_plugin.options import with_our_options
 
@@ -123,13 +124,15 @@ class _Watcher:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Show a summary line, and a line for each thing that could not be measured."""
-        terminalreporter.write_line(f"swarmtest: {self._suite.summary()} -> {self._file}")
+        terminalreporter.write_line(
+            printable(f"swarmtest: {self._suite.summary()} -> {self._file}")
+        )
         for problem in self._suite.problems():
-            terminalreporter.write_line(f"swarmtest: {with_our_options(problem)}")
+            terminalreporter.write_line(printable(f"swarmtest: {with_our_options(problem)}"))
         for name in self._elsewhere:
             terminalreporter.write_line(
-                f"swarmtest: coverage of {name} is missing: its tests run in processes of their "
-                "own; --swarm-workers 0 runs them in this one"
+                f"swarmtest: coverage of {printable(name)} is missing: its tests run in processes "
+                "of their own; --swarm-workers 0 runs them in this one"
             )
 
 

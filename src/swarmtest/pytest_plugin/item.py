@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import printable
 from swarmtest.pytest_plugin.options import CampaignPlan, settings_of, with_our_options
 
 if TYPE_CHECKING:
@@ -91,15 +92,15 @@ class SwarmItem(pytest.Item):
             outcome = run.campaign(self.found, self.path)
             self.user_properties += _figures(outcome, plan.seed)
             self.user_properties += [("swarm_focus", text) for text in run.remarks[:1]]
-            self._report = run.failure.text
+            self._report = printable(run.failure.text)
             if self._report and self.config.getoption("usepdb"):
                 run.raise_fault()
         except UserError as error:
-            self._report = with_our_options(str(error))
+            self._report = printable(with_our_options(str(error)))
         if self._report:
             pytest.fail(self._report, pytrace=False)
         for note in run.failure.notes:
-            self.warn(SwarmWarning(f"{self.name}: {note}"))
+            self.warn(SwarmWarning(printable(f"{self.name}: {note}")))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the report, even if the program's own exception was raised for a debugger."""

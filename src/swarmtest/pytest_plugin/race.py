@@ -27,6 +27,7 @@ from _pytest.assertion.rewrite import AssertionRewritingHook, rewrite_asserts
 
 from swarmtest.campaign.budget import parse_seconds
 from swarmtest.core.errors import UserError
+from swarmtest.core.formatting import printable
 from swarmtest.core.result import Verdict
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import Stream, trial_key
@@ -191,7 +192,7 @@ class RacePlugin:
         note = f"{item.nodeid}: {result.problem}" if result.problem else ""
         item.stash[_RACED] = [result.runs, note]
         if result.test is not None:
-            pytest.fail(_report(item, result), pytrace=False)
+            pytest.fail(printable(_report(item, result)), pytrace=False)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
@@ -215,7 +216,7 @@ class RacePlugin:
             f"swarmtest: raced {tests} with threads: {sum(self._runs)} runs"
         )
         for note in self._notes:
-            terminalreporter.write_line(f"swarmtest: {note}")
+            terminalreporter.write_line(printable(f"swarmtest: {note}"))
 
 
 @contextlib.contextmanager

@@ -28,6 +28,7 @@ from swarmtest.reduce.quality import PARTS, Quality
 from swarmtest.reduce.reduction import Reduced
 from swarmtest.ui.options import store_option
 from swarmtest.ui.run_options import timeout_option, workers_option
+from swarmtest.ui.terminal.output import show_status
 from swarmtest.ui.terminal.text import json_text
 
 
@@ -150,14 +151,14 @@ def _progress_line(options: dict[str, Any]) -> Callable[[ReductionProgress], Non
 
     def show(progress: ReductionProgress) -> None:
         runs, left = plural(progress.runs, "run"), plural(progress.size, progress.part)
-        click.echo(f"\r{runs}, {left} left  ", nl=False, err=True)
+        show_status(f"{runs}, {left} left")
 
     return show
 
 
 def _clear_line(options: dict[str, Any]) -> None:
     if not options["quiet"] and sys.stderr.isatty():
-        click.echo("\r\x1b[K", nl=False, err=True)
+        show_status("")
 
 
 def _print_result(reduction: NamedReduction, options: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from swarmtest.core.errors import UserError, did_you_mean
-from swarmtest.core.formatting import plural
+from swarmtest.core.formatting import csv_row, plural
 from swarmtest.core.targets import Target
 from swarmtest.roles.roles import RoleTable, feature_shares
 from swarmtest.roles.study import Study
@@ -167,4 +167,4 @@ def _write_csv(role_table: RoleTable, path: Path) -> None:
         for (target, roles), tests in zip(role_table, role_table.hits.tolist(), strict=True):
             for role in roles:
                 values = [getattr(role, column) for column in columns]
-                writer.writerow((str(target), tests, role.feature, *values))
+                writer.writerow(csv_row((str(target), tests, role.feature, *values)))

@@ -60,6 +60,7 @@ from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, FaultRecord
 from swarmtest.ui.options import existing_store, latest_campaign, store_option
 from swarmtest.ui.run_options import parse_budget, parse_seed
+from swarmtest.ui.terminal.output import show_status
 from swarmtest.ui.terminal.text import json_text
 
 # Options.
@@ -240,11 +241,12 @@ class _Progress:
         self._live = sys.stderr.isatty()
 
     def __call__(self, progress: SearchProgress, faults: list[FaultRecord]) -> None:
-        clear = "\r\x1b[K" if self._live else ""
         for fault in faults:
-            click.echo(f"{clear}new fault {fault.id}: {fault.signature}", err=True)
+            if self._live:
+                show_status("")
+            click.echo(f"new fault {fault.id}: {fault.signature}", err=True)
         if self._live:
-            click.echo(f"{clear}{progress_line(progress)}", nl=False, err=True)
+            show_status(progress_line(progress))
 
 
 def _outcome_data(outcome: SearchOutcome) -> dict[str, Any]:
@@ -330,7 +332,7 @@ def compare(campaign: int | None, store: str | None, **options: Any) -> int:
         on_progress=_replays if shown else None,
     )
     if shown:
-        click.echo("\r\x1b[K", nl=False, err=True)
+        show_status("")
     if options["as_json"]:
         click.echo(json_text([summary.to_json() for summary in results]))
         return 0
@@ -340,7 +342,7 @@ def compare(campaign: int | None, store: str | None, **options: Any) -> int:
 
 
 def _replays(engine: str, done: int, count: int) -> None:
-    click.echo(f"\r\x1b[K{engine}: {done:,} of {count:,} searches", nl=False, err=True)
+    show_status(f"{engine}: {done:,} of {count:,} searches")
 
 
 for command in (best_sequence_of, correlate, roles, plot, export):

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.formatting import csv_row, printable_line
 from swarmtest.search.exploration import Exploration
 from swarmtest.search.space import digits_of
 from swarmtest.search.value_statistics import correlations
@@ -126,11 +127,11 @@ def _write_csv(exploration: Exploration, out: BinaryIO, measure: str) -> int:
     writer = None
     for row in rows(exploration):
         if writer is None:
-            writer = csv.DictWriter(text, list(row))
-            writer.writeheader()
-        writer.writerow(row)
+            writer = csv.writer(text)
+            writer.writerow(csv_row(row))
+        writer.writerow(csv_row(row.values()))
         count += 1
-    out.write(text.getvalue().encode("utf-8", "backslashreplace"))
+    out.write(text.getvalue().encode())
     return count
 
 
@@ -159,7 +160,7 @@ def _write_gnuplot(exploration: Exploration, out: BinaryIO, measure: str) -> int
     columns = {name: exploration.values(name) for name in names}
     first = len(line.dimensions) + 2
     lines = [
-        f"# {exploration.name}: {len(line.points)} points",
+        f"# {printable_line(exploration.name)}: {len(line.points)} points",
         f"# plot 'FILE' using 1:{first} with lines",
         "# place " + " ".join([*map(_word, line.dimensions), *map(_word, names)]),
     ]
@@ -170,7 +171,7 @@ def _write_gnuplot(exploration: Exploration, out: BinaryIO, measure: str) -> int
         values = [_word(point[name]) for name in line.dimensions]
         numbers = [f"{columns[name][places[point]]:.9g}" for name in names]
         lines.append(" ".join([str(number), *values, *numbers]))
-    out.write(("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
+    out.write(("\n".join(lines) + "\n").encode())
     return len(line.points)
 
 
@@ -178,9 +179,9 @@ def _word(value: object) -> str:
     """Return a value as one column: numbers unchanged, texts in quotes, flags as 0 and 1."""
     if isinstance(value, bool):
         return str(int(value))
-    return (
-        str(value) if isinstance(value, int | float) else '"' + str(value).replace('"', "'") + '"'
-    )
+    if isinstance(value, int | float):
+        return str(value)
+    return '"' + printable_line(str(value)).replace('"', "'") + '"'
 
 
 FORMATS: dict[str, Callable[[Exploration, BinaryIO, str], int]] = {

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.formatting import csv_row, printable
 from swarmtest.core.result import Verdict
 from swarmtest.core.space import Space
 from swarmtest.core.targets import unpack_hits
@@ -49,8 +50,9 @@ def export_campaign(store: Store, campaign: int, format: str, out: BinaryIO) -> 
     JSON lines nest: ``{"trial": 0, ..., "configuration": {"push": 1}, "used": {"push": 9},
     "propensity": {"push": 0.5}, "hits": ["event:full"], "reduced": null}``. CSV and Parquet are
     flat, with a column ``weight.push`` per feature (``setting.fsync`` for what is not a feature),
-    ``used.push`` and ``propensity.push``; a CSV joins hits with ``;``. The reduced test of a fault
-    is in ``reduced``; in the flat formats, in ``reduced.size``, ``reduced.test``, ...
+    ``used.push`` and ``propensity.push``; a CSV joins hits with ``;``, and no text in it is
+    a formula of a spreadsheet. Hits are sorted by name. The reduced test of a fault is in
+    ``reduced``; in the flat formats, in ``reduced.size``, ``reduced.test``, ...
 
     >>> from swarmtest.store.records import CampaignRecord
     >>> from swarmtest.store import open_store
@@ -147,9 +149,14 @@ class _Table:
             "configuration": Configuration.from_bytes(self.space, trial.configuration).to_json(),
             "used": dict(zip(names, unpack_counts(trial.used), strict=False)),
             "propensity": dict(zip(names, propensities, strict=False)),
-            "hits": [self._targets[id] for id in unpack_hits(trial.hits)] if trial.hits else [],
+            "hits": self._hits(trial),
             "reduced": _reduced(self._reductions.get(trial.trial)),
         }
+
+    def _hits(self, trial: TrialRecord) -> list[str]:
+        """Return the targets that a trial hit, in an order that does not depend on the store."""
+        ids = unpack_hits(trial.hits) if trial.hits else ()
+        return sorted(self._targets[id] for id in ids)
 
     def _learn(self, trials: list[TrialRecord]) -> None:
         """Look up the faults and targets that these trials refer to and earlier ones did not."""
@@ -186,7 +193,8 @@ def _write_jsonl(table: _Table, out: BinaryIO) -> int:
     count = 0
     for chunk in table.chunks():
         lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in chunk]
-        out.write("".join(lines).encode("utf-8", "backslashreplace"))
+        # JSON has the same escapes: a reader gets the text as it was.
+        out.write(printable("".join(lines)).encode())
         count += len(chunk)
     return count
 
@@ -206,8 +214,8 @@ def _write_csv(table: _Table, out: BinaryIO) -> int:
 
 def _as_csv(rows: list[list[Any]]) -> bytes:
     text = io.StringIO(newline="")
-    csv.writer(text).writerows(rows)
-    return text.getvalue().encode("utf-8", "backslashreplace")
+    csv.writer(text).writerows(map(csv_row, rows))
+    return text.getvalue().encode()
 
 
 def _write_parquet(table: _Table, out: BinaryIO) -> int:

@@ -28,6 +28,7 @@ from swarmtest.ui.options import (
     screen_width,
     store_option,
 )
+from swarmtest.ui.terminal.output import show_status
 from swarmtest.ui.terminal.tables import table
 from swarmtest.ui.terminal.text import json_text
 
@@ -130,7 +131,7 @@ def suite(campaign: int | None, store: str | None, **options: Any) -> int:
         refuse_imported(opened.campaign(number), "chosen")
         built = make_suite(opened, number, request, on_progress=_progress if shown else None)
     if shown:
-        click.echo("\r\x1b[K", nl=False, err=True)
+        show_status("")
     saved = None
     if output is not None:
         saved = save_suite(built, output, _command(number, store, options), options["force"])
@@ -143,7 +144,7 @@ def suite(campaign: int | None, store: str | None, **options: Any) -> int:
 
 
 def _progress(what: str, done: int, count: int) -> None:
-    click.echo(f"\r\x1b[K{what}: {done:,} of {count:,}", nl=False, err=True)
+    show_status(f"{what}: {done:,} of {count:,}")
 
 
 def _request(options: dict[str, Any]) -> SuiteRequest:

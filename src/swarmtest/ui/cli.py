@@ -7,13 +7,13 @@ imports none of them.
 from __future__ import annotations
 
 import importlib
-import io
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from swarmtest.core.errors import UserError
+from swarmtest.ui.terminal.output import protect_terminal
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -211,10 +211,7 @@ def group(context: click.Context) -> None:
 
 def main() -> None:
     """Run the ``swarmtest`` program."""
-    for stream in (sys.stdout, sys.stderr):
-        # A signature with a character that the terminal cannot show must not end a campaign.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+    protect_terminal()
     try:
         status = group.main(standalone_mode=False)
     except UserError as error:

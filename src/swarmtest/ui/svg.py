@@ -82,7 +82,7 @@ def picture(width: float, height: float, label: str, *parts: str) -> str:
         height=height,
         role="img",
         cls="wide" if width > _PHONE_WIDTH else "fit",
-        aria_label=printable(label),
+        aria_label=label,
     )
 
 
@@ -93,7 +93,7 @@ _PHONE_WIDTH = 700.0
 def _attribute_text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.1f}".removesuffix(".0")
-    return str(value)
+    return printable(str(value))
 
 
 @dataclass(frozen=True)

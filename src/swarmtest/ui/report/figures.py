@@ -19,7 +19,7 @@ import numpy.typing as npt
 from swarmtest.analysis.discovery import Discovery
 from swarmtest.analysis.role_cells import FIXED, INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.analysis.trial_columns import Evidence
-from swarmtest.core.formatting import counted, format_percent, words_for
+from swarmtest.core.formatting import counted, csv_row, format_percent, words_for
 from swarmtest.core.targets import Target
 from swarmtest.roles.roles import FeatureRole, FeatureShare, RoleTable, feature_shares
 from swarmtest.roles.study import Study
@@ -52,8 +52,8 @@ def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows(rows)
+    writer.writerow(csv_row(head))
+    writer.writerows(map(csv_row, rows))
     return text.getvalue()
 
 

@@ -10,7 +10,9 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 from swarmtest.campaign.budget import Budget, Progress
 from swarmtest.campaign.reduced_faults import FaultReductionProgress
 from swarmtest.store.records import FaultRecord, ReductionRecord
+from swarmtest.ui.terminal.output import show_status, unescaped
 from swarmtest.ui.terminal.reduced_tests import reducing_line, reduction_data
+from swarmtest.ui.terminal.text import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -142,9 +144,10 @@ class LiveLine:
 
         for fault in new_faults:
             self._console.print(
-                f"[bold red]{self._word}[/] [bold]{fault.id}[/]: {escape(fault.signature)}"
+                f"[bold red]{self._word}[/] [bold]{escape(one_line(fault.id))}[/]: "
+                f"{escape(one_line(fault.signature))}"
             )
-        self._status.update(summary_line(progress, self._budget))
+        self._status.update(escape(one_line(summary_line(progress, self._budget))))
 
     def reducing(self, progress: FaultReductionProgress, part: str) -> None:
         """Update the line directly.
@@ -152,7 +155,7 @@ class LiveLine:
         The status of rich has a thread, and processes are forked during reduction.
         """
         self._reducing = True
-        self._write(f"\r{reducing_line(progress, part)}\x1b[K")
+        show_status(reducing_line(progress, part), self._console.file)
 
     def reduced(self, reduction: ReductionRecord) -> None:
         """Print nothing: the report has it."""
@@ -162,11 +165,7 @@ class LiveLine:
         self._status.stop()
         if self._reducing:
             self._reducing = False
-            self._write("\r\x1b[K")
-
-    def _write(self, text: str) -> None:
-        self._console.file.write(text)
-        self._console.file.flush()
+            show_status("", self._console.file)
 
 
 def summary_line(progress: Progress, budget: Budget) -> str:
@@ -223,5 +222,5 @@ def view_for(
     if sys.stdout.isatty() and workers != 0:
         from rich.console import Console
 
-        return LiveLine(budget, Console(), word)
+        return LiveLine(budget, Console(file=unescaped(sys.stdout)), word)
     return PlainLines(budget, sys.stdout, word=word)

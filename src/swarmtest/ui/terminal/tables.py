@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from swarmtest.core.configuration import Configuration
-from swarmtest.core.formatting import part_percent, plural
+from swarmtest.core.formatting import part_percent, plural, printable_line
 from swarmtest.core.space import Space
 from swarmtest.store import DEFAULT_PATH
 from swarmtest.store.interface import Store
@@ -236,6 +236,7 @@ def table(
     ----  --
     push  12
     """
+    rows = [tuple(map(printable_line, row)) for row in rows]
     if width:
         others = sum(max(len(row[i]) for row in [head, *rows]) + 2 for i in range(len(head) - 1))
         room = max(width - others, len(head[-1]), _MIN_LAST_COLUMN)

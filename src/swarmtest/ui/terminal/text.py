@@ -4,26 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from swarmtest.core.formatting import printable as printable
+from swarmtest.ui.terminal.output import unescaped
+
 # Text that others wrote, and text that is too long.
-
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
-)
-"""Control characters, characters that change the direction of writing, and lone surrogates."""
-
-
-def printable(text: str) -> str:
-    """Return a text with escapes for characters that cannot be seen or must not be in a file.
-
-    >>> printable("a\\x00b")
-    'a\\\\x00b'
-    """
-    return _UNSEEN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def one_line(text: str) -> str:
@@ -103,8 +91,9 @@ def _finite(value: Any) -> Any:
 
 def can_show(characters: str) -> bool:
     """Return whether standard output can show these characters; it can if it has no encoding."""
+    encoding = getattr(unescaped(sys.stdout), "encoding", None)
     try:
-        characters.encode(sys.stdout.encoding or "utf-8")
+        characters.encode(encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):
         return False
     return True
