@@ -80,7 +80,7 @@ VALUES = [
     datetime.date(2024, 2, 29),
     datetime.datetime(2024, 10, 27, 2, 30, fold=1, tzinfo=zoneinfo.ZoneInfo("Europe/Prague")),
     datetime.datetime(2024, 1, 1, 1, 1, 1, 5),
-    datetime.time(1, 2, 3, tzinfo=datetime.timezone.utc),
+    datetime.time(1, 2, 3, tzinfo=datetime.UTC),
     datetime.timedelta(-1, 5, 7),
     datetime.timezone(datetime.timedelta(hours=2), "CEST"),
     collections.deque([1, (2,)], maxlen=4),

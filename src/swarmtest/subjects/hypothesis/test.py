@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from swarmtest.core.errors import UserError
-from swarmtest.subjects.machine.test import from_json, to_json
+from swarmtest.subjects.machine.values import from_json, to_json
 
 FORMAT = "swarmtest rule test 1"
 

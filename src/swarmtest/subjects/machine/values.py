@@ -9,7 +9,7 @@ saved:
 - enum members, dataclasses, named tuples, classes and functions, by name and fields. A name is
   looked up in the modules that are already loaded. So it is found where the user's own subject was
   loaded to run the test, and nowhere else;
-- nothing else. Any other value is drawn again (see `redraw`), or the test says that it was lost.
+- nothing else. Any other value is drawn again when the test runs (see `redraw`).
 
 Versions before 0.9 saved other values as pickles. Those are read only with ``--trust``.
 """
@@ -40,8 +40,11 @@ _LARGEST_ARRAY = 1000
 _PURE_MODULES = frozenset({"builtins", "operator", "math", "collections", "datetime", "decimal"})
 """Modules of the standard library whose functions may be named in a saved test."""
 _DANGEROUS = frozenset(
-    "breakpoint compile delattr eval exec exit getattr globals help input locals memoryview open "
-    "print quit setattr vars __import__ attrgetter itemgetter methodcaller".split()
+    {
+        *("breakpoint", "compile", "eval", "exec", "exit", "input", "open", "quit", "__import__"),
+        *("delattr", "getattr", "setattr", "globals", "locals", "vars", "help", "print"),
+        *("attrgetter", "itemgetter", "methodcaller", "memoryview"),
+    }
 )
 _PUBLIC = {"_operator": "operator", "_collections": "collections"}
 """Modules under whose public name their functions are imported."""
@@ -396,7 +399,8 @@ def _decode_pickle(body: Any, data: dict[str, Any]) -> Any:
 
 
 def _lost(body: Any, data: dict[str, Any]) -> Any:
-    raise UserError(f"this test has an argument that could not be saved: {body}")
+    shown = data.get("repr", body)
+    raise UserError(f"this test has an argument that could not be saved: {shown}")
 
 
 def _dict(body: Any) -> dict[Any, Any]:
@@ -443,4 +447,6 @@ _DECODERS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
     "$array": _decode_numpy,
     "$pickle": _decode_pickle,
     "$lost": _lost,
+    "$drawn": _lost,
+    "$option": _lost,
 }
