@@ -20,7 +20,7 @@ class AcceleratorBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         """An editable install builds it when it is first needed, so that it fits the source."""
         if version == "editable":
             return
-        building = _loaded(Path(self.root) / "src" / _PACKAGE / "accelerator_build.py")
+        building = _loaded(Path(self.root) / "src" / _PACKAGE / "accelerator.py")
         self._directory = tempfile.TemporaryDirectory()
         made = Path(self._directory.name) / building.FILE
         try:

@@ -212,7 +212,7 @@ class Chaos:
 
     def campaign(self, store: str, keeper: Keeper, seed: int = 5, **env: str) -> CampaignProcess:
         """A campaign that has begun."""
-        begun = CampaignProcess(self.subject, store, keeper.engine, self.words(seed), **env)
+        begun = CampaignProcess(self.subject, store, keeper.executor, self.words(seed), **env)
         self._campaigns.append(begun)
         return begun
 

@@ -74,7 +74,7 @@ class Keeper:
         self._thread.start()
 
     @property
-    def engine(self) -> str:
+    def executor(self) -> str:
         """How a campaign names it."""
         return f"dask://127.0.0.1:{self._port}"
 
@@ -196,11 +196,11 @@ class CampaignProcess:
     """`swarmtest run`, and `swarmtest resume` as often as it takes."""
 
     def __init__(
-        self, place: Path, store: str, engine: str, words: Sequence[str], **environment: str
+        self, place: Path, store: str, executor: str, words: Sequence[str], **environment: str
     ) -> None:
         self._place = place
         self._environment = environment
-        self._tail = ["--store", store, "--engine", engine, "--json", "--no-reduce"]
+        self._tail = ["--store", store, "--executor", executor, "--json", "--no-reduce"]
         self.starts = 0
         self.said: list[str] = []
         """What it said when it gave up."""

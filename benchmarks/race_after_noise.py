@@ -20,11 +20,11 @@ from race_peers_runner import SUBJECTS
 from swarmtest.core.errors import UserError
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import Stream
-from swarmtest.race.explanation import replayable
+from swarmtest.race.explanation import find_schedule
 from swarmtest.race.race_test import RaceTest
-from swarmtest.race.racer import Racer, Ran
+from swarmtest.race.raced_program import RacedProgram
+from swarmtest.race.racer import Racer, RunOutcome
 from swarmtest.race.subject import ThreadsSubject
-from swarmtest.race.target import Target
 from swarmtest.strategies.strategy import parse_strategy
 from swarmtest.subjects.subject import usual_strategy
 
@@ -40,11 +40,11 @@ class Counting(Racer):
 
     runs = 0
 
-    def run(self, *words: Any) -> Ran:
+    def run(self, *words: Any) -> RunOutcome:
         self.runs += 1
         return super().run(*words)
 
-    def scheduled(self, *words: Any, **options: Any) -> Ran:
+    def scheduled(self, *words: Any, **options: Any) -> RunOutcome:
         self.runs += 1
         return super().scheduled(*words, **options)
 
@@ -70,7 +70,7 @@ def runs_of(racer: Counting, test: RaceTest) -> int:
     """How many controlled runs it took; the most there are if none showed the fault."""
     racer.runs = 0
     try:
-        replayable(racer, test)
+        find_schedule(racer, test)
     except UserError as error:
         progress(f"{test.subject}: {error}")
     return racer.runs
@@ -91,7 +91,7 @@ def main() -> None:
     for name in QUICK_NAMES if options.quick else NAMES:
         progress(f"{name}: {wanted} runs that fail under noise")
         tests = failures(name, wanted)
-        racer = Counting(Target.of(f"{SUBJECTS / name}.py::program"))
+        racer = Counting(RacedProgram.of(f"{SUBJECTS / name}.py::program"))
         for way in WAYS:
             progress(f"{name}: controlled runs, {way}")
             seen = way != WAYS[0]

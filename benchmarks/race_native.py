@@ -33,10 +33,10 @@ from harness import (
 
 from swarmtest.core.sampling import rates_for, toss
 from swarmtest.core.seeds import Stream
-from swarmtest.processes.commands import Command
-from swarmtest.race.native.library import KINDS, NoiseSettings
+from swarmtest.processes.commands import CommandLine
 from swarmtest.race.native.runner import NativeThreads
 from swarmtest.race.native.subject import noise_of, noise_space
+from swarmtest.race.noise_settings import KINDS, NoiseSettings
 
 HERE = Path(__file__).with_name("race_native_subjects")
 SUBJECTS = {"airlines": (), "shutdown": (), "counter": ("-fsanitize=thread",), "deadlock": ()}
@@ -76,7 +76,7 @@ def bare(program: Path, *before: str) -> Once:
     def once(seed: int) -> bool:
         stdin = os.open(os.devnull, os.O_RDONLY)
         try:
-            ended = Command((*before, str(program)), os.environ).run(stdin, HANGS_AFTER)
+            ended = CommandLine((*before, str(program)), os.environ).run(stdin, HANGS_AFTER)
         finally:
             os.close(stdin)
         return ended.timed_out or ended.status != 0
@@ -122,7 +122,7 @@ def detections(directory: Path, quick: bool) -> dict[str, dict[str, Measured]]:
         ways: dict[str, Once] = {"bare": bare(plain)}
         if shutil.which("taskset"):
             ways["bare, one core"] = bare(plain, "taskset", "-c", "0")
-        ways["no noise"] = noisy(threads, NoiseSettings())
+        ways["no noise"] = noisy(threads, NoiseSettings(0))
         ways |= {kind: noisy(threads, NoiseSettings(NOISY, [kind])) for kind in [*KINDS, "mixed"]}
         ways["swarm"] = swarm(threads)
         best = searched(threads, *((2, 5) if quick else (8, 8)))
@@ -191,7 +191,7 @@ def slow_downs(directory: Path, quick: bool) -> dict[str, float]:
         for _ in range(rounds):
             bare_times.append(cpu_of(plain))
             if threads is not None:
-                times.append(threads.run(NoiseSettings(), 0).cpu_seconds)
+                times.append(threads.run(NoiseSettings(0), 0).cpu_seconds)
             elif other is not None:
                 times.append(cpu_of(other))
         figures[name] = round(median_ratio(times, bare_times), 2)
@@ -205,7 +205,7 @@ def slow_downs(directory: Path, quick: bool) -> dict[str, float]:
 def cpu_of(program: Path) -> float:
     stdin = os.open(os.devnull, os.O_RDONLY)
     try:
-        return Command((str(program),), os.environ).run(stdin, 60).cpu_seconds
+        return CommandLine((str(program),), os.environ).run(stdin, 60).cpu_seconds
     finally:
         os.close(stdin)
 

@@ -27,9 +27,10 @@ from harness import progress
 from swarmtest.coverage.scope import Scope
 from swarmtest.race.accelerator import OFF, accelerator_status
 from swarmtest.race.coverage.coverage import ConcurrencyCoverage
-from swarmtest.race.coverage.shared_variables import Recording
-from swarmtest.race.free.noise import Noise, NoiseSettings
+from swarmtest.race.coverage.shared_variables import AccessRecording
+from swarmtest.race.free.noise import Noise
 from swarmtest.race.free.runner import free_run
+from swarmtest.race.noise_settings import NoiseSettings
 from swarmtest.race.weaving.weaver import woven
 
 PROGRAMS = Path(__file__).with_name("race_slowdown_programs")
@@ -63,13 +64,13 @@ def fronts() -> dict[str, Front]:
         "pairs, in Python": lambda main: checked(main, None, in_python),
         PAIRS: lambda main: checked(main, None, in_c),
         "pairs, sync and shared": lambda main: checked(main, None, everything),
-        "recording": lambda main: checked(main, Recording()),
+        "recording": lambda main: checked(main, AccessRecording()),
     }
 
 
 def checked(
     main: Callable[[], object],
-    policy: Noise | Recording | None,
+    policy: Noise | AccessRecording | None,
     coverage: ConcurrencyCoverage | None = None,
 ) -> None:
     run = free_run(main, policy, coverage=coverage, seconds=120)

@@ -20,10 +20,11 @@ from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import Stream
 from swarmtest.coverage.scope import Scope
 from swarmtest.race.control.runner import controlled_run
-from swarmtest.race.control.schedulers import PCT, POS, RandomWalk, Scheduler
-from swarmtest.race.coverage.shared_variables import Recording, shared_sites
-from swarmtest.race.free.noise import KINDS, Noise, NoiseSettings
+from swarmtest.race.control.schedulers import PCT, POS, RandomWalk, ThreadScheduler
+from swarmtest.race.coverage.shared_variables import AccessRecording, shared_sites
+from swarmtest.race.free.noise import Noise
 from swarmtest.race.free.runner import free_run
+from swarmtest.race.noise_settings import KIND_NAMES, NoiseSettings
 from swarmtest.race.subject import ThreadsSubject
 from swarmtest.race.weaving.weaver import woven
 from swarmtest.strategies.strategy import parse_strategy
@@ -53,13 +54,13 @@ def loaded(name: str) -> Iterator[ModuleType]:
 
 def shared_of(subject: ModuleType) -> frozenset[int]:
     """The sites of what its threads share, as some recordings tell."""
-    recordings = [Recording() for _ in range(RECORDED)]
+    recordings = [AccessRecording() for _ in range(RECORDED)]
     for recording in recordings:
         free_run(subject.program, recording)
     return shared_sites(recordings)
 
 
-def scheduler(policy: str, seed: int, steps: int) -> Scheduler:
+def scheduler(policy: str, seed: int, steps: int) -> ThreadScheduler:
     if policy == "pct":
         return PCT(seed, steps=steps)
     if policy == "pos":
@@ -111,7 +112,7 @@ def searched(subject: ModuleType, seconds: float) -> Runs:
 
     def once(mover: str, switches: int, shared: bool, seed: int) -> bool:
         here = sites if shared else None
-        if mover in KINDS:
+        if mover in KIND_NAMES:
             frequency = min(1000, 1 + 1000 * switches // steps)
             noise = Noise(NoiseSettings(frequency, mover, shared_only=shared), seed, here)
             return free_run(subject.program, noise).fault is not None
@@ -131,7 +132,7 @@ def searched(subject: ModuleType, seconds: float) -> Runs:
 
     space = SearchSpace(
         [
-            Choice("mover", ("walk", "pct", "pos", *KINDS)),
+            Choice("mover", ("walk", "pct", "pos", *KIND_NAMES)),
             Choice("switches", (2, 4, *SWITCHES, 128, 256), ordered=True),
             Flag("shared"),
             Test("test", ["rate"]),
@@ -176,7 +177,7 @@ def count(once: Runs, tally: Tally) -> None:
 
 
 WAYS = [
-    *(f"noise {kind}" for kind in KINDS),
+    *(f"noise {kind}" for kind in KIND_NAMES),
     *(f"control {policy} {where}" for policy in POLICIES for where in WHERE),
     "searched",
     "default",

@@ -39,7 +39,7 @@ from swarmtest.analysis.bit_counts import distinct_columns
 from swarmtest.analysis.hit_columns import HitBlock
 from swarmtest.analysis.propensities import chances
 from swarmtest.analysis.trial_columns import Evidence, read_evidence
-from swarmtest.core.packed_weights import unpack_weights
+from swarmtest.core.configuration import unpack_weights
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import trial_key
 from swarmtest.core.targets import Target, pack_hits

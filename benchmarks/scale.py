@@ -2,9 +2,9 @@
 
     python benchmarks/scale.py [--quick] [--million]
 
-Four parts. (a) Tests per second of the local engine with one worker and with two; the subject is
+Four parts. (a) Tests per second of the local executor with one worker and with two; the subject is
 the push/pop/add stack of `benchmarks/throughput.py`, 50 steps a test, bound by CPU. (b) What the
-Dask engine adds to a test: a scheduler and one worker on this machine, against the local engine
+Dask executor adds to a test: a scheduler and one worker on this machine, against the local executor
 with one worker. (c) Trials per second into both stores (`benchmarks/store_speed.py` has more).
 (d) CPU seconds and peak memory of the analysis as tests, features and targets grow; each
 measurement is a process of its own (`benchmarks/scale_measure.py`), of campaigns that are made up
@@ -83,7 +83,7 @@ def workers(size: Size) -> dict[str, object]:
         for count, found in walls.items():
             found.append(campaign(size.tests, "coin", workers=count))
     speed = {count: size.tests / statistics.median(found) for count, found in walls.items()}
-    print(f"(a) local engine, {size.tests:,} tests of 50 steps")
+    print(f"(a) local executor, {size.tests:,} tests of 50 steps")
     print_table(("workers", "tests/s"), [(count, f"{each:,.0f}") for count, each in speed.items()])
     return {
         "tests_per_second_1": round(speed[1]),
@@ -102,7 +102,7 @@ def dask(size: Size) -> dict[str, object]:
             walls["dask"].append(on_cluster(address, size.cluster_tests))
     each = {name: 1e6 * statistics.median(w) / size.cluster_tests for name, w in walls.items()}
     print(f"\n(b) {size.cluster_tests:,} tests, one worker; wall time")
-    print_table(("engine", "us/test"), [(name, f"{value:,.0f}") for name, value in each.items()])
+    print_table(("executor", "us/test"), [(name, f"{value:,.0f}") for name, value in each.items()])
     return {
         "local_us": round(each["local"]),
         "dask_us": round(each["dask"]),
@@ -113,7 +113,7 @@ def dask(size: Size) -> dict[str, object]:
 def on_cluster(address: str, tests: int) -> float:
     with tempfile.TemporaryDirectory() as directory:
         store = str(Path(directory) / "store.db")
-        done = Campaign(SUBJECT, "coin", tests, engine=f"dask://{address}", store=store).run()
+        done = Campaign(SUBJECT, "coin", tests, executor=f"dask://{address}", store=store).run()
         return done.progress.wall_seconds
 
 

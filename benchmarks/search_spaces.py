@@ -26,8 +26,9 @@ from swarmtest import (
 )
 from swarmtest.core.configuration import Configuration
 from swarmtest.race.coverage.coverage import ConcurrencyCoverage
-from swarmtest.race.free.noise import KINDS, Noise, NoiseSettings, noise_dimensions
+from swarmtest.race.free.noise import Noise
 from swarmtest.race.free.runner import free_run
+from swarmtest.race.noise_settings import KIND_NAMES, NoiseSettings, noise_dimensions
 from swarmtest.search.results import named_hits
 
 PROGRAMS = ("airlines", "web_crawler", "ftp_server")
@@ -45,7 +46,7 @@ class Settings:
 
     frequencies: tuple[int, ...]
     runs: int
-    kinds: tuple[str, ...] = tuple(KINDS)
+    kinds: tuple[str, ...] = KIND_NAMES
     strengths: tuple[int, ...] = (10,)
     heuristics: tuple[str, ...] = HEURISTICS
 

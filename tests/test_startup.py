@@ -134,7 +134,7 @@ def test_every_command_starts_with_nothing_but_the_core_dependencies(tmp_path):
 import importlib.abc, json, sys
 optional = set(
     "hypothesis lark grammarinator tree_sitter pysat matplotlib pyarrow starlette uvicorn anyio "
-    "psycopg alembic distributed dask optuna coverage numba pytest _pytest".split()
+    "psycopg distributed dask optuna coverage numba pytest _pytest".split()
 )
 class Absent(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):

@@ -29,9 +29,9 @@ from pyroaring import BitMap
 
 from swarmtest import Campaign, Progress, Store, open_store
 from swarmtest.analysis.cells import ROLES, SUPPRESSOR, TRIGGER
-from swarmtest.campaign.executors.executor import InlineEngine
-from swarmtest.campaign.executors.worker import Job
-from swarmtest.campaign.loop import Loop
+from swarmtest.campaign.executors.executor import InlineExecutor
+from swarmtest.campaign.executors.worker import CampaignJob
+from swarmtest.campaign.loop import CampaignLoop
 from swarmtest.campaign.recorder import Recorder
 from swarmtest.core.targets import Target
 from swarmtest.coverage.watch import Coverage
@@ -126,10 +126,10 @@ class Subject:
         campaign = Campaign(tested, strategy, tests, seed, workers=0, store=store)
         campaign.rehearse()
         number = store.add_campaign(campaign.record())
-        job = Job(tested, campaign.strategy, seed, coverage=watching)
+        job = CampaignJob(tested, campaign.strategy, seed, coverage=watching)
         wanted = getattr(strategy, "wants", None)
         recorder = Recorder(store, number, tested.space, wanted)
-        Loop(job, campaign.budget, InlineEngine(job), recorder, _silent).until_done(0)
+        CampaignLoop(job, campaign.budget, InlineExecutor(job), recorder, _silent).until_done(0)
         if not self.cover:
             # The time of a fork server and of what it forked is known when it has ended.
             sys.modules["lua_programs"].lua.close()

@@ -118,14 +118,14 @@ def test_chaos_that_is_killed_leaves_no_process_behind() -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    said = lines_until("are stored", begun)
-    if begun.poll() == 2 and (reason := CANNOT.search(said)):
-        pytest.skip(reason[1])
-    assert "are stored" in said, said
-    mark = f"SWARMTEST_CHAOS={begun.pid}".encode()
-    assert len(marked(mark)) >= 4, "a scheduler, a nanny, a worker and a campaign are running"
-    begun.send_signal(signal.SIGKILL)
-    begun.communicate()
+    with begun:
+        said = lines_until("are stored", begun)
+        if begun.poll() == 2 and (reason := CANNOT.search(said)):
+            pytest.skip(reason[1])
+        assert "are stored" in said, said
+        mark = f"SWARMTEST_CHAOS={begun.pid}".encode()
+        assert len(marked(mark)) >= 4, "a scheduler, a nanny, a worker and a campaign are running"
+        begun.send_signal(signal.SIGKILL)
     deadline = time.monotonic() + LONGEST
     while (left := marked(mark)) and time.monotonic() < deadline:
         time.sleep(0.1)

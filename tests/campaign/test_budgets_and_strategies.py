@@ -7,10 +7,24 @@ import os
 import subprocess
 import sys
 import textwrap
+from dataclasses import dataclass, field
 
 import pytest
 
-from swarmtest import Budget, Campaign, UserError, open_store, swarm
+from swarmtest import (
+    Budget,
+    Campaign,
+    Machine,
+    Proposal,
+    Space,
+    Stream,
+    UserError,
+    action,
+    open_store,
+    swarm,
+)
+from swarmtest.core.result import Result
+from swarmtest.core.sampling import toss
 from swarmtest.store.records import unpack_counts
 
 MACHINES = """
@@ -401,7 +415,7 @@ def test_a_trial_that_was_not_recorded_is_an_error(tmp_path):
 def test_a_trial_cannot_be_recorded_twice():
     for trial in swarm(["a", "b"], tests=1, store=":memory:"):
         trial.record()
-        with pytest.raises(UserError, match="recorded already"):
+        with pytest.raises(UserError, match="already recorded"):
             trial.record()
 
 
@@ -416,3 +430,60 @@ def test_a_campaign_of_a_loop_cannot_be_resumed_which_is_said(tmp_path, swarmtes
     for trial in swarm(["push", "pop"], tests=3, store=str(tmp_path / "s.db")):
         trial.record()
     refused(swarmtest("resume", "--store", "s.db", cwd=tmp_path), "loop")
+
+
+# A strategy that learns may say which targets it wants to hear of.
+
+
+class Noisy(Machine):
+    @action
+    def one(self) -> None:
+        self.event("one")
+
+    @action
+    def two(self) -> None:
+        self.event("two")
+
+
+@dataclass
+class Curious:
+    wants: frozenset[str] | None = None
+    heard: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def ask(self, space: Space, trial: int, rng: Stream) -> Proposal:
+        return toss(space, [0.9, 0.9], rng)
+
+    def tell(self, result: Result) -> None:
+        self.heard += result.hits
+        self.notes = [f"heard of {len(self.heard)} hits"]
+
+
+def heard_by(strategy: Curious) -> tuple[set[str], list[str]]:
+    with open_store(":memory:") as store:
+        outcome = Campaign(Noisy, strategy, Budget(tests=50), workers=0, store=store).run()
+    return set(strategy.heard), outcome.notes
+
+
+def test_all_hits_are_told_unless_it_says_otherwise() -> None:
+    assert heard_by(Curious())[0] == {"event:one", "event:two"}
+
+
+def test_only_what_it_wants_is_told() -> None:
+    assert heard_by(Curious(wants=frozenset({"event:two"})))[0] == {"event:two"}
+
+
+def test_what_was_hit_before_is_told_again_when_a_campaign_goes_on() -> None:
+    with open_store(":memory:") as store:
+        first = Campaign(Noisy, Curious(), Budget(tests=20), workers=0, store=store)
+        number = first.run().campaign
+        again = Curious(wants=frozenset({"event:two"}))
+        second = Campaign(Noisy, again, Budget(tests=20), workers=0, store=store)
+        second._number = number
+        second.run()
+    assert set(again.heard) == {"event:two"}
+
+
+def test_its_notes_are_the_campaign_s() -> None:
+    strategy = Curious()
+    assert heard_by(strategy)[1] == strategy.notes

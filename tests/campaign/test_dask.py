@@ -77,7 +77,7 @@ def count(store):
 @pytest.fixture(scope="module")
 def there(cluster, here, swarmtest):
     """The store of the same campaign on the cluster."""
-    done = swarmtest(*ARGUMENTS, "--engine", cluster.engine, "--store", "there.db", cwd=here)
+    done = swarmtest(*ARGUMENTS, "--executor", cluster.executor, "--store", "there.db", cwd=here)
     assert done.returncode == 1, done.stderr
     return here / "there.db"
 
@@ -166,8 +166,8 @@ def test_coverage_of_a_program_with_packages_and_data_is_the_same_as_locally(
     common = ("run", project / "harness/machine.py", "-n", 400, "-q", "--no-reduce")
     common = (*common, "--coverage", "line,branch", "--keep-tests")
     stores = []
-    for name, engine in (("there", ["--engine", cluster.engine]), ("here", ["-j", 1])):
-        done = swarmtest(*common, *engine, "--store", f"{name}.db", cwd=project)
+    for name, executor in (("there", ["--executor", cluster.executor]), ("here", ["-j", 1])):
+        done = swarmtest(*common, *executor, "--store", f"{name}.db", cwd=project)
         assert done.returncode == 1, done.stderr
         stores.append(project / f"{name}.db")
     assert rows(stores[0]) == rows(stores[1])
@@ -185,7 +185,7 @@ def test_coverage_of_a_program_with_packages_and_data_is_the_same_as_locally(
 
 def test_a_crash_of_the_program_costs_one_test_and_never_the_worker(cluster, here, swarmtest, rows):
     common = ("run", "nasty.py", "-n", 30, "-q", "--no-reduce")
-    done = swarmtest(*common, "--engine", cluster.engine, "--store", "crash.db", cwd=here)
+    done = swarmtest(*common, "--executor", cluster.executor, "--store", "crash.db", cwd=here)
     assert done.returncode == 1, done.stderr
     assert cluster.workers[0].poll() is None
     swarmtest(*common, "-j", 1, "--store", "crash-here.db", cwd=here, STRIKE="segfault")
@@ -221,7 +221,7 @@ from swarmtest import Campaign, open_store
 if __name__ == "__main__":
     strategy = Patient()
     with open_store("learning.db") as store:
-        Campaign("steady.py::Steady", strategy, 200, store=store, engine=sys.argv[1]).run()
+        Campaign("steady.py::Steady", strategy, 200, store=store, executor=sys.argv[1]).run()
         kept = {trial.trial: trial.origin for trial in store.trials(1)}
     told = {trial: f"knew {count}" for trial, count in strategy.knew.items() if trial in kept}
     print(json.dumps([strategy.heard, kept == told, len(set(kept.values()))]))
@@ -232,7 +232,7 @@ def test_a_strategy_that_learns_is_told_each_test_once_and_what_it_knew_is_kept(
     (here / "patient.py").write_text(LEARNING)
     (here / "learner.py").write_text(LEARNER)
     done = subprocess.run(
-        [sys.executable, "learner.py", cluster.engine],
+        [sys.executable, "learner.py", cluster.executor],
         cwd=here,
         capture_output=True,
         text=True,
@@ -253,7 +253,7 @@ def test_ctrl_c_keeps_what_is_done_and_resume_completes_it(
     slow = DaskProcesses(tmp_path_factory.mktemp("slow"))
     try:
         slow.start_worker(NAP="40")
-        process = start(*arguments, "--engine", slow.engine, "--store", store.name, cwd=here)
+        process = start(*arguments, "--executor", slow.executor, "--store", store.name, cwd=here)
         until(lambda: count(store) >= 20, "20 tests")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
@@ -261,10 +261,10 @@ def test_ctrl_c_keeps_what_is_done_and_resume_completes_it(
         slow.end()
     assert process.returncode == 130
     assert "Traceback" not in err
-    assert f"swarmtest resume 1 --engine {slow.engine} --store interrupted.db" in out
+    assert f"swarmtest resume 1 --executor {slow.executor} --store interrupted.db" in out
     assert 20 <= count(store) < TESTS
     done = swarmtest(
-        *("resume", "--engine", cluster.engine, "--store", store.name, "-q", "--no-reduce"),
+        *("resume", "--executor", cluster.executor, "--store", store.name, "-q", "--no-reduce"),
         cwd=here,
     )
     assert done.returncode == 1, done.stderr
@@ -278,7 +278,7 @@ def test_deaths_of_workers_scheduler_and_campaign_lose_and_double_nothing(
     store = here / "deaths.db"
     many = ("run", "steady.py::Steady", "-n", 2000, "--seed", 3, "-q", "--no-reduce")
     processes = DaskProcesses(tmp_path_factory.mktemp("dying"))
-    common = ("--engine", processes.engine, "--store", store.name)
+    common = ("--executor", processes.executor, "--store", store.name)
     try:
         first = processes.start_worker(NAP="30")
         process = start(*many, *common, cwd=here)
@@ -310,7 +310,7 @@ def test_deaths_of_workers_scheduler_and_campaign_lose_and_double_nothing(
 def test_tests_can_be_aimed_on_a_cluster(cluster, here, swarmtest):
     words = ("focus", ARGUMENTS[1], "--target", "event:many numbers", "-n", 300)
     words = (*words, "--baseline-tests", 300, "-q", "--no-reduce", "--store", "aimed.db")
-    done = swarmtest(*words, "--engine", cluster.engine, cwd=here)
+    done = swarmtest(*words, "--executor", cluster.executor, cwd=here)
     assert done.returncode == 1, done.stderr
     with open_store(str(here / "aimed.db")) as store:
         baseline, directed = store.campaigns()
@@ -324,8 +324,8 @@ def test_tests_can_be_aimed_on_a_cluster(cluster, here, swarmtest):
 def test_a_scheduler_that_stays_away_is_one_line(tmp_path_factory, here, start, until, refused):
     processes = DaskProcesses(tmp_path_factory.mktemp("leaving"))
     try:
-        patience = ("--engine-option", "patience=3s", "--store", "left.db")
-        words = ("run", ARGUMENTS[1], "--engine", processes.engine, *patience)
+        patience = ("--executor-option", "patience=3s", "--store", "left.db")
+        words = ("run", ARGUMENTS[1], "--executor", processes.executor, *patience)
         process = start(*words, cwd=here)
         until((here / "left.db").exists, "the campaign has begun")
         first = process.stdout.readline() + process.stdout.readline()
@@ -341,7 +341,7 @@ def test_a_scheduler_that_stays_away_is_one_line(tmp_path_factory, here, start, 
 def test_the_scheduler_never_holds_more_than_a_few_batches(cluster, here, start, until):
     """Two threads: 2 x 2 + 2 batches, and the subject."""
     process = start(
-        *("run", "steady.py::Steady", "--time", "10m", "--engine", cluster.engine),
+        *("run", "steady.py::Steady", "--time", "10m", "--executor", cluster.executor),
         *("--store", "many.db", "-q"),
         cwd=here,
     )
@@ -357,7 +357,7 @@ def test_the_scheduler_never_holds_more_than_a_few_batches(cluster, here, start,
         "        time.sleep(0.02)\n"
         "print(max(held))\n"
     )
-    address = cluster.engine.replace("dask", "tcp")
+    address = cluster.executor.replace("dask", "tcp")
     done = subprocess.run(
         [sys.executable, "-c", look, address], capture_output=True, text=True, timeout=60
     )
@@ -393,8 +393,8 @@ class Counter:
 
 def test_a_campaign_without_workers_says_so_and_gives_up(bare, here, swarmtest, refused):
     words = [word for word in ARGUMENTS if word != "-q"]
-    engine = ("--engine", bare.engine, "--engine-option", "patience=1s")
-    done = swarmtest(*words, *engine, "--store", "nobody.db", cwd=here)
+    executor = ("--executor", bare.executor, "--executor-option", "patience=1s")
+    done = swarmtest(*words, *executor, "--store", "nobody.db", cwd=here)
     assert "no workers at tcp://127.0.0.1:" in done.stdout
     refused(done, "no workers at tcp://127.0.0.1:", "swarmtest resume")
 
@@ -402,7 +402,7 @@ def test_a_campaign_without_workers_says_so_and_gives_up(bare, here, swarmtest, 
 def test_a_worker_with_another_swarmtest_refuses(bare, tmp_path, here, swarmtest, refused):
     worker = bare.start_worker(PYTHONPATH=installed(tmp_path, "swarmtest", "0.0.1"))
     try:
-        done = swarmtest(*ARGUMENTS, "--engine", bare.engine, "--store", "old.db", cwd=here)
+        done = swarmtest(*ARGUMENTS, "--executor", bare.executor, "--store", "old.db", cwd=here)
         ours = metadata.version("swarmtest")
         refused(done, "worker tcp://127.0.0.1:", "swarmtest 0.0.1", f"swarmtest {ours}")
     finally:
@@ -417,7 +417,7 @@ def test_an_installed_package_travels_by_version_and_another_version_refuses(
 
     def run(store):
         words = ("run", "--api", "tinycounter:Counter", "-n", 20, "--store", store)
-        process = start(*words, "--engine", bare.engine, cwd=tmp_path, PYTHONPATH=ours)
+        process = start(*words, "--executor", bare.executor, cwd=tmp_path, PYTHONPATH=ours)
         out, err = process.communicate(timeout=60)
         return subprocess.CompletedProcess(words, process.returncode, out, err)
 
@@ -450,11 +450,11 @@ def test_jobs_of_a_batch_system_run_a_campaign(tmp_path, here, plain, swarmtest,
         file.write_text(text.format(place=tmp_path))
         file.chmod(file.stat().st_mode | stat.S_IXUSR)
     (here / "slurm.toml").write_text(
-        'engine = "slurm"\ncores = 1\nmemory = "1GB"\nwalltime = "00:10:00"\nhost = "127.0.0.1"\n'
+        'executor = "slurm"\ncores = 1\nmemory = "1GB"\nwalltime = "00:10:00"\nhost = "127.0.0.1"\n'
         f'local_directory = "{tmp_path}"\nnanny = false\n'
     )
     path = f"{tmp_path}:{os.environ['PATH']}"
-    done = swarmtest(*ARGUMENTS, "--engine", "slurm.toml", "--store", "q.db", cwd=here, PATH=path)
+    done = swarmtest(*ARGUMENTS, "--executor", "slurm.toml", "--store", "q.db", cwd=here, PATH=path)
     assert done.returncode == 1, done.stderr
     assert rows(here / "q.db") == plain
     (script,) = [file for file in tmp_path.glob("tmp.*") if file.suffix != ".log"]
@@ -504,8 +504,8 @@ def test_a_command_travels_with_the_programs_beside_its_file(cluster, tmp_path, 
     for name, text in (("calc.py", CALC), ("generate.py", GENERATE), ("calc.toml", TOML)):
         (place / name).write_text(text)
     common = ("run", "calculator/calc.toml", "-n", 12, "-q", "--no-reduce")
-    for store, engine in (("there.db", ["--engine", cluster.engine]), ("here.db", ["-j", 1])):
-        done = swarmtest(*common, *engine, "--store", store, cwd=tmp_path)
+    for store, executor in (("there.db", ["--executor", cluster.executor]), ("here.db", ["-j", 1])):
+        done = swarmtest(*common, *executor, "--store", store, cwd=tmp_path)
         assert done.returncode == 1, done.stderr
     assert rows(tmp_path / "there.db") == rows(tmp_path / "here.db")
     assert faults_of(tmp_path / "there.db") == faults_of(tmp_path / "here.db")

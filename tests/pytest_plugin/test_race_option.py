@@ -85,7 +85,7 @@ def test_a_test_that_blocks_outside_of_probes_is_named(
     )
     done = in_a_process("--race", "--race-tests", "20", "--race-time", "1s")
     assert "1 passed" in done.stdout
-    assert "it waits outside of probes" in done.stdout
+    assert "it waits where there are no probes" in done.stdout
 
 
 @pytest.mark.parametrize("option", ["--race-time=soon", "--race-tests=many"])

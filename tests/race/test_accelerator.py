@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from swarmtest.race import accelerator
-from swarmtest.race import accelerator_build as building
 
 
 def status(**environment: str) -> str:
@@ -48,7 +47,7 @@ def include(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory in place of the one with Python's header files, and a cache that is empty."""
     headers = tmp_path / "include"
     headers.mkdir()
-    monkeypatch.setattr(building.sysconfig, "get_paths", lambda: {"include": str(headers)})
+    monkeypatch.setattr(accelerator.sysconfig, "get_paths", lambda: {"include": str(headers)})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("CC", "false")
     return headers
@@ -73,9 +72,9 @@ def test_one_that_came_with_the_package_is_taken(
 ) -> None:
     if not status().startswith("C"):
         pytest.skip(f"needs the C probe: {status()}")
-    building.build(tmp_path / building.FILE)
+    accelerator.build(tmp_path / accelerator.FILE)
     monkeypatch.setattr(accelerator, "SOURCE", tmp_path / "_probe.c")
     monkeypatch.setenv("CC", "false")
     module, reason = accelerator._loaded.__wrapped__()
     assert not reason
-    assert module.__file__ == str(tmp_path / building.FILE)
+    assert module.__file__ == str(tmp_path / accelerator.FILE)

@@ -10,12 +10,13 @@ import pytest
 from raced_programs import LOST_UPDATE
 
 from swarmtest import UserError
-from swarmtest.race.explanation import AroundSeen, replayable
-from swarmtest.race.free.noise import Noise, NoiseSettings
+from swarmtest.race.explanation import NearNoise, find_schedule
+from swarmtest.race.free.noise import Noise
 from swarmtest.race.free.runner import free_run
+from swarmtest.race.noise_settings import NoiseSettings
 from swarmtest.race.race_test import RaceTest
+from swarmtest.race.raced_program import RacedProgram
 from swarmtest.race.racer import Racer
-from swarmtest.race.target import Target
 
 NOISE = NoiseSettings(frequency=1000, kind="sleep", strength=3)
 LONG = LOST_UPDATE.replace(
@@ -29,7 +30,7 @@ def racer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Ra
 
     def made(program: str) -> Racer:
         (tmp_path / "counter.py").write_text(program)
-        return Racer(Target.of("counter.py::count_to_two"))
+        return Racer(RacedProgram.of("counter.py::count_to_two"))
 
     return made
 
@@ -57,7 +58,7 @@ def test_a_fault_that_noise_has_shown_is_found_under_control(racer: Callable[[st
     one = racer(LOST_UPDATE)
     test = failure(one)
     assert RaceTest.from_json(test.to_json()) == test
-    ran = replayable(one, test)
+    ran = find_schedule(one, test)
     assert ran.fault is not None
     assert one.follow(ran.schedule).fault == ran.fault
 
@@ -66,11 +67,11 @@ def test_threads_stop_about_where_noise_held_them(racer: Callable[[str], Racer])
     one = racer(LONG)
     wanted = ("main.1", 11)  # between its read and its write
     shown = sum(
-        one.scheduled(AroundSeen([wanted], None, (), random.Random(seed))).fault is not None
+        one.scheduled(NearNoise([wanted], None, (), random.Random(seed))).fault is not None
         for seed in range(40)
     )
     nowhere = sum(
-        one.scheduled(AroundSeen([], None, (), random.Random(seed))).fault is not None
+        one.scheduled(NearNoise([], None, (), random.Random(seed))).fault is not None
         for seed in range(40)
     )
     assert shown > 2 * nowhere + 5
@@ -81,5 +82,5 @@ def test_a_fault_that_only_noise_can_show_is_said(
 ) -> None:
     monkeypatch.setattr("swarmtest.race.explanation._RUNS", 20)
     test = RaceTest("counter", NOISE, 1, fault="00000000", seen=(("main.1", 1),))
-    with pytest.raises(UserError, match="seen with noise, and in none of 20 controlled schedules"):
-        replayable(racer(LOST_UPDATE), test)
+    with pytest.raises(UserError, match="seen with noise, but in none of 20 controlled schedules"):
+        find_schedule(racer(LOST_UPDATE), test)

@@ -14,8 +14,11 @@ from types import ModuleType
 import pytest
 
 from swarmtest.core.errors import UserError
+from swarmtest.processes.fork import in_fork
 from swarmtest.race.control.runner import controlled_run, minimised_schedule, nothing_to_schedule
 from swarmtest.race.control.schedulers import RandomWalk
+from swarmtest.race.control.watchdog import time_limit
+from swarmtest.race.free.runner import free_run
 
 Load = Callable[[str], ModuleType]
 
@@ -104,7 +107,7 @@ def test_a_thread_that_blocks_outside_of_probes_is_left(load: Load) -> None:
     run = controlled_run(program.test, RandomWalk(1), seconds=0.5)
     assert run.fault is None
     assert "main.1 is" in run.problem
-    assert "waits outside of probes" in run.problem
+    assert "waits where there are no probes" in run.problem
     os.write(program.writes, b"x")  # so that it ends
     _wait_for_end_of_threads()
 
@@ -221,6 +224,31 @@ print("once", os.wait()[1] >> 8)
     assert done.stdout == "once 1\n"
     assert "a process that the program forked came back from the run" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def _free_problem() -> str:
+    return free_run(lambda: None).problem
+
+
+def _controlled_problem() -> str:
+    return controlled_run(lambda: None, RandomWalk(1)).problem
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("run", [_free_problem, _controlled_problem])
+def test_a_process_forked_while_the_watchdog_is_busy_has_its_own(run: Callable[[], str]) -> None:
+    busy, forked = threading.Event(), threading.Event()
+
+    def ask_to_end() -> None:
+        busy.set()
+        forked.wait(60)
+
+    with time_limit(0.0, ask_to_end, lambda: True):
+        assert busy.wait(60)
+        try:
+            assert in_fork(run, 20) == ""
+        finally:
+            forked.set()
 
 
 def test_runs_cannot_be_nested() -> None:

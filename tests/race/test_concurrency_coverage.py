@@ -11,7 +11,7 @@ from threaded_programs import AB_BA, AIRLINES, MISSED_NOTIFY
 from swarmtest.core.errors import UserError
 from swarmtest.race.accelerator import OFF, accelerator_status
 from swarmtest.race.control.runner import controlled_run
-from swarmtest.race.control.schedulers import RandomWalk, Replay, Schedule
+from swarmtest.race.control.schedulers import RandomWalk, Schedule, ScheduleReplay
 from swarmtest.race.coverage.coverage import ConcurrencyCoverage
 from swarmtest.race.free.runner import free_run
 
@@ -45,8 +45,8 @@ def names(hits: object, kind: str) -> list[str]:
     )
 
 
-def serial() -> Replay:
-    return Replay(Schedule(()))
+def serial() -> ScheduleReplay:
+    return ScheduleReplay(Schedule(()))
 
 
 def test_pairs_tell_whether_the_thread_changed(load: Load) -> None:

@@ -8,14 +8,23 @@ from types import ModuleType
 import pytest
 from threaded_programs import AB_BA, AIRLINES, CRAWLER, FAULTY, LOST_UPDATE, MISSED_NOTIFY
 
-from swarmtest.race.control.runner import Run, controlled_run, minimised_schedule, replay
-from swarmtest.race.control.schedulers import PCT, POS, RandomWalk, Replay, Schedule, Scheduler
+from swarmtest.race.control.runner import ControlledRun, controlled_run, minimised_schedule, replay
+from swarmtest.race.control.schedulers import (
+    PCT,
+    POS,
+    RandomWalk,
+    Schedule,
+    ScheduleReplay,
+    ThreadScheduler,
+)
 from swarmtest.race.weaving.sites import SITES
 
 Load = Callable[[str], ModuleType]
 
 
-def found(test: Callable[[], object], make: Callable[[int], Scheduler] = RandomWalk) -> Run:
+def found(
+    test: Callable[[], object], make: Callable[[int], ThreadScheduler] = RandomWalk
+) -> ControlledRun:
     """The first of many runs that shows a fault."""
     for seed in range(500):
         run = controlled_run(test, make(seed))
@@ -32,7 +41,7 @@ def small_steps(seed: int) -> PCT:
 @pytest.mark.parametrize("name", FAULTY)
 @pytest.mark.parametrize("make", [RandomWalk, POS, small_steps])
 def test_each_scheduler_finds_each_fault(
-    load: Load, name: str, make: Callable[[int], Scheduler]
+    load: Load, name: str, make: Callable[[int], ThreadScheduler]
 ) -> None:
     assert found(load(FAULTY[name]).test, make).fault
 
@@ -56,7 +65,7 @@ def test_few_switches_are_left_and_each_is_needed(load: Load, name: str) -> None
     assert replay(test, small).fault == run.fault
     for i in range(len(small)):
         fewer = Schedule(small.switches[:i] + small.switches[i + 1 :])
-        assert controlled_run(test, Replay(fewer)).fault != run.fault
+        assert controlled_run(test, ScheduleReplay(fewer)).fault != run.fault
 
 
 def test_a_lost_update_fails_the_assertion(load: Load) -> None:

@@ -11,11 +11,12 @@ import pytest
 from threaded_programs import AB_BA
 
 from swarmtest.core.errors import UserError
-from swarmtest.race.control.runner import Run, controlled_run
+from swarmtest.race.control.runner import ControlledRun, controlled_run
 from swarmtest.race.control.schedulers import RandomWalk
-from swarmtest.race.coverage.shared_variables import Recording
-from swarmtest.race.free.noise import Noise, NoiseSettings
+from swarmtest.race.coverage.shared_variables import AccessRecording
+from swarmtest.race.free.noise import Noise
 from swarmtest.race.free.runner import free_run
+from swarmtest.race.noise_settings import NoiseSettings
 
 Load = Callable[[str], ModuleType]
 
@@ -59,7 +60,7 @@ def test_a_deadlock_is_seen_at_once_and_its_threads_end(load: Load) -> None:
 
 def test_a_deadlock_has_the_signature_it_has_under_control(load: Load) -> None:
     test = load(MEET_IN_THE_MIDDLE).test
-    run: Run = controlled_run(test, RandomWalk(1))
+    run: ControlledRun = controlled_run(test, RandomWalk(1))
     assert run.fault == free_run(test).fault
 
 
@@ -183,7 +184,7 @@ def test_queues_pools_and_conditions_work_as_ever(load: Load) -> None:
             assert not threading.Event().wait(0.001)
         """
     )
-    for policy in (None, Recording(), Noise(NoiseSettings(500, "sleep", 3), seed=1)):
+    for policy in (None, AccessRecording(), Noise(NoiseSettings(500, "sleep", 3), seed=1)):
         run = free_run(program.test, policy)
         assert (run.fault, run.problem) == (None, "")
 
@@ -211,7 +212,7 @@ def test_the_clock_is_the_real_one(load: Load) -> None:
 
 
 def test_a_policy_is_good_for_one_run() -> None:
-    recording = Recording()
+    recording = AccessRecording()
     free_run(lambda: None, recording)
-    with pytest.raises(UserError, match="a Recording is good for one run"):
+    with pytest.raises(UserError, match="AccessRecording serves one run"):
         free_run(lambda: None, recording)

@@ -14,8 +14,9 @@ from swarmtest.coverage.scope import Scope
 from swarmtest.race.control.runner import controlled_run, replay
 from swarmtest.race.control.schedulers import RandomWalk
 from swarmtest.race.coverage.coverage import ConcurrencyCoverage
-from swarmtest.race.free.noise import Noise, NoiseSettings
+from swarmtest.race.free.noise import Noise
 from swarmtest.race.free.runner import free_run
+from swarmtest.race.noise_settings import NoiseSettings
 from swarmtest.race.weaving.weaver import woven
 
 pytestmark = pytest.mark.skipif(

@@ -13,9 +13,18 @@ from threaded_programs import AB_BA, CRAWLER, LOST_UPDATE, MISSED_NOTIFY
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.space import Space
-from swarmtest.race.coverage.shared_variables import Recording, shared_sites
-from swarmtest.race.free.noise import KINDS, Noise, NoiseSettings, noise_dimensions, noise_space
+from swarmtest.race.coverage.shared_variables import AccessRecording, shared_sites
+from swarmtest.race.free.noise import Noise
 from swarmtest.race.free.runner import free_run
+from swarmtest.race.native.subject import NoiseTest
+from swarmtest.race.noise_settings import (
+    KIND_NAMES,
+    KINDS,
+    NoiseSettings,
+    noise_dimensions,
+    noise_space,
+)
+from swarmtest.race.race_test import RaceTest
 from swarmtest.race.weaving.sites import SITES
 
 Load = Callable[[str], ModuleType]
@@ -64,7 +73,7 @@ def switching_after(seconds: float) -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KIND_NAMES)
 def test_each_kind_loses_updates_that_are_not_lost_without(load: Load, kind: str) -> None:
     test = load(SLOW_UPDATE).test
     with switching_after(100):
@@ -176,7 +185,7 @@ def test_with_shared_variables_only_private_ones_are_left_alone(load: Load) -> N
                 thread.join()
         """
     )
-    recording = Recording()
+    recording = AccessRecording()
     free_run(program.test, recording)
     shared = shared_sites([recording])
     settings = NoiseSettings(1000, "sleep", 100, shared_only=True)
@@ -244,7 +253,7 @@ def test_every_setting_is_a_dimension_of_a_space() -> None:
     settings = NoiseSettings.of(point)
     assert settings == NoiseSettings(kind="inverse", strength=30, shared_only=True)
     assert NoiseSettings(**settings.to_json()) == settings
-    assert str(settings) == "frequency 100, kind inverse, strength 30, shared only"
+    assert str(settings) == "frequency 100, kind inverse, strength 30, shared-only"
     named = Space(noise_dimensions("noise_")).configuration({"noise_frequency": 700})
     assert NoiseSettings.of(named, "noise_").frequency == 700
 
@@ -254,3 +263,29 @@ def test_settings_that_make_no_sense_are_refused_in_one_line() -> None:
         NoiseSettings(kind="yeild")
     with pytest.raises(UserError, match="strength is from 1 to 1000, not 0"):
         NoiseSettings(strength=0)
+
+
+def test_several_kinds_are_mixed_and_none_leaves_the_heuristics(load: Load) -> None:
+    several = NoiseSettings(kind=["sleep", "yield"])
+    assert several == NoiseSettings(kind="yield+sleep")
+    assert several.kinds == ("yield", "sleep")
+    assert NoiseSettings(kind=tuple(KINDS)) == NoiseSettings(kind="mixed")
+    halts = Noise(NoiseSettings(1000, [], halt_one_thread=True), seed=1)
+    assert halts.settings.kinds == ()
+    assert not free_run(load(SLOW_UPDATE).test, halts).problem
+
+
+def test_saved_tests_keep_the_keys_of_older_versions() -> None:
+    heuristics = dict.fromkeys(("halt_one_thread", "tamper_timeouts", "one_variable"), False)
+    python = {"frequency": 30, "kind": "sleep", "strength": 3, "shared_only": True}
+    python |= heuristics | {"predecessors": False}
+    data = {"format": "swarmtest threads test 1", "subject": "race a.py::f", "seed": 7}
+    saved = RaceTest.from_json({**data, "noise": python})
+    assert saved.settings == NoiseSettings(30, "sleep", 3, shared_only=True)
+    assert saved.to_json()["noise"] == python
+    native = {"frequency": 500, "kinds": ["yield", "sleep"], "strength": 1}
+    native["heuristics"] = ["halt-one-thread"]
+    test = {"format": "swarmtest native threads test 1", "seed": 7, "noise": native}
+    settings = NoiseTest.from_json(test).settings
+    assert settings == NoiseSettings(500, ["yield", "sleep"], 1, halt_one_thread=True)
+    assert NoiseTest.from_json(test).to_json() == test

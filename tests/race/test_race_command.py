@@ -156,7 +156,7 @@ def test_a_program_that_blocks_outside_of_probes_does_not_hang(
     place: Path, swarmtest, refused
 ) -> None:
     done = swarmtest("race", "awkward.py::blocks", "-q", "--timeout", "1s", cwd=place)
-    refused(done, "main.1 is in blocks", "waits outside of probes")
+    refused(done, "main.1 is in blocks", "waits where there are no probes")
 
 
 def test_a_program_that_forks_is_raced_and_that_is_said(place: Path, swarmtest) -> None:
@@ -179,7 +179,7 @@ def test_a_fault_that_needs_no_race_is_said_to_need_none(place: Path, swarmtest)
         (["counter.py::count_to_two", "--after", "00000000"], "has no test of a fault 00000000"),
         (["counter.py::count_to_two", "--save", "race.txt"], "ends in .py"),
         (["counter.py::count_to_two", "--coverage", "pear"], "did you mean 'pair'?"),
-        (["--noise", "--", "./program"], "--noise is for Python"),
+        (["--noise", "--", "./program"], "--noise works only for Python programs"),
         (["counter.py", "--", "./program"], "named after --"),
     ],
 )

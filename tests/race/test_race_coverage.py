@@ -11,7 +11,7 @@ from raced_programs import LOST_UPDATE
 
 from swarmtest import Campaign, ThreadsSubject, UserError, open_store
 from swarmtest.race.race_test import RaceTest
-from swarmtest.race.target import split_kinds
+from swarmtest.race.raced_program import split_kinds
 from swarmtest.ui.terminal.coverage import campaign_tally
 
 BESIDE = """
@@ -71,7 +71,7 @@ def raced(
     """What was reached of each kind, and what came of each run."""
     code, _ = split_kinds(kinds)
     subject = ThreadsSubject(name)
-    watching = subject.target.watching(code) if code else None
+    watching = subject.raced.watching(code) if code else None
     with open_store(":memory:") as store:
         campaign = Campaign(subject, "coin", tests, workers=1, store=store, coverage=watching)
         number = campaign.run().campaign

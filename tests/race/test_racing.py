@@ -16,7 +16,7 @@ from swarmtest.campaign.reduced_faults import ReductionTime
 from swarmtest.processes.fork import NoAnswer, in_fork
 from swarmtest.race.explanation import explore
 from swarmtest.race.race_test import RaceTest, features_of, race_space, settings_of
-from swarmtest.race.target import Target
+from swarmtest.race.raced_program import RacedProgram
 from swarmtest.race.timeline import timeline_text
 from swarmtest.race.views import race_view
 from swarmtest.reduce.fault_reductions import reduce_faults
@@ -165,7 +165,7 @@ def test_a_stale_schedule_says_so(write: Write) -> None:
 
 def test_after_a_fix_the_neighbourhood_of_the_schedule_is_explored(write: Write) -> None:
     write("counter.py", LOST_UPDATE)
-    target = Target.parse("race counter.py::count_to_two")
+    target = RacedProgram.parse("race counter.py::count_to_two")
     schedule = found("race --control counter.py::count_to_two").schedule
     assert schedule is not None
     before = explore(target, schedule, 300, None, seed=1)

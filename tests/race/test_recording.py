@@ -7,16 +7,17 @@ from types import ModuleType
 
 from threaded_programs import AIRLINES, CRAWLER
 
-from swarmtest.race.coverage.shared_variables import Recording, shared_sites
-from swarmtest.race.free.noise import Noise, NoiseSettings
+from swarmtest.race.coverage.shared_variables import AccessRecording, shared_sites
+from swarmtest.race.free.noise import Noise
 from swarmtest.race.free.runner import free_run
+from swarmtest.race.noise_settings import NoiseSettings
 from swarmtest.race.weaving.sites import SITES
 
 Load = Callable[[str], ModuleType]
 
 
 def shared_of(program: ModuleType) -> set[str]:
-    recording = Recording()
+    recording = AccessRecording()
     run = free_run(program.test, recording)
     assert (run.fault, run.problem) == (None, "")
     return {variable.label.partition(":")[2] for variable in recording.shared()}
@@ -131,7 +132,7 @@ def test_contents_of_lists_and_dictionaries_are_variables(load: Load) -> None:
 
 def test_sites_that_no_recording_came_to_count_by_their_variable(load: Load) -> None:
     program = load(AIRLINES)
-    recording = Recording()
+    recording = AccessRecording()
     free_run(program.test, recording)
     functions = {SITES[site].function for site in shared_sites([recording])}
     assert functions == {"Flight.sell_with_lock", "Flight.sell_without", "test"}
@@ -139,7 +140,7 @@ def test_sites_that_no_recording_came_to_count_by_their_variable(load: Load) -> 
 
 def test_noise_at_shared_sites_only_finds_the_shutdown_race(load: Load) -> None:
     program = load(CRAWLER)
-    recording = Recording()
+    recording = AccessRecording()
     free_run(program.test, recording)
     shared = shared_sites([recording])
     settings = NoiseSettings(300, "sleep", 10, shared_only=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from types import ModuleType
 
 import pytest
 
 from swarmtest.core.errors import UserError
-from swarmtest.race.control.runner import Run, controlled_run, minimised_schedule, replay
-from swarmtest.race.control.schedulers import RandomWalk, Replay, Schedule
+from swarmtest.race.control.runner import ControlledRun, controlled_run, minimised_schedule, replay
+from swarmtest.race.control.schedulers import RandomWalk, Schedule, ScheduleReplay
 
 Load = Callable[[str], ModuleType]
 
@@ -35,7 +37,7 @@ ACCOUNT = """
 """
 
 
-def small_fault(test: Callable[[], object]) -> tuple[Run, Schedule]:
+def small_fault(test: Callable[[], object]) -> tuple[ControlledRun, Schedule]:
     run = next(r for seed in range(200) if (r := controlled_run(test, RandomWalk(seed))).fault)
     assert run.fault
     return run, minimised_schedule(test, run.schedule, run.fault)
@@ -82,7 +84,7 @@ def test_a_schedule_of_another_program_says_so(load: Load) -> None:
 
 def test_an_empty_schedule_runs_one_thread_after_the_other(load: Load) -> None:
     test = load(ACCOUNT.format(before="pass", between="pass")).test
-    run = controlled_run(test, Replay(Schedule()))
+    run = controlled_run(test, ScheduleReplay(Schedule()))
     assert run.fault is None
     assert [(one.next, one.forced) for one in run.schedule.switches] == [
         ("main.1", True),  # main waits for it, and both threads are able to run
@@ -103,7 +105,7 @@ def test_a_run_with_a_pool_replays_as_it_was(load: Load) -> None:
     for seed in range(30):
         run = controlled_run(program.test, RandomWalk(seed))
         order = list(program.order)
-        again = controlled_run(program.test, Replay(run.schedule))
+        again = controlled_run(program.test, ScheduleReplay(run.schedule))
         assert (again.schedule, again.missed, program.order) == (run.schedule, 0, order)
 
 
@@ -121,7 +123,7 @@ def test_a_run_with_sleeps_replays_as_it_was(load: Load) -> None:
     """).test
     for seed in range(30):
         run = controlled_run(test, RandomWalk(seed))
-        again = controlled_run(test, Replay(run.schedule))
+        again = controlled_run(test, ScheduleReplay(run.schedule))
         assert (again.schedule, again.missed, again.clock) == (run.schedule, 0, run.clock)
 
 
@@ -159,7 +161,7 @@ def test_the_trace_tells_values_and_locks(load: Load) -> None:
             thread.start()
             thread.join()
     """)
-    trace = controlled_run(program.test, Replay(Schedule()), traced=True).trace
+    trace = controlled_run(program.test, ScheduleReplay(Schedule()), traced=True).trace
     told = [(s.thread, s.kind, s.variable, s.before, s.after, s.held) for s in trace]
     assert ("main.1", "lock.acquire", "self.lock", "", "", ()) in told
     assert ("main.1", "write", "self.left", "2", "1", ("self.lock",)) in told
@@ -184,6 +186,17 @@ def test_a_lock_in_a_list_is_named_by_its_place(load: Load) -> None:
             thread.start()
             thread.join()
     """)
-    trace = controlled_run(program.test, Replay(Schedule()), traced=True).trace
+    trace = controlled_run(program.test, ScheduleReplay(Schedule()), traced=True).trace
     (written,) = (s for s in trace if s.kind == "write" and s.thread == "main.1")
     assert written.held == ("self.forks[1]",)
+
+
+def test_the_function_replay_is_not_hidden_by_a_module() -> None:
+    words = "import swarmtest; swarmtest.replay_race; from swarmtest.race import replay"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{words}; print(callable(replay))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "True\n"

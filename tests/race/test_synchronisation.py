@@ -11,14 +11,14 @@ from types import ModuleType
 
 import pytest
 
-from swarmtest.race.control.runner import Run, controlled_run, minimised_schedule, replay
+from swarmtest.race.control.runner import ControlledRun, controlled_run, minimised_schedule, replay
 from swarmtest.race.control.schedulers import PCT, POS, RandomWalk
 from swarmtest.race.primitives.patches import installed
 
 Load = Callable[[str], ModuleType]
 
 
-def runs_of(test: Callable[[], object], many: int = 60) -> list[Run]:
+def runs_of(test: Callable[[], object], many: int = 60) -> list[ControlledRun]:
     """Runs under each scheduler; none of them has a problem."""
     makes = (RandomWalk, POS, lambda seed: PCT(seed, steps=50))
     runs = [controlled_run(test, make(seed)) for make in makes for seed in range(many)]
@@ -456,15 +456,15 @@ def test_ten_thousand_runs_leave_no_thread_behind(load: Load) -> None:
             thread.start()
     """)
     controlled_run(program.test, RandomWalk(0))
-    before = threading.active_count()
+    before, of_the_system = threading.active_count(), _threads_of_the_system()
     for seed in range(10_000):
         controlled_run(program.test, RandomWalk(seed))
     assert threading.active_count() == before
-    assert _threads_of_the_system() <= before + _SOME
+    assert _threads_of_the_system() <= of_the_system + _SOME
 
 
 _SOME = 50
-"""Far fewer than runs; the watchdog, and threads of libraries that other tests left."""
+"""Far fewer than runs; some workers may be kept for the next run."""
 
 
 def _threads_of_the_system() -> int:

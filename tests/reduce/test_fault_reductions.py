@@ -17,7 +17,7 @@ import pytest
 from swarmtest import Campaign, Machine, MachineSubject, action, integers, open_store
 from swarmtest.campaign.budget import Budget, Limits
 from swarmtest.campaign.campaign import Outcome
-from swarmtest.campaign.reduced_faults import Reducing, ReductionTime, reductions_of
+from swarmtest.campaign.reduced_faults import FaultReductionProgress, ReductionTime, reductions_of
 from swarmtest.core.result import Result, Verdict
 from swarmtest.processes.fork_pool import IsolatedRun, run_isolated
 from swarmtest.reduce import fault_reductions
@@ -243,11 +243,11 @@ def test_some_faults_can_be_picked(store: Store) -> None:
     assert found.untried == ()
 
 
-def interrupting(after: int) -> Callable[[Reducing], None]:
+def interrupting(after: int) -> Callable[[FaultReductionProgress], None]:
     """Ctrl-C after so many runs, all faults together."""
     runs = iter(range(1, 10**6))
 
-    def press(progress: Reducing) -> None:
+    def press(progress: FaultReductionProgress) -> None:
         if next(runs) == after:
             raise KeyboardInterrupt
 
@@ -258,7 +258,7 @@ def test_ctrl_c_keeps_what_was_found_until_then(store: Store) -> None:
     subject, outcome = ran(store, Street, tests=400)
     done: list[str] = []
 
-    def press(progress: Reducing) -> None:
+    def press(progress: FaultReductionProgress) -> None:
         if progress.number == 2:
             raise KeyboardInterrupt
 
@@ -291,7 +291,7 @@ def test_a_reduction_that_was_interrupted_goes_on_with_what_it_had(store: Store)
 def test_what_is_as_small_as_it_gets_is_not_reduced_again(store: Store) -> None:
     subject, outcome = ran(store, Door)
     reduce_faults(subject, store, outcome.campaign)
-    runs: list[Reducing] = []
+    runs: list[FaultReductionProgress] = []
     reduce_faults(subject, store, outcome.campaign, on_run=runs.append)
     assert runs == []
 

@@ -269,7 +269,7 @@ def test_there_is_no_time_for_a_test_that_hangs_longer_and_it_is_said(tmp_path, 
     ("options", "words"),
     [
         (("--reduce-time", "soon"), "soon"),
-        (("--reduce-time", "5s", "--no-reduce"), "--reduce-time and --no-reduce: say one of them"),
+        (("--reduce-time", "5s", "--no-reduce"), "--reduce-time and --no-reduce: give one of them"),
     ],
 )
 def test_a_time_that_makes_no_sense_is_refused_before_any_test(tmp_path, swarmtest, options, words):

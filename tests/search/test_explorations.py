@@ -24,7 +24,7 @@ from swarmtest import (
     open_store,
     replay_space,
 )
-from swarmtest.search.sequences import random_sequence
+from swarmtest.search.exploration import random_sequence
 from swarmtest.search.value_statistics import value_roles
 
 

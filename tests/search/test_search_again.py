@@ -99,4 +99,5 @@ def test_a_search_that_python_code_made_goes_on_there(tmp_path, swarmtest):
     with open_store(str(tmp_path / "kept.db")) as store:
         Search(space, store=store).run()
     done = swarmtest("resume", "1", "--store", "kept.db", cwd=tmp_path)
-    assert "call Search(...).run(resume=1) in the program that has the space of t" in done.stderr
+    instead = "call Search(...).run(resume=1) in the program that defines the space of t"
+    assert instead in done.stderr

@@ -76,7 +76,7 @@ def test_hits_without_a_kind_are_events():
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (7, "a test answers nothing, its measures"),
+        (7, "a test returns nothing, its measures"),
         ({"size": "large"}, "measure 'size' is a number, not 'large'"),
         ({"hits": "full"}, "hits are a list of names"),
     ],
@@ -144,7 +144,7 @@ def test_a_command_that_hangs_is_interrupted_with_all_that_it_started(tmp_path):
 
 
 def test_a_placeholder_that_is_no_dimension_is_refused():
-    with pytest.raises(UserError, match=r"\{threds\} is no dimension; did you mean 'threads'"):
+    with pytest.raises(UserError, match=r"\{threds\} is not a dimension; did you mean 'threads'"):
         run(CommandExecutor("run {threds}"), threads=4)
 
 

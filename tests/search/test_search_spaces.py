@@ -130,7 +130,7 @@ THREADS = Integer("threads", 1, 4)
         ),
         (
             lambda: SearchSpace([THREADS, Test("test", ["sell"])]),
-            "test 'sell' of dimension 'test' says not what runs",
+            "test 'sell' of dimension 'test' does not say what to run",
         ),
         (
             lambda: SearchSpace([THREADS, Test("test", ["t"])], {"t": lambda: None}),
@@ -138,7 +138,7 @@ THREADS = Integer("threads", 1, 4)
         ),
         (
             lambda: SearchSpace([THREADS, Test("test", ["t"])], {"t": lambda threds: None}),
-            "takes 'threds', and the space has no such dimension; did you mean 'threads'",
+            "takes 'threds', but the space has no such dimension; did you mean 'threads'",
         ),
         (
             lambda: SearchSpace([THREADS, Test("test", ["t"])], {"t": nothing}, ["threds > 1"]),
@@ -146,7 +146,7 @@ THREADS = Integer("threads", 1, 4)
         ),
         (
             lambda: SearchSpace([THREADS, Test("test", ["t"])], {"t": nothing}, ["threads >"]),
-            "is no expression",
+            "is not an expression",
         ),
         (
             lambda: SearchSpace([THREADS, Test("test", ["t"])], {"t": nothing}, "threads > 1"),

@@ -145,7 +145,7 @@ TWO_TESTS = (
         (SPACE.replace("runs = 4", "runs = 0"), "repeat] runs: a whole number from 1"),
         (SPACE.replace("run = ", "rnu = "), "[tests.sell] has no key 'rnu'; did you mean 'run'"),
         (SPACE.replace("::sell", "::sel"), "has no test 'sel'; did you mean 'sell'"),
-        (SPACE.replace("'none'\"", '"'), "forbid 'halt and noise == ' is no expression"),
+        (SPACE.replace("'none'\"", '"'), "forbid 'halt and noise == ' is not an expression"),
         (SPACE.replace('values = ["sell"]', 'values = ["sold"]'), "no value 'sell'; known: sold"),
         (
             '[dimensions]\nn = { kind = "flag" }',
@@ -167,7 +167,7 @@ def test_a_mistake_in_a_file_is_one_line_that_says_where(place, text, message):
     ("reference", "message"),
     [
         ("harness.py", "name a space in it, like harness.py::space"),
-        ("harness.py::sell", "is no SearchSpace but a function"),
+        ("harness.py::sell", "is a function, not a SearchSpace"),
         ("harness.py::spaec", "has no space 'spaec'; did you mean 'space'"),
         ("nowhere.toml", "cannot read nowhere.toml"),
     ],

@@ -95,13 +95,6 @@ def test_trials_are_read_back_as_they_were_recorded(store: Store, size: int) -> 
     assert store.trial(number, 0) == records[0]
 
 
-def test_trials_may_come_as_plain_tuples(store: Store) -> None:
-    """As workers send them: making records of a million of them would cost seconds."""
-    number = store.add_campaign(CAMPAIGN)
-    store.record(number, [tuple(t) for t in trials(0, 20)])  # type: ignore[misc]
-    assert list(store.trials(number)) == trials(0, 20)
-
-
 def test_a_verdict_is_kept_as_its_number(store: Store) -> None:
     number = store.add_campaign(CAMPAIGN)
     store.record(number, [trial(0, verdict=Verdict.INVALID), trial(1, verdict=Verdict.PASSED)])

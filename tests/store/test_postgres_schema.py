@@ -1,4 +1,4 @@
-"""PostgreSQL's tables: made, brought up to date, refused."""
+"""PostgreSQL's tables: created, upgraded, refused."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Target, pack_hits
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
-from swarmtest.store.sqlite.schema import MIGRATIONS, VERSION
+from swarmtest.store.schema import POSTGRES, SQLITE, VERSION, Dialect, statements
 
 psycopg = pytest.importorskip("psycopg", reason="pip install 'swarmtest[postgres]'")
 
 Opener = Callable[..., Store]
+HERE = Path(__file__).parent
 
 
 @contextmanager
@@ -38,17 +39,11 @@ def schema_of(url: str) -> str:
 @pytest.fixture
 def schema_3(server: Server) -> str:
     """A store as PostgreSQL's first schema was, with a campaign of 250 trials and a fault."""
-    from swarmtest.store.postgres.schema import migrate
-
     url = server.new_url()
     schema = schema_of(url)
-
-    def connect() -> Any:
-        place = f"postgresql://postgres@/postgres?host={server.directory}"
-        return psycopg.connect(place, options=f"-csearch_path={schema}")
-
-    migrate(connect, schema, to=3)
+    server.execute(f"CREATE SCHEMA {schema}")
     with connected(server, schema) as connection:
+        connection.execute((HERE / "postgres_schema_3.sql").read_text())
         connection.execute(
             "INSERT INTO campaigns (subject, strategy, seed, status, created, wall_seconds, "
             "cpu_seconds, options, space) "
@@ -68,16 +63,43 @@ def schema_3(server: Server) -> str:
     return url
 
 
+@pytest.fixture
+def schema_4(server: Server, schema_3: str) -> str:
+    """The same store, brought to schema 4 by a swarmtest that used Alembic."""
+    with connected(server, schema_of(schema_3)) as connection:
+        connection.execute((HERE / "postgres_schema_4.sql").read_text())
+    return schema_3
+
+
 def tables(server: Server, schema: str) -> set[str]:
     query = f"SELECT tablename FROM pg_tables WHERE schemaname = '{schema}'"
     return {name for (name,) in server.execute(query)}
 
 
-def test_the_first_schema_is_that_of_sqlite_at_that_time(server: Server, schema_3: str) -> None:
-    assert tables(server, schema_of(schema_3)) == {
-        "alembic_version", "meta", "campaigns", "trials", "faults", "tests", "targets", "sources",
-        "campaign_sources", "reductions",
-    }  # fmt: skip
+def columns(server: Server, url: str) -> list[tuple[Any, ...]]:
+    return server.execute(
+        "SELECT table_name, column_name, data_type, is_nullable, collation_name "
+        f"FROM information_schema.columns WHERE table_schema = '{schema_of(url)}' "
+        "AND table_name <> 'alembic_version' ORDER BY table_name, ordinal_position"
+    )
+
+
+def indexes(server: Server, url: str) -> list[tuple[Any, ...]]:
+    schema = schema_of(url)
+    return server.execute(
+        f"SELECT replace(indexdef, '{schema}', '') FROM pg_indexes WHERE schemaname = '{schema}' "
+        "AND tablename <> 'alembic_version' ORDER BY indexname"
+    )
+
+
+def test_an_upgraded_store_has_the_tables_of_a_new_one(
+    server: Server, schema_3: str, open_url: Opener
+) -> None:
+    new = server.new_url()
+    open_url(new)
+    open_url(schema_3)
+    assert columns(server, schema_3) == columns(server, new)
+    assert indexes(server, schema_3) == indexes(server, new)
 
 
 @pytest.mark.parametrize("read_only", [False, True])
@@ -102,11 +124,32 @@ def test_a_store_that_was_brought_up_to_date_goes_on(schema_3: str, open_url: Op
     assert store.add_campaign(CAMPAIGN) == 2
 
 
-def test_every_version_has_a_script_in_both_stores() -> None:
-    directory = Path(__file__).parents[2] / "src/swarmtest/store/postgres/migrations/versions"
-    scripts = {path.stem for path in directory.glob("schema_*.py")}
-    assert scripts == {f"schema_{version}" for version in range(3, VERSION + 1)}
-    assert set(MIGRATIONS) == set(range(1, VERSION))
+@pytest.mark.parametrize(("dialect", "first"), [(SQLITE, 1), (POSTGRES, 3)])
+def test_a_step_leads_from_every_version_to_the_next(dialect: Dialect, first: int) -> None:
+    for version in range(first, VERSION):
+        assert statements(dialect, version, version + 1)
+    assert statements(dialect, VERSION) == []
+
+
+def test_a_store_of_alembic_is_used_as_it_is(
+    server: Server, schema_4: str, open_url: Opener
+) -> None:
+    before = tables(server, schema_of(schema_4))
+    with open_store(schema_4, read_only=True) as reader:
+        assert reader.summary(1)["trials"] == 250
+    store = open_url(schema_4)
+    store.record(1, [trial(n) for n in range(240, 310)])
+    assert store.summary(1)["trials"] == 310
+    assert tables(server, schema_of(schema_4)) == before
+
+
+def test_an_upgraded_store_of_alembic_is_not_too_old_for_an_older_swarmtest(
+    server: Server, schema_3: str
+) -> None:
+    open_store(schema_3).close()
+    schema = schema_of(schema_3)
+    assert server.execute(f"SELECT version_num FROM {schema}.alembic_version") == [("4",)]
+    assert server.execute(f"SELECT version FROM {schema}.swarmtest_version") == [(4,)]
 
 
 def test_two_processes_may_bring_the_same_store_up_to_date(schema_3: str) -> None:
@@ -122,10 +165,17 @@ def test_two_processes_may_bring_the_same_store_up_to_date(schema_3: str) -> Non
     assert [finish(process) for process in processes] == ["250\n"] * 3
 
 
-def test_a_store_of_a_newer_swarmtest_is_refused(server: Server) -> None:
-    url = server.new_url()
-    open_store(url).close()
-    server.execute(f"UPDATE {schema_of(url)}.alembic_version SET version_num = '99'")
+@pytest.mark.parametrize("alembic", [False, True])
+def test_a_store_of_a_newer_swarmtest_is_refused(
+    server: Server, schema_4: str, alembic: bool
+) -> None:
+    url = schema_4
+    if alembic:
+        server.execute(f"UPDATE {schema_of(url)}.alembic_version SET version_num = '99'")
+    else:
+        url = server.new_url()
+        open_store(url).close()
+        server.execute(f"UPDATE {schema_of(url)}.swarmtest_version SET version = 99")
     for options in ({}, {"read_only": True}):
         with pytest.raises(UserError, match=r"newer swarmtest \(schema 99; .*pip install -U"):
             open_store(url, **options)  # type: ignore[arg-type]
@@ -141,7 +191,9 @@ def test_a_schema_of_another_program_is_left_alone(server: Server) -> None:
         )
         if "alembic" in table:
             server.execute(f"INSERT INTO {schema}.alembic_version VALUES ('ae10c2f4')")
-        with pytest.raises(UserError, match="has tables of another program, which were left"):
+        with pytest.raises(
+            UserError, match="has tables of another program, which were not changed"
+        ):
             open_store(url)
         assert len(tables(server, schema)) == 1
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from lossy_line import lossy_line
 from postgres_server import Server
 from store_examples import CAMPAIGN, fault, finish, python, trial, trials
 
@@ -54,6 +56,64 @@ class CutsTheLine(list[TestRecord]):
             self.server.execute(HANG_UP)
             self.server = None
         return super().__iter__()
+
+
+class LossyLine:
+    """A line to a server that loses the answer to a COMMIT, as networks do.
+
+    It passes bytes on between clients and a server, on sockets in two directories.
+    """
+
+    def __init__(self, server: Path, here: Path) -> None:
+        self.cuts = 0
+        """How many answers to lose; counts down."""
+        self._server = server / ".s.PGSQL.5432"
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(here / ".s.PGSQL.5432"))
+        self._listener.listen()
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            self._threads.append(threading.Thread(target=self._carry, args=(client,)))
+            self._threads[-1].start()
+
+    def _carry(self, client: socket.socket) -> None:
+        with client, socket.socket(socket.AF_UNIX) as server:
+            server.connect(str(self._server))
+            other = {client: server, server: client}
+            while True:
+                for end in select.select([client, server], [], [])[0]:
+                    data = end.recv(1 << 16)
+                    if not data:
+                        return
+                    if end is client and b"COMMIT" in data and self.cuts:
+                        self.cuts -= 1
+                        server.sendall(data)
+                        server.recv(1 << 16)  # it is done, and nobody will hear of it
+                        return
+                    other[end].sendall(data)
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for thread in self._threads:
+            thread.join(timeout=10)
+
+
+@contextmanager
+def lossy_line(server: Path, here: Path) -> Iterator[LossyLine]:
+    """A line from sockets in `here` to the server with its socket in `server`."""
+    line = LossyLine(server, here)
+    try:
+        yield line
+    finally:
+        line.close()
 
 
 def test_a_connection_lost_between_batches_is_made_again(store: Store, server: Server) -> None:
@@ -148,7 +208,7 @@ def test_a_server_that_stays_away_is_reported_with_what_was_tried(
         store.record(number, trials(0, 100))
     said = str(error.value)
     assert "the connection was lost, and" in said
-    assert "times in" in said
+    assert "attempts in" in said
     assert "`swarmtest resume` when the database is back" in said
     assert "\n" not in said
 
@@ -170,6 +230,15 @@ def test_a_server_that_stays_away_is_waited_for_once(
     assert list(store.trials(number)) == trials(0, 100)
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """SIGINT as usual: importing dask_jobqueue, as other tests do, makes it end the process."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_who_does_not_wait_for_a_server_is_not_made_to_wait_again(
     restartable: Server, url: str, open_url: Opener
 ) -> None:
@@ -303,18 +372,7 @@ def test_several_processes_can_record_the_same_campaign_at_once(store: Store, ur
 def test_sqlite_needs_nothing_of_what_postgresql_needs() -> None:
     code = (
         "import sys; from swarmtest.store import open_store; open_store(':memory:').close(); "
-        "print([name for name in ('psycopg', 'alembic', 'sqlalchemy') if name in sys.modules])"
+        "print('psycopg' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.stdout == "[]\n"
-
-
-def test_alembic_stays_away_from_a_store_that_is_up_to_date(store: Store, url: str) -> None:
-    code = (
-        "import sys; from swarmtest.store import open_store; open_store(sys.argv[1]).close(); "
-        "print([name for name in ('alembic', 'sqlalchemy') if name in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, url], capture_output=True, text=True, timeout=60
-    )
-    assert done.stdout == "[]\n", done.stderr
+    assert done.stdout == "False\n"

@@ -21,7 +21,7 @@ from swarmtest.core.targets import Target, pack_hits, unpack_hits
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.store.records import ReductionRecord, TrialRecord
-from swarmtest.store.sqlite.schema import MIGRATIONS
+from swarmtest.store.schema import SQLITE, statements
 from swarmtest.store.sqlite.store import SqliteStore
 
 Opener = Callable[..., Store]
@@ -220,7 +220,7 @@ def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path)
     content = path.read_bytes()
     with pytest.raises(UserError) as error:
         open_store(path)
-    assert one_line(error, "SQLite file of another program", "left as it is")
+    assert one_line(error, "SQLite file of another program", "it was not changed")
     assert path.read_bytes() == content
 
 
@@ -234,7 +234,7 @@ def test_a_directory_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError) as error:
         open_store(tmp_path / "file" / "x.db")
-    assert one_line(error, "cannot make directory", "--store")
+    assert one_line(error, "cannot create directory", "--store")
 
 
 @pytest.fixture
@@ -386,6 +386,19 @@ def test_a_store_of_an_older_swarmtest_is_brought_up_to_date(
         assert (store.summary(1)["trials"], store.summary(1)["steps"]) == (2, 18)
 
 
+def test_an_upgraded_store_has_the_columns_of_a_new_one(old_file: Path, tmp_path: Path) -> None:
+    query = (
+        'SELECT tables.name, columns.name, columns."notnull", columns.pk '
+        "FROM sqlite_master AS tables JOIN pragma_table_info(tables.name) AS columns "
+        "WHERE tables.type = 'table' ORDER BY tables.name, columns.name"
+    )
+    open_store(old_file).close()
+    open_store(tmp_path / "new.db").close()
+    upgraded = shell(old_file, query)
+    assert ("trials", "missing", 1, 0) in upgraded
+    assert upgraded == shell(tmp_path / "new.db", query)
+
+
 @pytest.fixture
 def file_of_version_2(tmp_path: Path) -> Path:
     """A store as the second version wrote it, with a fault."""
@@ -393,7 +406,8 @@ def file_of_version_2(tmp_path: Path) -> Path:
     connection = sqlite3.connect(path)
     here = Path(__file__).parent
     connection.executescript((here / "schema_1.sql").read_text())
-    connection.executescript(MIGRATIONS[1])
+    for statement in (*statements(SQLITE, 1, to=2), "PRAGMA user_version = 2"):
+        connection.execute(statement)
     connection.execute(
         "INSERT INTO campaigns VALUES (1, 'stack.py', 'coin', '7', 'finished', 1.0, 2.0, 3.0, "
         "'{}', ?, NULL)",
@@ -433,4 +447,6 @@ def test_an_old_store_that_cannot_be_changed_says_so(old_file: Path, public: Pat
     copy = read_only_copy(old_file, public)
     with an_ordinary_user(), pytest.raises(UserError) as error:
         open_store(copy, read_only=True)
-    assert one_line(error, "older swarmtest", "place that can be written to")
+    assert one_line(
+        error, "older swarmtest", "cannot be upgraded", "directory that you can write to"
+    )

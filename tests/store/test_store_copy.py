@@ -154,6 +154,8 @@ def test_a_copy_that_is_not_equal_stays_unfinished(
     def spoil(trials: int) -> None:
         server.execute("UPDATE shared.trials SET steps = steps + 1 WHERE trial = 17")
 
-    with pytest.raises(UserError, match=r"is not what campaign 1 in .* was when it was read"):
+    with pytest.raises(
+        UserError, match=r"differs from campaign 1 in .*: if that campaign is still running"
+    ):
         copy_campaign(here, there, number, spoil)
     assert there.campaign(1).status == "copying"

@@ -34,7 +34,7 @@ class DaskProcesses:
         self.scheduler = self.start_scheduler()
 
     @property
-    def engine(self) -> str:
+    def executor(self) -> str:
         return f"dask://127.0.0.1:{self.port}"
 
     def start_scheduler(self) -> subprocess.Popen[bytes]:

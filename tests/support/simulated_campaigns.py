@@ -18,7 +18,7 @@ import scipy
 from swarmtest import Space, Stream, open_store, parse_strategy
 from swarmtest.analysis.cells import Cells
 from swarmtest.analysis.intervals import wilson_interval
-from swarmtest.core.packed_weights import unpack_weights
+from swarmtest.core.configuration import unpack_weights
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import trial_key
 from swarmtest.core.targets import Target, pack_hits

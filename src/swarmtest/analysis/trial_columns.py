@@ -30,9 +30,8 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from swarmtest.analysis.bit_counts import Bits, Bools, Words
-from swarmtest.core.configuration import FULL
+from swarmtest.core.configuration import FULL, unpack_weights
 from swarmtest.core.errors import UserError
-from swarmtest.core.packed_weights import unpack_weights
 from swarmtest.core.result import Verdict
 from swarmtest.core.seeds import mixed_array
 from swarmtest.core.space import Space

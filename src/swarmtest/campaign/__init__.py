@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from swarmtest.campaign.budget import Budget, Limits, Progress
     from swarmtest.campaign.campaign import Campaign, Outcome
+    from swarmtest.campaign.executors.executor import Executor, parse_executor
 
-__all__ = ["Budget", "Campaign", "Limits", "Outcome", "Progress"]
+__all__ = ["Budget", "Campaign", "Executor", "Limits", "Outcome", "Progress", "parse_executor"]
 
 _MODULE_OF = {
     "Budget": "budget",
     "Campaign": "campaign",
+    "Executor": "executors.executor",
     "Limits": "budget",
     "Outcome": "campaign",
     "Progress": "budget",
+    "parse_executor": "executors.executor",
 }
 
 

@@ -41,7 +41,7 @@ class Budget:
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
             if value is not None and value <= 0:
-                raise UserError(f"a budget's {name} is above 0, not {value}")
+                raise UserError(f"a budget's {name} must be above 0, not {value}")
 
     def describe(self) -> str:
         """Return the budget in words."""
@@ -141,7 +141,7 @@ def usual_workers() -> int:
     if not text:
         return os.cpu_count() or 1
     if not text.isascii() or not text.isdigit():
-        raise UserError(f"{VARIABLE} is a number of worker processes, like 2, not {text!r}")
+        raise UserError(f"{VARIABLE} must be a number of worker processes, like 2, not {text!r}")
     return int(text)
 
 

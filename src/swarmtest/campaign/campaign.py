@@ -1,7 +1,7 @@
 """A campaign: what is tested, how, for how long, and where the results are stored.
 
 `Campaign` puts the parts together: it resolves the subject and the strategy, chooses the executor,
-runs the `Loop`, and returns an `Outcome`.
+runs the `CampaignLoop`, and returns an `Outcome`.
 """
 
 from __future__ import annotations
@@ -16,19 +16,25 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from swarmtest.campaign.budget import Budget, Limits, Progress, usual_workers
-from swarmtest.campaign.campaign_subject import avoiding, placed, resolve, version_of
+from swarmtest.campaign.campaign_subject import (
+    resolve,
+    scoped_to_subject,
+    version_of,
+    with_constraints,
+)
 from swarmtest.campaign.executors.executor import (
     LOCAL,
-    Engine,
-    EngineChoice,
-    InlineEngine,
-    parse_engine,
+    Executor,
+    ExecutorChoice,
+    InlineExecutor,
+    choose_executor,
+    warn_of_engine,
 )
-from swarmtest.campaign.executors.host import Setup
-from swarmtest.campaign.executors.host_start import job_maker, travels
-from swarmtest.campaign.executors.local import LocalEngine
-from swarmtest.campaign.executors.worker import Job, Worker
-from swarmtest.campaign.loop import Loop, Show
+from swarmtest.campaign.executors.host import HostSetup
+from swarmtest.campaign.executors.host_start import can_be_sent, job_maker
+from swarmtest.campaign.executors.local import LocalExecutor
+from swarmtest.campaign.executors.worker import CampaignJob, TrialRunner
+from swarmtest.campaign.loop import CampaignLoop, Show
 from swarmtest.campaign.recorder import Recorder
 from swarmtest.core.constraints import Constraint
 from swarmtest.core.errors import UserError
@@ -108,43 +114,91 @@ class Campaign:
         avoid: Sequence[Constraint] = (),
         watching: Coverage | None = None,
         on_progress: Show | None = None,
-        engine: str | EngineChoice = LOCAL,
+        executor: str | type[Executor] | ExecutorChoice = LOCAL,
+        engine: str | ExecutorChoice | None = None,
     ) -> None:
-        """Create a campaign.
+        """Describe a campaign; nothing is imported, started or written before `run`.
 
         `watching` is a `Coverage` that is already installed in this process and has seen the
-        program being imported. `engine` says where tests run, written as for ``--engine``;
-        `workers` is for the local engine only.
+        program being imported. `executor` says where tests run, written as for ``--executor``, or
+        is a class derived from `Executor`; `workers` is for the local executor only. `engine` is
+        the old name of `executor`.
+
+        A subject or a strategy that is given by name is loaded when it is first needed: by `run`,
+        `rehearse` and `record`, or when `subject` or `strategy` is read.
         """
-        self.engine = parse_engine(engine) if isinstance(engine, str) else engine
-        if workers is not None and not self.engine.is_local:
+        self.executor = choose_executor(executor, engine)
+        if workers is not None and not self.executor.is_local:
             raise UserError(
-                f"--workers is for tests on this machine; {self.engine.text} has its own workers"
+                f"--workers is for tests on this machine; {self.executor.text} has its own workers"
             )
         if isinstance(coverage, str):
             coverage = CoverageOptions(parse_kinds(coverage))
-        self.coverage = placed(coverage, subject) if coverage is not None else None
+        self.coverage = scoped_to_subject(coverage, subject) if coverage is not None else None
         if self.coverage is not None:
             self.coverage.check()
         self._watching = watching
         self._installed: Coverage | None = None
         if watching is not None:
             self.coverage = watching.options
-        elif self.coverage is not None and workers == 0:
-            self._watching = self._installed = _install_coverage(self.coverage)
-        self._reference, self.subject = avoiding(resolve(subject), tuple(avoid))
-        strategy = strategy or usual_strategy(self.subject)
-        self.strategy = as_strategy(strategy)
+        self._given_subject, self._avoid = subject, tuple(avoid)
+        self._loaded: tuple[SubjectReference | None, Subject] | None = None
+        if not isinstance(subject, str | SubjectReference):
+            self._loaded = with_constraints(resolve(subject), self._avoid)
+        self._strategy = strategy
+        if strategy is not None and not isinstance(strategy, str):
+            as_strategy(strategy)  # raises an error if it is none
         self.budget = Budget(tests=budget) if isinstance(budget, int) else budget
         self.seed = seed
         self.workers = usual_workers() if workers is None else workers
         if self.workers < 0:
-            raise UserError(f"workers is a number of processes, 0 for none, not {workers}")
+            raise UserError(f"workers must be 0 (run in this process) or more, not {workers}")
         self.limits = limits or Limits()
         self.keep_tests = keep_tests
         self._store = store
         self._on_progress = on_progress or (lambda progress, faults: None)
         self._number = 0
+
+    @property
+    def subject(self) -> Subject:
+        """What is tested; it is imported when this is first read."""
+        return self._load()[1]
+
+    @property
+    def strategy(self) -> Strategy:
+        """What chooses configurations."""
+        if self._strategy is None or isinstance(self._strategy, str):
+            self._strategy = as_strategy(self._strategy or usual_strategy(self.subject))
+        return self._strategy
+
+    @property
+    def engine(self) -> ExecutorChoice:
+        """The old name of `executor`."""
+        warn_of_engine("Campaign.engine")
+        return self.executor
+
+    def _load(self) -> tuple[SubjectReference | None, Subject]:
+        """Import the subject, and before that, install coverage if tests run in this process."""
+        if self._loaded is None:
+            try:
+                self._install_coverage()
+                self._loaded = with_constraints(resolve(self._given_subject), self._avoid)
+            except BaseException:
+                self._uninstall_coverage()
+                raise
+        return self._loaded
+
+    def _install_coverage(self) -> None:
+        here = self.workers == 0 or self.executor.is_own
+        if self.coverage is None or self._watching is not None or not here:
+            return
+        from swarmtest.coverage.watch import Coverage
+
+        self._watching = self._installed = Coverage(self.coverage).install()
+
+    def _uninstall_coverage(self) -> None:
+        if self._installed is not None:
+            self._installed.uninstall()
 
     @classmethod
     def resume(
@@ -154,11 +208,12 @@ class Campaign:
         budget: Budget | None = None,
         workers: int | None = None,
         on_progress: Show | None = None,
-        engine: str | EngineChoice = LOCAL,
+        executor: str | type[Executor] | ExecutorChoice = LOCAL,
+        engine: str | ExecutorChoice | None = None,
     ) -> Campaign:
-        """Return a stored campaign that continues where it stopped.
+        """Return a stored campaign that continues where it stopped; its subject is imported.
 
-        It keeps its budget unless another is passed.
+        It keeps its budget unless another is passed. `engine` is the old name of `executor`.
         """
         record = store.campaign(campaign)
         options = record.options
@@ -178,11 +233,12 @@ class Campaign:
             keep_tests=options["keep_tests"],
             coverage=_stored_coverage(options),
             on_progress=on_progress,
-            engine=engine,
+            executor=choose_executor(executor, engine),
         )
         if resumed.subject.space.to_json() != record.space:
+            resumed._uninstall_coverage()
             raise UserError(
-                f"campaign {campaign} cannot go on: {record.subject} has other features now; "
+                f"campaign {campaign} cannot be resumed: {record.subject} has other features now; "
                 "start a new campaign"
             )
         resumed._number = campaign
@@ -191,14 +247,19 @@ class Campaign:
     def run(self) -> Outcome:
         """Run until the budget is reached or the user presses Ctrl-C."""
         refuse_during_import()
-        self.rehearse()
-        store = self._store
-        opened = open_store(store) if store is None or isinstance(store, str) else store
         try:
-            return self._run(opened)
+            # Also for a subject that was given as an object: it may import more later.
+            self._install_coverage()
+            self.rehearse()
+            store = self._store
+            opened = open_store(store) if store is None or isinstance(store, str) else store
+            try:
+                return self._run(opened)
+            finally:
+                if opened is not store:
+                    opened.close()
         finally:
-            if opened is not store:
-                opened.close()
+            self._uninstall_coverage()
 
     def rehearse(self) -> None:
         """Raise a `UserError` if the subject or the strategy cannot work; no test is run."""
@@ -210,29 +271,29 @@ class Campaign:
         strategy = self.strategy
         if isinstance(strategy, LearningStrategy):
             strategy = copy.deepcopy(strategy)  # it must not learn from the rehearsal
-        worker = Worker(Job(self.subject, strategy, self.seed))
+        worker = TrialRunner(CampaignJob(self.subject, strategy, self.seed))
         worker.propose(0)
         if not self.subject.weighted:
             self._refuse_weights(worker)
 
-    def _refuse_weights(self, worker: Worker) -> None:
+    def _refuse_weights(self, worker: TrialRunner) -> None:
         proposed = (worker.propose(trial).configuration for trial in range(_REHEARSED))
         if any(configuration.fractional for configuration in proposed):
             raise UserError(
-                f"strategy {strategy_text(self.strategy)} gives features weights, and those of "
-                f"{self.subject.name} are on or off: use a strategy like coin, covering or default"
+                f"strategy {strategy_text(self.strategy)} gives features weights, but those of "
+                f"{self.subject.name} can only be on or off: use a strategy like coin or covering"
             )
 
     def _run(self, store: Store) -> Outcome:
         resumed = bool(self._number)
-        engine = self._engine()
+        executor = self._make_executor()
         try:
             if not resumed:
                 self._number = store.add_campaign(self.record())
             wanted = getattr(self.strategy, "wants", None)
             recorder = Recorder(store, self._number, self.subject.space, wanted)
             show = self._on_progress
-            loop = Loop(self._job(), self.budget, engine, recorder, show)
+            loop = CampaignLoop(self._job(), self.budget, executor, recorder, show)
             if resumed:
                 recorder.load()
                 loop.skip(store.trial_numbers(self._number))
@@ -241,15 +302,14 @@ class Campaign:
             before = store.campaign(self._number).wall_seconds
             reason, interrupted = loop.until_done(before)
             recorder.keep_times(status="interrupted" if interrupted else "finished")
-        except BaseException:
+        except BaseException as error:
             if self._number:
                 with contextlib.suppress(UserError):  # the store may be what went wrong
                     store.update_campaign(self._number, status="interrupted")
+            self.executor.refuse_mistake(error)
             raise
         finally:
-            engine.close()
-            if self._installed is not None:
-                self._installed.uninstall()
+            executor.close()
         return Outcome(
             self._number,
             store.url,
@@ -258,21 +318,22 @@ class Campaign:
             reason,
             interrupted,
             recorder.unused(_UNUSED_AFTER),
-            [*recorder.notes, *engine.notes, *getattr(self.strategy, "notes", ())],
+            [*recorder.notes, *executor.notes, *getattr(self.strategy, "notes", ())],
         )
 
-    def _job(self) -> Job:
-        return Job(self.subject, self.strategy, self.seed, self.keep_tests, self._watching)
+    def _job(self) -> CampaignJob:
+        return CampaignJob(self.subject, self.strategy, self.seed, self.keep_tests, self._watching)
 
     def record(self) -> CampaignRecord:
         """Return the record with which a store keeps this campaign before it has run."""
+        reference, _ = self._load()
         return CampaignRecord(
             subject=self.subject.name,
             strategy=strategy_text(self.strategy),
             seed=self.seed,
             space=self.subject.space.to_json(),
             options={
-                "subject": self._reference.to_json() if self._reference else None,
+                "subject": reference.to_json() if reference else None,
                 "budget": self.budget.to_json(),
                 "seconds": self.limits.seconds_of(self.subject),
                 "memory": self.limits.memory,
@@ -286,22 +347,24 @@ class Campaign:
             created=time.time(),
         )
 
-    def _engine(self) -> Engine:
-        if not self.engine.is_local:
-            return self._cluster_engine()
+    def _make_executor(self) -> Executor:
+        if self.executor.is_own:
+            return self.executor.make_own(self._job())
+        if not self.executor.is_local:
+            return self._cluster_executor()
         if self.workers == 0:
-            return InlineEngine(self._job())
-        make_job: Callable[[], Job] = self._job
-        importable = self._watching is None and travels(self.strategy)
-        reference = self._reference if importable and not self._is_tiny() else None
+            return InlineExecutor(self._job())
+        make_job: Callable[[], CampaignJob] = self._job
+        importable = self._watching is None and can_be_sent(self.strategy)
+        reference = self._load()[0] if importable and not self._is_tiny() else None
         if reference is not None:
             make_job = self._job_elsewhere(reference)
         memory = self.limits.memory_bytes(self.workers)
-        setup = Setup(make_job, self.limits.seconds_of(self.subject), memory)
+        setup = HostSetup(make_job, self.limits.seconds_of(self.subject), memory)
         if self._watching is not None:
-            return LocalEngine(setup, self.workers, False, self._watching)
+            return LocalExecutor(setup, self.workers, False, self._watching)
         coverage = self.coverage.to_plain() if self.coverage else None
-        return LocalEngine(setup, self.workers, reference is not None, coverage)
+        return LocalExecutor(setup, self.workers, reference is not None, coverage)
 
     def _is_tiny(self) -> bool:
         """Return whether starting interpreters would probably take longer than the tests.
@@ -315,35 +378,29 @@ class Campaign:
         plain = self.coverage is None and self.limits.memory == "auto"
         return few and plain and threading.active_count() == 1
 
-    def _job_elsewhere(self, reference: SubjectReference) -> Callable[[], Job]:
+    def _job_elsewhere(self, reference: SubjectReference) -> Callable[[], CampaignJob]:
         """Return a function that makes the job in a process that must import the subject."""
         name, strategy = self.subject.name, self.strategy
         return job_maker(reference, name, strategy, self.seed, self.keep_tests)
 
-    def _cluster_engine(self) -> Engine:
-        if self._reference is None or self._watching is not None or not travels(self.strategy):
+    def _cluster_executor(self) -> Executor:
+        reference, _ = self._load()
+        if reference is None or self._watching is not None or not can_be_sent(self.strategy):
             raise UserError(
-                f"{self.subject.name} cannot go to {self.engine.text}: workers have to import it, "
-                "and its strategy, by name; put both into a module or a file of their own"
+                f"{self.subject.name} cannot be tested at {self.executor.text}: workers have to "
+                "import it and its strategy by name; put both into a module or a file of their own"
             )
-        from swarmtest.campaign.executors.dask.scheduler import cluster_engine
+        from swarmtest.campaign.executors.dask.scheduler import cluster_executor
 
         memory = self.limits.memory if isinstance(self.limits.memory, int) else None
-        return cluster_engine(
-            self.engine,
-            self._reference,
+        return cluster_executor(
+            self.executor,
+            reference,
             self._job_elsewhere,
             self.limits.seconds_of(self.subject),
             memory,
             self.coverage.to_plain() if self.coverage else None,
         )
-
-
-def _install_coverage(options: CoverageOptions) -> Coverage:
-    """Install coverage for everything that is imported from now on."""
-    from swarmtest.coverage.watch import Coverage
-
-    return Coverage(options).install()
 
 
 def _stored_strategy(record: CampaignRecord) -> str | Strategy:

@@ -48,7 +48,7 @@ def resolve(
     return None, subject
 
 
-def avoiding(
+def with_constraints(
     resolved: tuple[SubjectReference | None, Subject], avoid: tuple[Constraint, ...]
 ) -> tuple[SubjectReference | None, Subject]:
     """Return the same subject with more constraints on its configurations."""
@@ -69,7 +69,7 @@ def version_of(subject: Subject) -> str:
         return ""
 
 
-def placed(coverage: CoverageOptions, subject: Any) -> CoverageOptions:
+def scoped_to_subject(coverage: CoverageOptions, subject: Any) -> CoverageOptions:
     """Return the options with the place of the subject, where files are looked for by default."""
     if coverage.beside or coverage.package:
         return coverage

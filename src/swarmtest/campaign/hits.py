@@ -36,7 +36,7 @@ keys that imports reached, and messages for the user."""
 NO_NEWS: News = ([], [], b"", [])
 
 
-class Sender:
+class HitSender:
     """The worker's side: translates sets of hits to keys and describes new targets."""
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class Sender:
         return targets, sources, outside, notes
 
 
-class Receiver:
+class HitReceiver:
     """The store's side: translates keys to the store's ids of targets.
 
     `wanted` are the names of the targets that a strategy learns from; None: all.

@@ -26,7 +26,7 @@ from hypothesis.errors import StopTest, UnsatisfiedAssumption
 from hypothesis.internal.conjecture.engine import ConjectureRunner
 from hypothesis.strategies import SearchStrategy
 
-from swarmtest.campaign.executors.worker import Batch, Job, Worker
+from swarmtest.campaign.executors.worker import CampaignJob, RowBatch, TrialRunner
 from swarmtest.campaign.hypothesis_features import DrawnFeatures
 from swarmtest.campaign.recorder import Recorder
 from swarmtest.core.configuration import Configuration, weighted
@@ -63,7 +63,7 @@ class FeaturesStrategy(SearchStrategy[DrawnFeatures]):
             strategy.prepare(space)
         subject: Any = SimpleNamespace(space=space)  # a `@given` test has no subject object
         self._kind = (json.dumps(space.to_json(), sort_keys=True), strategy_text(strategy))
-        self._worker = Worker(Job(subject, strategy, seed=0))
+        self._worker = TrialRunner(CampaignJob(subject, strategy, seed=0))
 
     def __repr__(self) -> str:
         return f"features({', '.join(map(repr, self._space.feature_names))})"
@@ -120,7 +120,7 @@ class FeaturesStrategy(SearchStrategy[DrawnFeatures]):
 class GivenCampaign:
     """The campaign of one `@given` test, recorded in a store."""
 
-    def __init__(self, worker: Worker, name: str, where: bool | str | Store) -> None:
+    def __init__(self, worker: TrialRunner, name: str, where: bool | str | Store) -> None:
         self._worker = worker
         self._tests = 0
         self._seen: set[int] = set()
@@ -173,11 +173,11 @@ class GivenCampaign:
         verdict = Verdict.FAILED if fault else Verdict.PASSED
         hits = tuple(f"event:{name}" for name in sorted(features.events))
         result = Result(verdict, fault, used, hits, sum(used))
-        batch = Batch()
+        batch = RowBatch()
         seed = seed_of_test(self._worker.job.seed, self._tests)
         cpu, wall = time.process_time_ns() - cpu_since, time.monotonic_ns() - wall_since
         self._worker.note(batch, self._tests, proposal, seed, result, cpu, wall)
-        self._recorder.add(self._worker.finished(batch).message())
+        self._recorder.add(self._worker.complete(batch).message())
         self._tests += 1
         if not self._own:
             self._write()  # the store's owner may close it at any time

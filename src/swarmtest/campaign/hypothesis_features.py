@@ -141,7 +141,9 @@ def features(
         )
     space = _space(dimensions)
     if space.settings:
-        raise UserError("features(): settings are Hypothesis's to draw; give features only")
+        raise UserError(
+            "features() takes only features: draw other settings with Hypothesis itself"
+        )
     try:
         from swarmtest.campaign.hypothesis_campaign import FeaturesStrategy
     except ImportError:

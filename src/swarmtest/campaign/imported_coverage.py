@@ -38,7 +38,7 @@ from swarmtest.store.records import CampaignRecord, TrialRecord
 
 
 @dataclass
-class Measured:
+class MeasuredCoverage:
     """The contents of a coverage file in any format.
 
     Other tools' formats have `files` and `tests`; our own JSON has `targets` and their `hits`.
@@ -68,18 +68,18 @@ class Measured:
         return ["line", "branch"] if branches else ["line"]
 
 
-def read_measured(file: Path) -> Measured:
+def read_measured(file: Path) -> MeasuredCoverage:
     """Read a file in the format of its suffix; other suffixes are coverage.py data files."""
     suffix = file.suffix.lower()
     if suffix == ".json":
         return _read_own_format(_bytes(file), file)
     if suffix == ".xml":
         files = read_cobertura(_bytes(file), str(file))
-        return Measured(files, [_as_test(files)])
+        return MeasuredCoverage(files, [_as_test(files)])
     if suffix in (".lcov", ".info"):
         text = _bytes(file).decode(errors="replace")
-        return Measured(read_lcov(text, str(file)), read_lcov_tests(text, str(file)))
-    return Measured(tests=read_coverage_data(file))
+        return MeasuredCoverage(read_lcov(text, str(file)), read_lcov_tests(text, str(file)))
+    return MeasuredCoverage(tests=read_coverage_data(file))
 
 
 def _bytes(file: Path) -> bytes:
@@ -102,7 +102,7 @@ def _as_test(files: Iterable[FileCoverage]) -> TestCoverage:
     )
 
 
-def _read_own_format(data: bytes, file: Path) -> Measured:
+def _read_own_format(data: bytes, file: Path) -> MeasuredCoverage:
     """Read what `Tally.to_json` wrote. Without tests, everything that was hit is one test."""
     try:
         document = json.loads(data)
@@ -118,7 +118,7 @@ def _read_own_format(data: bytes, file: Path) -> Measured:
         hits["all tests"] = [t for t, count in zip(targets, counts, strict=True) if count]
     if outside:
         hits[""] = outside
-    return Measured(targets=targets, hits=hits, places=places)
+    return MeasuredCoverage(targets=targets, hits=hits, places=places)
 
 
 def _target(entry: dict[str, Any]) -> Target:
@@ -165,7 +165,7 @@ def import_coverage(store: Store, file: Path, name: str) -> tuple[int, int]:
     return campaign, len(rows)
 
 
-def _keep_targets(store: Store, campaign: int, measured: Measured) -> dict[str, bytes]:
+def _keep_targets(store: Store, campaign: int, measured: MeasuredCoverage) -> dict[str, bytes]:
     """Store files and their targets; return the packed hits of each test, by its name."""
     files = {path: _file_targets(path, measured) for path in measured.paths()}
     store.add_sources(campaign, [file.source for file in files.values()])
@@ -231,7 +231,7 @@ class _FileTargets:
         return target._replace(source=self.source.id)
 
 
-def _file_targets(path: str, measured: Measured) -> _FileTargets:
+def _file_targets(path: str, measured: MeasuredCoverage) -> _FileTargets:
     source = _source(path, measured.places.get(path, ""))
     if measured.targets:
         return _targets_in_own_format(path, source, measured.targets)
@@ -254,15 +254,15 @@ def _targets_in_own_format(path: str, source: Source, targets: Iterable[Target])
     return file
 
 
-def _source(path: str, recorded_place: str) -> Source:
-    place = Path(recorded_place or path)
-    if not place.exists():
-        place = project_root() / path
+def _source(path: str, recorded_path: str) -> Source:
+    file = Path(recorded_path or path)
+    if not file.exists():
+        file = project_root() / path
     try:
-        text = text_of(place, path)
+        text = text_of(file, path)
     except OSError:
-        return Source(path, "", recorded_place)
-    return Source(shown_path(str(place)), text, str(place.resolve()))
+        return Source(path, "", recorded_path)
+    return Source(shown_path(str(file)), text, str(file.resolve()))
 
 
 def _weave(file: _FileTargets, kinds: Iterable[str]) -> bool:
@@ -281,7 +281,7 @@ def _weave(file: _FileTargets, kinds: Iterable[str]) -> bool:
     return True
 
 
-def _take_listed(file: _FileTargets, path: str, measured: Measured) -> None:
+def _take_listed(file: _FileTargets, path: str, measured: MeasuredCoverage) -> None:
     """Take the lines and branches that the coverage file lists.
 
     The arcs of tests are left out: they may be any steps, not only branches.

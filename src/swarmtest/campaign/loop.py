@@ -1,6 +1,6 @@
 """The campaign loop: hand out trial numbers and record the results until the budget is reached.
 
-The engine runs batches of trials; the loop decides how large a batch is, feeds the results to the
+The executor runs batches of trials; the loop decides how large a batch is, feeds the results to the
 recorder and to strategies that learn, and shows progress.
 """
 
@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from swarmtest.campaign.budget import Budget, Progress
-from swarmtest.campaign.executors.executor import Engine
-from swarmtest.campaign.executors.worker import Job, Worker, plain, tell
+from swarmtest.campaign.executors.executor import Executor
+from swarmtest.campaign.executors.worker import CampaignJob, TrialRunner, pack_proposal, tell
 from swarmtest.campaign.recorder import Recorder
 from swarmtest.core.result import Result
 from swarmtest.core.sampling import Proposal
@@ -33,21 +33,21 @@ Show: TypeAlias = Callable[[Progress, list[FaultRecord]], None]
 """Called with the progress and the new faults: a few times per second, at once for a new fault."""
 
 
-class Loop:
+class CampaignLoop:
     """The loop of one campaign."""
 
     def __init__(
-        self, job: Job, budget: Budget, engine: Engine, recorder: Recorder, show: Show
+        self, job: CampaignJob, budget: Budget, executor: Executor, recorder: Recorder, show: Show
     ) -> None:
         self._strategy = job.strategy
         self._budget = budget
-        self._engine = engine
+        self._executor = executor
         self._recorder = recorder
         self._show = show
         self._trials: Iterator[int] = itertools.count()
-        self._worker = Worker(job)
+        self._worker = TrialRunner(job)
         self._learns = isinstance(job.strategy, LearningStrategy)
-        self._interrupt = _Interrupt(defer=engine.deaf_to_interrupts)
+        self._interrupt = _Interrupt(defer=executor.defers_interrupts)
         self._handed_out = 0
         self._passed_over = 0
         self._size = 8
@@ -76,8 +76,8 @@ class Loop:
             while not reason:
                 if self._interrupt.pressed:
                     raise KeyboardInterrupt
-                self._feed()
-                if not self._engine.busy:
+                self._submit()
+                if not self._executor.busy:
                     reason = "all tests done"
                     if self._passed_over >= _PASSED_OVER:
                         reason = "every configuration gives only invalid tests"
@@ -91,9 +91,12 @@ class Loop:
                     self._recorder.keep_times()
                     flushed = now
                 if now - noted > _NOTE_SECONDS:
-                    self._recorder.note_workers(self._engine.workers())
+                    self._recorder.note_workers(self._executor.workers())
                     noted = now
-                progress.workers, progress.condition = self._engine.slots, self._engine.condition
+                progress.workers, progress.condition = (
+                    self._executor.slots,
+                    self._executor.condition,
+                )
                 if new or now - shown > _SHOW_SECONDS:
                     self._show(progress, new)
                     shown = now
@@ -107,26 +110,26 @@ class Loop:
         return reason, interrupted
 
     def _wind_up(self) -> None:
-        """Stop the engine, collect the results that are still on their way, and store them."""
+        """Stop the executor, collect the results that are still on their way, and store them."""
         try:
-            if self._engine.busy:
-                self._engine.stop()
-                deadline = time.monotonic() + self._engine.shape.grace
-                while self._engine.busy and time.monotonic() < deadline:
+            if self._executor.busy:
+                self._executor.stop()
+                deadline = time.monotonic() + self._executor.shape.grace
+                while self._executor.busy and time.monotonic() < deadline:
                     self._collect(0.05)
         finally:
             self._recorder.flush()
-        alive = [worker for worker in self._engine.workers() if worker.state != "lost"]
+        alive = [worker for worker in self._executor.workers() if worker.state != "lost"]
         self._recorder.note_workers(worker._replace(state="done") for worker in alive)
 
-    def _feed(self) -> None:
-        while self._engine.hungry > 0:
+    def _submit(self) -> None:
+        while self._executor.capacity > 0:
             batch = self._next_trials(self._batch_size())
             if not batch:
                 return
             self._handed_out += len(batch)
-            proposals = [plain(p) for p in batch.values() if p is not None]
-            self._engine.feed(list(batch), proposals if self._learns else None)
+            proposals = [pack_proposal(p) for p in batch.values() if p is not None]
+            self._executor.submit(list(batch), proposals if self._learns else None)
 
     def _next_trials(self, count: int) -> dict[int, Proposal | None]:
         """Return the next trials whose configuration is not retired, with their proposals.
@@ -151,25 +154,25 @@ class Loop:
     def _batch_size(self) -> int:
         """Return how many trials to hand out at once.
 
-        Batches grow slowly to the size that suits the engine; near the end of the budget they
+        Batches grow slowly to the size that suits the executor; near the end of the budget they
         shrink, so that all workers stay busy.
         """
-        shape = self._engine.shape
-        if self._engine.rate:
+        shape = self._executor.shape
+        if self._executor.rate:
             seconds = shape.learning_seconds if self._learns else shape.seconds
-            wanted = max(1, int(self._engine.rate * seconds))
-            largest = shape.largest_told if self._learns else shape.largest
+            wanted = max(1, int(self._executor.rate * seconds))
+            largest = shape.largest_with_proposals if self._learns else shape.largest
             self._size = min(wanted, 4 * self._size, largest)
         tests = self._budget.tests
         if tests is None:
             return self._size
         left = tests - self._handed_out
-        share = -(-left // (2 * max(self._engine.slots, 1)))
+        share = -(-left // (2 * max(self._executor.slots, 1)))
         return max(0, min(self._size, left, max(share, 1)))
 
     def _collect(self, timeout: float) -> list[FaultRecord]:
         new: list[str] = []
-        for batch in self._engine.collect(timeout):
+        for batch in self._executor.collect(timeout):
             new += self._recorder.add(batch)
             self._tell(self._recorder.latest_results())
         return [self._recorder.faults[fault] for fault in new]

@@ -1,7 +1,6 @@
 """Recording: from the rows that workers send to what the store keeps.
 
-A row is a plain tuple with the fields of `TrialRecord`: millions of them pass by, and making
-records of them would cost time. `Recorder` collects rows, keeps the running totals and writes
+A row is a `TrialRecord`. `Recorder` adds the hits to it, keeps the running totals and writes
 batches.
 
 `Retirement` finds configurations that give only invalid tests, so that they are not run any more
@@ -16,10 +15,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from swarmtest.campaign.budget import Progress
-from swarmtest.campaign.hits import Receiver
+from swarmtest.campaign.hits import HitReceiver
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.core.space import Space
@@ -33,6 +32,9 @@ from swarmtest.store.records import (
     unpack_counts,
 )
 
+if TYPE_CHECKING:
+    from swarmtest.campaign.executors.worker import BatchMessage
+
 PATIENCE = 8
 """A configuration is retired after this many invalid tests and no valid one. One whose tests are
 valid half of the time is retired by mistake once in 256 times."""
@@ -40,17 +42,7 @@ HOPELESS = 100
 """A campaign ends after this many invalid tests and no valid one."""
 _SHOWN = 3
 _BATCH_ROWS = 1000
-
-# Where the fields of a trial are in a row.
-_TRIAL = TrialRecord._fields.index("trial")
-_CONFIGURATION = TrialRecord._fields.index("configuration")
-_VERDICT = TrialRecord._fields.index("verdict")
-_FAULT = TrialRecord._fields.index("fault")
-_STEPS = TrialRecord._fields.index("steps")
-_USED = TrialRecord._fields.index("used")
-_HITS = TrialRecord._fields.index("hits")
-_CPU_NS = TrialRecord._fields.index("cpu_ns")
-_MISSING = TrialRecord._fields.index("missing")
+_INVALID = int(Verdict.INVALID)  # comparing with an enum member takes longer
 
 
 class Recorder:
@@ -71,11 +63,11 @@ class Recorder:
         self._store = store
         self._campaign = campaign
         self._space = space
-        self._rows: list[Any] = []
+        self._rows: list[TrialRecord] = []
         self._tests: list[TestRecord] = []
         self._changed: set[str] = set()
-        self._receiver = Receiver(store, campaign, wanted)
-        self._latest: list[Any] = []
+        self._receiver = HitReceiver(store, campaign, wanted)
+        self._latest: list[TrialRecord] = []
         self.faults: dict[str, FaultRecord] = {}
         self.progress = Progress()
         self.open = True
@@ -104,16 +96,15 @@ class Recorder:
         self._receiver.load(hits, self._store.campaign(self._campaign).outside)
         self.progress.targets = len(hits)
 
-    def add(self, batch: tuple[Any, ...]) -> list[str]:
+    def add(self, message: BatchMessage) -> list[str]:
         """Add a worker's batch and return the ids of the faults that are new."""
-        rows, sets, news, faults, tests = batch
+        rows = message.rows
         faults_before, hit_before = len(self.faults), len(self._receiver.hit)
-        self._add_faults(rows, faults)
-        self._tests += [TestRecord(trial, json.dumps(test)) for trial, test in tests]
-        self._receiver.learn(news)
-        if sets:
-            packed = self._receiver.pack(sets)
-            rows = [self._with_hits(row, sets, packed) for row in rows]
+        self._add_faults(rows, message.faults)
+        self._tests += [TestRecord(trial, json.dumps(test)) for trial, test in message.tests]
+        self._receiver.learn(message.news)
+        if message.sets:
+            rows = self._with_hits(message)
         self._rows += rows
         self._latest = rows
         new_targets = len(self._receiver.hit) > hit_before
@@ -152,10 +143,9 @@ class Recorder:
         """Return the results of the batch that was added last, for a strategy that learns."""
         return self.results(self._latest)
 
-    def results(self, rows: Iterable[Any]) -> Iterator[Result]:
+    def results(self, rows: Iterable[TrialRecord]) -> Iterator[Result]:
         """Yield the result of each row."""
-        for row in rows:
-            trial = TrialRecord(*row)
+        for trial in rows:
             fault = self.faults.get(trial.fault) if trial.fault else None
             yield Result(
                 Verdict(trial.verdict),
@@ -183,7 +173,7 @@ class Recorder:
             if self._offered[i] >= least
         }
 
-    def _add_faults(self, rows: Sequence[Any], faults: Sequence[Any]) -> None:
+    def _add_faults(self, rows: Sequence[TrialRecord], faults: Sequence[Any]) -> None:
         for fault in faults:
             new = FaultRecord._make((*fault[:-1], fault[-1] and json.dumps(fault[-1]), 0))
             old = self.faults.get(new.id)
@@ -193,37 +183,35 @@ class Recorder:
                 new = shortest._replace(first_trial=first)
             self.faults[new.id] = new
             self._changed.add(new.id)
-        for row in rows:
-            trial, fault = row[_TRIAL], row[_FAULT]
-            if fault is not None and trial < self.faults[fault].first_trial:
+        for trial, fault in [(row.trial, row.fault) for row in rows if row.fault is not None]:
+            if trial < self.faults[fault].first_trial:
                 self.faults[fault] = self.faults[fault]._replace(first_trial=trial)
                 self._changed.add(fault)
 
-    def _with_hits(self, row: Any, sets: Sequence[bytes], packed: Sequence[bytes]) -> Any:
-        """Return the row with its hits packed for the store.
+    def _with_hits(self, message: BatchMessage) -> list[TrialRecord]:
+        """Return the rows of a message with their hits packed for the store."""
+        packed = self._receiver.pack(message.sets)
+        rows = []
+        for row, indices in zip(message.rows, message.set_indices, strict=True):
+            if len(indices) == 1:
+                row = row.with_hits(packed[indices[0]])
+            elif indices:
+                sets = (message.sets[index] for index in indices)
+                row = row.with_hits(self._receiver.packed_union(sets))
+            rows.append(row)
+        return rows
 
-        A worker sends indices into the list of sets of the batch instead.
-        """
-        indices = row[_HITS]
-        if indices is None:
-            return row
-        if len(indices) == 1:
-            hits = packed[indices[0]]
-        else:
-            hits = self._receiver.packed_union(sets[index] for index in indices)
-        return (*row[:_HITS], hits, *row[_HITS + 1 :])
-
-    def _count(self, rows: Sequence[Any], anything_new: bool) -> None:
+    def _count(self, rows: Sequence[TrialRecord], anything_new: bool) -> None:
         progress = self.progress
         progress.tests += len(rows)
         progress.since_new = 0 if anything_new else progress.since_new + len(rows)
         progress.faults = len(self.faults)
         progress.targets = len(self._receiver.hit)
-        progress.cpu_seconds += sum([row[_CPU_NS] for row in rows]) / 1e9
-        progress.steps += sum([row[_STEPS] for row in rows])
-        not_passed = [row[_VERDICT] for row in rows if row[_VERDICT]]
-        progress.failed += sum(verdict == Verdict.FAILED for verdict in not_passed)
-        progress.invalid += sum(verdict == Verdict.INVALID for verdict in not_passed)
+        progress.cpu_seconds += sum([row.cpu_ns for row in rows]) / 1e9
+        progress.steps += sum([row.steps for row in rows])
+        verdicts = [row.verdict for row in rows]
+        progress.failed += verdicts.count(Verdict.FAILED)
+        progress.invalid += verdicts.count(Verdict.INVALID)
         self.retirement.watch(rows)
         if self._never_used:
             for row in rows:
@@ -236,11 +224,11 @@ class Recorder:
             for trial in self._store.trials(self._campaign)
         )
 
-    def _watch_use(self, row: Any) -> None:
-        counts = unpack_counts(row[_USED])
+    def _watch_use(self, row: TrialRecord) -> None:
+        counts = unpack_counts(row.used)
         if not counts:
             return  # an invalid test, or a subject that cannot tell what its tests contain
-        included = Configuration.from_bytes(self._space, row[_CONFIGURATION]).bits
+        included = Configuration.from_bytes(self._space, row.configuration).bits
         for i in list(self._never_used):
             self._offered[i] += included >> i & 1
             if i < len(counts) and counts[i]:
@@ -269,15 +257,14 @@ class Retirement:
         self.retired: dict[bytes, str] = {}
         """Configurations that are not run any more, with the reason why their tests are invalid."""
 
-    def watch(self, rows: Sequence[Any]) -> None:
+    def watch(self, rows: Sequence[TrialRecord]) -> None:
         """Watch more rows, in any order."""
-        if not self._invalid and not any(row[_VERDICT] == Verdict.INVALID for row in rows):
+        if not self._invalid and _INVALID not in [row.verdict for row in rows]:
             self._valid += len(rows)
             return
         for row in rows:
-            configuration, verdict = row[_CONFIGURATION], row[_VERDICT]
-            reason = row[_MISSING]
-            if verdict != Verdict.INVALID:
+            configuration, reason = row.configuration, row.missing
+            if row.verdict != Verdict.INVALID:
                 self._valid += 1
                 if configuration in self._invalid:
                     self._useful.add(configuration)
@@ -315,7 +302,7 @@ class Retirement:
             )
         for configuration, reason in list(self.retired.items())[:_SHOWN]:
             text = str(Configuration.from_bytes(self._space, configuration))
-            lines.append(f"retired, for it gives only invalid tests: '{text}' ({reason})")
+            lines.append(f"retired because it gives only invalid tests: '{text}' ({reason})")
         not_shown = len(self.retired) - _SHOWN
         if not_shown > 0:
             lines.append(f"and {not_shown:,} more retired")

@@ -63,7 +63,7 @@ class FaultReductions:
 
 
 @dataclass(frozen=True)
-class Reducing:
+class FaultReductionProgress:
     """The progress of a reduction: which fault it is at, and how far."""
 
     fault: str

@@ -19,7 +19,7 @@ from types import SimpleNamespace, TracebackType
 from typing import Any, Self
 
 from swarmtest.campaign.budget import Budget, Progress
-from swarmtest.campaign.executors.worker import Batch, Job, Worker, tell
+from swarmtest.campaign.executors.worker import CampaignJob, RowBatch, TrialRunner, tell
 from swarmtest.campaign.recorder import Recorder
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.dimensions import Dimension
@@ -100,7 +100,7 @@ class Trial:
         if name not in names:
             raise UserError(f"there is no feature {name!r}{did_you_mean(name, names)}")
         if times < 0:
-            raise UserError(f"a feature is used {times} times? a count is 0 or more")
+            raise UserError(f"times={times}: a feature is used 0 times or more")
         self._used[name] = self._used.get(name, 0) + times
 
     def event(self, name: str) -> None:
@@ -116,7 +116,7 @@ class Trial:
     def record(self, failed: bool | str | BaseException = False, steps: int | None = None) -> None:
         """Record the result of this test; an exception or a text names the fault."""
         if self.result is not None:
-            raise UserError(f"trial {self.number} is recorded already")
+            raise UserError(f"trial {self.number} was already recorded")
         fault = None
         if isinstance(failed, BaseException):
             fault = fault_of_exception(failed)
@@ -219,7 +219,9 @@ class swarm:
 
     def _trials(self, recorder: Recorder) -> Iterator[Trial]:
         subject: Any = SimpleNamespace(space=self.space)  # the user's loop has no subject object
-        worker = Worker(Job(subject, self.strategy, self.seed, coverage=self._coverage))
+        worker = TrialRunner(
+            CampaignJob(subject, self.strategy, self.seed, coverage=self._coverage)
+        )
         if self._coverage is not None:
             recorder.add(worker.introduction().message())
         begun = flushed = time.monotonic()
@@ -251,17 +253,17 @@ class swarm:
             number += 1
 
     def _note(
-        self, worker: Worker, recorder: Recorder, trial: Trial, cpu_since: int, wall_since: int
+        self, worker: TrialRunner, recorder: Recorder, trial: Trial, cpu_since: int, wall_since: int
     ) -> None:
         assert trial.result is not None
         result = trial.result
         if self._coverage is not None:
             result = result._replace(covered=(self._coverage.take(), *result.covered))
-        batch = Batch()
+        batch = RowBatch()
         cpu = time.process_time_ns() - cpu_since
         wall = time.monotonic_ns() - wall_since
         worker.note(batch, trial.number, trial.proposal, trial.seed, result, cpu, wall)
-        recorder.add(worker.finished(batch).message())
+        recorder.add(worker.complete(batch).message())
         if isinstance(self.strategy, LearningStrategy):
             tell(self.strategy, recorder.latest_results())
 

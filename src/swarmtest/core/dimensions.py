@@ -200,7 +200,7 @@ def _check_values(dimension: Choice | Test) -> None:
         raise UserError(f"{where}: values are numbers, texts, True or False, not {values!r}")
     if not values or len(set(values)) != len(values):
         raise UserError(
-            f"{dimension.kind} {dimension.name!r}: needs at least one value and none twice"
+            f"{dimension.kind} {dimension.name!r}: needs at least one value, and no value twice"
         )
     if dimension.default is None:
         object.__setattr__(dimension, "default", values[0])

@@ -50,7 +50,7 @@ class Space:
         self, dimensions: Iterable[Dimension | str], constraints: Iterable[Constraint] = ()
     ) -> None:
         if isinstance(dimensions, str):
-            raise UserError(f"a space is made of a list of dimensions: write [{dimensions!r}]")
+            raise UserError(f"a space takes a list of dimensions: write [{dimensions!r}]")
         self.dimensions: tuple[Dimension, ...] = tuple(
             Feature(d) if isinstance(d, str) else d for d in dimensions
         )
@@ -96,7 +96,7 @@ class Space:
         configuration = weighted(self, weights, settings, renormalised)
         broken = self.violated(configuration.bits)
         if broken:
-            raise UserError(f"configuration '{configuration}' breaks: {'; '.join(broken)}")
+            raise UserError(f"configuration '{configuration}' violates: {'; '.join(broken)}")
         return configuration
 
     def default(self) -> Configuration:
@@ -105,7 +105,7 @@ class Space:
         broken = self.violated(bits)
         if broken:
             raise UserError(
-                f"all features together break: {'; '.join(broken)}; there is no default "
+                f"all features together violate: {'; '.join(broken)}; there is no default "
                 "configuration for this space: use a strategy that leaves features out, like coin"
             )
         return Configuration(self, bits, None, self.default_settings)
@@ -174,7 +174,9 @@ class Space:
         names = [d.name for d in self.dimensions]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise UserError(f"a space names each dimension once; twice: {', '.join(twice)}")
+            raise UserError(
+                f"each dimension of a space needs its own name; used twice: {', '.join(twice)}"
+            )
 
     def _all_constraints(self) -> Sequence[Constraint]:
         constraints: list[Constraint] = []

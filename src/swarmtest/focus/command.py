@@ -16,7 +16,6 @@ from typing import Any
 import click
 
 from swarmtest.campaign.budget import Budget, Limits, Progress
-from swarmtest.campaign.executors.executor import parse_engine
 from swarmtest.campaign.loop import Show
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.options import CoverageOptions
@@ -38,9 +37,10 @@ from swarmtest.ui.options import confidence_option, screen_width, store_option
 from swarmtest.ui.run_options import (
     budget_options,
     coverage_options,
-    engine_options,
+    executor_options,
     parse_budget,
     parse_coverage,
+    parse_executor_options,
     parse_reduction_time,
     parse_seed,
     parse_subject,
@@ -145,7 +145,7 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
 @budget_options
 @click.option("--seed", default="0", show_default=True, help="The first seed that is not used yet.")
 @workers_option
-@engine_options
+@executor_options
 @subject_options
 @coverage_options
 @click.option("--fresh", is_flag=True, help="Run a baseline even if there is data.")
@@ -211,7 +211,7 @@ def focus(path: str, **options: Any) -> int:
     """
     _check_shares(options)
     budget = parse_budget(options) or _DEFAULT_BUDGET
-    engine = parse_engine(options["engine"], options["engine_option"])
+    executor = parse_executor_options(options)
     _check_outputs(options)
     screen = _Screen(options)
     signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
@@ -228,7 +228,7 @@ def focus(path: str, **options: Any) -> int:
                 merge=options["merge"],
                 seed=parse_seed(options["seed"]),
                 workers=options["workers"],
-                engine=engine,
+                executor=executor,
                 limits=Limits(options["timeout"]),
                 coverage=_coverage(options),
                 baseline=_baseline(options, budget),
@@ -252,7 +252,7 @@ def focus(path: str, **options: Any) -> int:
                 outcome, focused.campaigns, reference.load(), store, allowed, screen.still()
             )
         outcome = _with_commands(outcome, store.url)
-        resume = command_text(f"resume {outcome.campaign}{engine.words}", store.url)
+        resume = command_text(f"resume {outcome.campaign}{executor.words}", store.url)
     _report(outcome, options)
     if outcome.interrupted and not options["as_json"]:
         click.echo(f"interrupted: everything is kept, `{resume}` goes on")

@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 
 from swarmtest.campaign.budget import Budget, Limits
 from swarmtest.campaign.campaign import Campaign, Outcome
-from swarmtest.campaign.campaign_subject import placed, resolve
-from swarmtest.campaign.executors.executor import LOCAL, EngineChoice
+from swarmtest.campaign.campaign_subject import resolve, scoped_to_subject
+from swarmtest.campaign.executors.executor import LOCAL, Executor, ExecutorChoice, choose_executor
 from swarmtest.campaign.loop import Show
 from swarmtest.coverage.options import CoverageOptions
 from swarmtest.coverage.scope import shown_path
@@ -80,7 +80,7 @@ class Focus:
     merge: str = ""
     seed: int = 0
     workers: int | None = None
-    engine: str | EngineChoice = LOCAL
+    executor: str | type[Executor] | ExecutorChoice = LOCAL
     """Where tests run, as for `Campaign`."""
     limits: Limits = field(default_factory=Limits)
     coverage: CoverageOptions | None = None
@@ -109,6 +109,11 @@ class Focus:
     """The outcome of the directed campaign, once it has run."""
     _baseline_outcome: Outcome | None = field(default=None, init=False)
     _begun: float = field(default=0.0, init=False)
+    engine: InitVar[str | ExecutorChoice | None] = None
+    """The old name of `executor`."""
+
+    def __post_init__(self, engine: str | ExecutorChoice | None) -> None:
+        self.executor = choose_executor(self.executor, engine)
 
     def run(self) -> FocusOutcome:
         """Find the targets, plan aims, run the directed campaign, and count hits."""
@@ -235,7 +240,7 @@ class Focus:
             options = self.store.campaign(campaign).options.get("coverage")
             if options:
                 return CoverageOptions.from_plain(options)
-        return placed(CoverageOptions(("line",)), self.subject)
+        return scoped_to_subject(CoverageOptions(("line",)), self.subject)
 
     def _sight(self, subject: Subject, history: History) -> Sight:
         watched = self.watching.options if self.watching else self._coverage(history)
@@ -285,7 +290,7 @@ class Focus:
             coverage=self._coverage(history),
             watching=self.watching,
             on_progress=self.shown_by(budget) if self.shown_by else None,
-            engine=self.engine,
+            executor=self.executor,
         )
 
     def _announce(self, campaign: Campaign, plan: FocusPlan, history: History) -> None:

@@ -20,7 +20,7 @@ from swarmtest.mutate.import_forks import noticed
 from swarmtest.mutate.kill_matrix import PASSED
 from swarmtest.mutate.loaded_files import Original, Tests, in_turn, outcome_of
 from swarmtest.mutate.switching import LiveFile, Steps
-from swarmtest.processes.fork_tasks import Answer, Forks, Task, Tell
+from swarmtest.processes.fork_tasks import Forks, ForkTask, TaskAnswer, Tell
 
 _CHUNK = 32
 """How many tests one fork runs without a mutant, so that several processes share the work."""
@@ -96,7 +96,7 @@ class Baseline:
         """Note that tests are not used, and why."""
         self.left_out[why] += [self.tests.names[test] for test in tests]
 
-    def _leave_out(self, answer: Answer, why: str) -> None:
+    def _leave_out(self, answer: TaskAnswer, why: str) -> None:
         self.leave_out([answer.item], why)
 
     def _in_forks(
@@ -104,9 +104,9 @@ class Baseline:
         run: Callable[[list[int], Tell], None],
         tests: Sequence[int],
         seconds: Callable[[int], float],
-    ) -> Iterator[Answer]:
+    ) -> Iterator[TaskAnswer]:
         chunks = [list(tests[i : i + _CHUNK]) for i in range(0, len(tests), _CHUNK)]
-        tasks = [Task(chunk, [*map(seconds, chunk)]) for chunk in chunks]
+        tasks = [ForkTask(chunk, [*map(seconds, chunk)]) for chunk in chunks]
         return Forks(run, self.workers, self.limits.memory).answers(tasks)
 
     def _compare(self, tests: list[int], tell: Tell) -> None:

@@ -24,7 +24,7 @@ from swarmtest.coverage.scope import is_as_it_was
 from swarmtest.mutate.generation import Drawn
 from swarmtest.mutate.mutant import Mutant
 from swarmtest.mutate.switching import LiveFile
-from swarmtest.processes.fork_tasks import Forks, Task, Tell
+from swarmtest.processes.fork_tasks import Forks, ForkTask, Tell
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, TrialRecord
 from swarmtest.subjects.subject import Subject
@@ -72,7 +72,7 @@ def tests_of(
 
     missing = [number for number in by_number if number not in tests]
     chunks = [missing[i : i + _CHUNK] for i in range(0, len(missing), _CHUNK)]
-    tasks = [Task(chunk, [seconds] * len(chunk)) for chunk in chunks]
+    tasks = [ForkTask(chunk, [seconds] * len(chunk)) for chunk in chunks]
     for answer in Forks(regenerate, workers).answers(tasks):
         if answer.value is not None:
             tests[answer.item] = answer.value

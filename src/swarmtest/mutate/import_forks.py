@@ -30,7 +30,7 @@ from swarmtest.coverage.scope import Scope
 from swarmtest.mutate.loaded_files import Tests, without_links
 from swarmtest.processes import frames, limits
 from swarmtest.processes.fork import Fork
-from swarmtest.processes.fork_tasks import Answer, Forked, Forks, Task, Tell, leave, teller
+from swarmtest.processes.fork_tasks import Forked, Forks, ForkTask, TaskAnswer, Tell, leave, teller
 
 _MOST_WAITING = 16
 """How many processes wait at most; files that are imported later are served by the last of them."""
@@ -62,10 +62,10 @@ class Job(Protocol):
     workers: int
     memory: int
 
-    def tasks(self) -> Iterator[Task]:
+    def tasks(self) -> Iterator[ForkTask]:
         """Yield the task of each fork."""
 
-    def learn(self, answer: Answer) -> None:
+    def learn(self, answer: TaskAnswer) -> None:
         """Take note of the answer for an item, before the next task is started."""
 
     def child(self, items: list[Any], tell: Tell) -> Child:
@@ -83,7 +83,7 @@ class _Waiting:
     seconds: float = 0.0
     """How long the rest of the import took after this process was forked."""
 
-    def ask(self, job: Job) -> Iterator[Answer]:
+    def ask(self, job: Job) -> Iterator[TaskAnswer]:
         """Send a job and yield its answers; once all are read, the process waits again."""
         frames.send_pickled(self.requests, job)
         while True:
@@ -97,7 +97,7 @@ class _Waiting:
     def end(self) -> None:
         os.close(self.requests)
         os.close(self.answers.fd)
-        self.fork.bury(kill=True)
+        self.fork.reap(kill=True)
 
 
 class Imports:
@@ -146,7 +146,7 @@ class Imports:
         """Return how long the import takes from the point where a file is imported again."""
         return self._waiting[self._server[file]].seconds
 
-    def ask(self, job: Job, file: str = "") -> Iterator[Answer]:
+    def ask(self, job: Job, file: str = "") -> Iterator[TaskAnswer]:
         """Run a job from before the import of a file; without a file, of the first one."""
         return self._waiting[self._server[file] if file else 0].ask(job)
 

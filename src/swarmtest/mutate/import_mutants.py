@@ -26,7 +26,7 @@ from swarmtest.mutate.kill_matrix import BROKEN, CRASHED, ENDLESS, PASSED, SLOW
 from swarmtest.mutate.loaded_files import Order, Original, outcome_of
 from swarmtest.mutate.mutant import Module, Mutant
 from swarmtest.mutate.switching import Counts, Steps, counting, ticking, ticking_at_import
-from swarmtest.processes.fork_tasks import Answer, Task, Tell, leave
+from swarmtest.processes.fork_tasks import ForkTask, TaskAnswer, Tell, leave
 
 IMPORT = -1
 """Stands for a test in the first item of a mutant, whose outcome is that of the import."""
@@ -181,11 +181,11 @@ class Survey:
     memory: int
     workers: int = 1
 
-    def tasks(self) -> Iterator[Task]:
+    def tasks(self) -> Iterator[ForkTask]:
         """Yield one task; its answer has the statements of each file, by `Source.path`."""
-        yield Task(["survey"], [self.seconds])
+        yield ForkTask(["survey"], [self.seconds])
 
-    def learn(self, answer: Answer) -> None:
+    def learn(self, answer: TaskAnswer) -> None:
         """Do nothing: there is one answer only."""
 
     def child(self, items: list[Any], tell: Tell) -> Child:
@@ -232,15 +232,15 @@ class Control:
     memory: int
     workers: int
 
-    def tasks(self) -> Iterator[Task]:
+    def tasks(self) -> Iterator[ForkTask]:
         """Yield the tests in chunks, so that several processes share the work."""
         self.suite.parse()
         tests = list(self.suite.originals)
         for i in range(0, len(tests), _CHUNK):
             chunk = tests[i : i + _CHUNK]
-            yield Task(chunk, [self.suite.seconds[test] for test in chunk])
+            yield ForkTask(chunk, [self.suite.seconds[test] for test in chunk])
 
-    def learn(self, answer: Answer) -> None:
+    def learn(self, answer: TaskAnswer) -> None:
         """Do nothing: the order of the tests does not matter here."""
 
     def child(self, items: list[int], tell: Tell) -> Child:
@@ -264,7 +264,7 @@ class MutantJob:
     memory: int
     workers: int
 
-    def tasks(self) -> Iterator[Task]:
+    def tasks(self) -> Iterator[ForkTask]:
         """Yield one task for each mutant."""
         self.suite.parse()
         for number in self.mutants:
@@ -272,9 +272,9 @@ class MutantJob:
             longest = max(self.suite.seconds.values())
             seconds = [longest, *(self.suite.seconds[test] for test in tests)]
             pairs = [(number, test) for test in (IMPORT, *tests)]
-            yield Task(pairs, seconds, _settles_all if self.first_kill else _settles)
+            yield ForkTask(pairs, seconds, _settles_all if self.first_kill else _settles)
 
-    def learn(self, answer: Answer) -> None:
+    def learn(self, answer: TaskAnswer) -> None:
         """Update the order, in which tests that kill come first."""
         number, test = answer.item
         if test != IMPORT:

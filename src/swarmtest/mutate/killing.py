@@ -22,7 +22,7 @@ from swarmtest.mutate.loaded_files import live_files, named_sources, source_of
 from swarmtest.mutate.mutant import Mutant
 from swarmtest.mutate.mutation import sources_beside
 from swarmtest.mutate.switching import LiveFile, Steps
-from swarmtest.processes.fork_tasks import Forks, Replace, Task, Tell
+from swarmtest.processes.fork_tasks import Forks, ForkTask, Replace, Tell
 from swarmtest.processes.tree import end_strays
 from swarmtest.subjects.command.subject import CommandSubject
 from swarmtest.subjects.subject import Subject
@@ -78,7 +78,7 @@ class Killing:
 
     def _verdicts(self, test: Any, mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, bool]]:
         forks = Forks(lambda items, tell: self._run(test, items, tell), 1)
-        task = Task([*mutants], [self._seconds] * len(mutants))
+        task = ForkTask([*mutants], [self._seconds] * len(mutants))
         for answer in forks.answers([task]):
             yield answer.item, answer.value is not False
 

@@ -33,7 +33,7 @@ from swarmtest.mutate.kill_matrix import CRASHED, ENDLESS, NOT_RUN, PASSED, SLOW
 from swarmtest.mutate.loaded_files import Order, Original, Tests, in_turn
 from swarmtest.mutate.mutant import Mutant
 from swarmtest.mutate.switching import LiveFile, NotSwitchable
-from swarmtest.processes.fork_tasks import Forks, Replace, Task, Tell
+from swarmtest.processes.fork_tasks import Forks, ForkTask, Replace, Tell
 
 
 class Batch:
@@ -268,7 +268,7 @@ class Runner:
         reached: Any,
         order: Order,
         first_kill: bool,
-    ) -> Iterator[Task]:
+    ) -> Iterator[ForkTask]:
         """Yield tasks of a few mutants each, with the tests that reach them."""
         pairs: list[tuple[int, int]] = []
         count = 0
@@ -284,7 +284,7 @@ class Runner:
                 count += bool(tests)
             if count == self._limits.mutants_per_fork or mutant is mutants[-1]:
                 seconds = [self.baseline.seconds_for(test) for _, test in pairs]
-                yield Task(pairs, seconds, _same_mutant if first_kill else _never)
+                yield ForkTask(pairs, seconds, _same_mutant if first_kill else _never)
                 pairs, count = [], 0
 
     def file_of(self, mutant: Mutant) -> LiveFile:

@@ -26,10 +26,10 @@ _CHUNKS_IN_A_ROW = 16
 
 
 @dataclass(frozen=True)
-class Ended:
+class ProcessEnd:
     """How a process ended.
 
-    >>> Ended(status=11, timed_out=False).signal
+    >>> ProcessEnd(status=11, timed_out=False).signal
     11
     """
 
@@ -122,7 +122,7 @@ def end_process(process: subprocess.Popen[Any]) -> tuple[int, float]:
 
 
 @dataclass(frozen=True)
-class Command:
+class CommandLine:
     """A command line and its surroundings, which are the same for all tests."""
 
     arguments: tuple[str, ...]
@@ -153,7 +153,7 @@ class Command:
                 resource.prlimit(process.pid, resource.RLIMIT_AS, (self.memory, self.memory))
         return process
 
-    def run(self, stdin: int, seconds: float) -> Ended:
+    def run(self, stdin: int, seconds: float) -> ProcessEnd:
         """Run it to its end, or for so many seconds; kill it and what it started."""
         outputs = (Output(), Output())
         began = time.monotonic()
@@ -169,7 +169,7 @@ class Command:
                 os.close(end)
                 status, cpu_seconds = end_process(process)
                 strays.end()
-            return Ended(
+            return ProcessEnd(
                 status,
                 not in_time,
                 outputs[0].take(),

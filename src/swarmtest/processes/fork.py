@@ -1,6 +1,6 @@
 """Calling a function in a fork of this process, which it may end, block or leave in any state.
 
-`Fork` is a forked process, from its start until it is buried with everything that it started.
+`Fork` is a forked process, from its start until it is reaped and all that it started is killed.
 `in_fork` returns what a function returns there. `messages_of_fork` returns what a function sent
 until its process ended. `Death` says how a process ended, as the fault of a test.
 """
@@ -50,7 +50,7 @@ class Fork:
         try:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         except KeyboardInterrupt:
-            self.bury(kill=True)
+            self.reap(kill=True)
             raise
 
     @property
@@ -63,7 +63,7 @@ class Fork:
         if self._end is None:
             tree.kill(self.pid)
 
-    def bury(self, *, kill: bool, kill_strays: bool = True) -> tuple[int, float]:
+    def reap(self, *, kill: bool, kill_strays: bool = True) -> tuple[int, float]:
         """Wait for its end, kill what it started, and return its status and CPU seconds."""
         if self._end is None:
             if kill:
@@ -80,8 +80,8 @@ class Death:
     status: int
     cpu_ns: int
     timed_out: bool
-    asked: bool
-    """It was killed because the campaign was told to stop."""
+    stopped: bool
+    """Whether it was killed because it was no longer needed."""
     pipe_gone: bool = False
     """It could not send its results any more: a test closed its pipe, or wrote into it."""
 
@@ -172,15 +172,15 @@ def _run_in_fork(
     fork = Fork(live)
     os.close(write)
     try:
-        messages, in_time = _received(read, fork, time.monotonic() + seconds)
-        status, _ = fork.bury(kill=bool(messages) or not in_time)
+        messages, in_time = _receive_until_end(read, fork, time.monotonic() + seconds)
+        status, _ = fork.reap(kill=bool(messages) or not in_time)
     finally:
-        fork.bury(kill=True)
+        fork.reap(kill=True)
         os.close(read)
     return messages, status if in_time else None
 
 
-def _received(read: int, fork: Fork, until: float) -> tuple[list[Any], bool]:
+def _receive_until_end(read: int, fork: Fork, until: float) -> tuple[list[Any], bool]:
     """Return the messages until a fork's end, and whether that came in time."""
     messages: list[Any] = []
     arriving = frames.Frames(read, pickle.loads)

@@ -2,8 +2,8 @@
 
 A fork for every run of a test costs many times what a short test does: page tables are copied, and
 everything that a process learns in its first test, like which probes mean which targets, is learnt
-again. So a caller with thousands of questions (a reduction) keeps a `Pool` of processes. A caller
-with one question starts an `IsolatedRun`, or several at once, or calls `run_isolated`.
+again. So a caller with thousands of questions (a reduction) keeps a `ForkPool`. A caller with one
+question starts an `IsolatedRun`, or several at once, or calls `run_isolated`.
 
 Invariants:
 
@@ -36,13 +36,13 @@ _LOOK_SECONDS = 0.02
 """A process that the program forked may hold the pipe open after the end, so look often."""
 
 
-class Process(Generic[Answer]):
+class AnsweringFork(Generic[Answer]):
     """A fork of this process that answers questions by a function."""
 
     def __init__(
         self, answer: Callable[[Any], Answer], memory: int = 0, *, quiet: bool, most: int
     ) -> None:
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `bury`
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `reap`
         self.is_new = True
         """Whether it was asked nothing yet."""
         questions, self._ask = os.pipe()
@@ -75,27 +75,27 @@ class Process(Generic[Answer]):
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has ended; it is still to be buried."""
+        """Whether it has ended; `reap` is still to be called."""
         return self._fork.has_ended
 
     def end_with_stack(self) -> None:
         """Have a process that takes too long write down what it is doing, and end."""
         limits.end_with_stack(self._fork.pid, lambda: self.has_ended)
 
-    def bury(self, *, killed: bool) -> tuple[int, int, str]:
+    def reap(self, *, killed: bool) -> tuple[int, int, str]:
         """End it and what it started; return its status, CPU time in ns, and standard error."""
         if killed:
             self._fork.kill()
         os.close(self._ask)
         os.close(self.answers.fd)
-        status, cpu_seconds = self._fork.bury(kill=killed)
+        status, cpu_seconds = self._fork.reap(kill=killed)
         with self._stderr:
             self._stderr.seek(0)
             words = self._stderr.read().decode(errors="replace")
         return status, int(cpu_seconds * 1e9), words
 
 
-class Asked(Generic[Answer]):
+class PendingAnswer(Generic[Answer]):
     """A question that a process is at.
 
     `done_with` gets the process back if it can answer more; otherwise it is ended.
@@ -103,10 +103,10 @@ class Asked(Generic[Answer]):
 
     def __init__(
         self,
-        process: Process[Answer],
+        process: AnsweringFork[Answer],
         question: Any,
         seconds: float,
-        done_with: Callable[[Process[Answer]], None] | None = None,
+        done_with: Callable[[AnsweringFork[Answer]], None] | None = None,
     ) -> None:
         self._process = process
         self.alone = process.is_new
@@ -153,8 +153,8 @@ class Asked(Generic[Answer]):
             self._answered(*answers[0])
         elif self._process.answers.broken:  # the program wrote to our pipe
             self.over = True
-            *_, words = self._process.bury(killed=True)
-            self._outcome = Death(0, 0, False, asked=False).fault(words, self._seconds)
+            *_, words = self._process.reap(killed=True)
+            self._outcome = Death(0, 0, False, stopped=False).fault(words, self._seconds)
         elif self._process.answers.ended:
             self._died(timed_out=False)
 
@@ -164,19 +164,19 @@ class Asked(Generic[Answer]):
         if fit and self._done_with is not None:
             self._done_with(self._process)
         else:
-            self._process.bury(killed=fit)
+            self._process.reap(killed=fit)
 
     def _died(self, timed_out: bool) -> None:
         self.over = True
-        status, cpu_ns, words = self._process.bury(killed=timed_out)
-        death = Death(status, cpu_ns, timed_out, asked=False)
+        status, cpu_ns, words = self._process.reap(killed=timed_out)
+        death = Death(status, cpu_ns, timed_out, stopped=False)
         self._outcome = death.fault(words, self._seconds)
 
 
-class Pool(Generic[Answer]):
+class ForkPool(Generic[Answer]):
     """Processes that stand ready to answer by the same function.
 
-    >>> with Pool(lambda n: 6 * n, seconds=5) as pool:
+    >>> with ForkPool(lambda n: 6 * n, seconds=5) as pool:
     ...     asked = pool.ask(7)
     ...     while not asked.over:
     ...         asked.advance(True)
@@ -188,31 +188,31 @@ class Pool(Generic[Answer]):
         self._answer = answer
         self._seconds = seconds
         self._most = most
-        self._ready: list[Process[Answer]] = []
+        self._ready: list[AnsweringFork[Answer]] = []
 
-    def ask(self, question: Any) -> Asked[Answer]:
+    def ask(self, question: Any) -> PendingAnswer[Answer]:
         """Put a question to a process that is ready, or to a new one."""
         while self._ready:
             process = self._ready.pop()
             if not process.has_ended:
-                return Asked(process, question, self._seconds, self._ready.append)
-            process.bury(killed=True)
-        process = Process(self._answer, quiet=True, most=self._most)
-        return Asked(process, question, self._seconds, self._ready.append)
+                return PendingAnswer(process, question, self._seconds, self._ready.append)
+            process.reap(killed=True)
+        process = AnsweringFork(self._answer, quiet=True, most=self._most)
+        return PendingAnswer(process, question, self._seconds, self._ready.append)
 
     def close(self) -> None:
         """End the processes that are ready."""
         while self._ready:
-            self._ready.pop().bury(killed=True)
+            self._ready.pop().reap(killed=True)
 
-    def __enter__(self) -> Pool[Answer]:
+    def __enter__(self) -> ForkPool[Answer]:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
 
 
-class IsolatedRun(Asked[Answer]):
+class IsolatedRun(PendingAnswer[Answer]):
     """A function that runs in a process of its own; `end` kills it with everything it started.
 
     `quiet`: drop what it prints.
@@ -226,10 +226,10 @@ class IsolatedRun(Asked[Answer]):
     def __init__(
         self, run: Callable[[], Answer], seconds: float, memory: int = 0, *, quiet: bool = False
     ) -> None:
-        super().__init__(Process(lambda _: run(), memory, quiet=quiet, most=1), None, seconds)
+        super().__init__(AnsweringFork(lambda _: run(), memory, quiet=quiet, most=1), None, seconds)
 
 
-def wait_for_any(runs: Collection[Asked[Any]], until: float | None = None) -> None:
+def wait_for_any(runs: Collection[PendingAnswer[Any]], until: float | None = None) -> None:
     """Wait until one of the runs is over, or the (monotonic) time `until` has come."""
     going = [run for run in runs if not run.over]
     while going and all(not run.over for run in going):

@@ -26,7 +26,7 @@ n - 1 items behind it are done."""
 
 
 @dataclass
-class Task:
+class ForkTask:
     """Items that are run in order, by one fork after the other."""
 
     items: list[Any]
@@ -38,7 +38,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Answer:
+class TaskAnswer:
     """The result of one item."""
 
     item: Any
@@ -49,10 +49,10 @@ class Answer:
 
 
 @dataclass
-class _Run:
+class _RunningTask:
     """A fork that is at a task."""
 
-    task: Task
+    task: ForkTask
     fork: Fork
     frames: frames.Frames
     deadline: float
@@ -72,11 +72,11 @@ class Forks:
         self._workers = max(workers, 1)
         self._memory = memory
 
-    def answers(self, tasks: Iterable[Task]) -> Iterator[Answer]:
+    def answers(self, tasks: Iterable[ForkTask]) -> Iterator[TaskAnswer]:
         """Yield the answers of all tasks as they come; take tasks when there is room."""
         left = iter(tasks)
-        again: list[Task] = []
-        running: dict[int, _Run] = {}
+        again: list[ForkTask] = []
+        running: dict[int, _RunningTask] = {}
         more = True
         owner = os.getpid()
         try:
@@ -98,9 +98,9 @@ class Forks:
         finally:
             for run in running.values() if os.getpid() == owner else ():
                 os.close(run.frames.fd)
-                run.fork.bury(kill=True)
+                run.fork.reap(kill=True)
 
-    def _begin(self, task: Task) -> _Run:
+    def _begin(self, task: ForkTask) -> _RunningTask:
         read, write = os.pipe()
         run = self._run
         if run is not None:
@@ -112,9 +112,9 @@ class Forks:
                 raise Forked(task.items[task.done :], teller(write))
         os.close(write)
         deadline = time.monotonic() + task.seconds[task.done]
-        return _Run(task, fork, frames.Frames(read, pickle.loads), deadline)
+        return _RunningTask(task, fork, frames.Frames(read, pickle.loads), deadline)
 
-    def _ready(self, running: dict[int, _Run]) -> list[_Run]:
+    def _ready(self, running: dict[int, _RunningTask]) -> list[_RunningTask]:
         """Return the runs that have something to read or have ended; end those that are late."""
         now = time.monotonic()
         soonest = min(run.deadline for run in running.values())
@@ -129,7 +129,7 @@ class Forks:
             ready = [pipe for pipe, run in running.items() if run.fork.has_ended]
         return [running[pipe] for pipe in ready]
 
-    def _hear(self, run: _Run) -> Generator[Answer, None, bool]:
+    def _hear(self, run: _RunningTask) -> Generator[TaskAnswer, None, bool]:
         """Yield what a fork reported; return whether that was the last."""
         # A fork that is dead but whose children hold the pipe has nothing more to report.
         if not select.select([run.frames.fd], [], [], 0)[0]:
@@ -138,22 +138,22 @@ class Forks:
         for value, count in run.frames.receive():
             item = task.items[task.done]
             task.done += count
-            yield Answer(item, value)
+            yield TaskAnswer(item, value)
             if task.done < len(task.items):
                 run.deadline = time.monotonic() + task.seconds[task.done]
         return run.frames.ended
 
-    def _end(self, run: _Run, again: list[Task]) -> Iterator[Answer]:
+    def _end(self, run: _RunningTask, again: list[ForkTask]) -> Iterator[TaskAnswer]:
         """Bury a fork; what it left undone goes on in another, if it is to."""
         os.close(run.frames.fd)
-        status, _ = run.fork.bury(kill=True)
+        status, _ = run.fork.reap(kill=True)
         task = run.task
         if task.done == len(task.items):
             return
         if status != _REPLACED << 8 or run.silent:
             item = task.items[task.done]
             task.done += 1
-            yield Answer(item, None, run.silent)
+            yield TaskAnswer(item, None, run.silent)
             while task.done < len(task.items) and task.settles(item, task.items[task.done]):
                 task.done += 1
         if task.done < len(task.items):
@@ -206,7 +206,7 @@ def messages_with_output(run: Callable[[Tell], None], output: int) -> Iterator[A
                 yield value
     finally:
         os.close(read)
-        fork.bury(kill=True)
+        fork.reap(kill=True)
 
 
 def teller(pipe: int) -> Tell:
@@ -221,7 +221,7 @@ def teller(pipe: int) -> Tell:
     return tell
 
 
-def _live(run: Callable[..., None], task: Task, pipe: int, memory: int) -> None:
+def _live(run: Callable[..., None], task: ForkTask, pipe: int, memory: int) -> None:
     """Run the rest of a task in a fork."""
     status = 1
     try:

@@ -46,11 +46,11 @@ GUARD = "swarmtest-guard"
 """An argument by which a process is known that cleans up after its dead parent, and then ends."""
 
 
-class _State:
+class _ChildProcesses:
     """What this process knows about its own children; a forked process begins with none."""
 
     def __init__(self) -> None:
-        self.kept: set[int] = set()
+        self.wanted: set[int] = set()
         """Children that were started on purpose, and perhaps some that have ended since."""
         self.ends: dict[int, tuple[int, float]] = {}
         """Status and CPU seconds of children that have ended, until they are reaped."""
@@ -62,12 +62,12 @@ class _State:
         self.lock = _new_lock()
 
 
-_state = _State()
+_state = _ChildProcesses()
 
 
 def _forget() -> None:
     global _state
-    _state = _State()
+    _state = _ChildProcesses()
 
 
 os.register_at_fork(after_in_child=_forget)
@@ -83,7 +83,7 @@ def fork() -> int:
         warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
         pid = os.fork()
         if pid:
-            _state.kept.add(pid)
+            _state.wanted.add(pid)
     return pid
 
 
@@ -91,13 +91,13 @@ def spawn(words: Any, **options: Any) -> subprocess.Popen[Any]:
     """Start a program, with the arguments of `subprocess.Popen`."""
     with _state.lock:
         process: subprocess.Popen[Any] = subprocess.Popen(words, **options)
-        _state.kept.add(process.pid)
+        _state.wanted.add(process.pid)
     return process
 
 
 def keep(pid: int) -> None:
     """Declare a child that lives across tests: it is no stray."""
-    _state.kept.add(pid)
+    _state.wanted.add(pid)
 
 
 # Ending children.
@@ -155,7 +155,7 @@ def reap(pid: int) -> tuple[int, float]:
         _state.ends[pid] = status, usage.ru_utime + usage.ru_stime
     if not hasattr(os, "waitid"):
         kill_group(pid)
-    _state.kept.discard(pid)
+    _state.wanted.discard(pid)
     return _state.ends.pop(pid)
 
 
@@ -290,7 +290,7 @@ def stray_check() -> StrayCheck:
 def _kill_all_but(known: Collection[int]) -> float:
     """Kill children until only known ones are left; return the CPU seconds of the others."""
     seconds = 0.0
-    spared = {*known, *_state.kept}
+    spared = {*known, *_state.wanted}
     while strays := _adopted() - spared:
         guards = {pid for pid in strays if _is_guard(pid)}
         for pid in strays - guards:

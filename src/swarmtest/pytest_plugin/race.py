@@ -36,10 +36,10 @@ from swarmtest.processes.fork import NoAnswer, in_fork
 from swarmtest.pytest_plugin.forking import forking
 from swarmtest.race.control.schedulers import RandomWalk
 from swarmtest.race.primitives.patches import installed
-from swarmtest.race.pytest_program import item_program, torn_down
+from swarmtest.race.pytest_program import item_program, tear_down
 from swarmtest.race.race_test import RaceTest
+from swarmtest.race.raced_program import SECONDS, RacedProgram
 from swarmtest.race.subject import ThreadsSubject
-from swarmtest.race.target import SECONDS, Target
 from swarmtest.race.timeline import timeline_text
 from swarmtest.race.weaving.weaver import WeavingLoader, weave_tree
 from swarmtest.strategies.strategy import parse_strategy
@@ -69,9 +69,9 @@ def race_item(item: pytest.Function, tests: int, seconds: float, seed: int) -> F
 
     It runs in the calling process.
     """
-    torn_down(item)
+    tear_down(item)
     path, _, name = item.nodeid.partition("::")
-    target = Target(path, name, seconds=min(SECONDS, max(seconds, 1.0)))
+    target = RacedProgram(path, name, seconds=min(SECONDS, max(seconds, 1.0)))
     subject = ThreadsSubject(target, item_program(item))
     first = subject.racer.scheduled(RandomWalk(seed))
     if first.problem:

@@ -8,7 +8,7 @@ both possible. Programs that are not written in Python are tested with noise onl
 
 from swarmtest.race.accelerator import accelerator_status
 from swarmtest.race.control.runner import (
-    Run,
+    ControlledRun,
     controlled_run,
     minimised_schedule,
     nothing_to_schedule,
@@ -18,27 +18,36 @@ from swarmtest.race.control.schedulers import (
     PCT,
     POS,
     RandomWalk,
-    Replay,
     Schedule,
-    Scheduler,
+    ScheduleReplay,
     Switch,
+    ThreadScheduler,
 )
 from swarmtest.race.coverage.coverage import ConcurrencyCoverage
-from swarmtest.race.coverage.shared_variables import Recording, shared_sites
+from swarmtest.race.coverage.shared_variables import AccessRecording, shared_sites
 from swarmtest.race.coverage.trace import TraceStep
-from swarmtest.race.free.noise import Noise, NoiseSettings, noise_dimensions, noise_space
+from swarmtest.race.free.noise import Noise
 from swarmtest.race.free.policy import FreePolicy
 from swarmtest.race.free.runner import FreeRun, free_run
+from swarmtest.race.noise_settings import NoiseSettings, noise_dimensions, noise_space
 from swarmtest.race.primitives.patches import installed
 from swarmtest.race.primitives.policy import Policy, policy_on, prepare
 from swarmtest.race.weaving.sites import SITES, Site
 from swarmtest.race.weaving.weaver import weave, weave_tree, woven
 
+Recording = AccessRecording
+Replay = ScheduleReplay
+Run = ControlledRun
+Scheduler = ThreadScheduler
+"""Earlier names of these classes."""
+
 __all__ = [
     "PCT",
     "POS",
     "SITES",
+    "AccessRecording",
     "ConcurrencyCoverage",
+    "ControlledRun",
     "FreePolicy",
     "FreeRun",
     "Noise",
@@ -49,9 +58,11 @@ __all__ = [
     "Replay",
     "Run",
     "Schedule",
+    "ScheduleReplay",
     "Scheduler",
     "Site",
     "Switch",
+    "ThreadScheduler",
     "TraceStep",
     "accelerator_status",
     "controlled_run",

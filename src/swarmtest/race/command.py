@@ -16,8 +16,8 @@ from swarmtest.core.errors import UserError
 from swarmtest.coverage.options import CoverageOptions
 from swarmtest.race.explanation import explore
 from swarmtest.race.race_test import RaceTest
-from swarmtest.race.replay import replay_code
-from swarmtest.race.target import ENGINES, SECONDS, Target, split_kinds
+from swarmtest.race.raced_program import MODES, SECONDS, RacedProgram, split_kinds
+from swarmtest.race.regression_test import replay_code
 from swarmtest.race.views import after_data, after_text
 from swarmtest.reduce.named_tests import named_test
 from swarmtest.reduce.progress import make_small
@@ -60,7 +60,10 @@ class _RaceCommand(click.Command):
 @click.argument("path", metavar="PATH[::NAME] | -- PROGRAM [ARGUMENT]...", required=False)
 @budget_options
 @click.option(
-    "--seed", default="0", show_default=True, help="Same seed, same schedules; `random`: another."
+    "--seed",
+    default="0",
+    show_default=True,
+    help="The same seed gives the same schedules; `random` picks a new one.",
 )
 @click.option(
     "--cover",
@@ -73,22 +76,24 @@ class _RaceCommand(click.Command):
     "--coverage",
     "kinds",
     metavar="KIND,...",
-    help="Note what threads do to each other: shared (variables), pair (of accesses, one after "
+    help="Record what threads do to each other: shared (variables), pair (of accesses, one after "
     "the other), sync (locks and the like); and what runs execute: line, branch, ...",
 )
-@click.option("--control", "engine", flag_value="control", help="Only runs under control.")
-@click.option("--noise", "engine", flag_value="noise", help="Only runs with noise.")
-@click.option("--isolated", is_flag=True, help="Each run in a process of its own; scripts always.")
-@click.option("--save", metavar="FILE.py", help="Write a test of pytest that replays the race.")
+@click.option("--control", "mode", flag_value="control", help="Only controlled runs.")
+@click.option("--noise", "mode", flag_value="noise", help="Only runs with noise.")
+@click.option(
+    "--isolated", is_flag=True, help="Run each test in its own process; scripts always do."
+)
+@click.option("--save", metavar="FILE.py", help="Write a pytest test that replays the race.")
 @click.option(
     "--after",
     metavar="FAULT | FILE",
-    help="After a fix: try schedules near the one that showed this fault, and bound what is left.",
+    help="After a fix: try schedules near the one that showed this fault, and bound how many fail.",
 )
 @click.option(
     "--expect",
     metavar="STATUS,...",
-    help="Of a native program: exit statuses that are no failure.  [default: 0]",
+    help="Exit statuses of a native program that are not failures.  [default: 0]",
 )
 @timeout_option
 @workers_option
@@ -101,11 +106,11 @@ def race(context: click.Context, /, path: str | None, **options: Any) -> int:
 
     \b
     swarmtest race shop.py::sell_out             a function without arguments
-    swarmtest race tests/test_shop.py::test_sell a test of pytest, with its fixtures
+    swarmtest race tests/test_shop.py::test_sell a pytest test, with its fixtures
     swarmtest race server.py                     a script; each run has its own process
     swarmtest race -- ./server --port 0          any program with POSIX threads
 
-    Each run has settings of its own, drawn as a swarm: who decides which thread goes on, and where
+    Each run has settings of its own, drawn as a swarm: how the next thread is chosen, and where
     threads are switched. Without limits it ends after 1,000 runs or 20 seconds.
 
     Exit status: 0 no fault, 1 faults found.
@@ -132,28 +137,32 @@ def _reference(path: str | None, native: list[str] | None, options: dict[str, An
     if native is not None:
         if path is not None or not native:
             raise UserError("a native program is named after --: swarmtest race -- ./program args")
-        for name in ("cover", "engine", "isolated", "after"):
+        for name in ("cover", "mode", "isolated", "after"):
             if options[name]:
-                raise UserError(f"--{options[name] if name == 'engine' else name} is for Python")
+                raise UserError(
+                    f"--{options[name] if name == 'mode' else name} works only for Python programs"
+                )
         if options["kinds"]:
-            raise UserError("--coverage is for Python: native programs tell what they reach anyway")
+            raise UserError(
+                "--coverage works only for Python programs: native programs always record it"
+            )
         seconds = f"--seconds {options['timeout']:g} " if options["timeout"] else ""
         expected = f"--expect {_checked_statuses(options['expect'])} " if options["expect"] else ""
         return f"race {seconds}{expected}-- {shlex.join(native)}"
     if options["expect"]:
-        raise UserError("--expect is for native programs, which are named after --")
+        raise UserError("--expect works only for native programs, which are named after --")
     if path is None:
         raise UserError("name what to race: FILE.py::FUNCTION, a test, a script, or -- ./program")
-    engines = (options["engine"],) if options["engine"] else ENGINES
-    target = Target.of(
+    modes = (options["mode"],) if options["mode"] else MODES
+    raced = RacedProgram.of(
         path,
         options["cover"],
-        engines=engines,
+        modes=modes,
         isolated=options["isolated"],
         coverage=split_kinds(options["kinds"])[1] if options["kinds"] else (),
         seconds=options["timeout"] or SECONDS,
     )
-    return str(target)
+    return str(raced)
 
 
 def _checked_statuses(text: str) -> str:
@@ -197,7 +206,7 @@ def _race(
 
 def _code_coverage(reference: str, options: dict[str, Any]) -> CoverageOptions | None:
     kinds = split_kinds(options["kinds"])[0] if options["kinds"] else ()
-    return Target.parse(reference).watching(kinds) if kinds else None
+    return RacedProgram.parse(reference).watching(kinds) if kinds else None
 
 
 def _save_replay(path: Path, subject: Any, store: Store, outcome: Outcome) -> None:
@@ -207,9 +216,9 @@ def _save_replay(path: Path, subject: Any, store: Store, outcome: Outcome) -> No
     tests = [RaceTest.from_json(json.loads(test)) for test in reduced if test]
     tests = [test for test in tests if test.schedule is not None]
     if not tests:
-        click.echo(f"nothing to save: no fault that replays, so {path} was not written")
+        click.echo(f"{path} was not written: no fault could be replayed")
         return
-    code = replay_code(subject.target, tests[0], path.parent)
+    code = replay_code(subject.raced, tests[0], path.parent)
     try:
         path.write_text(code)
     except OSError as error:
@@ -224,9 +233,9 @@ def _check_fix(reference: str, options: dict[str, Any]) -> int:
     if test.schedule is None:
         raise UserError(f"{options['after']} has no schedule: only a controlled run has one")
     budget = parse_budget(options) or Budget(tests=_DEFAULT_NEIGHBOURS, wall_seconds=20.0)
-    target = Target.parse(reference)
+    raced = RacedProgram.parse(reference)
     seed = parse_seed(options["seed"])
-    explored = explore(target, test.schedule, budget.tests, budget.wall_seconds, seed)
+    explored = explore(raced, test.schedule, budget.tests, budget.wall_seconds, seed)
     click.echo(
         json_text(after_data(explored))
         if options["as_json"]

@@ -1,7 +1,7 @@
 """Explain a failing run: find a schedule that shows the fault, minimise it, and tell if it is real.
 
-`explained` replays and minimises a schedule. `replayable` finds a controlled schedule for a failure
-under noise, which has none. `explore` runs the neighbours of an old schedule after a fix.
+`explain_schedule` replays and minimises a schedule. `find_schedule` finds a controlled schedule for
+a failure under noise, which has none. `explore` runs the neighbours of an old schedule after a fix.
 """
 
 from __future__ import annotations
@@ -16,12 +16,20 @@ from dataclasses import dataclass, replace
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault
 from swarmtest.processes.fork import NoAnswer, in_fork
-from swarmtest.race.control.schedulers import POS, RandomWalk, Replay, Schedule, Scheduler, Switch
-from swarmtest.race.control.tasks import Task
-from swarmtest.race.free.noise import Noise, NoiseSettings
+from swarmtest.race.control.schedulers import (
+    POS,
+    RandomWalk,
+    Schedule,
+    ScheduleReplay,
+    Switch,
+    ThreadScheduler,
+)
+from swarmtest.race.control.tasks import ThreadTask
+from swarmtest.race.free.noise import Noise
+from swarmtest.race.noise_settings import NoiseSettings
 from swarmtest.race.race_test import POLICIES, ControlSettings, RaceTest
-from swarmtest.race.racer import Racer, Ran
-from swarmtest.race.target import Target
+from swarmtest.race.raced_program import RacedProgram
+from swarmtest.race.racer import Racer, RunOutcome
 from swarmtest.race.timeline import STUCK, Explanation
 
 _REPLAYS = 10
@@ -29,7 +37,9 @@ _FEASIBLE_RUNS = 200
 _FEASIBLE_SECONDS = 3.0
 
 
-def explained(racer: Racer, schedule: Schedule, fault: Fault) -> tuple[Schedule, Explanation]:
+def explain_schedule(
+    racer: Racer, schedule: Schedule, fault: Fault
+) -> tuple[Schedule, Explanation]:
     """Return the fewest switches that show a fault, and an explanation of them.
 
     The schedule is replayed ten times first. If no replay shows the fault, it depends on more than
@@ -49,7 +59,7 @@ def explained(racer: Racer, schedule: Schedule, fault: Fault) -> tuple[Schedule,
         message_of_fault(traced.fault or fault),
         traced.rows,
         (shown, _REPLAYS),
-        truth(racer, smallest, fault),
+        describe_feasibility(racer, smallest, fault),
         tuple(map(str, smallest.switches)),
         traced.notes,
     )
@@ -64,7 +74,7 @@ def message_of_fault(fault: Fault) -> str:
     return lines[frames[-1] + 1 if frames else -1].strip()
 
 
-def truth(racer: Racer, schedule: Schedule, fault: Fault) -> str:
+def describe_feasibility(racer: Racer, schedule: Schedule, fault: Fault) -> str:
     """Tell whether a fault can occur with switches only where this interpreter makes them."""
     python = f"Python {platform.python_version()}"
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
@@ -83,8 +93,8 @@ def truth(racer: Racer, schedule: Schedule, fault: Fault) -> str:
     )
 
 
-def _run_feasible(racer: Racer, seed: int) -> Ran:
-    scheduler: Scheduler = POS(seed) if seed % 2 else RandomWalk(seed)
+def _run_feasible(racer: Racer, seed: int) -> RunOutcome:
+    scheduler: ThreadScheduler = POS(seed) if seed % 2 else RandomWalk(seed)
     return racer.scheduled(scheduler, feasible=True)
 
 
@@ -104,7 +114,7 @@ _EXTRA_CHOICE_PROBABILITY = 0.4
 """The probability of choosing a thread before a shared variable or at synchronisation."""
 
 
-def replayable(racer: Racer, test: RaceTest) -> Ran:
+def find_schedule(racer: Racer, test: RaceTest) -> RunOutcome:
     """Return a controlled run that shows the fault of a test with noise."""
     deadline = time.monotonic() + _SECONDS
     tried = policy_runs = 0
@@ -117,17 +127,17 @@ def replayable(racer: Racer, test: RaceTest) -> Ran:
         if ran.fault is not None and ran.fault.id == test.fault:
             return ran
         tried += 1
-    raise UserError(f"seen with noise, and in none of {tried:,} controlled schedules")
+    raise UserError(f"seen with noise, but in none of {tried:,} controlled schedules")
 
 
-def _run_policy(racer: Racer, seed: int, tried: int) -> Ran:
+def _run_policy(racer: Racer, seed: int, tried: int) -> RunOutcome:
     """Run by one of the policies; most runs switch at shared variables, where noise acts most."""
     policy = POLICIES[tried % len(POLICIES)]
     shared = tried // len(POLICIES) % 4 != 3
     return racer.run(ControlSettings(policy, 2 + tried % 3, shared), seed + tried)
 
 
-def _run_near_noise(racer: Racer, test: RaceTest, tried: int) -> Ran:
+def _run_near_noise(racer: Racer, test: RaceTest, tried: int) -> RunOutcome:
     assert isinstance(test.settings, NoiseSettings)
     shared = racer.shared_numbers()
     counted = Noise(test.settings, test.seed, shared).only
@@ -136,10 +146,10 @@ def _run_near_noise(racer: Racer, test: RaceTest, tried: int) -> Ran:
     places = [
         place for place in test.seen if rng.random() < _PLACE_SHARES[tried % len(_PLACE_SHARES)]
     ]
-    return racer.scheduled(AroundSeen(places, counted, shared, rng), sites=sites)
+    return racer.scheduled(NearNoise(places, counted, shared, rng), sites=sites)
 
 
-class AroundSeen(Scheduler):
+class NearNoise(ThreadScheduler):
     """A scheduler that stops threads near where noise delayed them.
 
     It also chooses threads before shared variables now and then. `places` lists the disturbed
@@ -174,7 +184,7 @@ class AroundSeen(Scheduler):
             distance += 1
         return max(1, at + self._rng.choice((-distance, distance)))
 
-    def choose(self, running: Task, able: Sequence[Task], step: int) -> Task:
+    def choose(self, running: ThreadTask, able: Sequence[ThreadTask], step: int) -> ThreadTask:
         """Return another thread at a stop, any thread at some others, else the running thread."""
         if self._counted is None or running.site in self._counted:
             at = self._passed[running.name] = self._passed.get(running.name, 0) + 1
@@ -185,11 +195,13 @@ class AroundSeen(Scheduler):
             return self._rng.choice(able)
         return running
 
-    def choose_next(self, running: Task, able: Sequence[Task], step: int) -> Task:
+    def choose_next(self, running: ThreadTask, able: Sequence[ThreadTask], step: int) -> ThreadTask:
         """Return any thread."""
         return self._rng.choice(able)
 
-    def _another_thread(self, running: Task, able: Sequence[Task], name: str) -> Task:
+    def _another_thread(
+        self, running: ThreadTask, able: Sequence[ThreadTask], name: str
+    ) -> ThreadTask:
         others = [task for task in able if task is not running]
         named = [task for task in others if task.name == name]
         if named and self._rng.random() >= _OTHER_THREAD_PROBABILITY:
@@ -226,43 +238,43 @@ class Explored:
 
 
 def explore(
-    target: Target, schedule: Schedule, tests: int | None, seconds: float | None, seed: int
+    raced: RacedProgram, schedule: Schedule, tests: int | None, seconds: float | None, seed: int
 ) -> Explored:
     """Run a program by an old schedule and by neighbours of it, in a process of its own."""
     limit = seconds if seconds is not None else 3600.0
     try:
         return in_fork(
-            lambda: _explore_here(target, schedule, tests, limit, seed), limit + _EXTRA_SECONDS
+            lambda: _explore_here(raced, schedule, tests, limit, seed), limit + _EXTRA_SECONDS
         )
     except NoAnswer as error:
-        raise UserError(f"{target.reference}: {error}") from None
+        raise UserError(f"{raced.reference}: {error}") from None
 
 
 def _explore_here(
-    target: Target, schedule: Schedule, tests: int | None, limit: float, seed: int
+    raced: RacedProgram, schedule: Schedule, tests: int | None, limit: float, seed: int
 ) -> Explored:
-    racer = Racer(target)
+    racer = Racer(raced)
     begin = time.monotonic()
     old = racer.follow(schedule, traced=True)
     if old.problem:
-        raise UserError(f"{target.reference}: {old.problem}")
+        raise UserError(f"{raced.reference}: {old.problem}")
     lengths = dict(old.lengths)
     rng = random.Random(seed)
     first_failure = old if old.fault else None
     runs = failures = 0
     while (tests is None or runs < tests) and time.monotonic() - begin < limit:
         nearby = neighbour(old.schedule, lengths, rng)
-        ran = racer.scheduled(Replay(nearby))
+        ran = racer.scheduled(ScheduleReplay(nearby))
         if ran.problem:
-            raise UserError(f"{target.reference}: {ran.problem}")
+            raise UserError(f"{raced.reference}: {ran.problem}")
         runs += 1
         failures += ran.fault is not None
         first_failure = first_failure or (ran if ran.fault else None)
     explanation = None
     if first_failure is not None and first_failure.fault is not None:
-        explanation = explained(racer, first_failure.schedule, first_failure.fault)[1]
+        explanation = explain_schedule(racer, first_failure.schedule, first_failure.fault)[1]
     return Explored(
-        target.reference,
+        raced.reference,
         runs,
         failures,
         time.monotonic() - begin,

@@ -1,4 +1,4 @@
-"""Load the program that a target names, as a function that can be called again and again.
+"""Load the program that a user names, as a function that can be called again and again.
 
 The program is a function without arguments, a script, or a test of pytest, whose fixtures are set
 up and torn down around each run. Its code is loaded with probes.
@@ -20,69 +20,69 @@ from swarmtest.coverage.scope import Scope
 from swarmtest.coverage.watch import installed_coverage
 from swarmtest.languages.user_objects import load_object
 from swarmtest.race.primitives.policy import prepare
-from swarmtest.race.target import Target
+from swarmtest.race.raced_program import RacedProgram
 from swarmtest.race.weaving.weaver import WeavingLoader, woven
 
 Program = Callable[[], object]
 
 
-def load_program(target: Target, stack: ExitStack) -> Program:
-    """Return the program of a target; probes and primitives stay until the stack is closed.
+def load_program(raced: RacedProgram, stack: ExitStack) -> Program:
+    """Return a program as a function; probes and primitives stay until the stack is closed.
 
     Call it in the process that runs the program. Modules that were loaded without probes are loaded
     again.
     """
-    scope = target.scope()
+    scope = raced.scope()
     _unload(scope)
     stack.enter_context(_without_pytest_loader())
     stack.enter_context(woven(scope))
-    if target.kind == "script":
-        return _script_program(target)
-    if target.kind == "test":
+    if raced.kind == "script":
+        return _script_program(raced)
+    if raced.kind == "test":
         # Imported here: pytest is optional.
         from swarmtest.race.pytest_program import pytest_program
 
-        return pytest_program(target.reference)
-    return function_program(load_object(target.reference, "function", callable), target.reference)
+        return pytest_program(raced.reference)
+    return function_program(load_object(raced.reference, "function", callable), raced.reference)
 
 
-def function_program(found: Any, name: str) -> Program:
+def function_program(function: Any, name: str) -> Program:
     """Return a function that needs no arguments as a program."""
-    if not callable(found):
-        raise UserError(f"{name} is not a function: a {type(found).__name__}")
+    if not callable(function):
+        raise UserError(f"{name} is not a function: a {type(function).__name__}")
     needed = [
         parameter.name
-        for parameter in inspect.signature(found).parameters.values()
+        for parameter in inspect.signature(function).parameters.values()
         if parameter.default is parameter.empty
         and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
     if needed:
         raise UserError(
-            f"{name} needs arguments ({', '.join(needed)}): race a function without, that starts "
-            "the threads and checks what comes of it; or name it test_... to have fixtures"
+            f"{name} needs arguments ({', '.join(needed)}): race a function without arguments, "
+            "that starts the threads and checks the outcome; or name it test_... to get fixtures"
         )
-    if inspect.iscoroutinefunction(found):
-        return lambda: asyncio.run(found())
-    program: Program = found
+    if inspect.iscoroutinefunction(function):
+        return lambda: asyncio.run(function())
+    program: Program = function
     return program
 
 
-def _script_program(target: Target) -> Program:
-    path = Path(target.path).resolve()
+def _script_program(raced: RacedProgram) -> Program:
+    path = Path(raced.path).resolve()
     coverage = installed_coverage()
     covering_loader = coverage.loader_of("__main__", str(path)) if coverage is not None else None
     try:
         code = WeavingLoader("__main__", str(path), covering_loader).get_code("__main__")
     except SyntaxError as error:
         line = f":{error.lineno}" if error.lineno else ""
-        raise UserError(f"{target.path}{line}: {error.msg}") from None
+        raise UserError(f"{raced.path}{line}: {error.msg}") from None
     sys.path.insert(0, str(path.parent))
 
     def run() -> None:
         module = types.ModuleType("__main__")
         module.__file__ = str(path)
         sys.modules["__main__"] = module
-        sys.argv = [target.path]
+        sys.argv = [raced.path]
         prepare(module.__dict__)
         exec(code, module.__dict__)
 
@@ -92,14 +92,14 @@ def _script_program(target: Target) -> Program:
 @contextmanager
 def _without_pytest_loader() -> Iterator[None]:
     """Disable pytest's loader for test modules, which would load them without probes."""
-    before = list(sys.meta_path)
-    sys.meta_path[:] = [
-        finder for finder in before if not type(finder).__module__.startswith("_pytest.")
-    ]
+    removed = [finder for finder in sys.meta_path if type(finder).__module__.startswith("_pytest.")]
+    for finder in removed:
+        sys.meta_path.remove(finder)
     try:
         yield
     finally:
-        sys.meta_path[:] = before
+        # Only these: others may have been added or removed since.
+        sys.meta_path[:0] = removed
 
 
 def _unload(scope: Scope) -> None:

@@ -34,7 +34,7 @@ _PYTEST_ARGUMENTS = (
 
 def pytest_program(node: str) -> Callable[[], object]:
     """Return the one test that a node id names, collected as pytest does it."""
-    items = collected(node)
+    items = collect_tests(node)
     if not items:
         raise UserError(f"{node}: pytest finds no such test")
     if len(items) > 1:
@@ -46,7 +46,7 @@ def pytest_program(node: str) -> Callable[[], object]:
     return item_program(items[0])
 
 
-def collected(node: str) -> list[pytest.Item]:
+def collect_tests(node: str) -> list[pytest.Item]:
     """Return the tests that pytest finds under a node id."""
     with open(os.devnull, "w") as null, contextlib.redirect_stdout(null):
         config = _prepareconfig([*_PYTEST_ARGUMENTS, node])
@@ -79,7 +79,7 @@ def item_program(item: pytest.Item) -> Callable[[], object]:
     except pytest.skip.Exception as skip:
         raise UserError(f"{item.nodeid} is skipped: {skip}") from None
     finally:
-        torn_down(item)
+        tear_down(item)
 
     def run() -> None:
         try:
@@ -90,7 +90,7 @@ def item_program(item: pytest.Item) -> Callable[[], object]:
         except pytest.fail.Exception as failure:
             raise AssertionError(str(failure)) from None
         finally:
-            torn_down(item)
+            tear_down(item)
 
     return run
 
@@ -114,7 +114,7 @@ def _set_up(item: Any) -> None:
     item.ihook.pytest_runtest_setup(item=item)
 
 
-def torn_down(item: Any) -> None:
+def tear_down(item: Any) -> None:
     """Tear down a test's own fixtures, and leave those that other tests share."""
     item.session._setupstate.teardown_exact(_NextTest(item))
 

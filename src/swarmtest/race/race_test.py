@@ -20,18 +20,17 @@ from swarmtest.core.dimensions import Choice, Dimension, Feature, Integer
 from swarmtest.core.errors import UserError
 from swarmtest.core.space import Space
 from swarmtest.race.control.schedulers import Schedule
-from swarmtest.race.free.noise import KINDS, STRENGTHS, NoiseSettings
+from swarmtest.race.noise_settings import KIND_NAMES, STRENGTHS, NoiseSettings
 from swarmtest.race.timeline import Explanation
 
 POLICIES = ("random-walk", "pct", "pos")
 """The policies that decide which thread runs next in a controlled run."""
-NOISES = tuple(KINDS)
 HEURISTICS = ("halt-one-thread", "tamper-timeouts", "one-variable", "predecessors")
 """The heuristics that choose where and how noise is made."""
 SHARED = "shared-only"
 """The feature that switches or disturbs threads only before accesses to shared variables."""
 _CONTROLLED_SHARE = 0.99
-"""The share of controlled runs if a configuration allows both engines: a run with noise takes a
+"""The share of controlled runs if a configuration allows both modes: a run with noise takes a
 hundred times as long."""
 _POLICY_WEIGHTS = {"random-walk": 16, "pct": 1, "pos": 1}
 """The weights by which allowed policies are drawn. Random walks with few switches find most
@@ -69,26 +68,26 @@ class ControlSettings:
 RunSettings: TypeAlias = ControlSettings | NoiseSettings
 
 
-def race_space(engines: Sequence[str] = ("control", "noise")) -> Space:
-    """Return the space of all settings of the given engines.
+def race_space(modes: Sequence[str] = ("control", "noise")) -> Space:
+    """Return the space of all settings of the given modes of running threads.
 
     >>> race_space(["control"]).feature_names
     ('random-walk', 'pct', 'pos', 'shared-only')
     """
     dimensions: list[Dimension] = []
-    engine_features: list[str] = []
-    if "control" in engines:
-        engine_features += POLICIES
-        rate = _POLICY_RATE if "noise" in engines else None
+    mode_features: list[str] = []
+    if "control" in modes:
+        mode_features += POLICIES
+        rate = _POLICY_RATE if "noise" in modes else None
         dimensions += [
             *(Feature(name, rate=rate) for name in POLICIES),
             Integer("depth", 1, 5, default=3),
             Choice("switches", _SWITCHES, ordered=True, default=32),
         ]
-    if "noise" in engines:
-        engine_features += NOISES
+    if "noise" in modes:
+        mode_features += KIND_NAMES
         dimensions += [
-            *map(Feature, NOISES),
+            *map(Feature, KIND_NAMES),
             *(
                 Feature(n, rate=None if n.startswith("halt") else _RESTRICTION_RATE)
                 for n in HEURISTICS
@@ -97,7 +96,7 @@ def race_space(engines: Sequence[str] = ("control", "noise")) -> Space:
             Choice("strength", STRENGTHS, ordered=True, default=10),
         ]
     return Space(
-        [*dimensions, Feature(SHARED, rate=_RESTRICTION_RATE)], [at_least_one_of(*engine_features)]
+        [*dimensions, Feature(SHARED, rate=_RESTRICTION_RATE)], [at_least_one_of(*mode_features)]
     )
 
 
@@ -105,19 +104,18 @@ def settings_of(configuration: Configuration, seed: int) -> RunSettings:
     """Return the settings of one run: the configuration says what is allowed, the seed chooses."""
     included = configuration.included
     policies = [name for name in POLICIES if name in included]
-    noises = [name for name in NOISES if name in included]
+    noises = [name for name in KIND_NAMES if name in included]
     rng = random.Random(seed)
     controlled = bool(policies) and (not noises or rng.random() < _CONTROLLED_SHARE)
     if controlled:
         (policy,) = rng.choices(policies, [_POLICY_WEIGHTS[name] for name in policies])
         depth, switches = (int(configuration.settings[name]) for name in ("depth", "switches"))
         return ControlSettings(policy, depth, SHARED in included, switches)
-    return NoiseSettings(
+    return NoiseSettings.of_names(
         int(configuration.settings["frequency"]),
-        rng.choice(noises),
+        [rng.choice(noises)],
         int(configuration.settings["strength"]),
-        shared_only=SHARED in included,
-        **{_field_name(name): name in included for name in HEURISTICS},
+        [name for name in (*HEURISTICS, SHARED) if name in included],
     )
 
 
@@ -129,12 +127,7 @@ def features_of(settings: RunSettings) -> set[str]:
     """
     if isinstance(settings, ControlSettings):
         return {settings.policy, *([SHARED] if settings.shared else [])}
-    heuristics = {name for name in HEURISTICS if getattr(settings, _field_name(name))}
-    return {settings.kind, *heuristics, *([SHARED] if settings.shared_only else [])}
-
-
-def _field_name(name: str) -> str:
-    return name.replace("-", "_")
+    return {str(settings.kind), *settings.heuristics}
 
 
 # Saved tests.

@@ -14,13 +14,13 @@ from swarmtest.core.result import Result, Verdict
 from swarmtest.processes.fork import NoAnswer, in_fork
 from swarmtest.race.accelerator import accelerator_status
 from swarmtest.race.control.schedulers import RandomWalk
-from swarmtest.race.explanation import explained, message_of_fault, replayable
-from swarmtest.race.free.noise import NoiseSettings
+from swarmtest.race.explanation import explain_schedule, find_schedule, message_of_fault
+from swarmtest.race.noise_settings import NoiseSettings
 from swarmtest.race.programs import Program
 from swarmtest.race.race_test import RaceTest, features_of, race_space, settings_of
-from swarmtest.race.racer import Racer, Ran
-from swarmtest.race.replay import replay_code
-from swarmtest.race.target import REFERENCE, Target
+from swarmtest.race.raced_program import REFERENCE, RacedProgram
+from swarmtest.race.racer import Racer, RunOutcome
+from swarmtest.race.regression_test import replay_code
 from swarmtest.subjects.subject import Subject
 
 _LOADING_SECONDS = 20.0
@@ -61,26 +61,26 @@ class ThreadsSubject(Subject):
     suffix = ".py"
     loads_late = True
 
-    def __init__(self, target: str | Target, program: Program | None = None) -> None:
-        """Create the subject; pass `program` if the target is already loaded with probes."""
-        if isinstance(target, str):
-            target = Target.parse(target if target.startswith(REFERENCE) else REFERENCE + target)
-        self.target = target
-        self.name = str(target)
-        self.space = race_space(target.engines)
-        self.harness = target.path if Path(target.path).is_file() else ""
+    def __init__(self, raced: str | RacedProgram, program: Program | None = None) -> None:
+        """Create the subject; pass `program` if it is already loaded with probes."""
+        if isinstance(raced, str):
+            raced = RacedProgram.parse(raced if raced.startswith(REFERENCE) else REFERENCE + raced)
+        self.raced = raced
+        self.name = str(raced)
+        self.space = race_space(raced.modes)
+        self.harness = raced.path if Path(raced.path).is_file() else ""
         # The first run may need three profiling runs before it.
-        self.seconds = 4 * target.seconds
+        self.seconds = 4 * raced.seconds
         self.notes: tuple[str, ...] = ()
         """What a user should know about the runs, such as that the program forks; set by
         `check`."""
-        self._racer = Racer(target, program) if program is not None else None
+        self._racer = Racer(raced, program) if program is not None else None
 
     @property
     def racer(self) -> Racer:
         """The object that runs the program in this process, which loads it on its first run."""
         if self._racer is None:
-            self._racer = Racer(self.target)
+            self._racer = Racer(self.raced)
         return self._racer
 
     def check(self, thorough: bool = False) -> list[str]:
@@ -88,22 +88,24 @@ class ThreadsSubject(Subject):
         try:
             ran = in_fork(
                 lambda: self.racer.scheduled(RandomWalk(0)),
-                _LOADING_SECONDS + 2 * self.target.seconds,
+                _LOADING_SECONDS + 2 * self.raced.seconds,
             )
         except NoAnswer as error:
-            return [f"{self.target.reference}: {error}"]
+            return [f"{self.raced.reference}: {error}"]
         self.notes = (*ran.notes, *self._slow_coverage_notes())
         problem = ran.problem
         if ran.fault is not None and ran.threads == 1:
-            arguments = " (it is run without arguments)" if self.target.kind == "script" else ""
+            arguments = " (it is run without arguments)" if self.raced.kind == "script" else ""
             problem = (
                 f"it fails before it starts a thread{arguments}: {message_of_fault(ran.fault)}"
             )
-        return [f"{self.target.reference}: {problem}"] if problem else []
+        return [f"{self.raced.reference}: {problem}"] if problem else []
 
     def _slow_coverage_notes(self) -> tuple[str, ...]:
+        if not self.raced.coverage:
+            return ()
         which, _, why = accelerator_status().partition(": ")
-        if not self.target.coverage or which == "C":
+        if which == "C":
             return ()
         return (f"coverage is taken without the accelerator, which is slower: {why}",)
 
@@ -144,7 +146,7 @@ class ThreadsSubject(Subject):
         try:
             reduced = in_fork(lambda: self.explained(RaceTest.from_json(test)), _EXPLAINING_SECONDS)
         except NoAnswer as error:
-            raise UserError(f"the schedule could not be made small: {error}") from None
+            raise UserError(f"the schedule could not be minimised: {error}") from None
         data = reduced.to_json()
         return data if interesting(data) else test
 
@@ -155,19 +157,19 @@ class ThreadsSubject(Subject):
         """
         ran = self._failing_controlled_run(test)
         assert ran.fault is not None
-        schedule, explanation = explained(self.racer, ran.schedule, ran.fault)
+        schedule, explanation = explain_schedule(self.racer, ran.schedule, ran.fault)
         return replace(test, schedule=schedule, explanation=explanation)
 
-    def _failing_controlled_run(self, test: RaceTest) -> Ran:
+    def _failing_controlled_run(self, test: RaceTest) -> RunOutcome:
         """Return a controlled run that shows the test's fault."""
         if test.schedule is not None:
             ran = self.racer.follow(test.schedule)
         elif isinstance(test.settings, NoiseSettings):
-            return replayable(self.racer, test)
+            return find_schedule(self.racer, test)
         else:
             ran = self.racer.run(test.settings, test.seed)
         if ran.fault is None:
-            raise UserError(f"the test of {self.target.reference} passes: nothing to explain")
+            raise UserError(f"the test of {self.raced.reference} passes: nothing to explain")
         return ran
 
     def size(self, test: Any) -> int:
@@ -176,9 +178,9 @@ class ThreadsSubject(Subject):
 
     def code(self, test: Any) -> str:
         """Return a pytest test that replays the schedule, with the timeline in its docstring."""
-        return replay_code(self.target, RaceTest.from_json(test))
+        return replay_code(self.raced, RaceTest.from_json(test))
 
-    def _result(self, test: RaceTest, ran: Ran) -> Result:
+    def _result(self, test: RaceTest, ran: RunOutcome) -> Result:
         if ran.problem:
             return Result(Verdict.INVALID, missing=ran.problem)
         features = features_of(test.settings)

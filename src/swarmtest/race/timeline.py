@@ -21,7 +21,7 @@ _MAX_ROWS = 24
 
 
 @dataclass(frozen=True)
-class Row:
+class TimelineRow:
     """A line of source that a thread executed, with what it did to shared variables there."""
 
     thread: str
@@ -45,7 +45,7 @@ class Explanation:
     signature: str
     message: str
     """How the fault showed, such as the last line of a traceback."""
-    rows: tuple[Row, ...]
+    rows: tuple[TimelineRow, ...]
     replays: tuple[int, int]
     """The number of replays that showed the fault, and of all replays."""
     truth: str
@@ -87,7 +87,7 @@ class Explanation:
     def from_json(cls, data: dict[str, Any]) -> Explanation:
         """Return the explanation that `to_json` wrote."""
         rows = tuple(
-            Row(**{**row, "does": tuple(row["does"]), "held": tuple(row["held"])})
+            TimelineRow(**{**row, "does": tuple(row["does"]), "held": tuple(row["held"])})
             for row in data["rows"]
         )
         lists = {name: tuple(data[name]) for name in ("replays", "switches", "notes")}
@@ -98,7 +98,7 @@ def _start_order(thread: str) -> tuple[int, ...]:
     return tuple(int(part) for part in thread.split(".")[1:])
 
 
-def rows_of(steps: Sequence[TraceStep], stuck: bool = False) -> tuple[Row, ...]:
+def rows_of(steps: Sequence[TraceStep], stuck: bool = False) -> tuple[TimelineRow, ...]:
     """Return the rows of a run: accesses to shared variables and synchronisation.
 
     Rows begin when the program has several threads. What a thread does in one line without being
@@ -113,7 +113,7 @@ def rows_of(steps: Sequence[TraceStep], stuck: bool = False) -> tuple[Row, ...]:
         if (step.site >= 0 and SITES[step.site] in shared)
         or (step.site < 0 and (stuck or not step.kind.startswith("thread.")))
     ]
-    rows: list[Row] = []
+    rows: list[TimelineRow] = []
     for i, step in enumerate(shown):
         if i and _is_same_line(shown[i - 1], step):
             rows[-1] = _extended(rows[-1], step)
@@ -129,13 +129,13 @@ def _is_same_line(last: TraceStep, step: TraceStep) -> bool:
     return (last.thread, last.path, last.line) == (step.thread, step.path, step.line)
 
 
-def _row(step: TraceStep) -> Row:
+def _row(step: TraceStep) -> TimelineRow:
     path = shown_path(step.path) if step.path else ""
     source = linecache.getline(step.path, step.line).strip()
-    return Row(step.thread, path, step.line, source, _actions(step), step.held)
+    return TimelineRow(step.thread, path, step.line, source, _actions(step), step.held)
 
 
-def _extended(row: Row, step: TraceStep) -> Row:
+def _extended(row: TimelineRow, step: TraceStep) -> TimelineRow:
     new = tuple(action for action in _actions(step) if action not in row.does)
     held = step.held if len(step.held) >= len(row.held) else row.held
     return replace(row, does=(*row.does, *new), held=held)
@@ -157,7 +157,7 @@ def _actions(step: TraceStep) -> tuple[str, ...]:
     return (f"{step.kind} {name}".strip(),)
 
 
-def _shortened(rows: list[Row]) -> tuple[Row, ...]:
+def _shortened(rows: list[TimelineRow]) -> tuple[TimelineRow, ...]:
     """Keep the rows near switches and at the end of a long run, and say how many are omitted."""
     if len(rows) <= _MAX_ROWS:
         return tuple(rows)
@@ -172,12 +172,12 @@ def _shortened(rows: list[Row]) -> tuple[Row, ...]:
     return tuple(_with_gaps(rows, shown))
 
 
-def _with_gaps(rows: Sequence[Row], shown: Iterable[int]) -> Iterable[Row]:
+def _with_gaps(rows: Sequence[TimelineRow], shown: Iterable[int]) -> Iterable[TimelineRow]:
     last = -1
     for i in shown:
         if i > last + 1:
             omitted = i - last - 1
-            yield Row("", "", 0, f"... {omitted} more line{'s' * (omitted != 1)} ...")
+            yield TimelineRow("", "", 0, f"... {omitted} more line{'s' * (omitted != 1)} ...")
         yield rows[i]
         last = i
 
@@ -193,12 +193,12 @@ def timeline_text(explanation: Explanation, width: int = 100) -> str:
     """Return what each thread did, in the order of the run, as columns that fit a width.
 
     >>> rows = (
-    ...     Row("main.1", "shop.py", 9, "left = self.left", ("reads self.left: 1",), (), True),
-    ...     Row("main.2", "shop.py", 9, "left = self.left", ("reads self.left: 1",)),
-    ...     Row("main.1", "shop.py", 10, "self.left = left - 1", ("writes self.left: 1 -> 0",)),
+    ...     TimelineRow("main.1", "a.py", 9, "left = self.left", ("reads self.left: 1",), (), True),
+    ...     TimelineRow("main.2", "a.py", 9, "left = self.left", ("reads self.left: 1",)),
+    ...     TimelineRow("main.1", "a.py", 10, "self.left = left - 1", ("writes self.left: 0",)),
     ... )
     >>> print(timeline_text(Explanation("", "AssertionError", rows, (10, 10), ""), 62))
-    main.1 (shop.py)                main.2
+    main.1 (a.py)                   main.2
     ------------------------------  ------------------------------
       9 left = self.left
           reads self.left: 1
@@ -206,7 +206,7 @@ def timeline_text(explanation: Explanation, width: int = 100) -> str:
                                       9 left = self.left
                                           reads self.left: 1
      10 self.left = left - 1
-          writes self.left: 1 -> 0
+          writes self.left: 0
     AssertionError
     """
     threads = explanation.threads
@@ -228,7 +228,7 @@ def timeline_text(explanation: Explanation, width: int = 100) -> str:
     return "\n".join(lines + explanation.message.splitlines())
 
 
-def cell(row: Row, room: int, only: str = "") -> list[str]:
+def cell(row: TimelineRow, room: int, only: str = "") -> list[str]:
     """Return the lines of a row in its thread's column; the file `only` need not be named."""
     location = f"{row.line:>3}" if row.path == only else f"{row.path}:{row.line}"
     lines = [f"{location} {row.source}" if row.line else row.source]

@@ -17,7 +17,7 @@ from swarmtest.campaign.reduced_faults import reductions_of
 from swarmtest.race.explanation import Explored
 from swarmtest.race.race_test import FORMAT, NO_SCHEDULE, RaceTest
 from swarmtest.race.subject import ThreadsSubject
-from swarmtest.race.timeline import Explanation, Row, timeline_text
+from swarmtest.race.timeline import Explanation, TimelineRow, timeline_text
 from swarmtest.roles.views import study_or_none, why_in_short
 from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord, ReductionRecord
@@ -46,7 +46,8 @@ def races_text(
     ]
     if progress.invalid:
         lines.append(
-            f"{plural(progress.invalid, 'run')} said nothing: {_invalid_reason(store, outcome)}"
+            f"{plural(progress.invalid, 'run')} said nothing about the program: "
+            f"{_invalid_reason(store, outcome)}"
         )
     reductions = reductions_of(store, outcome.campaign)
     roles = why_in_short(study_or_none(store, outcome.campaign)) if outcome.faults else {}
@@ -81,11 +82,13 @@ def _explanation_of_fault(
     fault: FaultRecord, small: ReductionRecord | None, why_not: str, width: int
 ) -> list[str]:
     if small is None or small.test is None:
-        reason = why_not or ("it did not show again" if small else "there was no time for that")
+        reason = why_not or (
+            "it did not show again" if small else "there was no time to explain it"
+        )
         return [f"  not explained: {one_line(reason)}"]
     test = RaceTest.from_json(json.loads(small.test))
     if test.explanation is None:
-        return [f"  not explained: {one_line(why_not or 'its schedule could not be made small')}"]
+        return [f"  not explained: {one_line(why_not or 'its schedule could not be minimised')}"]
     return explanation_lines(test.explanation, width, small.before)
 
 
@@ -121,41 +124,47 @@ def _next_commands(
     return [f"  replay: {replay}", f"  after a fix: {after}"]
 
 
-def after_text(found: Explored, width: int) -> str:
+def after_text(explored: Explored, width: int) -> str:
     """Return whether a fix holds, with a bound on failures and what the bound applies to."""
-    lines = [f"note: {note}" for note in found.notes]
-    old = found.old_fails
+    lines = [f"note: {note}" for note in explored.notes]
+    old = explored.old_fails
     lines.append(
-        f"{found.program}: the old schedule still fails: {old}"
+        f"{explored.program}: the old schedule still fails: {old}"
         if old
-        else f"{found.program}: the old schedule passes"
+        else f"{explored.program}: the old schedule passes"
     )
     lines.append(
-        f"{found.failures:,} of {plural(found.runs, 'schedule')} near it fail "
-        f"({found.seconds:.1f} s)"
+        f"{explored.failures:,} of {plural(explored.runs, 'schedule')} near it fail "
+        f"({explored.seconds:.1f} s)"
     )
-    if found.runs:
-        lines += _bound_lines(found)
-    if found.explanation is not None:
-        lines += ["", found.explanation.signature, *explanation_lines(found.explanation, width)]
+    if explored.runs:
+        lines += _bound_lines(explored)
+    if explored.explanation is not None:
+        lines += [
+            "",
+            explored.explanation.signature,
+            *explanation_lines(explored.explanation, width),
+        ]
     return "\n".join(lines)
 
 
-def after_data(found: Explored) -> dict[str, Any]:
+def after_data(explored: Explored) -> dict[str, Any]:
     """Return the data of `after_text` for other programs."""
-    data = asdict(found)
+    data = asdict(explored)
     return data | {
-        "fails_at_most": most_likely_failing(found.failures, found.runs) if found.runs else None,
+        "fails_at_most": most_likely_failing(explored.failures, explored.runs)
+        if explored.runs
+        else None,
         "confidence": _CONFIDENCE,
     }
 
 
-def _bound_lines(found: Explored) -> Sequence[str]:
-    upper = most_likely_failing(found.failures, found.runs)
+def _bound_lines(explored: Explored) -> Sequence[str]:
+    upper = most_likely_failing(explored.failures, explored.runs)
     return [
         f"with {_CONFIDENCE:.0%} confidence, at most {upper:.2%} of the schedules near the old one "
         "fail",
-        "(schedules drawn as these were; it says nothing about schedules far from it, other "
+        "(for schedules drawn like these; it says nothing about schedules far from it, other "
         "inputs, or how often a machine makes such a schedule)",
     ]
 
@@ -192,7 +201,7 @@ class RaceRow:
     column: int
     """The column, counted from 0; -1 stands for all of them."""
     place: str
-    row: Row
+    row: TimelineRow
 
 
 @dataclass(frozen=True)
@@ -222,5 +231,5 @@ def race_view(test: str | None) -> RaceView | None:
     return RaceView(explanation, threads, rows)
 
 
-def _location(row: Row) -> str:
+def _location(row: TimelineRow) -> str:
     return f"{row.path}:{row.line}" if row.line else ""

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any
 
 from swarmtest.core.result import Fault, Verdict
-from swarmtest.processes.fork_pool import Asked, IsolatedRun, Pool, wait_for_any
+from swarmtest.processes.fork_pool import ForkPool, IsolatedRun, PendingAnswer, wait_for_any
 from swarmtest.reduce.keep_criteria import Seen
 
 Answers = MutableMapping[str, bool]
@@ -62,7 +62,7 @@ class Asker:
         self._workers = max(workers, 1)
         self._known: Answers = {} if known is None else known
         self._on_answer = on_answer
-        self._pool = None if alone else Pool(look, seconds)
+        self._pool = None if alone else ForkPool(look, seconds)
         self._open: dict[str, _Question] = {}
         self._shown: dict[str, Seen] = {}
         self._confirmed: set[str] = set()
@@ -109,7 +109,7 @@ class Asker:
             raise TimeIsUp
         self._open[key] = _Question(self, test)
 
-    def start(self, test: Any) -> Asked[Seen]:
+    def start(self, test: Any) -> PendingAnswer[Seen]:
         """Start one run of a test."""
         self.runs += 1
         if self._pool is not None:
@@ -181,7 +181,7 @@ class _Question:
         return None
 
 
-def seen_in(run: Asked[Seen]) -> Seen:
+def seen_in(run: PendingAnswer[Seen]) -> Seen:
     """Return what a finished run showed; a run that ended its process shows that as a fault."""
     outcome = run.outcome()
     return Seen(Verdict.FAILED, outcome) if isinstance(outcome, Fault) else outcome

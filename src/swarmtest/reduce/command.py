@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from swarmtest.campaign.budget import parse_seconds
-from swarmtest.campaign.campaign_subject import placed
+from swarmtest.campaign.campaign_subject import scoped_to_subject
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.result import Fault, Verdict
 from swarmtest.core.targets import Target
@@ -339,7 +339,7 @@ def _named_test_and_coverage(
     def watch(reference: SubjectReference) -> None:
         if options["coverage"] != "none" and not reference.text.endswith(".toml"):
             wanted = CoverageOptions(parse_kinds(options["coverage"]), tuple(options["cover"]))
-            watching.append(Coverage(placed(wanted, reference)).install())
+            watching.append(Coverage(scoped_to_subject(wanted, reference)).install())
 
     if any(wish.kind == "command" for wish in wishes) and _is_plain(test):
         plain = PlainFile(test, options["parts"])

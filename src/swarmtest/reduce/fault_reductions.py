@@ -17,8 +17,8 @@ from typing import Any, cast
 
 from swarmtest.campaign.budget import Limits
 from swarmtest.campaign.reduced_faults import (
+    FaultReductionProgress,
     FaultReductions,
-    Reducing,
     ReductionTime,
     reductions_of,
 )
@@ -46,7 +46,7 @@ def reduce_faults(
     allowed: ReductionTime | None = None,
     *,
     faults: Iterable[str] | None = None,
-    on_run: Callable[[Reducing], None] | None = None,
+    on_run: Callable[[FaultReductionProgress], None] | None = None,
     on_fault: Callable[[ReductionRecord], None] | None = None,
 ) -> FaultReductions:
     """Reduce the tests of a campaign's faults and record the smaller tests in the store.
@@ -82,7 +82,7 @@ class _Session:
         store: Store,
         campaign: int,
         allowed: ReductionTime,
-        on_run: Callable[[Reducing], None] | None,
+        on_run: Callable[[FaultReductionProgress], None] | None,
         on_fault: Callable[[ReductionRecord], None] | None,
     ) -> None:
         record = store.campaign(campaign)
@@ -136,7 +136,7 @@ class _Session:
 
         def on_run(runs: int, size: int) -> None:
             if self._on_run is not None:
-                self._on_run(Reducing(fault.id, index + 1, faults, runs, size))
+                self._on_run(FaultReductionProgress(fault.id, index + 1, faults, runs, size))
 
         reducer = _FaultReducer(self._subject, fault, self._reductions.get(fault.id), waits)
         try:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from swarmtest.campaign.hits import Sender
+from swarmtest.campaign.hits import HitSender
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.core.targets import Target
@@ -100,7 +100,7 @@ class Watch:
     def __init__(self, subject: Subject, coverage: Coverage | None = None) -> None:
         self._subject = subject
         self._coverage = coverage
-        self._sender = Sender()
+        self._sender = HitSender()
         if coverage is not None:
             coverage.begin(subject.harness)
             # Keys are computed once, here, and not in every process that runs a test.

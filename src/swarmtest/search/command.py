@@ -9,26 +9,17 @@ from __future__ import annotations
 import itertools
 import re
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import click
 
-from swarmtest.campaign.budget import Budget
+from swarmtest.campaign.budget import Budget, parse_seconds
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Result, Verdict
 from swarmtest.core.sampling import Proposal
 from swarmtest.processes.fork_pool import run_isolated
-from swarmtest.search.command_options import (
-    campaign_argument,
-    engine_option,
-    fitness_option,
-    json_option,
-    limits_of,
-    loaded,
-    search_limits,
-    title_of,
-)
 from swarmtest.search.engine_comparison import (
     compare_engines,
     repeat_search,
@@ -38,17 +29,28 @@ from swarmtest.search.engine_comparison import (
 from swarmtest.search.executors.wrapping import once
 from swarmtest.search.exploration import Exploration
 from swarmtest.search.reader import SpaceFile, load_space
-from swarmtest.search.results import Fitness, combination_of, combined
+from swarmtest.search.results import Fitness, combination_of, combine_results
 from swarmtest.search.search import Search, SearchOutcome
 from swarmtest.search.space import SearchSpace
 from swarmtest.search.stopping import SearchProgress
-from swarmtest.search.study_command import best_sequence_of, correlate, export, plot, roles
+from swarmtest.search.study_command import (
+    Command,
+    best_sequence_of,
+    campaign_argument,
+    correlate,
+    export,
+    json_option,
+    load_exploration,
+    plot,
+    roles,
+    title_of,
+)
 from swarmtest.search.views import (
     comparison_text,
+    format_number,
     outcome_text,
     point_text,
     progress_line,
-    signed,
     summaries_text,
 )
 from swarmtest.search.visits import Visit
@@ -59,6 +61,58 @@ from swarmtest.ui.options import existing_store, latest_campaign, store_option
 from swarmtest.ui.run_options import parse_budget, parse_seed
 from swarmtest.ui.terminal.tables import plural
 from swarmtest.ui.terminal.text import json_text
+
+# Options.
+
+
+def engine_option(default: str | None) -> Callable[[Command], Command]:
+    """Add ``--engine``."""
+    shown = f"  [default: {default}]" if default else ""
+    return click.option(
+        "-e",
+        "--engine",
+        metavar="NAME[:KEY=VALUE,...]",
+        help="What proposes points: sequential, random, climb, optuna:sampler=tpe (cma, nsga2, "
+        f"qmc, gp), or a strategy.{shown}",
+    )
+
+
+def fitness_option(default: str | None) -> Callable[[Command], Command]:
+    """Add ``--fitness``."""
+    shown = f"  [default: {default}]" if default else ""
+    return click.option(
+        "--fitness",
+        metavar="MEASURE,...",
+        help="What is maximised: hits, hits.KIND, failed, seconds, a measure of the test, or "
+        f"FILE.py::FUNCTION; -NAME is minimised.{shown}",
+    )
+
+
+def search_limits(command: Command) -> Command:
+    """Add the options that say when a search ends."""
+    options = [
+        click.option("-n", "--points", type=int, metavar="N", help="Stop after N points."),
+        click.option("--time", "wall", metavar="TIME", help="Stop after this time: 30s, 5m, 2h."),
+        click.option("--reach", type=float, metavar="X", help="Stop at a fitness of X."),
+        click.option("-x", "first", is_flag=True, help="Stop at the first fault."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def limits_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the limits that were given, as arguments of `Search`."""
+    limits = {
+        "points": options["points"],
+        "seconds": parse_seconds(options["wall"]) if options["wall"] else None,
+        "reach": options["reach"],
+        "faults": 1 if options["first"] else None,
+    }
+    return {name: value for name, value in limits.items() if value is not None}
+
+
+# The commands that search.
 
 
 @click.group(invoke_without_command=True)
@@ -89,15 +143,22 @@ def search(context: click.Context) -> None:
 @click.option(
     "--keep",
     type=click.Choice(["all", "combined"]),
-    help="Of repeated tests: all results, or one per point.  [default: all]",
+    help="What is stored of repeated tests: all results, or one per point.  [default: all]",
 )
 @click.option(
     "--combine",
     type=click.Choice(["cumulated", "best", "worst"]),
-    help="How results of a point become one.  [default: cumulated]",
+    help="How the results of a point are combined into one.  [default: cumulated]",
 )
-@click.option("--seed", default="0", show_default=True, help="Same seed, same points; or `random`.")
-@click.option("--repeats", type=int, default=1, metavar="K", help="Search K times, other seeds.")
+@click.option(
+    "--seed",
+    default="0",
+    show_default=True,
+    help="The same seed gives the same points; or `random`.",
+)
+@click.option(
+    "--repeats", type=int, default=1, metavar="K", help="Search K times, with different seeds."
+)
 @click.option(
     "-w",
     "--workers",
@@ -107,10 +168,10 @@ def search(context: click.Context) -> None:
     metavar="N",
     help="Visit N points at a time, each in a process of its own.",
 )
-@click.option("--resume", type=int, metavar="CAMPAIGN", help="Go on with a search that stopped.")
+@click.option("--resume", type=int, metavar="CAMPAIGN", help="Continue a search that stopped.")
 @store_option
 @json_option
-@click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress.")
+@click.option("-q", "--quiet", is_flag=True, help="Show only the result, no progress.")
 def run(space: str, **options: Any) -> int:
     """Search a space that a TOML file or a Python object describes.
 
@@ -125,7 +186,7 @@ def run(space: str, **options: Any) -> int:
     """
     file = load_space(space)
     if options["resume"] is not None and options["repeats"] != 1:
-        raise UserError("--resume goes on with one search: leave --repeats out")
+        raise UserError("--resume continues one search: leave out --repeats")
     arguments = file.search | {
         name: options[name] for name in ("engine", "fitness", "keep", "combine") if options[name]
     }
@@ -201,7 +262,7 @@ def _outcome_data(outcome: SearchOutcome) -> dict[str, Any]:
 @engine_option("climb")
 @fitness_option("hits")
 @search_limits
-@click.option("--seed", default="0", show_default=True, help="Same seed, same points.")
+@click.option("--seed", default="0", show_default=True, help="The same seed gives the same points.")
 @store_option
 @json_option
 def replay(campaign: int | None, store: str | None, **options: Any) -> int:
@@ -239,8 +300,15 @@ def replay(campaign: int | None, store: str | None, **options: Any) -> int:
 )
 @fitness_option("hits")
 @click.option("-n", "--points", type=int, metavar="N", help="Each search ends after N points.")
-@click.option("--repeats", type=int, default=100, show_default=True, metavar="K")
-@click.option("--seed", default="0", show_default=True, help="Of the first search.")
+@click.option(
+    "--repeats",
+    type=int,
+    default=100,
+    show_default=True,
+    metavar="K",
+    help="Search K times with each engine.",
+)
+@click.option("--seed", default="0", show_default=True, help="The seed of the first search.")
 @store_option
 @json_option
 def compare(campaign: int | None, store: str | None, **options: Any) -> int:
@@ -250,7 +318,7 @@ def compare(campaign: int | None, store: str | None, **options: Any) -> int:
     swarmtest search compare 1 -e climb:restarts=0 -e random --points 300
     swarmtest search compare 1 -e optuna:sampler=tpe -e optuna:sampler=qmc -n 100 --repeats 20
     """
-    exploration = loaded(campaign, store)
+    exploration = load_exploration(campaign, store)
     shown = not options["as_json"] and sys.stderr.isatty()
     results = compare_engines(
         exploration,
@@ -312,7 +380,7 @@ def _limits(budget: Budget | None) -> dict[str, Any]:
     return {name: value for name, value in limits.items() if value is not None}
 
 
-def searched_trial(name: str, store: str | None) -> tuple[CampaignRecord, int] | None:
+def find_searched_trial(name: str, store: str | None) -> tuple[CampaignRecord, int] | None:
     """Return the campaign and trial with this name, if it belongs to a search."""
     if re.fullmatch(r"\d+#\d+", name):
         campaign, trial = map(int, name.split("#"))
@@ -339,7 +407,7 @@ def replay_trial(
     file = _space_file(record, "the test itself, with its settings,")
     if file.space.to_json() != record.space:
         raise UserError(
-            f"{record.options['search']['file']} describes another space now than when campaign "
+            f"{record.options['search']['file']} now describes another space than when campaign "
             f"{record.id} searched it, so {record.id}#{number} cannot be run again"
         )
     with existing_store(store) as opened:
@@ -366,7 +434,7 @@ def _run_point(
         return once(executor).run(point, itertools.chain([seed], itertools.count(seed + 1)))[0]
     seeds = Visit(0, Proposal(point), trial).seeds(record.seed, many_of_one=True)
     combine = combination_of(stored.get("combine", "cumulated"), Fitness(stored["fitness"]))
-    return combined(executor.run(point, seeds), combine)
+    return combine_results(executor.run(point, seeds), combine)
 
 
 def _printable_result(result: Result) -> Result:
@@ -377,7 +445,7 @@ def _printable_result(result: Result) -> Result:
 
 def _result_text(result: Result, recorded: str) -> str:
     """Describe a result and whether it is the recorded one."""
-    numbers = [f"{name} {signed(value)}" for name, value in result.measures.items()]
+    numbers = [f"{name} {format_number(value)}" for name, value in result.measures.items()]
     numbers += [plural(len(result.hits), "target")] if result.hits else []
     if result.verdict == Verdict.INVALID:
         return f"invalid: {result.missing}"
@@ -395,7 +463,7 @@ def _space_file(record: CampaignRecord, instead: str) -> SpaceFile:
     file = record.options["search"].get("file")
     if not file:
         raise UserError(
-            f"campaign {record.id} is a search that Python code made: call {instead} in the "
-            f"program that has the space of {record.subject}"
+            f"campaign {record.id} is a search that was started from Python: call {instead} in the "
+            f"program that defines the space of {record.subject}"
         )
     return load_space(file)

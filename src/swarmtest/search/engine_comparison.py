@@ -21,8 +21,8 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.result import Result, Verdict
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import Stream, trial_key
+from swarmtest.search.engines import parse_engine
 from swarmtest.search.engines.engine import SpaceExhausted
-from swarmtest.search.engines.names import parse_engine
 from swarmtest.search.executors.pytest_node import ReplayedExecutor
 from swarmtest.search.exploration import Exploration
 from swarmtest.search.results import Fitness, Score
@@ -34,7 +34,7 @@ from swarmtest.strategies.strategy import LearningStrategy, Strategy, strategy_t
 
 
 @dataclass(frozen=True)
-class Summary:
+class SearchSummary:
     """A number over several searches: its mean, with a 95% interval, and its range."""
 
     name: str
@@ -71,7 +71,7 @@ def repeat_search(
     return outcomes
 
 
-def summaries(outcomes: Sequence[SearchOutcome]) -> list[Summary]:
+def summaries(outcomes: Sequence[SearchOutcome]) -> list[SearchSummary]:
     """Summarise what the searches took and found."""
     numbers = {
         "points": [float(outcome.progress.points) for outcome in outcomes],
@@ -87,13 +87,13 @@ def summaries(outcomes: Sequence[SearchOutcome]) -> list[Summary]:
     return [_summary(name, values) for name, values in numbers.items() if values]
 
 
-def _summary(name: str, values: list[float]) -> Summary:
+def _summary(name: str, values: list[float]) -> SearchSummary:
     mean = statistics.fmean(values)
     reach = math.inf
     if len(values) > 1:
         error = statistics.stdev(values) / math.sqrt(len(values))
         reach = student_quantile(0.95, len(values) - 1) * error
-    return Summary(name, mean, mean - reach, mean + reach, min(values), max(values))
+    return SearchSummary(name, mean, mean - reach, mean + reach, min(values), max(values))
 
 
 # Engines on a recorded exploration.
@@ -118,7 +118,7 @@ def replay_space(exploration: Exploration) -> SearchSpace:
     executor = ReplayedExecutor(exploration)
     tests = [d for d in exploration.space.dimensions if isinstance(d, Test)]
     if not tests:
-        raise UserError("this campaign is no search: its space has no test dimension")
+        raise UserError("this campaign is not a search: its space has no test dimension")
     explored = exploration.runs
     forbid: list[Callable[[Configuration], bool]] = []
     if not exploration.complete:
@@ -133,7 +133,7 @@ def replay_space(exploration: Exploration) -> SearchSpace:
 
 
 @dataclass(frozen=True)
-class Replay:
+class EngineReplay:
     """One search of a recorded exploration."""
 
     points: int
@@ -150,7 +150,7 @@ class EngineSummary:
     engine: str
     optimum: float
     """The best fitness of the whole exploration."""
-    replays: tuple[Replay, ...]
+    replays: tuple[EngineReplay, ...]
 
     @property
     def found(self) -> int:
@@ -250,7 +250,7 @@ def _replay(
     scores: dict[Configuration, Score],
     limit: int,
     seed: int,
-) -> Replay:
+) -> EngineReplay:
     """Run one search in which results are looked up: only their fitness matters."""
     optimum = max(scores.values())
     seen: set[Configuration] = set()
@@ -278,7 +278,7 @@ def _replay(
             found_after = len(seen)
         if isinstance(engine, LearningStrategy):
             engine.tell(Result(Verdict.PASSED, configuration=point))
-    return Replay(len(seen), best[0] if best else float("nan"), found_after)
+    return EngineReplay(len(seen), best[0] if best else float("nan"), found_after)
 
 
 class _RecordedFitness:

@@ -1,15 +1,17 @@
 """Explorations: how a search records its results in a store, and how they are read back for study.
 
-`Recording` writes a trial for each run. A trial's origin names its visit (``neighbour, visit
+`SearchRecording` writes a trial for each run. A trial's origin names its visit (``neighbour, visit
 17``), its number determines its seed, and its measures are stored as its test, because the store
 has no column for them. `Exploration` reads them; hits stay numbers in bitmaps, so thousands of
 points with thousands of targets each fit into memory. `earlier_visits` reads what a search needs
-to continue.
+to continue. `best_sequence` finds the few points that together reach everything.
 """
 
 from __future__ import annotations
 
+import heapq
 import json
+import random
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +20,7 @@ from typing import Any
 
 from pyroaring import BitMap
 
-from swarmtest.campaign.executors.worker import Batch, Job, Worker
+from swarmtest.campaign.executors.worker import CampaignJob, RowBatch, TrialRunner
 from swarmtest.campaign.recorder import Recorder
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError, did_you_mean
@@ -27,7 +29,7 @@ from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import seed_of_test
 from swarmtest.core.space import Space
 from swarmtest.core.targets import Target
-from swarmtest.search.results import INTERRUPTED, Fitness, Score, combined, cumulated
+from swarmtest.search.results import INTERRUPTED, Fitness, Score, combine_results, cumulated
 from swarmtest.search.space import size_of
 from swarmtest.search.visits import Visit
 from swarmtest.store.interface import Store
@@ -36,7 +38,7 @@ from swarmtest.strategies.strategy import Strategy
 
 
 @dataclass(frozen=True)
-class Run:
+class RecordedRun:
     """One run of a test at a point."""
 
     trial: int
@@ -72,7 +74,7 @@ class Exploration:
     def __init__(
         self,
         space: Space,
-        runs: dict[Configuration, list[Run]],
+        runs: dict[Configuration, list[RecordedRun]],
         targets: dict[int, Target],
         name: str = "",
         campaigns: Sequence[int] = (),
@@ -99,9 +101,9 @@ class Exploration:
             raise UserError("name a campaign to read an exploration from")
         first = store.campaign(campaigns[0])
         if not first.space["dimensions"]:
-            raise UserError(f"campaign {campaigns[0]} has no space: it is no search")
+            raise UserError(f"campaign {campaigns[0]} has no space: it is not a search")
         space = Space.from_json(first.space)
-        runs: dict[Configuration, list[Run]] = {}
+        runs: dict[Configuration, list[RecordedRun]] = {}
         for campaign in campaigns:
             if store.campaign(campaign).space != first.space:
                 raise UserError(
@@ -149,7 +151,9 @@ class Exploration:
         targets = {i: target for i, target in self.targets.items() if target.kind == kind}
         mask = BitMap(targets)
         runs = {
-            point: [Run(**{**_fields(run), "hits": run.hits & mask}) for run in self.runs[point]]
+            point: [
+                RecordedRun(**{**_fields(run), "hits": run.hits & mask}) for run in self.runs[point]
+            ]
             for point in self.points
         }
         description = (self.name, self.campaigns, self.engines, self.forbid)
@@ -198,7 +202,9 @@ class Exploration:
         self, fitness: Fitness, combine: Callable[[Result, Result], Result] = cumulated
     ) -> dict[Configuration, Score]:
         """Return how good each point is."""
-        return {point: fitness(combined(self.results(point), combine)) for point in self.points}
+        return {
+            point: fitness(combine_results(self.results(point), combine)) for point in self.points
+        }
 
     def values(self, measure: str) -> list[float]:
         """Return a measure of each point: the mean over its runs.
@@ -216,14 +222,14 @@ class Exploration:
             return [float(len(self.runs[point])) for point in self.points]
         return [_mean([_value(run, measure) for run in self.runs[point]]) for point in self.points]
 
-    def _at(self, point: Configuration) -> list[Run]:
+    def _at(self, point: Configuration) -> list[RecordedRun]:
         runs = self.runs.get(point)
         if runs is None:
             raise UserError(f"nothing is recorded at '{point}'")
         return runs
 
 
-def _value(run: Run, measure: str) -> float:
+def _value(run: RecordedRun, measure: str) -> float:
     if measure == "failed":
         return float(run.verdict == Verdict.FAILED)
     if measure == "seconds":
@@ -236,19 +242,21 @@ def _mean(values: list[float]) -> float:
     return sum(finite) / len(finite) if finite else float("nan")
 
 
-def _fields(run: Run) -> dict[str, Any]:
+def _fields(run: RecordedRun) -> dict[str, Any]:
     return {name: getattr(run, name) for name in run.__dataclass_fields__}
 
 
-def _read(store: Store, campaign: int, space: Space, runs: dict[Configuration, list[Run]]) -> None:
+def _read(
+    store: Store, campaign: int, space: Space, runs: dict[Configuration, list[RecordedRun]]
+) -> None:
     faults = {f.id: Fault(f.kind, f.signature, f.details) for f in store.faults(campaign)}
     for trial in store.trials(campaign):
         point = Configuration.from_bytes(space, trial.configuration)
         runs.setdefault(point, []).append(_run(store, campaign, trial, faults))
 
 
-def _run(store: Store, campaign: int, trial: TrialRecord, faults: dict[str, Fault]) -> Run:
-    return Run(
+def _run(store: Store, campaign: int, trial: TrialRecord, faults: dict[str, Fault]) -> RecordedRun:
+    return RecordedRun(
         trial.trial,
         visit_of(trial),
         Verdict(trial.verdict),
@@ -266,7 +274,7 @@ _FLUSH_SECONDS = 0.5
 _VISIT = re.compile(r"visit (\d+)$")
 
 
-class Recording:
+class SearchRecording:
     """Writes the results of a search into a campaign."""
 
     def __init__(
@@ -274,7 +282,7 @@ class Recording:
     ) -> None:
         self.recorder = Recorder(store, campaign, space)
         subject: Any = _OnlyASpace(space)
-        self.worker = Worker(Job(subject, engine, seed))
+        self.worker = TrialRunner(CampaignJob(subject, engine, seed))
         self._seed = seed
         self._flushed = time.monotonic()
 
@@ -283,14 +291,14 @@ class Recording:
         proposal, words = visit.proposal, f"visit {visit.number}"
         words = f"{proposal.origin}, {words}" if proposal.origin else words
         origin = Proposal(proposal.configuration, proposal.propensities, words)
-        batch = Batch()
+        batch = RowBatch()
         for trial, result in enumerate(results, visit.first_trial):
             cpu, wall = int(result.cpu_seconds * 1e9), int(result.wall_seconds * 1e9)
             seed = seed_of_test(self._seed, trial)
             self.worker.note(batch, trial, origin, seed, result._replace(test=None), cpu, wall)
             if result.measures:
                 batch.tests.append((trial, {"measures": dict(result.measures)}))
-        new = self.recorder.add(self.worker.finished(batch).message())
+        new = self.recorder.add(self.worker.complete(batch).message())
         if time.monotonic() - self._flushed > _FLUSH_SECONDS:
             self.recorder.flush()
             self._flushed = time.monotonic()
@@ -356,3 +364,93 @@ def earlier_visits(store: Store, campaign: int, wanted: CampaignRecord) -> dict[
         for run, result in zip(exploration.runs[point], results, strict=True):
             visits.setdefault(run.visit, EarlierVisit(point, [])).results.append(result)
     return visits
+
+
+# Sequences of points: which few points together reach everything (the paper's table 3).
+#
+# Each step of the greedy sequence takes the point that adds most to what those before it reached.
+# The number of targets that a point adds never grows as others are taken, so points are kept in a
+# heap by what they last added, and most are never looked at again (Minoux's accelerated greedy
+# algorithm).
+
+
+@dataclass(frozen=True)
+class SequenceStep:
+    """A point of a sequence, and what is reached up to it."""
+
+    point: Configuration
+    new: int
+    """The targets that it adds."""
+    reached: int
+    """The targets that it and those before it reach."""
+    runs: int
+    """The runs of the test at it and at those before it."""
+
+
+@dataclass(frozen=True)
+class PointSequence:
+    """Points in an order, up to the one with which everything is reached."""
+
+    steps: tuple[SequenceStep, ...]
+    total: int
+    """The targets that the whole exploration reached."""
+
+    @property
+    def points(self) -> list[Configuration]:
+        """Return the points in their order."""
+        return [step.point for step in self.steps]
+
+
+def best_sequence(exploration: Exploration, most: int | None = None) -> PointSequence:
+    """Return the greedy sequence, until everything is reached or `most` points are taken.
+
+    >>> from swarmtest import Integer, Search, SearchSpace, Test, open_store
+    >>> def sell(n): return {"hits": ["common"] + ["a"] * (n > 2) + ["b"] * (n == 1)}
+    >>> space = SearchSpace([Integer("n", 1, 4), Test("test", ["sell"])], {"sell": sell})
+    >>> with open_store(":memory:") as store:
+    ...     outcome = Search(space, "sequential", store=store).run()
+    ...     sequence = best_sequence(Exploration.load(store, outcome.campaign))
+    >>> [(step.point["n"], step.reached) for step in sequence.steps]
+    [(1, 2), (3, 3)]
+    """
+    total = len(exploration.reached())
+    points = exploration.points
+    heap = [(-len(exploration.hits(point)), number) for number, point in enumerate(points)]
+    heapq.heapify(heap)
+    reached, steps = BitMap(), list[SequenceStep]()
+    while heap and len(reached) < total and (most is None or len(steps) < most):
+        _, number = heapq.heappop(heap)
+        new = len(exploration.hits(points[number]) - reached)
+        # Its last known addition may be outdated; put it back if another may add more now.
+        if heap and (-new, number) > heap[0]:
+            heapq.heappush(heap, (-new, number))
+            continue
+        reached |= exploration.hits(points[number])
+        steps.append(_step(exploration, points[number], new, len(reached), steps))
+    return PointSequence(tuple(steps), total)
+
+
+def random_sequence(exploration: Exploration, seed: int) -> PointSequence:
+    """Return all points in random order, up to the one with which everything is reached."""
+    points = list(exploration.points)
+    random.Random(seed).shuffle(points)
+    total = len(exploration.reached())
+    reached, steps = BitMap(), list[SequenceStep]()
+    for point in points:
+        new = len(exploration.hits(point) - reached)
+        reached |= exploration.hits(point)
+        steps.append(_step(exploration, point, new, len(reached), steps))
+        if len(reached) == total:
+            break
+    return PointSequence(tuple(steps), total)
+
+
+def _step(
+    exploration: Exploration,
+    point: Configuration,
+    new: int,
+    reached: int,
+    before: list[SequenceStep],
+) -> SequenceStep:
+    runs = len(exploration.runs[point]) + (before[-1].runs if before else 0)
+    return SequenceStep(point, new, reached, runs)

@@ -21,7 +21,7 @@ from swarmtest.search.value_statistics import correlations
 
 
 @dataclass(frozen=True)
-class Collapsed:
+class CollapsedSpace:
     """The points of an exploration along one line, with a measure of each."""
 
     measure: str
@@ -40,7 +40,7 @@ class Collapsed:
         return blocks
 
 
-def collapsed(exploration: Exploration, measure: str, by: Sequence[str] = ()) -> Collapsed:
+def collapsed(exploration: Exploration, measure: str, by: Sequence[str] = ()) -> CollapsedSpace:
     """Return an exploration along one line; `by` names the dimensions that change slowest.
 
     >>> from swarmtest import Choice, Integer, Search, SearchSpace, Test, open_store
@@ -66,7 +66,7 @@ def collapsed(exploration: Exploration, measure: str, by: Sequence[str] = ()) ->
         ],
     )
     points = tuple(exploration.points[number] for number in order)
-    return Collapsed(measure, tuple(names), points, tuple(values[number] for number in order))
+    return CollapsedSpace(measure, tuple(names), points, tuple(values[number] for number in order))
 
 
 def export_exploration(

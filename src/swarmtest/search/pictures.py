@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swarmtest.search.export import Collapsed
-from swarmtest.search.views import shoulders_of, signed
+from swarmtest.search.export import CollapsedSpace
+from swarmtest.search.views import format_number, shoulders_of
 from swarmtest.ui.svg import element, line, picture, text
 
 _WIDTH, _HEIGHT = 820.0, 340.0
@@ -27,7 +27,7 @@ STYLE = (
 )
 
 
-def collapsed_svg(space: Collapsed, title: str, alone: bool = True) -> str:
+def collapsed_svg(space: CollapsedSpace, title: str, alone: bool = True) -> str:
     """Draw the paper's figure 4: all points along one line, by the most important dimension first.
 
     With `alone`, the picture has its own colours, for a file; else it uses those of its page.
@@ -124,7 +124,7 @@ def _frame(vertical: _VerticalScale, name: str) -> str:
     parts = []
     for tick in vertical.ticks():
         parts.append(line(_LEFT, vertical.at(tick), _WIDTH - _RIGHT, vertical.at(tick), "grid"))
-        parts.append(text(_LEFT - 6, vertical.at(tick) + 4, signed(tick), "tick", "end"))
+        parts.append(text(_LEFT - 6, vertical.at(tick) + 4, format_number(tick), "tick", "end"))
     parts.append(line(_LEFT, bottom, _WIDTH - _RIGHT, bottom, "axis"))
     middle = (_TOP + bottom) / 2
     parts.append(text(14, middle, name, "", "middle", turn=f"rotate(-90 14 {middle:.0f})"))
@@ -142,24 +142,30 @@ def _run_axis(horizontal: _HorizontalScale, longest: int) -> str:
     return element("g", *parts)
 
 
-def _bands(space: Collapsed, horizontal: _HorizontalScale) -> str:
+def _column(horizontal: _HorizontalScale, start: int, end: int, cls: str, **attributes: str) -> str:
+    """Draw a rectangle over the whole height, from one position to another."""
+    return element(
+        "rect",
+        x=horizontal.at(start),
+        y=_TOP,
+        width=horizontal.at(end) - horizontal.at(start),
+        height=_HEIGHT - _BOTTOM - _TOP,
+        cls=cls,
+        **attributes,
+    )
+
+
+def _bands(space: CollapsedSpace, horizontal: _HorizontalScale) -> str:
     """Draw a darker background for every other block of the first dimension."""
     starts = [start_of_block for start_of_block, _ in space.blocks()] + [len(space.values)]
     bands = [
-        element(
-            "rect",
-            x=horizontal.at(start),
-            y=_TOP,
-            width=horizontal.at(end) - horizontal.at(start),
-            height=_HEIGHT - _BOTTOM - _TOP,
-            cls="band",
-        )
+        _column(horizontal, start, end, "band")
         for start, end in list(itertools.pairwise(starts))[::2]
     ]
     return element("g", *bands)
 
 
-def _labels(space: Collapsed, horizontal: _HorizontalScale) -> list[str]:
+def _labels(space: CollapsedSpace, horizontal: _HorizontalScale) -> list[str]:
     """Draw the values of the first two dimensions, as far as there is room."""
     parts = []
     for depth, y in ((1, _TOP - 6), (2, _HEIGHT - _BOTTOM + 15)):
@@ -192,15 +198,7 @@ def _word(value: object) -> str:
 
 def _shoulders(counts: Sequence[int], least: int, horizontal: _HorizontalScale) -> str:
     marks = [
-        element(
-            "rect",
-            x=horizontal.at(start),
-            y=_TOP,
-            width=horizontal.at(end) - horizontal.at(start),
-            height=_HEIGHT - _BOTTOM - _TOP,
-            cls="shoulder",
-            title=f"a shoulder of {end - start} runs",
-        )
+        _column(horizontal, start, end, "shoulder", title=f"a shoulder of {end - start} runs")
         for start, end in shoulders_of(counts, least)
     ]
     return element("g", *marks)

@@ -16,7 +16,7 @@ from swarmtest.languages.user_objects import load_object, split_reference
 from swarmtest.search.executors.command import CommandExecutor
 from swarmtest.search.executors.function import Executor
 from swarmtest.search.executors.pytest_node import PytestExecutor, collect_pytest, executor_of
-from swarmtest.search.executors.wrapping import CoveredExecutor, wrapped
+from swarmtest.search.executors.wrapping import CoveredExecutor, wrap_executor
 from swarmtest.search.space import SearchSpace
 from swarmtest.search.stopping import (
     AfterRuns,
@@ -63,7 +63,7 @@ def load_space(reference: str) -> SpaceFile:
         raise UserError(f"{reference}: name a space in it, like {where}::space, or a TOML file")
     space = load_object(reference, "space", lambda value: isinstance(value, SearchSpace))
     if not isinstance(space, SearchSpace):
-        raise UserError(f"{reference} is no SearchSpace but a {type(space).__name__}")
+        raise UserError(f"{reference} is a {type(space).__name__}, not a SearchSpace")
     return SpaceFile(space)
 
 
@@ -154,7 +154,7 @@ def _read_test(section: Section, name: str, beside: Path, coverage: Coverage | N
         inner = CoveredExecutor(inner, coverage) if coverage is not None else inner
     before, after = section.text("before") or None, section.text("after") or None
     try:
-        return wrapped(inner, seconds, _read_checkers(section), before, after)
+        return wrap_executor(inner, seconds, _read_checkers(section), before, after)
     except UserError as error:
         raise section.file.error(section.place, f"{section.title}: {error}") from None
 

@@ -36,15 +36,20 @@ class Fitness:
     (2.0, -3.0)
     """
 
-    def __init__(self, told: str | Callable[[Result], Any] = "hits", objectives: int = 1) -> None:
-        """Take a name or a function; `objectives` is how many numbers the function returns."""
-        self.text = told if isinstance(told, str) else getattr(told, "__name__", repr(told))
-        self._own: Callable[[Result], Any] | None = None if isinstance(told, str) else told
-        if isinstance(told, str) and ":" in told:
-            self._own = load_object(told, "fitness function", callable)
+    def __init__(
+        self, measures: str | Callable[[Result], Any] = "hits", objectives: int = 1
+    ) -> None:
+        """Take names or a function; `objectives` is how many numbers the function returns."""
+        named = isinstance(measures, str)
+        self.text = str(measures) if named else getattr(measures, "__name__", repr(measures))
+        self._own: Callable[[Result], Any] | None = None if isinstance(measures, str) else measures
+        if named and ":" in self.text:
+            self._own = load_object(self.text, "fitness function", callable)
         self._names = [name.strip() for name in self.text.split(",")] if self._own is None else []
         if self._own is None and not all(name.lstrip("-").strip() for name in self._names):
-            raise UserError(f"a fitness is a measure's name, like hits or -seconds, not {told!r}")
+            raise UserError(
+                f"a fitness is a measure's name, like hits or -seconds, not {measures!r}"
+            )
         self.objectives = len(self._names) or objectives
         """How many numbers a score has."""
 
@@ -60,10 +65,10 @@ class Fitness:
     def _numbers(self, answer: object) -> Score:
         numbers = answer if isinstance(answer, tuple) else (answer,)
         if not all(isinstance(number, int | float) for number in numbers):
-            raise UserError(f"fitness {self.text} answers a number, or several, not {answer!r}")
+            raise UserError(f"fitness {self.text} must return a number, or several, not {answer!r}")
         if len(numbers) != self.objectives:
             raise UserError(
-                f"fitness {self.text} answers {len(numbers)} numbers, and {self.objectives} are "
+                f"fitness {self.text} returns {len(numbers)} numbers, but {self.objectives} are "
                 f"expected: write Fitness({self.text}, objectives={len(numbers)})"
             )
         return tuple(float(number) for number in numbers)
@@ -163,7 +168,7 @@ def result_of(answer: object) -> Result:
         return answer
     if not isinstance(answer, Mapping):
         raise UserError(
-            'a test answers nothing, its measures ({"sold": 151, "hits": ["full"]}) or a Result, '
+            'a test returns nothing, its measures ({"sold": 151, "hits": ["full"]}) or a Result, '
             f"not {answer!r}"
         )
     hits = tuple(sorted(set(map(_target, _texts(answer.get("hits", ()))))))
@@ -214,11 +219,11 @@ def _badness(result: Result) -> int:
     return ("invalid", "passed", "interrupted", "failed").index(status_of(result))
 
 
-def combined(results: Sequence[Result], how: Combine) -> Result:
+def combine_results(results: Sequence[Result], how: Combine) -> Result:
     """Combine several results of a point into one.
 
     >>> both = [Result(Verdict.PASSED, steps=2), Result(Verdict.PASSED, steps=3)]
-    >>> combined(both, cumulated).steps
+    >>> combine_results(both, cumulated).steps
     5
     """
     return reduce(how, results)

@@ -14,14 +14,14 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.result import Result, Verdict
 from swarmtest.languages.user_objects import refuse_during_import
 from swarmtest.processes.tree import Supervision
+from swarmtest.search.engines import as_engine
 from swarmtest.search.engines.engine import SpaceExhausted
-from swarmtest.search.engines.names import as_engine
 from swarmtest.search.executors.command import TaskLike, task_of
-from swarmtest.search.exploration import EarlierVisit, Recording, earlier_visits
-from swarmtest.search.results import Combine, Fitness, combination_of, combined, status_of
+from swarmtest.search.exploration import EarlierVisit, SearchRecording, earlier_visits
+from swarmtest.search.results import Combine, Fitness, combination_of, combine_results, status_of
 from swarmtest.search.space import SearchSpace, number_of
 from swarmtest.search.stopping import SearchProgress, Stopping
-from swarmtest.search.visits import UnderWay, Visit, Visits
+from swarmtest.search.visits import RunningVisits, Visit, Visits
 from swarmtest.store import open_store
 from swarmtest.store.interface import Store
 from swarmtest.store.records import CampaignRecord, FaultRecord
@@ -182,7 +182,7 @@ class Search:
                 store.close()
 
     def _run(self, store: Store, campaign: int, earlier: dict[int, EarlierVisit]) -> SearchOutcome:
-        recording = Recording(store, campaign, self.space, self.engine, self.seed)
+        recording = SearchRecording(store, campaign, self.space, self.engine, self.seed)
         self._visits = Visits(
             self.space, recording.worker.propose, self._keep == "combined", self.workers
         )
@@ -204,7 +204,7 @@ class Search:
         faults = store.faults(campaign)
         return SearchOutcome(campaign, store.url, self.progress, faults, reason, interrupted, notes)
 
-    def _loop(self, recording: Recording) -> str:
+    def _loop(self, recording: SearchRecording) -> str:
         self._shown = 0.0
         self._began = time.monotonic() - self.progress.seconds
         try:
@@ -222,7 +222,7 @@ class Search:
         self._show(self.progress, [])
         return reason
 
-    def _loop_in_process(self, recording: Recording) -> str:
+    def _loop_in_process(self, recording: SearchRecording) -> str:
         """Run one visit after the other, in this process."""
         reason = self.stopping.reached(self.progress)
         while not reason:
@@ -230,10 +230,10 @@ class Search:
             reason = self._finish_visit(recording, visit, self._results(visit))
         return reason
 
-    def _loop_in_parallel(self, recording: Recording) -> str:
+    def _loop_in_parallel(self, recording: SearchRecording) -> str:
         """Run several visits at a time, each in a process of its own."""
         reason = self.stopping.reached(self.progress)
-        under_way = UnderWay(self.workers)
+        under_way = RunningVisits(self.workers)
         try:
             while True:
                 exhausted = "" if reason else self._begin_some(recording, under_way)
@@ -246,7 +246,7 @@ class Search:
         finally:
             under_way.end()
 
-    def _begin_some(self, recording: Recording, under_way: UnderWay) -> str:
+    def _begin_some(self, recording: SearchRecording, under_way: RunningVisits) -> str:
         """Begin as many visits as fit; return the reason if the engine has nothing left now."""
         while under_way.has_room and not self._visits.are_begun(self.stopping.points):
             try:
@@ -256,7 +256,7 @@ class Search:
             under_way.begin(visit, functools.partial(self._results, visit))
         return ""
 
-    def _finish_visit(self, recording: Recording, visit: Visit, results: list[Result]) -> str:
+    def _finish_visit(self, recording: SearchRecording, visit: Visit, results: list[Result]) -> str:
         """Store a visit's results and learn from them; return why the search ends, if it does."""
         result, new = self._store_results(recording, visit, results)
         self.progress.seconds = time.monotonic() - self._began
@@ -269,7 +269,7 @@ class Search:
         reason = "the user's function says so" if user_stops else ""
         return self.stopping.reached(self.progress) or reason
 
-    def _replay_earlier(self, recording: Recording, earlier: dict[int, EarlierVisit]) -> None:
+    def _replay_earlier(self, recording: SearchRecording, earlier: dict[int, EarlierVisit]) -> None:
         """Ask the engine again, and tell it the results of that time, to restore its state."""
         learns = isinstance(self.engine, LearningStrategy)
         for number in range(max(earlier) + 1):
@@ -282,10 +282,12 @@ class Search:
             if point != earlier_visit.point:
                 why = ": it learned from several workers, as they came" if learns else ""
                 raise UserError(
-                    f"the search cannot go on: at visit {number} the engine now "
-                    f"proposes '{point}', and then proposed '{earlier_visit.point}'{why}"
+                    f"the search cannot continue: at visit {number} the engine now "
+                    f"proposes '{point}', but it proposed '{earlier_visit.point}' before{why}"
                 )
-            result = combined(earlier_visit.results, self._combine)._replace(configuration=point)
+            result = combine_results(earlier_visit.results, self._combine)._replace(
+                configuration=point
+            )
             self._update_progress(visit, earlier_visit.results, result, recording)
             if learns:
                 tell(self.engine, [result])  # type: ignore[arg-type]
@@ -297,10 +299,10 @@ class Search:
             return self.space.executor(point).run(point, seeds)
 
     def _store_results(
-        self, recording: Recording, visit: Visit, results: list[Result]
+        self, recording: SearchRecording, visit: Visit, results: list[Result]
     ) -> tuple[Result, list[FaultRecord]]:
         """Store the results of a visit; return them combined, and the faults that are new."""
-        result = combined(results, self._combine)._replace(
+        result = combine_results(results, self._combine)._replace(
             trial=visit.first_trial, configuration=visit.proposal.configuration
         )
         stored = results if self._keep == "all" else [result]
@@ -310,7 +312,7 @@ class Search:
         return result, [recording.recorder.faults[fault] for fault in new]
 
     def _update_progress(
-        self, visit: Visit, results: list[Result], result: Result, recording: Recording
+        self, visit: Visit, results: list[Result], result: Result, recording: SearchRecording
     ) -> None:
         progress, point = self.progress, result.configuration
         assert point is not None

@@ -120,8 +120,8 @@ def _executors(test: Test, tests: Mapping[str, Any]) -> dict[Scalar, Executor]:
         source = tests.get(str(value), value)
         if source is value and ":" not in str(value) and not str(value).endswith((".py", ".toml")):
             raise UserError(
-                f"test {value!r} of dimension {test.name!r} says not what runs: give a function "
-                "or an executor in `tests`, or name one, like shop.py::sell"
+                f"test {value!r} of dimension {test.name!r} does not say what to run: give a "
+                "function or an executor in `tests`, or name one, like shop.py::sell"
             )
         executors[value] = executor_of(source, str(value))
     return executors
@@ -171,7 +171,7 @@ def _expression(text: str, names: list[str]) -> Predicate:
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError as error:
-        raise UserError(f"forbid {text!r} is no expression: {error.msg}") from None
+        raise UserError(f"forbid {text!r} is not an expression: {error.msg}") from None
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id not in names and node.id not in _FUNCTIONS:
             raise UserError(

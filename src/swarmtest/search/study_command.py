@@ -5,16 +5,15 @@ Best sequences, correlations, roles of values, pictures and exports.
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO, cast
+from collections.abc import Callable
+from typing import Any, BinaryIO, TypeVar, cast
 
 import click
 
 from swarmtest.core.errors import UserError
-from swarmtest.search.command_options import campaign_argument, json_option, loaded, title_of
-from swarmtest.search.exploration import Exploration
+from swarmtest.search.exploration import Exploration, best_sequence, random_sequence
 from swarmtest.search.export import FORMATS, collapsed, export_exploration
 from swarmtest.search.pictures import collapsed_svg, growth_svg
-from swarmtest.search.sequences import best_sequence, random_sequence
 from swarmtest.search.value_statistics import correlations, value_roles
 from swarmtest.search.views import (
     collapsed_text,
@@ -24,10 +23,45 @@ from swarmtest.search.views import (
     shoulders_text,
     value_roles_text,
 )
-from swarmtest.ui.options import store_option
+from swarmtest.ui.options import existing_store, latest_campaign, store_option
 from swarmtest.ui.terminal.text import json_text
 
+Command = TypeVar("Command", bound=Callable[..., Any])
+
 _ENDINGS = {"csv": "csv", "parquet": "parquet", "dat": "gnuplot", "gnuplot": "gnuplot"}
+
+
+# What these commands share with those that search.
+
+
+def campaign_argument(command: Command) -> Command:
+    """Add ``[CAMPAIGN]``: the search whose exploration is read; by default the newest."""
+    return click.argument("campaign", type=int, required=False)(command)
+
+
+def json_option(command: Command) -> Command:
+    """Add ``--json``."""
+    return click.option("--json", "as_json", is_flag=True, help="As JSON.")(command)
+
+
+def load_exploration(campaign: int | None, store: str | None, kind: str = "") -> Exploration:
+    """Return the exploration of a campaign; only its targets of one kind, if a kind is given."""
+    with existing_store(store) as opened:
+        exploration = Exploration.load(opened, latest_campaign(opened, campaign))
+    return exploration.of_kind(kind) if kind else exploration
+
+
+def title_of(exploration: Exploration) -> str:
+    """Return a line that says what is studied."""
+    numbers = ", ".join(map(str, exploration.campaigns))
+    runs = sum(map(len, exploration.runs.values()))
+    which = "campaign" if len(exploration.campaigns) == 1 else "campaigns"
+    return (
+        f"{which} {numbers}: {exploration.name}, {len(exploration.points):,} points, {runs:,} runs"
+    )
+
+
+# The commands.
 
 
 @click.command("best-sequence")
@@ -54,9 +88,9 @@ def best_sequence_of(campaign: int | None, store: str | None, **options: Any) ->
     swarmtest search best-sequence 1
     swarmtest search best-sequence 1 --kind pair --most 5
     """
-    exploration = loaded(campaign, store, options["kind"])
+    exploration = load_exploration(campaign, store, options["kind"])
     if not exploration.targets:
-        raise UserError("no run reached a target: a sequence needs tests that tell their hits")
+        raise UserError("no run reached a target: a sequence needs tests that report their hits")
     sequence = best_sequence(exploration, options["most"])
     others = [random_sequence(exploration, seed) for seed in range(options["orders"])]
     if options["as_json"]:
@@ -79,7 +113,8 @@ def best_sequence_of(campaign: int | None, store: str | None, **options: Any) ->
     "measures",
     multiple=True,
     metavar="NAME",
-    help="hits, hits.KIND, failed, seconds or one of the test. May be repeated.  [default: all]",
+    help="hits, hits.KIND, failed, seconds or a measure of the test. May be repeated.  "
+    "[default: all]",
 )
 @store_option
 @json_option
@@ -90,7 +125,7 @@ def correlate(campaign: int | None, store: str | None, **options: Any) -> int:
     swarmtest search correlate
     swarmtest search correlate 1 --measure hits --measure failed
     """
-    exploration = loaded(campaign, store)
+    exploration = load_exploration(campaign, store)
     results = correlations(exploration, options["measures"])
     if options["as_json"]:
         click.echo(json_text([vars(correlation) for correlation in results]))
@@ -106,7 +141,7 @@ def correlate(campaign: int | None, store: str | None, **options: Any) -> int:
     "targets",
     multiple=True,
     metavar="KIND:NAME",
-    help="Of this target. May be repeated.  [default: all faults]",
+    help="Only for this target. May be repeated.  [default: all faults]",
 )
 @store_option
 @json_option
@@ -119,7 +154,7 @@ def roles(campaign: int | None, store: str | None, **options: Any) -> int:
     swarmtest search roles 1
     swarmtest search roles 1 --target "event:sold out"
     """
-    exploration = loaded(campaign, store)
+    exploration = load_exploration(campaign, store)
     results = value_roles(exploration, options["targets"])
     if options["as_json"]:
         click.echo(json_text([vars(role) for role in results]))
@@ -135,8 +170,12 @@ def roles(campaign: int | None, store: str | None, **options: Any) -> int:
 
 @click.command()
 @campaign_argument
-@click.option("-o", "--output", metavar="FILE.svg", help="[default: in the terminal]")
-@click.option("--measure", default="hits", show_default=True, metavar="NAME")
+@click.option(
+    "-o", "--output", metavar="FILE.svg", help="The file to write.  [default: draw in the terminal]"
+)
+@click.option(
+    "--measure", default="hits", show_default=True, metavar="NAME", help="What is plotted."
+)
 @click.option("--kind", default="", metavar="KIND", help="Only targets of this kind.")
 @click.option(
     "--by",
@@ -148,7 +187,7 @@ def roles(campaign: int | None, store: str | None, **options: Any) -> int:
     "--growth",
     "grown",
     is_flag=True,
-    help="Instead: how what is reached grew with the "
+    help="Plot how the number of targets reached grew with the "
     "runs of the best sequence and of a random one.",
 )
 @click.option(
@@ -156,14 +195,14 @@ def roles(campaign: int | None, store: str | None, **options: Any) -> int:
     "points",
     multiple=True,
     metavar="NAME=VALUE,...",
-    help="With --growth: of the points like this instead. May be repeated.",
+    help="With --growth: plot the points with these values instead. May be repeated.",
 )
 @click.option(
     "--shoulders",
     type=int,
     default=0,
     metavar="N",
-    help="With --growth: mark stretches of N runs without anything new.",
+    help="With --growth: mark series of at least N runs that reach nothing new.",
 )
 @store_option
 def plot(campaign: int | None, store: str | None, output: str | None, **options: Any) -> int:
@@ -178,7 +217,7 @@ def plot(campaign: int | None, store: str | None, output: str | None, **options:
     swarmtest search plot 1 -o growth.svg --growth --shoulders 10
     swarmtest search plot 1 -o growth.svg --growth --point noise=none --point noise=sleep
     """
-    exploration = loaded(campaign, store, options["kind"])
+    exploration = load_exploration(campaign, store, options["kind"])
     title = title_of(exploration)
     if options["grown"]:
         if output is None:
@@ -216,7 +255,7 @@ def _curves(exploration: Exploration, wanted: tuple[str, ...]) -> list[tuple[str
             if all(point_text({"": point[name.strip()]})[1:] == value for name, _, value in pairs)
         ]
         if not points:
-            raise UserError(f"--point {text}: no explored point is like this")
+            raise UserError(f"--point {text}: no explored point has these values")
         curves.append((text, exploration.growth(points)))
     return curves
 
@@ -239,7 +278,7 @@ def _write(output: str, content: str) -> None:
     help="[default: by the file's name: .csv, .parquet, .dat for gnuplot]",
 )
 @click.option("-o", "--output", metavar="FILE", default="-", help="[default: standard output]")
-@click.option("--measure", default="", metavar="NAME", help="For gnuplot: only this.")
+@click.option("--measure", default="", metavar="NAME", help="For gnuplot: only this measure.")
 @store_option
 def export(
     campaign: int | None, kind: str | None, output: str, measure: str, store: str | None
@@ -256,7 +295,7 @@ def export(
             f"{output}: the name does not say the format: end it in .csv, .parquet or .dat, "
             "or pass --format"
         )
-    exploration = loaded(campaign, store)
+    exploration = load_exploration(campaign, store)
     try:
         with click.open_file(output, "wb") as out:
             format = kind or _ENDINGS.get(ending, "csv")

@@ -8,10 +8,10 @@ from typing import Any
 
 from swarmtest.analysis.cells import INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.core.configuration import Configuration
-from swarmtest.search.engine_comparison import EngineSummary, Summary
-from swarmtest.search.export import Collapsed
+from swarmtest.search.engine_comparison import EngineSummary, SearchSummary
+from swarmtest.search.exploration import PointSequence
+from swarmtest.search.export import CollapsedSpace
 from swarmtest.search.search import SearchOutcome
-from swarmtest.search.sequences import Sequence as PointSequence
 from swarmtest.search.stopping import SearchProgress
 from swarmtest.search.value_statistics import Correlation, ValueRole
 from swarmtest.ui.terminal.tables import command_text, plural, table
@@ -30,10 +30,10 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 _PLAIN_BLOCKS = " .:-=+*%#"
 
 
-def signed(value: float) -> str:
+def format_number(value: float) -> str:
     """Format a number that may be negative.
 
-    >>> signed(-2.5), signed(0.00025), signed(float("-inf"))
+    >>> format_number(-2.5), format_number(0.00025), format_number(float("-inf"))
     ('-2.50', '0.00025', '-inf')
     """
     if not math.isfinite(value):
@@ -62,7 +62,8 @@ def progress_line(progress: SearchProgress) -> str:
     >>> progress_line(SearchProgress(points=12, runs=240, best_score=(3.0,), seconds=1.5))
     '12 points, 240 runs, 0 targets, 0 faults, best 3, 1.5 s'
     """
-    best = f", best {', '.join(map(signed, progress.best_score))}" if progress.best_score else ""
+    scores = ", ".join(map(format_number, progress.best_score))
+    best = f", best {scores}" if scores else ""
     return (
         f"{plural(progress.points, 'point')}, {plural(progress.runs, 'run')}, "
         f"{plural(progress.targets, 'target')}, {plural(progress.faults, 'fault')}{best}, "
@@ -77,7 +78,7 @@ def outcome_text(outcome: SearchOutcome, fitness: str) -> str:
     if progress.interrupted:
         lines.append(f"{plural(progress.interrupted, 'run')} interrupted: out of time")
     if outcome.best is not None:
-        score = ", ".join(map(signed, progress.best_score))
+        score = ", ".join(map(format_number, progress.best_score))
         lines += ["", f"best {fitness}: {score}, at visit {progress.best_visit}"]
         lines.append(f"  {point_text(outcome.best)}")
     for fault in outcome.faults:
@@ -91,15 +92,15 @@ def outcome_text(outcome: SearchOutcome, fitness: str) -> str:
     return "\n".join(lines)
 
 
-def summaries_text(summaries: Sequence[Summary], searches: int) -> str:
+def summaries_text(summaries: Sequence[SearchSummary], searches: int) -> str:
     """Return a table of several searches."""
     rows = [
         (
             summary.name,
-            signed(summary.mean),
-            f"{signed(summary.low)} to {signed(summary.high)}" if searches > 1 else "-",
-            signed(summary.least),
-            signed(summary.most),
+            format_number(summary.mean),
+            " to ".join(map(format_number, (summary.low, summary.high))) if searches > 1 else "-",
+            format_number(summary.least),
+            format_number(summary.most),
         )
         for summary in summaries
     ]
@@ -120,8 +121,8 @@ def comparison_text(summaries: Sequence[EngineSummary], title: str) -> str:
                 f"{short_percent(summary.found / len(summary.replays))} "
                 f"[{short_percent(low)}, {short_percent(high)}]",
                 "-" if after is None else number(after),
-                signed(summary.mean_best),
-                signed(summary.optimum),
+                format_number(summary.mean_best),
+                format_number(summary.optimum),
             )
         )
     head = ("engine", "points", "found the best", "after (median)", "best, mean", "of")
@@ -190,7 +191,7 @@ def _correlation_row(correlation: Correlation) -> tuple[str, ...]:
         else (*correlation.means[:2], ("…", math.nan), *correlation.means[-2:])
     )
     shown = [
-        "…" if name == "…" else f"{point_text({'': name})[1:]}: {signed(mean)}"
+        "…" if name == "…" else f"{point_text({'': name})[1:]}: {format_number(mean)}"
         for name, mean in means
     ]
     return (
@@ -202,7 +203,7 @@ def _correlation_row(correlation: Correlation) -> tuple[str, ...]:
     )
 
 
-def collapsed_text(line: Collapsed, title: str) -> str:
+def collapsed_text(line: CollapsedSpace, title: str) -> str:
     """Draw the collapsed picture in blocks, with the values of the first dimension."""
     values = [value if value == value else 0.0 for value in line.values]
     low, high = min(values), max(values)
@@ -219,7 +220,7 @@ def collapsed_text(line: Collapsed, title: str) -> str:
         place = column * width // len(values)
         words = f"|{point_text({'': label[0]})[1:]}"
         marks[place : place + len(words)] = words[: width - place]
-    head = f"{line.measure}, from {signed(low)} to {signed(high)}"
+    head = f"{line.measure}, from {format_number(low)} to {format_number(high)}"
     axis = f"{plural(len(values), 'point')}, ordered by {', then '.join(line.dimensions)}"
     return "\n".join([title, "", head, *rows, "".join(marks).rstrip(), axis])
 

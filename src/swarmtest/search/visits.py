@@ -115,7 +115,7 @@ class Visits:
 # Running visits in parallel.
 
 
-class UnderWay:
+class RunningVisits:
     """Runs visits, each in a fork of this process; if that process dies, the test has failed."""
 
     def __init__(self, workers: int) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
+from collections.abc import Callable
 
 from swarmtest.core.errors import UserError
 from swarmtest.store.export import FORMATS, export_campaign
@@ -60,6 +60,9 @@ def open_store(
 ) -> Store:
     """Open the store with this name: a path, ``sqlite:///path`` or ``postgresql://...``.
 
+    A name with another scheme is opened by the class that an installed package offers for the
+    scheme, as an entry point in the group ``swarmtest.stores``.
+
     Without a name, open the store at `DEFAULT_PATH`. With `must_exist`, refuse to create a new
     store; with `read_only`, do that too and never write. `timeout` is how many seconds to wait for
     another process that is writing, and for a lost database connection to come back.
@@ -75,6 +78,10 @@ def open_store(
     name = DEFAULT_PATH if url is None else os.fspath(url)
     if is_postgres(name):
         return _open_postgres(name, must_exist, read_only, timeout)
+    scheme = re.match(r"([a-z][a-z0-9+.-]*)://", name)
+    store_class = _installed_class(scheme[1]) if scheme and scheme[1] != "sqlite" else None
+    if store_class is not None:
+        return store_class(name, read_only, must_exist=must_exist, timeout=timeout)
     path = _path(name)
     if must_exist and path != MEMORY and not os.path.exists(path):
         raise UserError(no_store(path))
@@ -82,14 +89,36 @@ def open_store(
 
 
 def _open_postgres(url: str, must_exist: bool, read_only: bool, timeout: float) -> Store:
-    needs = f"store {redacted(url)}: PostgreSQL needs more: pip install 'swarmtest[postgres]'"
-    if importlib.util.find_spec("alembic") is None:
-        raise UserError(needs)
+    needs = (
+        f"store {redacted(url)}: PostgreSQL stores need an extra package: "
+        "pip install 'swarmtest[postgres]'"
+    )
     try:
         from swarmtest.store.postgres.store import PostgresStore
     except ImportError as error:  # psycopg, or the library under it
         raise UserError(needs) from error
     return PostgresStore(url, read_only, must_exist=must_exist, timeout=timeout)
+
+
+def _installed_class(scheme: str) -> Callable[..., Store] | None:
+    """Return the class that an installed package offers for a scheme; None if there is none."""
+    from importlib import metadata
+
+    for entry_point in metadata.entry_points(group="swarmtest.stores", name=scheme):
+        try:
+            store_class = entry_point.load()
+        except Exception as error:
+            raise UserError(
+                f"cannot load stores with names like {scheme}://... (entry point "
+                f"{entry_point.value} in group swarmtest.stores): {type(error).__name__}: {error}"
+            ) from None
+        if not (isinstance(store_class, type) and issubclass(store_class, Store)):
+            raise UserError(
+                f"entry point {entry_point.value} in group swarmtest.stores is not a store: "
+                "name a class that derives from swarmtest.store.Store"
+            )
+        return store_class
+    return None
 
 
 def _path(url: str) -> str:

@@ -160,7 +160,7 @@ def _target_hash(target: Target) -> npt.NDArray[np.uint64]:
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CampaignCopy:
     """The result of copying a campaign."""
 
     number: int
@@ -179,7 +179,7 @@ def copy_campaign(
     destination: Store,
     campaign: int,
     progress: Callable[[int], None] = lambda trials: None,
-) -> Copied:
+) -> CampaignCopy:
     """Copy a campaign with everything that belongs to it, and check the copy.
 
     `progress` is called with the number of trials copied so far.
@@ -212,17 +212,16 @@ def copy_campaign(
     wanted = content.hexdigest()
     if campaign_hash(destination, number, replace(record, outside=outside)) != wanted:
         raise UserError(
-            f"campaign {number} in {destination.url} is not what campaign {campaign} in "
-            f"{source.url} was when it was read: if that one is still running, copy it again "
-            "when it has ended"
+            f"campaign {number} in {destination.url} differs from campaign {campaign} in "
+            f"{source.url}: if that campaign is still running, copy it again when it has ended"
         )
     destination.update_campaign(number, status=record.status, options=record.options)
-    return Copied(number, trials, wanted, unknown_targets=content.unknown_targets)
+    return CampaignCopy(number, trials, wanted, unknown_targets=content.unknown_targets)
 
 
 def _complete_copy(
     source: Store, destination: Store, campaign: int, record: CampaignRecord
-) -> Copied | None:
+) -> CampaignCopy | None:
     """Return the complete copy that was made before, if its contents are equal."""
     plain = replace(record, outside=None, id=0)
     candidates = destination.campaigns()
@@ -232,7 +231,9 @@ def _complete_copy(
     wanted = campaign_hash(source, campaign)
     for number in same:
         if campaign_hash(destination, number) == wanted:
-            return Copied(number, destination.summary(number)["trials"], wanted, was_there=True)
+            return CampaignCopy(
+                number, destination.summary(number)["trials"], wanted, was_there=True
+            )
     return None
 
 

@@ -1,6 +1,6 @@
-"""The interface of a store, which SQLite and PostgreSQL implement, and the names of stores.
+"""`Store`, the interface that every store implements, and the names of stores.
 
-Contract:
+What every store guarantees:
 
 - A store is used by one thread; several stores, in several processes, may be open on the same data.
 - `record` is one transaction and idempotent: a trial that is already stored stays unchanged, so a
@@ -17,13 +17,16 @@ Contract:
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from itertools import groupby
+from typing import Any, Self
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.result import Verdict
 from swarmtest.core.targets import Source, Target
 from swarmtest.store.records import (
     CampaignRecord,
@@ -37,6 +40,9 @@ from swarmtest.store.records import (
 
 SCHEMA = "swarmtest"
 """The default PostgreSQL schema; a URL can name another one with ``?schema=``."""
+
+TOTALS = ("trials", "passed", "failed", "invalid", "steps", "skipped", "cpu_ns", "wall_ns")
+"""The fields of a summary."""
 
 _URL = re.compile(r"(?P<before>(?:-[^=]*=)?)(?P<scheme>[A-Za-z][\w+.-]*://)(?P<rest>.*)", re.DOTALL)
 _SECRETS = ("password", "sslpassword", "oauth_client_secret")
@@ -124,32 +130,113 @@ class PostgresAddress:
         return cls(shown, f"postgresql://{head}" + (f"?{rest}" if rest else ""), schema)
 
 
-class Store(Protocol):
+def no_campaign(campaign: int, url: str, latest: Sequence[int]) -> str:
+    """Return the message for a missing campaign.
+
+    `latest` are the numbers of up to 21 campaigns that exist, newest first.
+
+    >>> no_campaign(9, "x.db", [3, 2, 1])
+    'no campaign 9 in x.db: it has 1, 2, 3'
+    """
+    if not latest:
+        return f"no campaign {campaign} in {url}: it has none yet; run `swarmtest run` first"
+    more = "..., " if len(latest) > 20 else ""
+    numbers = ", ".join(map(str, latest[19::-1]))
+    return f"no campaign {campaign} in {url}: it has {more}{numbers}"
+
+
+def no_trial(campaign: int, trial: int, url: str, there: Sequence[Any]) -> str:
+    """Return the message for a missing trial.
+
+    `there` is the number of trials that exist, the lowest and the highest number.
+    """
+    count, low, high = there
+    existing = f"it has {count}, numbered {low} to {high}" if count else "it has none yet"
+    return f"campaign {campaign} in {url} has no trial {trial}: {existing}"
+
+
+_TO_WRITE = (
+    "add_campaign",
+    "update_campaign",
+    "campaigns",
+    "delete_campaign",
+    "record",
+    "add_hits",
+    "trials",
+    "note_worker",
+    "workers",
+    "faults",
+    "add_reduction",
+    "reductions",
+    "tests",
+    "target_ids",
+    "targets",
+    "add_sources",
+    "sources",
+    "watched_targets",
+    "close",
+)
+"""The methods without a default."""
+
+
+class Store:
     """A store of campaigns.
 
-    >>> from swarmtest import open_store
-    >>> with open_store(":memory:") as store:
-    ...     store.campaigns()
-    []
+    A store of your own derives from this class, sets `url` and writes these methods:
+
+    - campaigns: `add_campaign`, `update_campaign`, `campaigns`, `delete_campaign`
+    - trials: `record`, `add_hits`, `trials`
+    - what belongs to a campaign: `faults`, `tests`, `add_reduction`, `reductions`, `note_worker`,
+      `workers`
+    - targets and files: `target_ids`, `targets`, `add_sources`, `sources`, `watched_targets`
+    - `close`
+
+    The other methods have defaults that use these. Override those that can be faster: the defaults
+    of `trial_numbers`, `summary` and `progress` read all trials. A class without one of the methods
+    says so when it is used:
+
+    >>> class ListStore(Store):
+    ...     url = "a list"
+    ...     def add_campaign(self, campaign): return 1
+    >>> ListStore()
+    Traceback (most recent call last):
+    ...
+    swarmtest.UserError: ListStore: an incomplete store, it has no method update_campaign: write \
+def update_campaign(self, campaign, **changes)
     """
 
-    url: str
+    url: str = ""
     """The name of this store on the command line, without a password."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Create a store; raise `UserError` if its class does not define what it has to."""
+        for method in _TO_WRITE:
+            if getattr(cls, method) is getattr(Store, method):
+                parameters = inspect.signature(getattr(Store, method)).parameters.values()
+                plain = [each.replace(annotation=inspect.Parameter.empty) for each in parameters]
+                raise UserError(
+                    f"{cls.__qualname__}: an incomplete store, it has no method {method}: write "
+                    f"def {method}{inspect.Signature(plain)}"
+                )
+        return super().__new__(cls)
+
+    # To be written.
 
     def add_campaign(self, campaign: CampaignRecord) -> int:
         """Store a new campaign and return its number."""
+        raise NotImplementedError
 
     def update_campaign(self, campaign: int, **changes: Any) -> None:
         """Change `status`, `options`, `wall_seconds`, `cpu_seconds` or `outside` of a campaign."""
-
-    def campaign(self, campaign: int) -> CampaignRecord:
-        """Return a campaign; raise a `UserError` that lists the campaigns if there is none."""
+        raise NotImplementedError
 
     def campaigns(self) -> list[CampaignRecord]:
         """Return all campaigns, oldest first."""
+        raise NotImplementedError
 
     def delete_campaign(self, campaign: int) -> None:
         """Delete a campaign and everything that belongs to it, and free the disk space."""
+        raise NotImplementedError
 
     def record(
         self,
@@ -159,9 +246,11 @@ class Store(Protocol):
         tests: Sequence[TestRecord] = (),
     ) -> None:
         """Store a batch in one transaction."""
+        raise NotImplementedError
 
     def add_hits(self, campaign: int, hits: Mapping[int, Iterable[int]]) -> None:
         """Add targets, by id, to the hits of trials: those found later, such as killed mutants."""
+        raise NotImplementedError
 
     def trials(
         self,
@@ -180,59 +269,118 @@ class Store(Protocol):
         ``trials(campaign, limit=50)``, the next ``trials(campaign, after=last, limit=50)``; from
         the end, use ``newest_first=True`` with ``before=last``. Every page costs the same.
         """
-
-    def trial(self, campaign: int, trial: int) -> TrialRecord:
-        """Return one trial; raise a `UserError` if it does not exist."""
-
-    def trial_numbers(self, campaign: int) -> Iterator[int]:
-        """Stream the numbers of all recorded trials in order; `resume` does not run them again."""
-
-    def summary(self, campaign: int) -> dict[str, int]:
-        """Return totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
-
-    def progress(self, campaign: int, buckets: int = 200) -> list[ProgressPoint]:
-        """Return the cumulative findings at about `buckets` evenly spaced trials."""
+        raise NotImplementedError
 
     def note_worker(self, campaign: int, worker: WorkerRecord) -> None:
         """Store the latest report of a worker in place of its previous one."""
+        raise NotImplementedError
 
     def workers(self, campaign: int) -> list[WorkerRecord]:
         """Return the latest report of each of the campaign's workers, sorted by name."""
+        raise NotImplementedError
 
     def faults(self, campaign: int) -> list[FaultRecord]:
         """Return the campaign's faults with their counts, in the order of their first trials."""
+        raise NotImplementedError
 
     def add_reduction(self, campaign: int, reduction: ReductionRecord) -> None:
         """Store a reduced test of a fault unless a better one is stored."""
+        raise NotImplementedError
 
     def reductions(self, campaign: int) -> list[ReductionRecord]:
         """Return the campaign's reductions, in the order of their faults' ids."""
-
-    def test(self, campaign: int, trial: int) -> str | None:
-        """Return the JSON of a stored test (kept on request, or a fault's shortest), or None."""
+        raise NotImplementedError
 
     def tests(self, campaign: int) -> Iterator[TestRecord]:
         """Stream the tests that were kept on request, in the order of their trials."""
+        raise NotImplementedError
 
     def target_ids(self, targets: Sequence[Target]) -> list[int]:
         """Return the ids of targets, in the same order; new targets get new ids."""
+        raise NotImplementedError
 
     def targets(self, ids: Iterable[int] | None = None) -> dict[int, Target]:
         """Return targets by id; all targets when `ids` is None."""
+        raise NotImplementedError
 
     def add_sources(self, campaign: int, sources: Iterable[Source]) -> None:
         """Store files that a campaign watches; a file that is stored already is only linked."""
+        raise NotImplementedError
 
     def sources(self, campaign: int) -> list[Source]:
         """Return the files that a campaign watched, as they were then, sorted by path."""
+        raise NotImplementedError
 
     def watched_targets(self, campaign: int) -> dict[int, Target]:
         """Return the targets in a campaign's sources by id, hit or not."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Close the file or connection; the store cannot be used afterwards."""
+        raise NotImplementedError
+
+    # With defaults.
+
+    def campaign(self, campaign: int) -> CampaignRecord:
+        """Return a campaign; raise a `UserError` that lists the campaigns if there is none."""
+        campaigns = self.campaigns()
+        for record in campaigns:
+            if record.id == campaign:
+                return record
+        raise UserError(no_campaign(campaign, self.url, [each.id for each in reversed(campaigns)]))
+
+    def trial(self, campaign: int, trial: int) -> TrialRecord:
+        """Return one trial; raise a `UserError` if it does not exist."""
+        for record in self.trials(campaign, after=trial - 1, limit=1):
+            if record.trial == trial:
+                return record
+        numbers = list(self.trial_numbers(campaign))
+        there = (len(numbers), numbers[0], numbers[-1]) if numbers else (0, 0, 0)
+        raise UserError(no_trial(campaign, trial, self.url, there))
+
+    def trial_numbers(self, campaign: int) -> Iterator[int]:
+        """Stream the numbers of all recorded trials in order; `resume` does not run them again."""
+        return (record.trial for record in self.trials(campaign))
+
+    def summary(self, campaign: int) -> dict[str, int]:
+        """Return totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
+        totals = dict.fromkeys(TOTALS, 0)
+        for record in self.trials(campaign):
+            totals["trials"] += 1
+            totals[Verdict(record.verdict).label] += 1
+            for name in ("steps", "skipped", "cpu_ns", "wall_ns"):
+                totals[name] += getattr(record, name)
+        return totals
+
+    def progress(self, campaign: int, buckets: int = 200) -> list[ProgressPoint]:
+        """Return the cumulative findings at about `buckets` evenly spaced trials."""
+        newest = next(self.trials(campaign, newest_first=True, limit=1), None)
+        if newest is None:
+            return []
+        width = -(-(newest.trial + 1) // buckets)
+        first_trials = [fault.first_trial for fault in self.faults(campaign)]
+        points = []
+        tests = failed = cpu_ns = 0
+        for bucket, records in groupby(self.trials(campaign), lambda each: each.trial // width):
+            for record in records:
+                tests += 1
+                failed += record.verdict == Verdict.FAILED
+                cpu_ns += record.cpu_ns
+            last = min((bucket + 1) * width - 1, newest.trial)
+            faults = sum(first <= last for first in first_trials)
+            points.append(ProgressPoint(last, tests, failed, faults, cpu_ns))
+        return points
+
+    def test(self, campaign: int, trial: int) -> str | None:
+        """Return the JSON of a stored test (kept on request, or a fault's shortest), or None."""
+        kept = {record.trial: record.test for record in self.tests(campaign)}
+        shortest = {fault.trial: fault.test for fault in self.faults(campaign)}
+        return kept.get(trial) or shortest.get(trial)
 
     def __enter__(self) -> Self:
         """Return the store, which is closed at the end of the ``with`` statement."""
+        return self
 
-    def __exit__(self, *exception: object) -> None: ...
+    def __exit__(self, *exception: object) -> None:
+        """Close the store."""
+        self.close()

@@ -79,6 +79,25 @@ class TrialRecord(NamedTuple):
     """Why its coverage is not known; empty if `hits` is complete. For an invalid test: why it is
     invalid."""
 
+    def with_hits(self, hits: bytes | None) -> TrialRecord:
+        """Return the trial with other hits, in a quarter of the time that `_replace` takes."""
+        return TrialRecord(
+            self.trial,
+            self.configuration,
+            self.propensities,
+            self.origin,
+            self.seed,
+            self.verdict,
+            self.fault,
+            self.steps,
+            self.skipped,
+            self.used,
+            hits,
+            self.cpu_ns,
+            self.wall_ns,
+            self.missing,
+        )
+
     @property
     def hits_are_known(self) -> bool:
         """Whether `hits` is complete, as for invalid tests; analyses leave other tests out."""

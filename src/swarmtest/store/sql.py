@@ -1,4 +1,6 @@
-"""What the SQL stores share: reading, campaigns as rows, and progress from totals of trials.
+"""What the SQL stores share: columns, encodings, and everything that reads.
+
+`SqlStore` is at the end. The tables are in `schema`.
 
 Trials are read in chunks of trial numbers, not with an open cursor: a reader that pauses holds no
 transaction open and does not prevent a checkpoint of the log, and a lost connection costs one
@@ -9,13 +11,15 @@ from __future__ import annotations
 
 import json
 import time
-from abc import ABC, abstractmethod
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from itertools import accumulate
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import Any, NamedTuple, NoReturn
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.targets import Source, Target
+from swarmtest.store.interface import TOTALS, Store, no_campaign, no_trial
 from swarmtest.store.records import (
     CampaignRecord,
     FaultRecord,
@@ -23,11 +27,9 @@ from swarmtest.store.records import (
     ReductionRecord,
     TestRecord,
     TrialRecord,
+    WorkerRecord,
 )
-from swarmtest.store.sqlite.schema import BLOCK
-
-TOTALS = ("trials", "passed", "failed", "invalid", "steps", "skipped", "cpu_ns", "wall_ns")
-"""The fields of a summary, and the columns of the table blocks."""
+from swarmtest.store.schema import BLOCK
 
 
 def bucket_width(last: int, buckets: int) -> int:
@@ -43,13 +45,14 @@ def bucket_width(last: int, buckets: int) -> int:
 
 
 def cumulated(
-    buckets: Iterable[Sequence[Any]], last: int, width: int, found: Sequence[int]
+    buckets: Iterable[Sequence[Any]], last: int, width: int, first_trials: Sequence[int]
 ) -> list[ProgressPoint]:
     """Return cumulative points from rows of (bucket, tests, failed, cpu_ns), in order.
 
-    `found` are the first trials of the faults, in order.
+    `first_trials` are the first trials of the faults, in order.
 
-    >>> for point in cumulated([(0, 10, 1, 5), (2, 4, 2, 5)], last=23, width=10, found=[3, 21]):
+    >>> rows = [(0, 10, 1, 5), (2, 4, 2, 5)]
+    >>> for point in cumulated(rows, last=23, width=10, first_trials=[3, 21]):
     ...     print(*point)
     9 10 1 1 5
     23 14 3 2 10
@@ -62,7 +65,7 @@ def cumulated(
     faults = 0
     for (bucket, *_), (tests, failed, cpu_ns) in zip(rows, sums, strict=True):
         trial = min((bucket + 1) * width - 1, last)
-        while faults < len(found) and found[faults] <= trial:
+        while faults < len(first_trials) and first_trials[faults] <= trial:
             faults += 1
         points.append(ProgressPoint(trial, tests, failed, faults, cpu_ns))
     return points
@@ -70,6 +73,32 @@ def cumulated(
 
 CAMPAIGN = ", ".join(field.name for field in fields(CampaignRecord))
 """The columns of a campaign, with its id last."""
+
+TRIAL = ", ".join(TrialRecord._fields)
+REDUCTION = ", ".join(ReductionRecord._fields)
+WORKER = ", ".join(WorkerRecord._fields)
+TARGET = ", ".join(Target._fields)
+"""The columns of the other records. In SQL, each value is a ``?``."""
+
+# Better: a test before none, then the smaller test, then one that cannot be reduced further.
+ADD_REDUCTION = f"""
+INSERT INTO reductions (campaign, {REDUCTION})
+VALUES (?, {", ".join("?" for _ in ReductionRecord._fields)})
+ON CONFLICT (campaign, fault, criterion) DO UPDATE SET
+    ({REDUCTION}) = ({", ".join(f"excluded.{name}" for name in ReductionRecord._fields)})
+WHERE (excluded.test IS NULL, excluded.size, NOT excluded.complete)
+   <= (reductions.test IS NULL, reductions.size, NOT reductions.complete)
+"""
+# The last report that arrives counts, not the one with the latest time: clocks may be set back.
+ADD_WORKER = f"""
+INSERT INTO workers (campaign, {WORKER}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (campaign, name) DO UPDATE SET
+    ({WORKER}) = ({", ".join(f"excluded.{name}" for name in WorkerRecord._fields)})
+"""
+ADD_CAMPAIGN_SOURCE = """
+INSERT INTO campaign_sources (campaign, source, place) VALUES (?, ?, ?)
+ON CONFLICT (campaign, source) DO UPDATE SET place = excluded.place WHERE excluded.place <> ''
+"""
 
 OF_A_CAMPAIGN = (
     "trials", "blocks", "faults", "tests", "reductions", "campaign_sources", "workers"
@@ -85,11 +114,11 @@ FAR = 2**63 - 1
 _CHANGEABLE = {"status", "options", "wall_seconds", "cpu_seconds", "outside"}
 
 
-class Span(NamedTuple):
+class TrialRange(NamedTuple):
     """Which trial numbers to read, and in which order.
 
-    >>> Span(newest_first=True, limit=50).beyond(last=70, count=30)
-    Span(after=-1, before=70, newest_first=True, limit=20)
+    >>> TrialRange(newest_first=True, limit=50).beyond(last=70, count=30)
+    TrialRange(after=-1, before=70, newest_first=True, limit=20)
     """
 
     after: int = -1
@@ -107,8 +136,8 @@ class Span(NamedTuple):
         """The ORDER BY and LIMIT clauses of a query by trial numbers."""
         return f"ORDER BY trial {'DESC' if self.newest_first else 'ASC'} LIMIT {self.size}"
 
-    def beyond(self, last: int, count: int) -> Span:
-        """Return the rest of the span after `count` trials were read, the last one being `last`."""
+    def beyond(self, last: int, count: int) -> TrialRange:
+        """Return what is left after `count` trials were read, the last one being `last`."""
         left = None if self.limit is None else self.limit - count
         if self.newest_first:
             return self._replace(before=last, limit=left)
@@ -133,9 +162,13 @@ def campaign_values(campaign: CampaignRecord) -> list[Any]:
 
 def campaign_of(row: Sequence[Any]) -> CampaignRecord:
     """Return the record of a row with the columns `CAMPAIGN`."""
-    record = CampaignRecord(*row)
-    space, options = json.loads(row[3]), json.loads(row[4])
-    return replace(record, seed=int(record.seed), space=space, options=options)
+    record = CampaignRecord(*row)  # seed, space and options still as text
+    return replace(
+        record,
+        seed=int(record.seed),
+        space=json.loads(str(record.space)),
+        options=json.loads(str(record.options)),
+    )
 
 
 def changed_values(changes: dict[str, Any]) -> dict[str, Any]:
@@ -148,37 +181,34 @@ def changed_values(changes: dict[str, Any]) -> dict[str, Any]:
     return changes
 
 
-def no_campaign(campaign: int, url: str, latest: Sequence[int]) -> str:
-    """Return the message for a missing campaign.
+def storable(text: str) -> str:
+    r"""Return text that UTF-8 can encode: random tests often print half of a surrogate pair.
 
-    `latest` are the numbers of up to 21 campaigns that exist, newest first.
-
-    >>> no_campaign(9, "x.db", [3, 2, 1])
-    'no campaign 9 in x.db: it has 1, 2, 3'
+    >>> storable("\ud800!")
+    '\\ud800!'
     """
-    if not latest:
-        return f"no campaign {campaign} in {url}: it has none yet; run `swarmtest run` first"
-    more = "..., " if len(latest) > 20 else ""
-    numbers = ", ".join(map(str, latest[19::-1]))
-    return f"no campaign {campaign} in {url}: it has {more}{numbers}"
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
-def no_trial(campaign: int, trial: int, url: str, there: Sequence[Any]) -> str:
-    """Return the message for a missing trial.
+def compressed(source: Source) -> bytes:
+    """Return the text of a file as the column sources.text holds it."""
+    return zlib.compress(source.text.encode(errors="surrogatepass"))
 
-    `there` is the number of trials that exist, the lowest and the highest number.
-    """
-    count, low, high = there
-    existing = f"it has {count}, numbered {low} to {high}" if count else "it has none yet"
-    return f"campaign {campaign} in {url} has no trial {trial}: {existing}"
+
+def checked_target(target: Target) -> Target:
+    """Return the target if it has a kind and a name, otherwise raise a `UserError`."""
+    if not target.kind or not target.name:
+        raise UserError(
+            "a target is written kind:name, like 'event:stack was full', "
+            f"not {target.name or target.kind!r}"
+        )
+    return target
 
 
 # Reading.
 
 Row = tuple[Any, ...]
 
-_TRIAL = ", ".join(TrialRecord._fields)
-_REDUCTION = ", ".join(ReductionRecord._fields)
 _FAULTS = """
 SELECT id, kind, signature, details, first_trial, trial, size, test,
        (SELECT count(*) FROM trials
@@ -187,14 +217,12 @@ FROM faults WHERE campaign = ? ORDER BY first_trial, id
 """
 
 
-class SqlReading(ABC):
+class SqlStore(Store):
     """The part of a store that reads; queries have a ``?`` for each value."""
 
-    url: str
-
-    @abstractmethod
     def _rows(self, query: str, *values: Any) -> list[Row]:
         """Return all rows of a query."""
+        raise NotImplementedError
 
     def _encoded(self, text: str | None) -> str | None:
         """Return text as the store keeps it."""
@@ -206,16 +234,6 @@ class SqlReading(ABC):
 
     def _trial(self, row: Row) -> TrialRecord:
         return TrialRecord._make(row)
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close the file or connection; the store cannot be used afterwards."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def campaign(self, campaign: int) -> CampaignRecord:
         """Return a campaign; raise a `UserError` that lists the campaigns if there is none."""
@@ -244,13 +262,13 @@ class SqlReading(ABC):
         filters = {column: value for column, value in filters.items() if value is not None}
         where = " AND ".join(f"{column} = ?" for column in filters)
         self._must_have(campaign)
-        span = Span(after, FAR if before is None else before, newest_first, limit)
-        rows = self._stream(f"SELECT {_TRIAL} FROM trials WHERE {where}", filters.values(), span)
+        numbers = TrialRange(after, FAR if before is None else before, newest_first, limit)
+        rows = self._stream(f"SELECT {TRIAL} FROM trials WHERE {where}", filters.values(), numbers)
         return map(self._trial, rows)
 
     def trial(self, campaign: int, trial: int) -> TrialRecord:
         """Return one trial; raise a `UserError` if it does not exist."""
-        query = f"SELECT {_TRIAL} FROM trials WHERE campaign = ? AND trial = ?"
+        query = f"SELECT {TRIAL} FROM trials WHERE campaign = ? AND trial = ?"
         self._must_have(campaign)
         rows = self._rows(query, campaign, trial)
         if not rows:
@@ -260,8 +278,72 @@ class SqlReading(ABC):
     def trial_numbers(self, campaign: int) -> Iterator[int]:
         """Stream the numbers of all recorded trials in order; `resume` does not run them again."""
         self._must_have(campaign)
-        rows = self._stream("SELECT trial FROM trials WHERE campaign = ?", (campaign,), Span())
+        rows = self._stream(
+            "SELECT trial FROM trials WHERE campaign = ?", (campaign,), TrialRange()
+        )
         return (trial for (trial,) in rows)
+
+    def summary(self, campaign: int) -> dict[str, int]:
+        """Return totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
+        self._must_have(campaign)
+        sums = ", ".join(f"sum({name})" for name in TOTALS)
+        (row,) = self._rows(f"SELECT {sums} FROM blocks WHERE campaign = ?", campaign)
+        return {name: int(total or 0) for name, total in zip(TOTALS, row, strict=True)}
+
+    def progress(self, campaign: int, buckets: int = 200) -> list[ProgressPoint]:
+        """Return the cumulative findings at about `buckets` evenly spaced trials."""
+        self._must_have(campaign)
+        ((last,),) = self._rows("SELECT max(trial) FROM trials WHERE campaign = ?", campaign)
+        if last is None:
+            return []
+        width = bucket_width(last, buckets)
+        if width < BLOCK:
+            table, trial, failed = "trials", "trial", "CASE verdict WHEN 1 THEN 1 ELSE 0 END"
+            sums = f"count(*), sum({failed}), sum(1.0 * cpu_ns)"
+        else:
+            table, trial = "blocks", f"block * {BLOCK}"
+            sums = "sum(trials), sum(failed), sum(cpu_ns)"
+        rows = self._rows(
+            f"SELECT {trial} / {width}, {sums} FROM {table} WHERE campaign = ? "
+            "GROUP BY 1 ORDER BY 1",
+            campaign,
+        )
+        query = "SELECT first_trial FROM faults WHERE campaign = ? ORDER BY first_trial"
+        return cumulated(rows, last, width, [first for (first,) in self._rows(query, campaign)])
+
+    def workers(self, campaign: int) -> list[WorkerRecord]:
+        """Return the latest report of each of the campaign's workers, sorted by name."""
+        self._must_have(campaign)
+        rows = self._rows(
+            f"SELECT {WORKER} FROM workers WHERE campaign = ? ORDER BY name", campaign
+        )
+        return [WorkerRecord._make(self._decoded(row)) for row in rows]
+
+    def sources(self, campaign: int) -> list[Source]:
+        """Return the files that a campaign watched, as they were then, sorted by path."""
+        self._must_have(campaign)
+        rows = self._rows(
+            "SELECT path, text, place FROM sources JOIN campaign_sources ON source = id "
+            "WHERE campaign = ? ORDER BY path",
+            campaign,
+        )
+        return [
+            Source(path, zlib.decompress(text).decode(errors="surrogatepass"), place)
+            for path, text, place in map(self._decoded, rows)
+        ]
+
+    def watched_targets(self, campaign: int) -> dict[int, Target]:
+        """Return the targets in a campaign's sources by id, hit or not."""
+        self._must_have(campaign)
+        rows = self._rows(
+            f"SELECT id, {TARGET} FROM targets WHERE source <> '' AND source IN "
+            "(SELECT source FROM campaign_sources WHERE campaign = ?) ORDER BY id",
+            campaign,
+        )
+        return self._targets(rows)
+
+    def _targets(self, rows: Iterable[Row]) -> dict[int, Target]:
+        return {id: Target._make(self._decoded(tuple(fields))) for id, *fields in rows}
 
     def faults(self, campaign: int) -> list[FaultRecord]:
         """Return the campaign's faults with their counts, in the order of their first trials."""
@@ -272,7 +354,7 @@ class SqlReading(ABC):
         """Return the campaign's reductions, in the order of their faults' ids."""
         self._must_have(campaign)
         rows = self._rows(
-            f"SELECT {_REDUCTION} FROM reductions WHERE campaign = ? ORDER BY fault, criterion",
+            f"SELECT {REDUCTION} FROM reductions WHERE campaign = ? ORDER BY fault, criterion",
             campaign,
         )
         records = [ReductionRecord._make(self._decoded(row)) for row in rows]
@@ -291,21 +373,23 @@ class SqlReading(ABC):
     def tests(self, campaign: int) -> Iterator[TestRecord]:
         """Stream the tests that were kept on request, in the order of their trials."""
         self._must_have(campaign)
-        rows = self._stream("SELECT trial, test FROM tests WHERE campaign = ?", (campaign,), Span())
+        rows = self._stream(
+            "SELECT trial, test FROM tests WHERE campaign = ?", (campaign,), TrialRange()
+        )
         return (TestRecord._make(self._decoded(row)) for row in rows)
 
-    def _stream(self, query: str, values: Iterable[Any], span: Span) -> Iterator[Row]:
-        while span.size > 0:
+    def _stream(self, query: str, values: Iterable[Any], numbers: TrialRange) -> Iterator[Row]:
+        while numbers.size > 0:
             chunk = self._rows(
-                f"{query} AND trial > ? AND trial < ? {span.order}",
+                f"{query} AND trial > ? AND trial < ? {numbers.order}",
                 *values,
-                span.after,
-                span.before,
+                numbers.after,
+                numbers.before,
             )
             if not chunk:
                 return
             yield from chunk
-            span = span.beyond(chunk[-1][0], len(chunk))
+            numbers = numbers.beyond(chunk[-1][0], len(chunk))
 
     def _must_have(self, campaign: int) -> None:
         if not self._rows("SELECT 1 FROM campaigns WHERE id = ?", campaign):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from swarmtest.campaign.campaign_subject import placed
+from swarmtest.campaign.campaign_subject import scoped_to_subject
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.options import CoverageOptions
 from swarmtest.coverage.watch import Coverage
@@ -109,7 +109,7 @@ def _load_watched(record: CampaignRecord) -> tuple[Subject, Coverage | None]:
     stored_options = record.options.get("coverage")
     coverage = None
     if stored_options:
-        options = placed(CoverageOptions.from_plain(stored_options), reference)
+        options = scoped_to_subject(CoverageOptions.from_plain(stored_options), reference)
         coverage = Coverage(options).install()
     try:
         subject = reference.load()

@@ -55,7 +55,7 @@ COMMANDS = {
     ),
     "resume": Entry(
         "swarmtest.ui.commands.run:resume",
-        "Go on with a campaign that was interrupted, or give a finished one a larger budget.",
+        "Continue a campaign that was interrupted, or give a finished one a larger budget.",
     ),
     "list": Entry(
         "swarmtest.ui.commands.list:list_campaigns",

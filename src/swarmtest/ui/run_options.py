@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +16,9 @@ from swarmtest.coverage.kinds import parse_kinds
 from swarmtest.coverage.options import PROBES, CoverageOptions
 from swarmtest.subjects.loading import SubjectReference
 from swarmtest.ui.options import Command
+
+if TYPE_CHECKING:
+    from swarmtest.campaign.executors.executor import ExecutorChoice
 
 
 def _with_all(options: Sequence[Callable[[Any], Any]], command: Command) -> Command:
@@ -30,10 +34,14 @@ def budget_options(command: Command) -> Command:
         click.option("-n", "--tests", type=int, metavar="N", help="Stop after N tests."),
         click.option("--time", "wall", metavar="TIME", help="Stop after this time: 30s, 5m, 2h."),
         click.option(
-            "--cpu-time", "cpu", metavar="TIME", help="Stop after this CPU time in tests."
+            "--cpu-time", "cpu", metavar="TIME", help="Stop when tests have used this CPU time."
         ),
         click.option(
-            "--stop-after-faults", "max_faults", type=int, metavar="N", help="Stop at N faults."
+            "--stop-after-faults",
+            "max_faults",
+            type=int,
+            metavar="N",
+            help="Stop when N faults are found.",
         ),
         click.option("-x", "first", is_flag=True, help="Stop at the first fault."),
         click.option(
@@ -45,10 +53,10 @@ def budget_options(command: Command) -> Command:
 
 def view_options(command: Command) -> Command:
     """Add the options for how progress and results are shown."""
-    command = click.option("--json", "as_json", is_flag=True, help="JSON lines, for programs.")(
-        command
-    )
-    return click.option("-q", "--quiet", is_flag=True, help="Only the result, no progress.")(
+    command = click.option(
+        "--json", "as_json", is_flag=True, help="Print JSON lines, for programs."
+    )(command)
+    return click.option("-q", "--quiet", is_flag=True, help="Print only the result, no progress.")(
         command
     )
 
@@ -57,7 +65,9 @@ def subject_options(command: Command) -> Command:
     """Add the options for how a subject is tested."""
     options = [
         click.option(
-            "--steps", metavar="N | LOW-HIGH", help="Steps of a test, instead of the machine's."
+            "--steps",
+            metavar="N | LOW-HIGH",
+            help="Steps in a test, instead of what the machine says.",
         ),
         timeout_option,
         click.option("--api", is_flag=True, help="PATH is MODULE:CLASS: test its public methods."),
@@ -92,7 +102,8 @@ def coverage_options(command: Command) -> Command:
             type=click.Choice(PROBES),
             default="auto",
             show_default=True,
-            help="How: woven into the source, or by the interpreter (lines only, Python 3.12+).",
+            help="How to watch: by probes in the source, or by the interpreter (lines only, Python "
+            "3.12+).",
         ),
     ]
     return _with_all(options, command)
@@ -108,7 +119,7 @@ def timeout_option(command: Command) -> Command:
         "--timeout",
         metavar="TIME",
         callback=seconds,
-        help="Longest time of one test.  [default: 10s; for commands, their own limits]",
+        help="Time limit of one test.  [default: 10s; for commands, their own limits]",
     )(command)
 
 
@@ -124,26 +135,53 @@ def workers_option(command: Command) -> Command:
     )(command)
 
 
-def engine_options(command: Command) -> Command:
-    """Add the options for where tests run."""
+def executor_options(command: Command) -> Command:
+    """Add the options for where tests run; `parse_executor_options` reads them."""
     options = [
         click.option(
-            "--engine",
-            default="local",
-            envvar="SWARMTEST_ENGINE",
-            show_default=True,
-            metavar="ENGINE",
-            help="Where tests run: local, dask://HOST:PORT, slurm, pbs, kubernetes, or a .toml "
-            "file that says so.",
+            "--executor",
+            metavar="EXECUTOR",
+            help="Where tests run: local, dask://HOST:PORT, slurm, pbs, kubernetes, MODULE:CLASS, "
+            "or a .toml file that names one.  [default: SWARMTEST_EXECUTOR, or local]",
         ),
         click.option(
-            "--engine-option",
+            "--executor-option",
             multiple=True,
             metavar="KEY=VALUE",
-            help="Of that engine, like jobs=4. May be repeated.",
+            help="An option of that executor, like jobs=4. May be repeated.",
         ),
+        click.option("--engine", hidden=True),
+        click.option("--engine-option", multiple=True, hidden=True),
     ]
     return _with_all(options, command)
+
+
+def parse_executor_options(options: dict[str, Any]) -> ExecutorChoice:
+    """Return the executor that the options of `executor_options`, or the environment, name.
+
+    Old names are accepted, with a note on standard error: --engine, --engine-option and
+    SWARMTEST_ENGINE.
+    """
+    from swarmtest.campaign.executors.executor import parse_executor
+
+    if options["executor"] and options["engine"]:
+        raise UserError("--engine is the old name of --executor: give one of them")
+    text = options["executor"] or options["engine"] or os.environ.get("SWARMTEST_EXECUTOR")
+    if options["engine"]:
+        _note_old_name("--engine", "--executor")
+    if options["engine_option"]:
+        _note_old_name("--engine-option", "--executor-option")
+    if not text and os.environ.get("SWARMTEST_ENGINE"):
+        text = os.environ["SWARMTEST_ENGINE"]
+        _note_old_name("SWARMTEST_ENGINE", "SWARMTEST_EXECUTOR")
+    return parse_executor(text or "local", [*options["engine_option"], *options["executor_option"]])
+
+
+def _note_old_name(old: str, new: str) -> None:
+    click.echo(
+        f"note: {old} is called {new} now; the old name will be removed in the next release",
+        err=True,
+    )
 
 
 def avoid_option(command: Command) -> Command:
@@ -152,8 +190,8 @@ def avoid_option(command: Command) -> Command:
         "--avoid",
         multiple=True,
         metavar="FAULT",
-        help="Keep the features that trigger a fault of an earlier campaign out of the "
-        "configurations, so that others get found; `known`: all faults. May be repeated.",
+        help="Leave out the features that trigger a fault of an earlier campaign, so that other "
+        "faults are found; `known`: all faults so far. May be repeated.",
     )(command)
 
 
@@ -161,12 +199,12 @@ def reduce_options(command: Command) -> Command:
     """Add the options for whether, and for how long, faults are reduced at the end."""
     options = [
         click.option(
-            "--no-reduce", is_flag=True, help="Do not make the tests of faults small at the end."
+            "--no-reduce", is_flag=True, help="Do not reduce the tests of faults at the end."
         ),
         click.option(
             "--reduce-time",
             metavar="TIME",
-            help="How long that may take, for all faults together.  [default: as long as the "
+            help="How long reducing may take, for all faults together.  [default: as long as the "
             "campaign took, from 20s to 60s, and 20s for each]",
         ),
     ]
@@ -178,7 +216,7 @@ def parse_reduction_time(options: dict[str, Any]) -> ReductionTime | None:
     text = options["reduce_time"]
     if options["no_reduce"]:
         if text is not None:
-            raise UserError("--reduce-time and --no-reduce: say one of them")
+            raise UserError("--reduce-time and --no-reduce: give one of them")
         return None
     return ReductionTime(None if text is None else parse_seconds(text))
 
@@ -218,7 +256,7 @@ def parse_budget(options: dict[str, Any]) -> Budget | None:
 def parse_subject(path: str, options: dict[str, Any]) -> SubjectReference:
     """Return the subject that PATH and the options of `subject_options` name."""
     if options["raises"] and not options["api"]:
-        raise UserError("--raises goes with --api; a machine's actions say raises= themselves")
+        raise UserError("--raises goes with --api; for a machine, write @action(raises=...)")
     steps = parse_steps(options["steps"])
     return SubjectReference(path, options["api"], steps, tuple(options["raises"]))
 

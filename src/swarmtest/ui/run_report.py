@@ -162,29 +162,29 @@ def report_outcome(
     outcome: Outcome,
     view: ProgressView,
     handed: list[str],
-    found: FaultReductions | None,
+    reduced: FaultReductions | None,
 ) -> None:
     """Print the result of a campaign.
 
-    `handed` has lines about faults that were also handed to another tool; `found` is the result of
-    reducing the faults.
+    `handed` has lines about faults that were also handed to another tool; `reduced` is the result
+    of reducing the faults.
     """
     tally = _tally(campaign, store, outcome)
-    notes = reduction_notes(found, store.url) if found else []
+    notes = reduction_notes(reduced, store.url) if reduced else []
     if isinstance(view, JsonLines):
         view.event("end", _end_event(store, outcome, tally, [*handed, *notes]))
         return
-    races = _races(campaign, store, outcome, found)
+    races = _races(campaign, store, outcome, reduced)
     if races is not None:
         click.echo(races)
     else:
-        _print_outcome(campaign, store, outcome, found)
+        _print_outcome(campaign, store, outcome, reduced)
     if outcome.faults:
         command = command_text(f"roles {outcome.campaign}", outcome.store)
         click.echo(f"  why, with intervals: {command}")
     for line in handed:
         click.echo(f"  {line}")
-    for note in unfinished_notes(found, store.url) if found else ():
+    for note in unfinished_notes(reduced, store.url) if reduced else ():
         click.echo(f"\nnote: {note}")
     if tally is not None and (campaign.coverage is not None or tally.catalogue.targets):
         from swarmtest.ui.terminal.coverage import coverage_lines
@@ -192,9 +192,9 @@ def report_outcome(
         command = command_text(f"coverage {outcome.campaign}", outcome.store)
         click.echo("\n" + "\n".join(coverage_lines(tally, command)))
     if outcome.interrupted:
-        words = f"resume {outcome.campaign}{campaign.engine.words}"
+        words = f"resume {outcome.campaign}{campaign.executor.words}"
         command = command_text(words, outcome.store)
-        click.echo(f"\neverything so far is kept; go on with: {command}")
+        click.echo(f"\neverything so far is kept; continue with: {command}")
 
 
 def _tally(campaign: Campaign, store: Store, outcome: Outcome) -> Tally | None:

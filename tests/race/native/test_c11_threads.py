@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from thread_programs import Build
 
-from swarmtest.race.native.library import NoiseSettings
 from swarmtest.race.native.runner import NativeThreads
+from swarmtest.race.noise_settings import NoiseSettings
 
 DEADLOCK = """\
 #include <threads.h>

@@ -22,8 +22,8 @@ from thread_programs import (
     names,
 )
 
-from swarmtest.race.native.library import HEURISTICS, KINDS, NoiseSettings
 from swarmtest.race.native.runner import NativeRun, NativeThreads
+from swarmtest.race.noise_settings import HEURISTICS, KINDS, NoiseSettings
 
 SLEEPS = NoiseSettings(500, ["sleep"], strength=10)
 RUNS = 80
@@ -79,7 +79,10 @@ def test_every_kind_finds_two_sections_that_should_be_one(build: Build, kind: st
 @pytest.mark.parametrize("heuristic", HEURISTICS)
 def test_a_right_program_stays_right(build: Build, heuristic: str) -> None:
     program = NativeThreads([build(SEATS, "-DRIGHT")])
-    runs = [program.run(NoiseSettings(300, heuristics=[heuristic]), seed) for seed in range(10)]
+    runs = [
+        program.run(NoiseSettings.of_names(300, ["mixed"], 10, [heuristic]), seed)
+        for seed in range(10)
+    ]
     assert failures(runs) == set()
     assert sum(thread.noises for run in runs for thread in run.threads) > 0
 
@@ -98,7 +101,7 @@ def test_locks_waits_atomics_and_objects_work_as_without_us(
 
 
 def test_what_a_program_that_crashed_had_reached_is_known(build: Build) -> None:
-    run = NativeThreads([build(CRASH)]).run(NoiseSettings(), 0)
+    run = NativeThreads([build(CRASH)]).run(NoiseSettings(0), 0)
     assert run.fault is not None
     assert (run.fault.kind, run.fault.signature) == ("signal", "SIGSEGV")
     assert "prog.c:5 lock visited" in names(run, "sync")
@@ -117,7 +120,7 @@ def test_threads_of_forked_processes_are_named_after_them(build: Build) -> None:
 
 
 def test_a_run_that_only_takes_long_is_a_timeout_that_says_where_it_stood(build: Build) -> None:
-    run = NativeThreads([build(SLEEPER)], seconds=1).run(NoiseSettings(), 0)
+    run = NativeThreads([build(SLEEPER)], seconds=1).run(NoiseSettings(0), 0)
     assert run.fault is not None
     assert (run.fault.kind, run.fault.signature) == ("timeout", "timeout")
     assert "main.1: sleep at prog.c:4, for a limited time" in run.fault.details
@@ -129,7 +132,7 @@ def test_sleeps_end_early_only_when_timeouts_are_tampered_with(build: Build) -> 
     assert short.run(NoiseSettings(1000, ["yield"]), 1).status == 0
     # Long enough that one of them ends early although the machine is busy; it takes no more.
     long = NativeThreads([program, "1000"], seconds=60)
-    tampered = NoiseSettings(1000, ["yield"], heuristics=["tamper-timeouts"])
+    tampered = NoiseSettings(1000, "yield", tamper_timeouts=True)
     assert long.run(tampered, 1).status == 1
 
 

@@ -9,8 +9,9 @@ import pytest
 from thread_programs import COUNTER, Build, need
 
 from swarmtest.core.errors import UserError
-from swarmtest.race.native.library import NoiseSettings, library
+from swarmtest.race.native.library import library
 from swarmtest.race.native.runner import NativeThreads, run_native
+from swarmtest.race.noise_settings import NoiseSettings
 
 
 def test_a_program_that_starts_no_thread(build: Build) -> None:
@@ -74,9 +75,9 @@ def test_a_cache_that_cannot_be_named_in_the_environment(
     [
         ({"frequency": 1001}, "frequency is from 0"),
         ({"strength": 0}, "strength is from 1"),
-        ({"kinds": ["sleeps"]}, "did you mean 'sleep'"),
-        ({"heuristics": ["halt"]}, "no heuristic 'halt'"),
-        ({"kinds": "sleep"}, r"write \['sleep'\]"),
+        ({"kind": ["yield", "sleeps"]}, "did you mean 'sleep'"),
+        ({"kind": "yield+sleeps"}, "did you mean 'sleep'"),
+        ({"shared_only": ["shared-only"]}, "shared_only is True or False"),
     ],
 )
 def test_settings_that_mean_nothing(settings: dict[str, object], problem: str) -> None:
@@ -84,10 +85,15 @@ def test_settings_that_mean_nothing(settings: dict[str, object], problem: str) -
         NoiseSettings(**settings)  # type: ignore[arg-type]
 
 
+def test_a_heuristic_that_does_not_exist() -> None:
+    with pytest.raises(UserError, match="no heuristic 'halt'"):
+        NoiseSettings.of_names(100, ["sleep"], 10, ["halt"])
+
+
 def test_a_program_that_our_library_is_kept_out_of(build: Build) -> None:
     script = build("int main(void) { return 0; }", "-static").with_name("script")
     script.write_text(f"#!{script.with_name('prog')}\n")
     script.chmod(0o755)
-    run = NativeThreads([script]).run(NoiseSettings(), 0)
+    run = NativeThreads([script]).run(NoiseSettings(0), 0)
     assert run.missing.startswith("our library was not loaded into")
     assert run.hits is None

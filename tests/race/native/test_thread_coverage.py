@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from thread_programs import DEADLOCK, PRIVATE, SEATS, Build, names
 
-from swarmtest.race.native.library import NoiseSettings
 from swarmtest.race.native.runner import NativeRun, NativeThreads
+from swarmtest.race.noise_settings import NoiseSettings
 
 SLEEPS = NoiseSettings(500, ["sleep"])
 
@@ -36,7 +36,7 @@ def test_only_variables_that_several_threads_touch_are_shared(build: Build) -> N
 
 
 def test_targets_lie_in_their_source(build: Build) -> None:
-    run = NativeThreads([build(SEATS)]).run(NoiseSettings(), 0)
+    run = NativeThreads([build(SEATS)]).run(NoiseSettings(0), 0)
     assert run.hits is not None
     target = next(one for one in run.hits.targets() if one.name == "prog.c:23 lock visited")
     assert (target.file, target.line, target.function) == ("prog.c", 23, "sell")
@@ -45,9 +45,9 @@ def test_targets_lie_in_their_source(build: Build) -> None:
 
 def test_without_debug_information_sites_are_functions_or_addresses(build: Build) -> None:
     program = build(SEATS, "-g0")
-    run = NativeThreads([program]).run(NoiseSettings(), 0)
+    run = NativeThreads([program]).run(NoiseSettings(0), 0)
     assert {"prog:sell lock visited", "prog:left unlock visited"} <= names(run, "sync")
-    stripped = NativeThreads([build(SEATS, "-g0", "-s")]).run(NoiseSettings(), 0)
+    stripped = NativeThreads([build(SEATS, "-g0", "-s")]).run(NoiseSettings(0), 0)
     assert any(name.startswith("prog+0x") for name in names(stripped, "sync"))
 
 
@@ -58,5 +58,5 @@ def noises(run: NativeRun) -> int:
 def test_noise_at_shared_variables_only_spares_private_ones(build: Build) -> None:
     program = NativeThreads([build(PRIVATE, "-fsanitize=thread")])
     everywhere = program.run(NoiseSettings(500, ["yield"], 1), 1)
-    shared = program.run(NoiseSettings(500, ["yield"], 1, ["shared-only"]), 1)
+    shared = program.run(NoiseSettings(500, ["yield"], 1, shared_only=True), 1)
     assert 0 < noises(shared) < noises(everywhere) / 4

@@ -25,29 +25,29 @@ import signal
 import tempfile
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from swarmtest.campaign.executors.child import Child
 from swarmtest.campaign.executors.worker import (
     IDLE,
     PIPE_GONE,
+    SENDING,
     STARTED,
     STOP,
-    TELLING,
     TRIAL,
-    Batch,
-    Job,
-    Worker,
-    plain,
-    restored,
+    CampaignJob,
+    RowBatch,
+    TrialRunner,
+    pack_proposal,
+    unpack_proposals,
 )
 from swarmtest.core.errors import UserError
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import FEW, seed_of_test
 from swarmtest.processes import frames as wire
-from swarmtest.processes import tree
-from swarmtest.processes.fork import Death
+from swarmtest.processes import limits, tree
+from swarmtest.processes.fork import Death, Fork
 
 if TYPE_CHECKING:
     from swarmtest.coverage.watch import Coverage
@@ -60,11 +60,11 @@ _GRACE = 0.4
 
 
 @dataclass(frozen=True)
-class Setup:
+class HostSetup:
     """What a host needs to start; it is pickled, because it holds the user's objects."""
 
     make_job: Any
-    """A function without arguments, picklable, that makes the `Job`."""
+    """A function without arguments, picklable, that makes the `CampaignJob`."""
     timeout: float
     memory: int
     """Bytes of data a child may hold; 0: no limit."""
@@ -77,22 +77,22 @@ class _Failed(Exception):
 class Host:
     """Runs batches in a child, and survives it."""
 
-    def __init__(self, up: int, setup: Setup, coverage: Coverage | None = None) -> None:
+    def __init__(self, up: int, setup: HostSetup, coverage: Coverage | None = None) -> None:
         self._up = up
         self._setup = setup
         self._frames = wire.Frames(up)
         self._cell = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("q")
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the host)
-        self._job: Job = setup.make_job()
+        self._job: CampaignJob = setup.make_job()
         self._job.coverage = coverage
-        self._worker = Worker(self._job)
-        self._child: Child | None = None
+        self._worker = TrialRunner(self._job)
+        self._child: WorkerChild | None = None
         self._waiting: list[Any] = []
         self._stopped = 0.0
 
     def serve(self) -> None:
         """Run batches until the campaign closes the connection."""
-        self._send("ready", self._worker.introduction().sealed()[2])
+        self._send("ready", self._worker.introduction().packed()[2])
         try:
             while True:
                 message = self._next_message()
@@ -119,26 +119,28 @@ class Host:
             self._waiting += self._frames.receive()
         return self._waiting.pop(0)
 
-    def _run_batch(self, trials: list[int], told: list[Any] | None) -> None:
+    def _run_batch(self, trials: list[int], described: list[Any] | None) -> None:
         left = list(trials)
         if len(trials) > FEW:
             import numpy  # noqa: F401  (a child would need it, and every later child again)
-        given = restored(self._job.subject.space, told) if told is not None else ()
+        given = (
+            unpack_proposals(self._job.subject.space, described) if described is not None else ()
+        )
         proposals = dict(zip(trials, given, strict=False))
         careful = False
         idle_deaths = 0
         while left and not self._stopped:
-            for place in (STOP, TELLING, PIPE_GONE):
-                self._cell[place] = 0
+            for index in (STOP, SENDING, PIPE_GONE):
+                self._cell[index] = 0
             self._cell[TRIAL] = IDLE
             child = self._child or self._new_child()
-            told = [plain(proposals[t]) for t in left] if proposals else None
-            child.send(left, told, careful=careful)
+            still = [pack_proposal(proposals[t]) for t in left] if proposals else None
+            child.send(left, still, careful=careful)
             if self._finishes(child, left):
                 continue
-            death = self._bury(child)
+            death = self._reap(child)
             victim = self._cell[TRIAL]
-            if death.asked or (death.timed_out and victim != child.overdue):
+            if death.stopped or (death.timed_out and victim != child.overdue):
                 continue  # told to stop; or the slow test ended after all, in its last moment
             if victim not in left:
                 idle_deaths += 1
@@ -147,28 +149,28 @@ class Host:
                     self._relay("error", f"workers keep dying between tests: {status}", left)
                 continue
             if death.pipe_gone and not careful:
-                # Some test since the last result closed the pipe; told one by one, we see which.
+                # Some test since the last result closed the pipe; sent one by one, we see which.
                 careful = True
                 continue
             proposal = proposals.get(victim) or self._worker.propose(victim)
             self._report_death(victim, proposal, death)
             left.remove(victim)
 
-    def _finishes(self, child: Child, left: list[int]) -> bool:
+    def _finishes(self, child: WorkerChild, left: list[int]) -> bool:
         """Pass on a child's rows; return whether it finished its batch before it fell silent."""
         while not child.silent:
-            for kind, body in self._heard(child):
+            for kind, body in self._receive(child):
                 if kind != "done":
                     self._relay(kind, body, left)
                 elif self._stopped or not left:  # a copy that the program forked may say it early
                     return True
             if self._stopped and time.monotonic() - self._stopped > _GRACE:
-                child.kill(asked=True)
+                child.kill(stopped=True)
             elif self._overdue():
                 child.kill_with_stack()
         return False
 
-    def _heard(self, child: Child) -> list[Any]:
+    def _receive(self, child: WorkerChild) -> list[Any]:
         """Return a child's messages within a moment; also notice when the campaign says stop."""
         watched = [child.frames.fd, self._up, *child.death_notice]
         ready, _, _ = select.select(watched, [], [], self._patience())
@@ -183,7 +185,7 @@ class Host:
         return 0.05 if self._stopped else max(0.005, min(0.25, self._setup.timeout / 8))
 
     def _overdue(self) -> bool:
-        running = self._cell[TRIAL] != IDLE and not self._cell[TELLING]
+        running = self._cell[TRIAL] != IDLE and not self._cell[SENDING]
         age = (time.monotonic_ns() - self._cell[STARTED]) / 1e9
         return running and age > self._setup.timeout
 
@@ -198,7 +200,7 @@ class Host:
         if kind == "error":
             raise _Failed
 
-    def _bury(self, child: Child) -> Death:
+    def _reap(self, child: WorkerChild) -> Death:
         """Return how a silent child ended; one that still runs may use up its time."""
         self._child = None
         while True:
@@ -207,7 +209,7 @@ class Host:
                 child.close()
                 return death
             if self._stopped or self._frames.ended:
-                child.kill(asked=True)
+                child.kill(stopped=True)
             elif self._overdue():
                 child.kill_with_stack()
             time.sleep(0.002)
@@ -221,24 +223,24 @@ class Host:
         result = self._job.subject.result_of_journal(steps, proposal.configuration, fault)
         if self._job.coverage is not None:
             result = result._replace(missing="its process died before it could tell")
-        batch = Batch()
+        batch = RowBatch()
         seed = seed_of_test(self._job.seed, trial)
         self._worker.note(batch, trial, proposal, seed, result, min(death.cpu_ns, wall_ns), wall_ns)
-        self._send("rows", batch.sealed())
+        self._send("rows", batch.packed())
 
     def _journal(self, trial: int, proposal: Proposal) -> list[Any]:
         """Run such a test again, in a child that sends each step before it takes it."""
         self._cell[TRIAL] = IDLE
         child = self._new_child()
-        child.send([trial], [plain(proposal)], journal=True)
-        told: list[Any] = []
-        while not child.silent and ("done", None) not in told[-1:]:
-            told += self._heard(child)
+        child.send([trial], [pack_proposal(proposal)], journal=True)
+        messages: list[Any] = []
+        while not child.silent and ("done", None) not in messages[-1:]:
+            messages += self._receive(child)
             if self._overdue() or self._stopped:
                 break
-        child.kill(asked=True)
-        self._bury(child)
-        return [json.loads(body) for kind, body in told if kind == "step"]
+        child.kill(stopped=True)
+        self._reap(child)
+        return [json.loads(body) for kind, body in messages if kind == "step"]
 
     def _dump(self) -> str:
         size = self._stderr.seek(0, os.SEEK_END)
@@ -248,16 +250,175 @@ class Host:
         self._stderr.truncate()
         return text
 
-    def _new_child(self) -> Child:
+    def _new_child(self) -> WorkerChild:
         self._dump()
         memory = self._setup.memory
-        self._child = Child(self._worker, self._cell, self._stderr, memory, self._up)
+        self._child = WorkerChild(self._worker, self._cell, self._stderr, memory, self._up)
         return self._child
 
     def _end_child(self) -> None:
         if self._child is not None:
-            self._child.kill(asked=True)
-            self._bury(self._child)
+            self._child.kill(stopped=True)
+            self._reap(self._child)
+
+
+# The child: the process that runs the tests, forked from the host and free to die.
+
+
+class WorkerChild:
+    """A forked process that runs trials, and the host's end of its two pipes."""
+
+    def __init__(
+        self, worker: TrialRunner, cell: memoryview, stderr: IO[bytes], memory: int, private: int
+    ) -> None:
+        """Fork; the child closes `private`, the host's connection to the campaign."""
+        down_read, self._down = os.pipe()
+        up_read, up_write = os.pipe()
+        self._cell = cell
+        self._timed_out = self._stopped_by_host = False
+        self.overdue = IDLE
+        """The trial whose time was up when the child was asked for its stack."""
+        self._death: Death | None = None
+
+        def live() -> None:
+            for fd in (self._down, up_read, private):
+                os.close(fd)
+            limits.prepare(memory, errors=stderr.fileno())
+            limits.refuse_debugger()
+            limits.dump_stack_on_death(stderr.fileno())
+            _live(worker, cell, down_read, up_write)
+
+        self._fork = Fork(live)
+        os.close(down_read)
+        os.close(up_write)
+        self.frames = wire.Frames(up_read)
+        self.silent = False
+        """Whether nothing more can come: it is dead, or has closed its pipe."""
+        # A process that the program forked may hold the pipe open after the child's death, so its
+        # end alone does not tell. Linux can be asked to wake us up; elsewhere we look regularly.
+        self.death_notice = [os.pidfd_open(self._fork.pid)] if hasattr(os, "pidfd_open") else []
+
+    def hear(self, ready: bool) -> list[Any]:
+        """Return the messages that have arrived; `ready`: there is something to read."""
+        # In this order: what a child said before its death is in the pipe when it is dead.
+        dead = self.death() is not None
+        frames = self.frames.receive() if ready else []
+        while dead and not self.frames.ended and select.select([self.frames.fd], [], [], 0)[0]:
+            frames += self.frames.receive()
+        if self.frames.broken:
+            self._cell[PIPE_GONE] = 1
+            self.kill()
+        self.silent = dead or self.frames.ended
+        return frames
+
+    def send(
+        self,
+        trials: list[int],
+        proposals: list[Any] | None,
+        *,
+        careful: bool = False,
+        journal: bool = False,
+    ) -> None:
+        """Send trials; a child that died meanwhile is noticed when its pipe ends.
+
+        `careful`: it sends each result before the next test. `journal`: it sends each step instead.
+        """
+        with contextlib.suppress(BrokenPipeError):
+            wire.send(self._down, (list(trials), proposals, careful, journal))
+
+    def kill(self, stopped: bool = False) -> None:
+        """Kill it."""
+        if self._death is None:
+            self._stopped_by_host = self._stopped_by_host or stopped
+            self._fork.kill()
+
+    def kill_with_stack(self) -> None:
+        """Kill a child that hangs, after it has written its stack (which works even in C code)."""
+        if not self._timed_out and self._death is None:
+            self._timed_out = True
+            self.overdue = self._cell[TRIAL]
+            limits.end_with_stack(self._fork.pid, lambda: self.death() is not None)
+        self.kill()
+
+    def death(self) -> Death | None:
+        """Return how it ended; None if it has not."""
+        if self._death is None and self._fork.has_ended:
+            # What the program had started and left behind ends with it.
+            status, cpu_seconds = self._fork.reap(kill=False)
+            gone = bool(self._cell[PIPE_GONE])
+            cpu_ns = int(cpu_seconds * 1e9)
+            self._death = Death(status, cpu_ns, self._timed_out, self._stopped_by_host, gone)
+        return self._death
+
+    def close(self) -> None:
+        """Close the pipes."""
+        for fd in (self._down, self.frames.fd, *self.death_notice):
+            os.close(fd)
+
+
+def _live(worker: TrialRunner, cell: memoryview, down: int, up: int) -> None:
+    """Run the batches that the host sends, until it closes the pipe."""
+    try:
+        worker.job.subject.interruptible = False
+        frames = wire.Frames(down)
+        while not frames.ended:
+            for trials, proposals, careful, journal in frames.receive():
+                _serve(worker, cell, up, trials, proposals, careful, journal)
+    except _PipeGone:
+        cell[PIPE_GONE] = 1
+    except UserError as error:
+        wire.send(up, ("error", str(error)))
+    except MemoryError:
+        wire.send(up, ("error", "a worker has no memory left between tests: raise --memory"))
+    except BaseException:
+        wire.send(up, ("error", f"a bug in swarmtest, please report it:\n{traceback.format_exc()}"))
+
+
+class _PipeGone(Exception):
+    """The host does not receive anything: it has ended, or a test closed the pipe."""
+
+
+def _tell(up: int, message: Any) -> None:
+    try:
+        wire.send(up, message)
+    except OSError:
+        raise _PipeGone from None
+
+
+def _serve(
+    worker: TrialRunner,
+    cell: memoryview,
+    up: int,
+    trials: list[int],
+    described: Any,
+    careful: bool,
+    journal: bool,
+) -> None:
+    subject = worker.job.subject
+    proposals = (
+        worker.proposals(trials)
+        if described is None
+        else unpack_proposals(subject.space, described)
+    )
+    flush: Callable[[RowBatch], None]
+    if journal:
+        subject.journal = lambda step: _tell(up, ("step", json.dumps(step)))
+
+        def flush(batch: RowBatch) -> None:
+            pass
+    else:
+
+        def flush(batch: RowBatch) -> None:
+            if batch.rows:
+                cell[SENDING] = 1
+                _tell(up, ("rows", batch.packed()))
+                cell[SENDING] = 0
+
+    worker.run(trials, proposals, cell, flush, careful)
+    _tell(up, ("done", None))
+
+
+# Starting a host.
 
 
 def main(fd: int) -> None:
@@ -275,7 +436,7 @@ def main(fd: int) -> None:
 def run_host(
     fd: int,
     options: dict[str, Any] | Coverage | None,
-    pickled: bytes | Setup,
+    pickled: bytes | HostSetup,
     memory: int | None = None,
 ) -> None:
     """Make the subject and serve; report to the campaign what goes wrong on the way.
@@ -287,7 +448,7 @@ def run_host(
     """
     tree.adopt_orphans()
     try:
-        coverage = _installed(options) if isinstance(options, dict) else options
+        coverage = _install_coverage(options) if isinstance(options, dict) else options
         setup = pickle.loads(pickled) if isinstance(pickled, bytes) else pickled
         if memory is not None:
             setup = replace(setup, memory=memory)
@@ -302,7 +463,7 @@ def run_host(
         host.serve()
 
 
-def _installed(options: dict[str, Any]) -> Coverage:
+def _install_coverage(options: dict[str, Any]) -> Coverage:
     """Record coverage of what is imported from now on."""
     from swarmtest.coverage.options import CoverageOptions
     from swarmtest.coverage.watch import Coverage

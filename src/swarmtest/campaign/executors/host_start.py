@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from swarmtest.campaign.executors.host import Setup
-from swarmtest.campaign.executors.worker import Job
+from swarmtest.campaign.executors.host import HostSetup
+from swarmtest.campaign.executors.worker import CampaignJob
 from swarmtest.processes import frames as wire
 from swarmtest.processes import tree
 from swarmtest.strategies.strategy import Strategy
@@ -51,7 +51,7 @@ class Spawned:
 
 def spawn(
     interpreter: Interpreter,
-    setup: Setup | bytes,
+    setup: HostSetup | bytes,
     coverage: dict[str, Any] | None,
     memory: int | None = None,
 ) -> Spawned:
@@ -96,7 +96,7 @@ def interpreter_flags() -> tuple[str, ...]:
 # The job of a campaign, for a process that has to find the subject by its name.
 
 
-def travels(strategy: Strategy) -> bool:
+def can_be_sent(strategy: Strategy) -> bool:
     """Return whether a strategy can be sent to another process."""
     try:
         pickle.dumps(strategy)
@@ -107,7 +107,7 @@ def travels(strategy: Strategy) -> bool:
 
 def job_maker(
     reference: SubjectReference, name: str, strategy: Strategy, seed: int, keep_tests: bool
-) -> Callable[[], Job]:
+) -> Callable[[], CampaignJob]:
     """Return a function that makes the job in another process, and can be pickled.
 
     `name` is how the user names the subject; on another machine, the reference differs.
@@ -117,7 +117,7 @@ def job_maker(
 
 def _make(
     reference: SubjectReference, name: str, strategy: Strategy, seed: int, keep_tests: bool
-) -> Job:
+) -> CampaignJob:
     subject = reference.load()
     subject.name = name
-    return Job(subject, strategy, seed, keep_tests)
+    return CampaignJob(subject, strategy, seed, keep_tests)

@@ -6,7 +6,6 @@ Which worker runs a trial, and when, never changes its result.
 from __future__ import annotations
 
 import contextlib
-import marshal
 import os
 import platform
 import selectors
@@ -18,9 +17,10 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from swarmtest.campaign.executors.executor import BatchShape
-from swarmtest.campaign.executors.host import Setup, run_host
+from swarmtest.campaign.executors.executor import Executor
+from swarmtest.campaign.executors.host import HostSetup, run_host
 from swarmtest.campaign.executors.host_start import Interpreter, end, spawn
+from swarmtest.campaign.executors.worker import BatchMessage
 from swarmtest.core.errors import UserError
 from swarmtest.processes import frames as wire
 from swarmtest.processes.fork import Fork
@@ -39,11 +39,11 @@ _DEATHS = 3
 
 
 @dataclass
-class _Batch:
+class _HeldBatch:
     """Trials that a worker has, with the proposals of a learning strategy and the start time."""
 
     trials: list[int]
-    told: list[Any] | None
+    proposals: list[Any] | None
     since: float
     done: int = 0
     """How many have come back: a host runs them in order."""
@@ -57,7 +57,7 @@ class _Slot:
     frames: wire.Frames
     pid: int
     process: subprocess.Popen[bytes] | Fork
-    batches: deque[_Batch] = field(default_factory=deque)
+    batches: deque[_HeldBatch] = field(default_factory=deque)
     started: float = field(default_factory=time.time)
     tests: int = 0
 
@@ -68,12 +68,14 @@ class _Slot:
         return WorkerRecord(name, host, self.pid, self.started, time.time(), self.tests, state)
 
 
-class LocalEngine:
+class LocalExecutor(Executor):
     """Worker processes on this machine."""
+
+    defers_interrupts = True
 
     def __init__(
         self,
-        setup: Setup,
+        setup: HostSetup,
         workers: int,
         importable: bool,
         coverage: dict[str, Any] | Coverage | None = None,
@@ -89,12 +91,6 @@ class LocalEngine:
         self._lost: list[WorkerRecord] = []
         self._orphans = Supervision()
         """What a host left behind that was killed; otherwise hosts kill what tests leave behind."""
-        self.shape = BatchShape()
-        self.condition = ""
-        self.notes: tuple[str, ...] = ()
-        self.deaf_to_interrupts = True
-        self.rate = 0.0
-        """Tests per second of one worker, lately."""
         try:
             for _ in range(workers):
                 self._start()
@@ -110,8 +106,8 @@ class LocalEngine:
         return len(self._slots)
 
     @property
-    def hungry(self) -> int:
-        """The number of batches that could be handed over now."""
+    def capacity(self) -> int:
+        """The number of batches that can be submitted now."""
         return sum(_AHEAD - len(slot.batches) for slot in self._slots)
 
     @property
@@ -124,19 +120,19 @@ class LocalEngine:
         states = ((slot, "working" if slot.batches else "idle") for slot in self._slots)
         return [*self._lost, *(slot.record(state) for slot, state in states)]
 
-    def feed(self, trials: list[int], told: list[Any] | None) -> None:
+    def submit(self, trials: list[int], proposals: list[Any] | None) -> None:
         """Hand a batch to the worker that holds the fewest."""
-        _hand_over(min(self._slots, key=lambda slot: len(slot.batches)), trials, told)
+        _hand_over(min(self._slots, key=lambda slot: len(slot.batches)), trials, proposals)
 
     def collect(self, timeout: float) -> list[Any]:
         """Return the batches of rows that arrive within `timeout` seconds; perhaps none."""
-        found, self._introductions = self._introductions, []
+        messages, self._introductions = self._introductions, []
         for key, _ in self._selector.select(timeout):
             slot: _Slot = key.data
             for kind, body in slot.frames.receive():
                 if kind == "rows":
                     count, _ranks, packed = body
-                    found.append(marshal.loads(packed))
+                    messages.append(BatchMessage.unpack(packed))
                     slot.batches[0].done += count
                     slot.tests += count
                     self._deaths = 0
@@ -146,7 +142,7 @@ class LocalEngine:
                     self._finish(slot)
             if slot.frames.ended:
                 self._replace(slot)
-        return found
+        return messages
 
     def _finish(self, slot: _Slot) -> None:
         batch = slot.batches.popleft()
@@ -172,7 +168,7 @@ class LocalEngine:
         if self._deaths > _DEATHS:
             raise UserError(
                 f"worker processes were killed {self._deaths} times in a row from outside "
-                "(out of memory?); what was finished is kept, and `swarmtest resume` goes on"
+                "(out of memory?); finished tests are kept, and `swarmtest resume` continues"
             )
         self._lost.append(dead.record("lost"))
         self._selector.unregister(dead.socket)
@@ -183,8 +179,8 @@ class LocalEngine:
         slot = self._start()
         self._await_ready(slot)
         for batch in dead.batches:
-            told = batch.told[batch.done :] if batch.told is not None else None
-            _hand_over(slot, batch.trials[batch.done :], told)
+            left = batch.proposals[batch.done :] if batch.proposals is not None else None
+            _hand_over(slot, batch.trials[batch.done :], left)
 
     def _await_ready(self, slot: _Slot) -> None:
         while not slot.frames.ended:
@@ -192,7 +188,7 @@ class LocalEngine:
                 if kind == "error":
                     raise UserError(body)
                 if kind == "ready":
-                    self._introductions.append(marshal.loads(body))
+                    self._introductions.append(BatchMessage.unpack(body))
                     return
         raise UserError("a worker process ended before it was ready")
 
@@ -216,20 +212,22 @@ class LocalEngine:
         self._selector.close()
 
 
-def _hand_over(slot: _Slot, trials: list[int], told: list[Any] | None) -> None:
-    slot.batches.append(_Batch(trials, told, time.monotonic()))
+def _hand_over(slot: _Slot, trials: list[int], proposals: list[Any] | None) -> None:
+    slot.batches.append(_HeldBatch(trials, proposals, time.monotonic()))
     with contextlib.suppress(BrokenPipeError):  # a dead host is noticed by `collect`
-        wire.send(slot.socket.fileno(), ("batch", (trials, told)))
+        wire.send(slot.socket.fileno(), ("batch", (trials, proposals)))
 
 
-def _spawn(setup: Setup, coverage: dict[str, Any] | None) -> _Slot:
+def _spawn(setup: HostSetup, coverage: dict[str, Any] | None) -> _Slot:
     """Start a fresh interpreter that imports the subject by its name."""
     spawned = spawn(Interpreter.like_this_one(), setup, coverage)
     line, process = spawned.line, spawned.process
     return _Slot(line, wire.Frames(line.fileno()), process.pid, process)
 
 
-def _fork(setup: Setup, others: list[_Slot], coverage: dict[str, Any] | Coverage | None) -> _Slot:
+def _fork(
+    setup: HostSetup, others: list[_Slot], coverage: dict[str, Any] | Coverage | None
+) -> _Slot:
     """Fork this process, for subjects that no other process can import (notebooks)."""
     ours, theirs = socket.socketpair()
 
@@ -255,5 +253,5 @@ def _wait(slot: _Slot, patience: float = 2.0) -> bool:
     while not (in_time := slot.process.has_ended) and time.monotonic() < deadline:
         time.sleep(0.005)
     # One that ended in time has killed what its tests left behind.
-    slot.process.bury(kill=True, kill_strays=not in_time)
+    slot.process.reap(kill=True, kill_strays=not in_time)
     return in_time

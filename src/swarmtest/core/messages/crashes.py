@@ -175,15 +175,15 @@ def tcc(output: str) -> str | None:
     return f"error: {re.sub(r'[0-9]+', '#', match['what'].strip())[:_LONGEST]}" if match else None
 
 
-def assertion_text(found: re.Match[str]) -> str:
+def assertion_text(match: re.Match[str]) -> str:
     """Return the signature of a match with `what`, `function` and `file`.
 
     The condition is the programmer's text, so its numbers do not vary and stay.
     """
-    what = " ".join(found["what"].split())
+    what = " ".join(match["what"].split())
     what = what if len(what) <= _LONGEST else what[: _LONGEST - 1] + "…"
-    function = plain_name(found["function"]) if found["function"] else ""
-    where = f" in {function} ({_base(found['file'])})" if function else f" ({_base(found['file'])})"
+    function = plain_name(match["function"]) if match["function"] else ""
+    where = f" in {function} ({_base(match['file'])})" if function else f" ({_base(match['file'])})"
     return f"Assertion `{what}' failed{where}"
 
 
@@ -398,7 +398,7 @@ class Recogniser:
 
 
 @dataclass(frozen=True)
-class Recognised:
+class RecognisedCrash:
     """A message that a recogniser found."""
 
     name: str
@@ -477,14 +477,14 @@ def recogniser_named(name: str) -> Recogniser:
     return recogniser
 
 
-def recognise(output: str, names: Sequence[str]) -> Recognised | None:
+def recognise(output: str, names: Sequence[str]) -> RecognisedCrash | None:
     """Return the message that the first of these recognisers finds in a text, or None.
 
     >>> recognise("x.c:1:2: internal compiler error: in lower_stmt, at tree.cc:7", ["tcc", "gcc"])
-    Recognised(name='gcc', signature='internal compiler error: in lower_stmt, at tree.cc')
+    RecognisedCrash(name='gcc', signature='internal compiler error: in lower_stmt, at tree.cc')
     """
     for name in names:
         signature = recogniser_named(name).find(output)
         if signature is not None:
-            return Recognised(name, signature)
+            return RecognisedCrash(name, signature)
     return None

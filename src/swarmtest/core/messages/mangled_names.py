@@ -44,12 +44,12 @@ def function_name(symbol: str) -> str | None:
     if not symbol.startswith("_Z"):
         return symbol
     try:
-        return "::".join(_Reader(symbol).function()) or None
+        return "::".join(_NameReader(symbol).function()) or None
     except (IndexError, ValueError):
         return None
 
 
-class _Reader:
+class _NameReader:
     """A reader of one mangled name, from left to right; running over its end is an IndexError."""
 
     def __init__(self, symbol: str) -> None:

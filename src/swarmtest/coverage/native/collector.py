@@ -27,7 +27,7 @@ from typing import NamedTuple, Protocol
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Catalogue, Hits, Source, Target, content_hash
-from swarmtest.processes.commands import Ended
+from swarmtest.processes.commands import ProcessEnd
 
 _SYSTEM = ("/usr/include/", "/usr/lib/", "/usr/lib64/", "/usr/local/include/")
 _KIND = re.compile(r"([A-Za-z_][\w-]*):(.+)")
@@ -125,7 +125,7 @@ class Collector(Protocol):
     def extra_memory(self) -> int:
         """The address space that the program needs for its coverage."""
 
-    def collect(self, ended: Ended) -> Collected:
+    def collect(self, ended: ProcessEnd) -> Collected:
         """Return what the program that has just ended reached, and clear it for the next test."""
 
     def close(self) -> None:
@@ -135,14 +135,14 @@ class Collector(Protocol):
 class NoCoverage:
     """A collector that collects nothing, for programs that are only run.
 
-    >>> NoCoverage().collect(Ended(0, False))
+    >>> NoCoverage().collect(ProcessEnd(0, False))
     Collected(hits=None, missing='coverage is off')
     """
 
     environment: dict[str, str] = {}
     extra_memory = 0
 
-    def collect(self, ended: Ended) -> Collected:
+    def collect(self, ended: ProcessEnd) -> Collected:
         """Return no hits, because coverage is off."""
         return Collected(None, "coverage is off")
 
@@ -168,7 +168,7 @@ class HitFile:
         """The variable that tells the program where to write."""
         return {"SWARMTEST_HITS": str(self._path)}
 
-    def collect(self, ended: Ended) -> Collected:
+    def collect(self, ended: ProcessEnd) -> Collected:
         """Return the hits that the program which has just ended wrote."""
         text = self._path.read_text(errors="replace") if self._path.exists() else ""
         if not text:

@@ -35,7 +35,7 @@ import numpy.typing as npt
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Hits
 from swarmtest.coverage.native.collector import Collected, Lines
-from swarmtest.processes.commands import Command, Ended, Output, end_process, watch
+from swarmtest.processes.commands import CommandLine, Output, ProcessEnd, end_process, watch
 from swarmtest.processes.tree import kill_group
 
 # Shared memory and hits. The layout must agree with runtime.c.
@@ -166,7 +166,7 @@ class FastCoverage:
         """The address space that a program needs for its coverage."""
         return self.shared.size
 
-    def collect(self, ended: Ended) -> Collected:
+    def collect(self, ended: ProcessEnd) -> Collected:
         """Return the lines on which the program that has just ended began a block."""
         attached = self.shared.attached()
         self._learn_modules()
@@ -181,7 +181,7 @@ class FastCoverage:
             hits = self._cached[raw] = self._hits(slots)
         return Collected(hits)
 
-    def _no_hits(self, ended: Ended) -> Collected:
+    def _no_hits(self, ended: ProcessEnd) -> Collected:
         if not self._modules and not self._has_runtime:
             raise UserError(
                 f"{self._program} wrote no coverage: build it, or what it starts, with `swarmtest "
@@ -379,7 +379,7 @@ class ForkServer:
 
     def __init__(
         self,
-        command: Command,
+        command: CommandLine,
         stdin: int,
         per_process: int,
         on_start: Callable[[], None],
@@ -394,7 +394,7 @@ class ForkServer:
         self._outputs: tuple[Output, ...] = ()
         self._control = self._status = -1
 
-    def run(self, seconds: float) -> Ended:
+    def run(self, seconds: float) -> ProcessEnd:
         """Run one test."""
         with contextlib.suppress(ServerDied):
             return self._run(seconds)
@@ -406,7 +406,7 @@ class ForkServer:
             program = self._command.arguments[0]
             raise UserError(f"the fork server in {program} dies: use fork_server=False") from None
 
-    def _run(self, seconds: float) -> Ended:
+    def _run(self, seconds: float) -> ProcessEnd:
         if self._process is None:
             self._start()
         began = time.monotonic()
@@ -423,7 +423,7 @@ class ForkServer:
             output.drain()
         out, err = (output.take() for output in self._outputs)
         wall = time.monotonic() - began
-        return Ended(status, not in_time, out, err, microseconds / 1e6, wall)
+        return ProcessEnd(status, not in_time, out, err, microseconds / 1e6, wall)
 
     def _start(self) -> None:
         self._on_start()

@@ -23,7 +23,7 @@ from typing import Any
 from swarmtest.core.errors import UserError
 from swarmtest.core.targets import Hits
 from swarmtest.coverage.native.collector import Collected, Lines
-from swarmtest.processes.commands import Ended
+from swarmtest.processes.commands import ProcessEnd
 
 # The `.gcno` files that gcc writes beside its objects.
 
@@ -119,7 +119,7 @@ class GcovCoverage:
         """The variables that make the program write into our directory."""
         return {"GCOV_PREFIX": str(self._directory), "GCOV_PREFIX_STRIP": "0"}
 
-    def collect(self, ended: Ended) -> Collected:
+    def collect(self, ended: ProcessEnd) -> Collected:
         """Return the lines that the program which has just ended executed."""
         written = self._written()
         if not written:
@@ -217,7 +217,7 @@ class _Unreadable(Exception):
     """gcov cannot read a file; the message is gcov's."""
 
 
-def _why_missing(ended: Ended) -> str:
+def _why_missing(ended: ProcessEnd) -> str:
     if ended.timed_out:
         return "killed at its time limit, before it wrote coverage"
     if ended.signal:

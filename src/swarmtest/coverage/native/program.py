@@ -25,7 +25,7 @@ from swarmtest.core.targets import Catalogue, Hits
 from swarmtest.coverage.native.collector import Collected, Collector, HitFile, Lines, NoCoverage
 from swarmtest.coverage.native.fast import FastCoverage, ForkServer, has_runtime
 from swarmtest.coverage.native.gcov import GcovCoverage, has_counters
-from swarmtest.processes.commands import Command, Ended
+from swarmtest.processes.commands import CommandLine, ProcessEnd
 
 COVERAGE = ("auto", "fast", "gcov", "hits", "lcov", "none")
 FOREVER = 1e9
@@ -258,7 +258,7 @@ class Session:
         self.collector = _collector(settings, lines, directory)
         self._input = _Input(settings, directory)
         memory = settings.memory and settings.memory + self.collector.extra_memory
-        self._command = Command(
+        self._command = CommandLine(
             tuple(word.replace("{test}", self._input.path) for word in settings.command),
             {**os.environ, **(settings.env or {}), **self.collector.environment},
             settings.cwd,
@@ -266,7 +266,7 @@ class Session:
         )
         self._server = self._fork_server() if settings.fork_server else None
 
-    def run(self, data: bytes, arguments: Sequence[str]) -> tuple[Ended, Collected]:
+    def run(self, data: bytes, arguments: Sequence[str]) -> tuple[ProcessEnd, Collected]:
         """Run one test."""
         self._input.write(data)
         seconds = self._settings.timeout or FOREVER

@@ -17,7 +17,7 @@ from swarmtest.core.targets import Source
 from swarmtest.mutate.campaign_tests import check_features, draw_trials, tests_of
 from swarmtest.mutate.kill_matrix import CRASHED, NOT_RUN, PASSED, SLOW, KillMatrix
 from swarmtest.mutate.native.build import BuiltMutants, Original, drawn_mutants
-from swarmtest.processes.fork_tasks import Forks, Task, Tell
+from swarmtest.processes.fork_tasks import Forks, ForkTask, Tell
 from swarmtest.store.interface import Store
 from swarmtest.subjects.command.subject import CommandSubject
 from swarmtest.subjects.loading import SubjectReference
@@ -134,7 +134,7 @@ class _MatrixRunner:
         seconds = self._built.seconds + _SLACK
         originals: dict[int, Original] = {}
         for answer in Forks(run, self._workers).answers(
-            Task(chunk, [seconds] * len(chunk)) for chunk in chunks
+            ForkTask(chunk, [seconds] * len(chunk)) for chunk in chunks
         ):
             if isinstance(answer.value, UserError):
                 raise answer.value
@@ -178,7 +178,7 @@ class _MatrixRunner:
             self._show(len(mutants), len(mutants))
         return outcomes, reached
 
-    def _tasks(self, reached: Any) -> Iterator[Task]:
+    def _tasks(self, reached: Any) -> Iterator[ForkTask]:
         """Yield tasks of pairs of a mutant and a test: quick tests first, a mutant in one task."""
         order = sorted(self._originals, key=lambda test: self._originals[test].selected.seconds)
         pairs: list[tuple[int, int]] = []
@@ -190,10 +190,10 @@ class _MatrixRunner:
         if pairs:
             yield self._task(pairs)
 
-    def _task(self, pairs: list[tuple[int, int]]) -> Task:
+    def _task(self, pairs: list[tuple[int, int]]) -> ForkTask:
         steps = len(self._built.spec.steps)
         seconds = [self._originals[test].selected.limit * steps + _SLACK for _, test in pairs]
-        return Task(pairs, seconds)
+        return ForkTask(pairs, seconds)
 
     def _run_pairs(self, pairs: list[tuple[int, int]], tell: Tell) -> None:
         killed: set[int] = set()

@@ -1,4 +1,4 @@
-"""The baton scheduler: one thread of a run runs at a time, and a `Scheduler` says which.
+"""The baton scheduler: one thread of a run runs at a time, and a `ThreadScheduler` says which.
 
 Each thread has a baton, a real lock that it waits for. At a probe the scheduler may name another
 thread: that thread's baton is released, and the running thread waits for its own. As long as the
@@ -16,13 +16,11 @@ import sys
 from types import CodeType
 from typing import Any, NoReturn
 
-from swarmtest.core.result import Fault
-from swarmtest.race.control.schedulers import Scheduler
-from swarmtest.race.control.stuck import CLOCK, END, fault_of_stuck, livelock
-from swarmtest.race.control.tasks import Baton, Task, Unwound, main_task, new_baton
+from swarmtest.race.control.schedulers import ThreadScheduler
+from swarmtest.race.control.stuck import CLOCK, END, fault_of_stuck, livelock_fault
+from swarmtest.race.control.tasks import Baton, RunPolicy, ThreadTask, Unwound, new_baton
 from swarmtest.race.primitives.frames import user_frame
-from swarmtest.race.primitives.originals import get_ident, raw_lock
-from swarmtest.race.primitives.policy import Policy
+from swarmtest.race.primitives.policy import get_ident, raw_lock
 
 STEP, LIMIT, IDENT = 0, 1, 2
 """The cells of the state that a probe reads: the number of probes passed, the number at which to
@@ -30,7 +28,7 @@ ask the scheduler, and the identity of the running thread."""
 
 Where = int | tuple[str, CodeType | None]
 """Where a thread stopped: a site, or an operation and the code that called it."""
-Handover = tuple[Task, int, Task, bool, Where]
+Handover = tuple[ThreadTask, int, ThreadTask, bool, Where]
 """The thread that stopped, the number of its probe, the thread that continued, whether the
 switch was forced, and where the thread stopped."""
 
@@ -43,29 +41,24 @@ _MAX_OVERSLEEP = 1.0
 longer than that may overtake them."""
 
 
-class Handing(Policy):
+class BatonPolicy(RunPolicy):
     """The threads of a run, of which one runs at a time."""
 
-    def __init__(self, scheduler: Scheduler, most_probes: int) -> None:
+    def __init__(self, scheduler: ThreadScheduler, most_probes: int) -> None:
+        super().__init__()
         self.scheduler = scheduler
         self.most_probes = most_probes
-        self.main = main_task()
         self.main.ident = get_ident()
         self.main.baton = new_baton()
         self.running = self.main
-        self.tasks = [self.main]
         self.able = [self.main]
-        self.asleep: list[Task] = []
+        self.asleep: list[ThreadTask] = []
         """The sleeping threads that may wake before threads that are able to run."""
         self.sleeps = False
         """Whether a thread has slept in this run."""
-        self.abandoned: list[Task] = []
+        self.abandoned: list[ThreadTask] = []
         self.handovers: list[Handover] = []
-        self.fault: Fault | None = None
-        self.problem = ""
-        self.notes: list[str] = []
         self.clock = 0.0
-        self.ended = self.interrupted = False
         self.state: list[int] = [0, 1, self.main.ident]
         self.quiet = 0
         """While this is not 0, a thread that is able to continue is not stopped."""
@@ -81,7 +74,7 @@ class Handing(Policy):
         task.site, task.obj = site, obj
         self.point(task)
 
-    def point(self, task: Task) -> None:
+    def point(self, task: ThreadTask) -> None:
         """Let the scheduler stop the running thread here."""
         state = self.state
         step = state[STEP]
@@ -125,7 +118,7 @@ class Handing(Policy):
 
     # Switching threads.
 
-    def _hand_over(self, task: Task, chosen: Task, forced: bool) -> None:
+    def _hand_over(self, task: ThreadTask, chosen: ThreadTask, forced: bool) -> None:
         where: Where = task.site
         if task.site < 0:
             frame = user_frame(sys._getframe(1))
@@ -133,7 +126,7 @@ class Handing(Policy):
         self.handovers.append((task, task.count, chosen, forced, where))
         self.resume(chosen)
 
-    def resume(self, chosen: Task) -> None:
+    def resume(self, chosen: ThreadTask) -> None:
         """Make a thread the running one; it continues as soon as it gets its baton."""
         state = self.state
         self.running = chosen
@@ -142,14 +135,14 @@ class Handing(Policy):
         state[LIMIT] = 0 if self.ended else self._next_limit(state[STEP])
         state[IDENT] = chosen.ident
 
-    def pause(self, task: Task) -> None:
+    def pause(self, task: ThreadTask) -> None:
         """Release the baton of the thread that runs next, and wait for the own baton."""
         if self.running is not task:
             task.baton.hand(self.running.baton)
         if self.ended:
             raise Unwound
 
-    def block(self, task: Task, waiting: Any, deadline: float | None) -> None:
+    def block(self, task: ThreadTask, waiting: Any, deadline: float | None) -> None:
         """Make the running thread wait; return when it is able to run and has been chosen."""
         self._count_probes(task)
         task.waiting, task.deadline, task.expired = waiting, deadline, False
@@ -157,12 +150,12 @@ class Handing(Policy):
         self._choose_next(task)
         self.pause(task)
 
-    def count_of(self, task: Task) -> int:
+    def count_of(self, task: ThreadTask) -> int:
         """Return the number of probes that a thread has passed."""
         since = self.state[STEP] - self._resumed if task is self.running else 0
         return task.count + since
 
-    def _count_probes(self, task: Task) -> None:
+    def _count_probes(self, task: ThreadTask) -> None:
         step = self.state[STEP]
         task.count += step - self._resumed
         self._resumed = step
@@ -177,7 +170,7 @@ class Handing(Policy):
             ]
         self.state[LIMIT] = 0
 
-    def _choose_next(self, task: Task) -> None:
+    def _choose_next(self, task: ThreadTask) -> None:
         """Hand over from a thread that cannot continue."""
         while not self.able and self._advance_clock():
             pass
@@ -218,34 +211,23 @@ class Handing(Policy):
         if woken:
             self.changed()
 
-    def note(self, line: str) -> None:
-        """Note something that the user should know; duplicates are dropped."""
-        if line not in self.notes:
-            self.notes.append(line)
-
     # Ending a run.
-
-    def fail(self, fault: Fault) -> None:
-        """End the run with a fault; the first fault counts."""
-        if not self.ended:
-            self.fault = fault
-        self.end()
 
     def end(self) -> None:
         """Decide the run: its threads end where they are."""
         self.ended = True
         self.state[LIMIT] = 0
 
-    def end_here(self, task: Task) -> NoReturn:
+    def end_here(self, task: ThreadTask) -> NoReturn:
         """End the running thread by raising `Unwound`."""
         if not self.ended:
-            self.fail(livelock(self.most_probes, self.tasks))
+            self.fail(livelock_fault(self.most_probes, self.tasks))
         task.raised += 1
         if task.raised > _MAX_UNWINDS and task is not self.main:
             self._park(task)
         raise Unwound
 
-    def _park(self, task: Task) -> NoReturn:
+    def _park(self, task: ThreadTask) -> NoReturn:
         """Block a thread forever that catches every exception and so cannot be ended."""
         self.notes.append(f"{task.name} cannot be ended: it catches every exception; it was left")
         task.done = True
@@ -256,7 +238,7 @@ class Handing(Policy):
         while True:
             forever.acquire()
 
-    def abandon(self, task: Task, problem: str) -> None:
+    def abandon(self, task: ThreadTask, problem: str) -> None:
         """Continue without the running thread, which is blocked where it has no probes."""
         self.problem = problem
         self.end()
@@ -266,7 +248,7 @@ class Handing(Policy):
             self._unwind_next(task)
             self.running.baton.release()
 
-    def finished(self, task: Task) -> Baton | None:
+    def finished(self, task: ThreadTask) -> Baton | None:
         """Return the baton of the next thread when a thread has ended; None if it was abandoned."""
         if task.done:
             return None
@@ -282,7 +264,7 @@ class Handing(Policy):
             self._choose_next(task)
         return self.running.baton
 
-    def _unwind_next(self, task: Task) -> None:
+    def _unwind_next(self, task: ThreadTask) -> None:
         """Resume the youngest thread that has not ended; main is the last."""
         for other in reversed(self.tasks):
             if not other.done and other is not task:

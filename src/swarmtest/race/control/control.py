@@ -11,16 +11,15 @@ from threading import Thread
 from types import FrameType
 from typing import Any
 
-from swarmtest.race.control.baton_scheduler import IDENT, LIMIT, STEP, Handing
-from swarmtest.race.control.schedulers import Scheduler
+from swarmtest.race.control.baton_scheduler import IDENT, LIMIT, STEP, BatonPolicy
+from swarmtest.race.control.schedulers import ThreadScheduler
 from swarmtest.race.control.stuck import CLOCK
-from swarmtest.race.control.tasks import Task, Unwound, child_task
-from swarmtest.race.control.worker_threads import under_control
+from swarmtest.race.control.tasks import ThreadTask, Unwound, child_task
+from swarmtest.race.control.worker_threads import start_controlled_thread
 from swarmtest.race.coverage.trace import Tracer
-from swarmtest.race.primitives import originals as raw
 from swarmtest.race.primitives.frames import code_of, is_event_loop, is_library, is_own
 from swarmtest.race.primitives.locks import OWN_POINT, SYNCHRONISERS, Lock
-from swarmtest.race.primitives.originals import get_ident
+from swarmtest.race.primitives.policy import get_ident, raw_monotonic, raw_sleep, raw_time
 from swarmtest.race.weaving.sites import SITES
 
 _TICK = 0.001
@@ -32,12 +31,12 @@ USES_ASYNCIO = "the program runs an asyncio event loop: the order of its tasks i
 FORKS = "the program forks: what its child processes do is not controlled"
 
 
-class Control(Handing):
+class ControlPolicy(BatonPolicy):
     """One controlled run."""
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        scheduler: ThreadScheduler,
         sites: Collection[int] | None,
         most_probes: int,
         feasible: bool = False,
@@ -98,7 +97,7 @@ class Control(Handing):
 
     # Synchronisation. Operations inside the standard library are not counted.
 
-    def _counted_point(self, task: Task, kind: str, obj: Any) -> None:
+    def _counted_point(self, task: ThreadTask, kind: str, obj: Any) -> None:
         """Count an operation that the program itself calls; the thread may stop before it."""
         if self.ended:
             self.end_here(task)
@@ -137,7 +136,7 @@ class Control(Handing):
         finally:
             task.doing = ""
 
-    def _take(self, task: Task, lock: Lock, blocking: bool, timeout: float) -> bool:
+    def _take(self, task: ThreadTask, lock: Lock, blocking: bool, timeout: float) -> bool:
         waited = not lock.raw.acquire(False)
         if waited:
             if not blocking or not timeout:
@@ -155,7 +154,7 @@ class Control(Handing):
             self.event()  # the thread has the lock and waits for the GIL
         return True
 
-    def _take_while_unwinding(self, task: Task, lock: Lock) -> bool:
+    def _take_while_unwinding(self, task: ThreadTask, lock: Lock) -> bool:
         """Pretend to acquire a lock: an unwound condition reacquires it to clean up."""
         if lock.raw.acquire(False):
             lock.owner = task
@@ -211,7 +210,7 @@ class Control(Handing):
             self.end_here(parent)
         outer = parent.doing
         task = child_task(parent, len(self.tasks), thread)
-        under_control(self, task, thread, call)
+        start_controlled_thread(self, task, thread, call)
         self.tasks.append(task)
         self.changed()
         if not outer and not _is_inside_library():
@@ -244,7 +243,7 @@ class Control(Handing):
         task = self._task_of(thread)
         return call() if task is None else not task.done
 
-    def _task_of(self, thread: Thread) -> Task | None:
+    def _task_of(self, thread: Thread) -> ThreadTask | None:
         return next((task for task in self.tasks if task.thread is thread), None)
 
     def new_number(self) -> int:
@@ -263,7 +262,7 @@ class Control(Handing):
         slow.
         """
         if get_ident() != self.state[IDENT]:
-            raw.raw_sleep(seconds)
+            raw_sleep(seconds)
             return
         task = self.running
         outer = task.doing
@@ -284,17 +283,17 @@ class Control(Handing):
     def monotonic(self) -> float:
         """Return the run's monotonic time."""
         if get_ident() != self.state[IDENT]:
-            return raw.raw_monotonic()
+            return raw_monotonic()
         if is_event_loop(sys._getframe(2).f_code):
             self.note(USES_ASYNCIO)
-            return raw.raw_monotonic()  # an event loop waits in real time
+            return raw_monotonic()  # an event loop waits in real time
         self.clock += _TICK
         return _MONOTONIC_START + self.clock
 
     def time(self) -> float:
         """Return the run's time of day."""
         if get_ident() != self.state[IDENT]:
-            return raw.raw_time()
+            return raw_time()
         self.clock += _TICK
         return _TIME_START + self.clock
 
@@ -310,7 +309,7 @@ class Control(Handing):
             raise Unwound
 
 
-def deciding_access(control: Handing, sites: Collection[int] | None) -> Callable[..., Any]:
+def deciding_access(control: BatonPolicy, sites: Collection[int] | None) -> Callable[..., Any]:
     """Return the probe of a controlled run; it has to be fast.
 
     With `sites`, only these accesses may stop the thread.
@@ -341,7 +340,7 @@ def deciding_access(control: Handing, sites: Collection[int] | None) -> Callable
     return restricted_access
 
 
-def counting_access(control: Handing) -> Callable[..., Any]:
+def counting_access(control: BatonPolicy) -> Callable[..., Any]:
     """Return the probe of a run in feasible mode, which only counts accesses.
 
     In feasible mode, threads are switched at events and at synchronisation.
@@ -366,4 +365,4 @@ def _is_inside_library() -> bool:
     return frame is not None and is_library(frame.f_code)
 
 
-_CALL_CODE = Control.call.__code__
+_CALL_CODE = ControlPolicy.call.__code__

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 from swarmtest.core.errors import UserError
@@ -16,19 +17,23 @@ from swarmtest.core.result import Fault
 from swarmtest.core.targets import Hits
 from swarmtest.coverage.scope import shown_path
 from swarmtest.processes.tree import end_strays
-from swarmtest.race.control.baton_scheduler import Handing, Handover, Where
-from swarmtest.race.control.control import USES_ASYNCIO, Control
-from swarmtest.race.control.schedulers import Replay, Schedule, Scheduler, Switch
-from swarmtest.race.control.tasks import Task, Unwound
-from swarmtest.race.control.watchdog import watched
+from swarmtest.race.control.baton_scheduler import BatonPolicy, Handover, Where
+from swarmtest.race.control.control import USES_ASYNCIO, ControlPolicy
+from swarmtest.race.control.schedulers import Schedule, ScheduleReplay, Switch, ThreadScheduler
+from swarmtest.race.control.tasks import ThreadTask, Unwound
+from swarmtest.race.control.watchdog import (
+    interrupt_thread,
+    is_main_thread,
+    overdue_text,
+    time_limit,
+)
 from swarmtest.race.control.worker_threads import give_back
 from swarmtest.race.coverage.coverage import ConcurrencyCoverage
 from swarmtest.race.coverage.trace import Tracer, TraceStep
 from swarmtest.race.primitives.frames import user_frame
 from swarmtest.race.primitives.locks import Lock
-from swarmtest.race.primitives.originals import thread_join
 from swarmtest.race.primitives.patches import installed
-from swarmtest.race.primitives.policy import policy_on
+from swarmtest.race.primitives.policy import policy_on, thread_join
 from swarmtest.race.weaving.sites import SITES
 from swarmtest.race.weaving.weaver import use_events
 from swarmtest.reducer.reducer import minimised
@@ -38,7 +43,7 @@ SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Run:
+class ControlledRun:
     """The outcome of a controlled run."""
 
     fault: Fault | None
@@ -66,7 +71,7 @@ class Run:
 
 def controlled_run(
     function: Callable[[], object],
-    scheduler: Scheduler,
+    scheduler: ThreadScheduler,
     *,
     sites: Collection[int] | None = None,
     feasible: bool = False,
@@ -74,7 +79,7 @@ def controlled_run(
     seconds: float = SECONDS,
     traced: bool = False,
     coverage: ConcurrencyCoverage | None = None,
-) -> Run:
+) -> ControlledRun:
     """Call a function; the scheduler decides which of the threads it starts runs, and when.
 
     With `sites`, threads are switched only before these accesses and at synchronisation. With
@@ -89,21 +94,22 @@ def controlled_run(
     use_events(feasible)
     with installed():
         control = (
-            Control(scheduler, sites, most_probes, feasible, tracer)
+            ControlPolicy(scheduler, sites, most_probes, feasible, tracer)
             if coverage is None
-            else CoveredControl(scheduler, sites, most_probes, feasible, tracer, coverage)
+            else CoveredControlPolicy(scheduler, sites, most_probes, feasible, tracer, coverage)
         )
         collects = gc.isenabled()
         gc.disable()  # finalizers would run at a different time in each run
+        ask_to_end, interrupt = partial(_ask_to_end, control), partial(_interrupt, control)
         try:
-            with policy_on(control), watched(control, seconds):
+            with policy_on(control), time_limit(seconds, ask_to_end, interrupt):
                 call_to_the_end(function, control)
         finally:
             _clean_up(control)
             end_strays()
             if collects:
                 gc.enable()
-    return Run(
+    return ControlledRun(
         None if control.problem else control.fault,
         control.problem,
         control.state[0],
@@ -117,7 +123,22 @@ def controlled_run(
     )
 
 
-def _clean_up(control: Handing) -> None:
+def _ask_to_end(control: BatonPolicy) -> None:
+    """Ask a run that takes too long to stop at its next probe."""
+    control.problem = control.problem or overdue_text(control.running)
+    control.end()
+
+
+def _interrupt(control: BatonPolicy) -> bool:
+    """Continue without the running thread, which passes no probe; tell whether it was main."""
+    task = control.running
+    control.abandon(task, control.problem)
+    control.interrupted = is_main_thread(task)
+    interrupt_thread(task)
+    return control.interrupted
+
+
+def _clean_up(control: BatonPolicy) -> None:
     """Release locks that are still held, and wait for threads that have not quite ended."""
     del control.access  # it and the run refer to each other
     for task in control.tasks:
@@ -159,7 +180,7 @@ def _shown_path(path: str) -> str:
     return shown_path(path)
 
 
-def nothing_to_schedule(run: Run) -> str:
+def nothing_to_schedule(run: ControlledRun) -> str:
     """Return why no schedule could matter, in one line; empty if there were threads.
 
     >>> from swarmtest.race.control.schedulers import RandomWalk
@@ -185,7 +206,7 @@ def minimised_schedule(
     """
 
     def shows(switches: Sequence[Switch]) -> bool:
-        run = controlled_run(function, Replay(Schedule(tuple(switches))), **options)
+        run = controlled_run(function, ScheduleReplay(Schedule(tuple(switches))), **options)
         return run.fault == fault
 
     if not shows(schedule.switches):
@@ -194,7 +215,7 @@ def minimised_schedule(
             "than the order of its threads (random numbers, time, files, what earlier calls left)"
         )
     smallest = minimised(schedule.switches, shows)
-    return numbered(function, Schedule(tuple(smallest)), **options)
+    return number_switches(function, Schedule(tuple(smallest)), **options)
 
 
 # Replaying a schedule, also on code that has changed since.
@@ -202,19 +223,19 @@ def minimised_schedule(
 _MAX_TRACED_SWITCHES = 20
 
 
-def replay(function: Callable[[], object], schedule: Schedule, **options: Any) -> Run:
+def replay(function: Callable[[], object], schedule: Schedule, **options: Any) -> ControlledRun:
     """Run a function by a schedule; `options` are those of `controlled_run`.
 
     If the code has changed since, switches are made where the threads do what they did when the
     schedule was recorded, as far as these places are found; the run's notes say so. In feasible
-    mode, `Run.missed` is the number of switches that this interpreter cannot make.
+    mode, `ControlledRun.missed` is the number of switches that this interpreter cannot make.
     """
-    scheduler = Replay(schedule)
+    scheduler = ScheduleReplay(schedule)
     run = controlled_run(function, scheduler, **options)
     if options.get("feasible") or not (scheduler.stale or run.missed):
         return run
     switches = _relocated(function, schedule.switches, options)
-    again = controlled_run(function, Replay(Schedule(switches)), **options)
+    again = controlled_run(function, ScheduleReplay(Schedule(switches)), **options)
     note = (
         "the code has changed since the schedule was recorded: "
         f"{len(switches)} of its {len(schedule)} switches were found again by what their threads do"
@@ -222,9 +243,9 @@ def replay(function: Callable[[], object], schedule: Schedule, **options: Any) -
     return replace(again, notes=(*again.notes, note), missed=len(schedule) - len(switches))
 
 
-def numbered(function: Callable[[], object], schedule: Schedule, **options: Any) -> Schedule:
+def number_switches(function: Callable[[], object], schedule: Schedule, **options: Any) -> Schedule:
     """Return the schedule with each switch numbered by how often its thread had done the same."""
-    steps = controlled_run(function, Replay(schedule), **{**options, "traced": True}).trace
+    steps = controlled_run(function, ScheduleReplay(schedule), **{**options, "traced": True}).trace
     return Schedule(
         tuple(
             replace(switch, nth=_times_before(switch, steps) + 1 if switch.site else 0)
@@ -254,7 +275,7 @@ def _relocated(
     steps: tuple[TraceStep, ...] = ()
     for i, switch in enumerate(switches):
         if i < _MAX_TRACED_SWITCHES:
-            steps = controlled_run(function, Replay(Schedule(relocated)), **traced).trace
+            steps = controlled_run(function, ScheduleReplay(Schedule(relocated)), **traced).trace
         at = _probe_of(switch, steps)
         if at:
             relocated = (*relocated, replace(switch, at=at))
@@ -329,12 +350,12 @@ def _exit_fork() -> None:
 # A controlled run with concurrency coverage.
 
 
-class CoveredControl(Control):
+class CoveredControlPolicy(ControlPolicy):
     """A controlled run that reports to concurrency coverage what its threads do."""
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        scheduler: ThreadScheduler,
         sites: Collection[int] | None,
         most_probes: int,
         feasible: bool,
@@ -354,19 +375,19 @@ class CoveredControl(Control):
             self._known_tasks += 1
             self._coverage.began(task.ident)
 
-    def _counted_point(self, task: Task, kind: str, obj: Any) -> None:
+    def _counted_point(self, task: ThreadTask, kind: str, obj: Any) -> None:
         super()._counted_point(task, kind, obj)
         frame = user_frame(sys._getframe(1))
         if frame is not None:
             self._coverage.visits(kind, frame)
 
-    def _take(self, task: Task, lock: Lock, blocking: bool, timeout: float) -> bool:
+    def _take(self, task: ThreadTask, lock: Lock, blocking: bool, timeout: float) -> bool:
         taken = super()._take(task, lock, blocking, timeout)
         if taken:
             self._coverage.takes(lock)
         return taken
 
-    def block(self, task: Task, waiting: Any, deadline: float | None) -> None:
+    def block(self, task: ThreadTask, waiting: Any, deadline: float | None) -> None:
         """Report that the running thread waits, and make it wait."""
         self._coverage.waits(task.doing, waiting)
         super().block(task, waiting, deadline)

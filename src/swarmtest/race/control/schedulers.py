@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from swarmtest.core.errors import UserError
-from swarmtest.race.control.tasks import Task
+from swarmtest.race.control.tasks import ThreadTask
 from swarmtest.race.weaving.sites import SITES
 
 _VERSION = 1
@@ -134,7 +134,7 @@ NEVER = 1 << 60
 """More probes than any run has."""
 
 
-class Scheduler:
+class ThreadScheduler:
     """The base class of schedulers, which choose the next thread; create one for each run.
 
     It is asked when the running thread comes to a probe (`asks` probes after the last time, or
@@ -150,14 +150,14 @@ class Scheduler:
     wakes: bool = False
     """Whether it may choose a sleeping thread, as if the threads that are able to run were slow."""
 
-    def choose(self, running: Task, able: Sequence[Task], step: int) -> Task:
+    def choose(self, running: ThreadTask, able: Sequence[ThreadTask], step: int) -> ThreadTask:
         """Return one of the threads that are able to run, listed in the order of their start.
 
         `running` is before a probe. `step` is the number of probes that the run has passed.
         """
         raise NotImplementedError
 
-    def choose_next(self, running: Task, able: Sequence[Task], step: int) -> Task:
+    def choose_next(self, running: ThreadTask, able: Sequence[ThreadTask], step: int) -> ThreadTask:
         """Return the next thread when the running one has to wait or has ended.
 
         `able` may contain that thread: it waited for the clock, which has been advanced.
@@ -168,11 +168,11 @@ class Scheduler:
         """Return whether sleeping threads may be chosen this time."""
         return False
 
-    def stops_again(self, task: Task) -> bool:
+    def stops_again(self, task: ThreadTask) -> bool:
         """Return whether a resumed thread is to be stopped once more at the same place."""
         return False
 
-    def gave_way(self, task: Task) -> None:
+    def gave_way(self, task: ThreadTask) -> None:
         """React to a thread that ran for so long that another one had to run."""
 
     def notes(self) -> tuple[str, ...]:
@@ -190,7 +190,7 @@ _WAKE_PROBABILITY = 0.1
 run."""
 
 
-class RandomWalk(Scheduler):
+class RandomWalk(ThreadScheduler):
     """A scheduler that chooses each thread that is able to run with the same probability.
 
     `rate` is the share of probes at which it chooses; 1 means all. A long run with few switches is
@@ -205,7 +205,7 @@ class RandomWalk(Scheduler):
         self._scale = math.log1p(-rate) if rate < 1 else 0.0
         self.asks = self._gap()
 
-    def choose(self, running: Task, able: Sequence[Task], step: int) -> Task:
+    def choose(self, running: ThreadTask, able: Sequence[ThreadTask], step: int) -> ThreadTask:
         """Return any of the threads."""
         if self._scale:
             self.asks = self._gap()
@@ -222,7 +222,7 @@ class RandomWalk(Scheduler):
         return 1 + int(math.log1p(-self._random()) / self._scale)
 
 
-class PCT(Scheduler):
+class PCT(ThreadScheduler):
     """A scheduler by priorities: the running thread's drops at `depth` - 1 random steps.
 
     Burckhardt, Kothari, Musuvathi, Nagarakatte: "A randomized scheduler with probabilistic
@@ -238,7 +238,7 @@ class PCT(Scheduler):
         self._lowest = 0.0
         self._priorities: dict[int, float] = {}
 
-    def choose(self, running: Task, able: Sequence[Task], step: int) -> Task:
+    def choose(self, running: ThreadTask, able: Sequence[ThreadTask], step: int) -> ThreadTask:
         """Return the thread with the highest priority."""
         while self._changes and self._changes[-1] <= step:
             self._changes.pop()
@@ -253,13 +253,13 @@ class PCT(Scheduler):
         self.asks = self._changes[-1] - step if self._changes else NEVER
         return best
 
-    def gave_way(self, task: Task) -> None:
+    def gave_way(self, task: ThreadTask) -> None:
         """Give a thread the lowest priority."""
         self._lowest -= 1.0
         self._priorities[task.index] = self._lowest
 
 
-class POS(Scheduler):
+class POS(ThreadScheduler):
     """A scheduler that runs the thread whose next event has the highest random priority.
 
     Priorities of events that race with the chosen one are drawn again. Yuan, Yang, Gu: "Partial
@@ -271,7 +271,7 @@ class POS(Scheduler):
         self._random = random.Random(seed).random
         self._priorities: dict[int, float] = {}
 
-    def choose(self, running: Task, able: Sequence[Task], step: int) -> Task:
+    def choose(self, running: ThreadTask, able: Sequence[ThreadTask], step: int) -> ThreadTask:
         """Return the thread with the highest priority; draw again for those that race with it."""
         priorities, draw = self._priorities, self._random
         priorities[running.index] = draw()  # it has reached another event
@@ -308,7 +308,7 @@ def _steps_race(site: int, other_site: int, obj: Any) -> bool:
     return _sites_race(site, other_site)[obj is None]
 
 
-class Replay(Scheduler):
+class ScheduleReplay(ThreadScheduler):
     """A scheduler that follows a schedule; where that names no thread, the running one continues.
 
     It notices that the code has changed; `swarmtest.race.control.runner.replay` then finds the
@@ -327,11 +327,11 @@ class Replay(Scheduler):
         self.stale = False
         """Whether a thread did something else where the schedule has a switch."""
 
-    def choose(self, running: Task, able: Sequence[Task], step: int) -> Task:
+    def choose(self, running: ThreadTask, able: Sequence[ThreadTask], step: int) -> ThreadTask:
         """Return the thread that the schedule names, or the running one if it names none."""
         return self._with_next_stop(self._chosen_at_probe(running, able))
 
-    def choose_next(self, running: Task, able: Sequence[Task], step: int) -> Task:
+    def choose_next(self, running: ThreadTask, able: Sequence[ThreadTask], step: int) -> ThreadTask:
         """Return the thread that the schedule names, or the one that was started first."""
         return self._with_next_stop(self._chosen_when_forced(running, able))
 
@@ -339,12 +339,12 @@ class Replay(Scheduler):
         """Return True, since a schedule may name a sleeping thread."""
         return True
 
-    def _with_next_stop(self, chosen: Task) -> Task:
+    def _with_next_stop(self, chosen: ThreadTask) -> ThreadTask:
         ahead = self._ahead.get(chosen.name)
         self.asks = max(1, ahead[0].at - chosen.count) if ahead else NEVER
         return chosen
 
-    def stops_again(self, task: Task) -> bool:
+    def stops_again(self, task: ThreadTask) -> bool:
         """Return whether the schedule has another switch before the same probe.
 
         In feasible mode there may be several places for a switch before one probe.
@@ -352,7 +352,7 @@ class Replay(Scheduler):
         ahead = self._ahead.get(task.name)
         return ahead is not None and bool(ahead) and ahead[0].at == task.count
 
-    def _chosen_at_probe(self, running: Task, able: Sequence[Task]) -> Task:
+    def _chosen_at_probe(self, running: ThreadTask, able: Sequence[ThreadTask]) -> ThreadTask:
         ahead = self._ahead.get(running.name)
         while ahead and ahead[0].at < running.count:
             ahead.popleft()
@@ -363,7 +363,7 @@ class Replay(Scheduler):
         self.stale = self.stale or _has_moved(switch, running)
         return self._task_named(switch, able) or running
 
-    def _chosen_when_forced(self, running: Task, able: Sequence[Task]) -> Task:
+    def _chosen_when_forced(self, running: ThreadTask, able: Sequence[ThreadTask]) -> ThreadTask:
         forced = self._forced.get(running.name)
         while forced and forced[0].at < running.count:
             forced.popleft()
@@ -372,7 +372,7 @@ class Replay(Scheduler):
             return able[0]
         return self._task_named(forced.popleft(), able) or able[0]
 
-    def _task_named(self, switch: Switch, able: Sequence[Task]) -> Task | None:
+    def _task_named(self, switch: Switch, able: Sequence[ThreadTask]) -> ThreadTask | None:
         for task in able:
             if task.name == switch.next:
                 return task
@@ -386,7 +386,7 @@ class Replay(Scheduler):
         return self._missed + left
 
 
-def _has_moved(switch: Switch, task: Task) -> bool:
+def _has_moved(switch: Switch, task: ThreadTask) -> bool:
     """Return whether a thread is about to do something else than when the switch was recorded."""
     if task.site >= 0:
         return bool(switch.site) and SITES[task.site].text != switch.site

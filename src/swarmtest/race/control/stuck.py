@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from swarmtest.core.result import Fault
-from swarmtest.race.control.tasks import Task
+from swarmtest.race.control.tasks import ThreadTask
 from swarmtest.race.primitives.frames import user_frame
 from swarmtest.race.primitives.locks import Lock
 
@@ -18,7 +18,7 @@ CLOCK = object()
 """What a sleeping thread waits for."""
 
 
-def fault_of_stuck(tasks: Sequence[Task]) -> Fault | None:
+def fault_of_stuck(tasks: Sequence[ThreadTask]) -> Fault | None:
     """Return the fault of a run in which no thread is able to continue.
 
     Return None if the program would end this way: Python does not wait for daemon threads and idle
@@ -32,7 +32,9 @@ def fault_of_stuck(tasks: Sequence[Task]) -> Fault | None:
         kind, culprits = "deadlock", cycle
     else:
         kind = "lost wake-up"
-        culprits = [t for t in stuck if t.waiting is not END and not isinstance(t.waiting, Task)]
+        culprits = [
+            t for t in stuck if t.waiting is not END and not isinstance(t.waiting, ThreadTask)
+        ]
         culprits = [t for t in culprits if not _is_idle(t)] or culprits or stuck
     frames = sys._current_frames()
     locations = sorted({_location(task, frames) for task in culprits})
@@ -41,7 +43,7 @@ def fault_of_stuck(tasks: Sequence[Task]) -> Fault | None:
     return Fault(kind, f"{kind}: {' | '.join(locations)}", details)
 
 
-def livelock(most_probes: int, tasks: Sequence[Task]) -> Fault:
+def livelock_fault(most_probes: int, tasks: Sequence[ThreadTask]) -> Fault:
     """Return the fault of a run that does not end."""
     alive = ", ".join(task.name for task in tasks if not task.done)
     return Fault(
@@ -51,7 +53,7 @@ def livelock(most_probes: int, tasks: Sequence[Task]) -> Fault:
     )
 
 
-def _is_idle(task: Task) -> bool:
+def _is_idle(task: ThreadTask) -> bool:
     """Return whether a program ends although this thread waits: a daemon or a pool worker."""
     if task.daemon:
         return True
@@ -59,15 +61,15 @@ def _is_idle(task: Task) -> bool:
     return pools is not None and task.thread in pools._threads_queues
 
 
-def _has_ended(task: Task) -> bool:
+def _has_ended(task: ThreadTask) -> bool:
     return task.done or task.waiting is END
 
 
-def _cycle(stuck: Sequence[Task]) -> list[Task]:
+def _cycle(stuck: Sequence[ThreadTask]) -> list[ThreadTask]:
     """Return threads that wait for each other in a cycle, or for a thread that has ended."""
     for first in stuck:
-        chain: list[Task] = []
-        task: Task | None = first
+        chain: list[ThreadTask] = []
+        task: ThreadTask | None = first
         while task is not None and task not in chain:
             chain.append(task)
             task = _waits_for(task)
@@ -78,9 +80,9 @@ def _cycle(stuck: Sequence[Task]) -> list[Task]:
     return []
 
 
-def _waits_for(task: Task) -> Task | None:
+def _waits_for(task: ThreadTask) -> ThreadTask | None:
     waiting = task.waiting
-    if isinstance(waiting, Task):
+    if isinstance(waiting, ThreadTask):
         return waiting
     if isinstance(waiting, Lock):
         # A waiting condition acquires a lock of its own twice, which is not a deadlock.
@@ -89,7 +91,7 @@ def _waits_for(task: Task) -> Task | None:
     return None
 
 
-def _location(task: Task, frames: dict[int, FrameType]) -> str:
+def _location(task: ThreadTask, frames: dict[int, FrameType]) -> str:
     """Return where a thread waits, without a line number: an edit above it is not a new fault."""
     frame = user_frame(frames.get(task.ident))
     if frame is None:
@@ -98,11 +100,11 @@ def _location(task: Task, frames: dict[int, FrameType]) -> str:
     return f"{frame.f_code.co_qualname}: {source}" if source else frame.f_code.co_qualname
 
 
-def _description(task: Task, frames: dict[int, FrameType]) -> str:
+def _description(task: ThreadTask, frames: dict[int, FrameType]) -> str:
     frame = user_frame(frames.get(task.ident))
     at = f" at {frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
     waiting = task.waiting
-    if isinstance(waiting, Task):
+    if isinstance(waiting, ThreadTask):
         what = f"waits for the end of {waiting.name}"
     elif isinstance(waiting, Lock) and _waits_for(task) is not None:
         holder = waiting.owner

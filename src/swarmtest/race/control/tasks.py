@@ -1,16 +1,18 @@
-"""The threads of a controlled run, and their batons."""
+"""The threads of a run, their batons, and what controlled and free runs have in common."""
 
 from __future__ import annotations
 
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol
 
+from swarmtest.core.faults import fault_of_exception
+from swarmtest.core.result import Fault
 from swarmtest.race.accelerator import accelerator
 from swarmtest.race.primitives.locks import Lock
-from swarmtest.race.primitives.originals import raw_lock
+from swarmtest.race.primitives.policy import Policy, raw_lock
 
 if TYPE_CHECKING:
-    from swarmtest.race.control.worker_threads import Worker
+    from swarmtest.race.control.worker_threads import WorkerThread
 
 
 _MAIN = "main"
@@ -20,7 +22,7 @@ class Unwound(BaseException):
     """Raised in the threads of a run that is decided, so that they end."""
 
 
-class Task:
+class ThreadTask:
     """One thread of a run, named after the thread that started it and its number among those."""
 
     __slots__ = (
@@ -69,26 +71,63 @@ class Task:
         self.doing = ""
         """What it does with objects built from locks: ``condition.wait``, ``queue.get``."""
         self.raised = 0
-        self.worker: Worker | None = None
+        self.worker: WorkerThread | None = None
         """The worker thread that runs this thread, if it has no thread of its own."""
 
     def __repr__(self) -> str:
-        return f"<Task {self.name}>"
+        return f"<ThreadTask {self.name}>"
 
 
-def main_task() -> Task:
+class RunPolicy(Policy):
+    """The threads and the outcome of one run, which is controlled or free."""
+
+    def __init__(self) -> None:
+        self.main = main_task()
+        self.tasks = [self.main]
+        self.fault: Fault | None = None
+        self.problem = ""
+        """Why the run says nothing about the program; empty if it does."""
+        self.notes: list[str] = []
+        self.ended = self.interrupted = False
+
+    def note(self, line: str) -> None:
+        """Note something that the user should know; duplicates are dropped."""
+        if line not in self.notes:
+            self.notes.append(line)
+
+    def fail(self, fault: Fault) -> None:
+        """End the run with a fault; the first fault counts."""
+        if not self.ended:
+            self.fault = fault
+        self.end()
+
+    def end(self) -> None:
+        """Decide the run: its threads end."""
+        self.ended = True
+
+    def run_thread(self, thread: Thread) -> None:
+        """Run what a thread is for; an exception that it does not catch is a fault."""
+        try:
+            thread.run()
+        except (Unwound, SystemExit):
+            pass  # Python ignores a SystemExit in a thread as well
+        except BaseException as error:
+            self.fail(fault_of_exception(error))
+
+
+def main_task() -> ThreadTask:
     """Return the task of the thread that calls the function under test."""
-    return Task(0, _MAIN, None)
+    return ThreadTask(0, _MAIN, None)
 
 
-def child_task(parent: Task, index: int, thread: Thread) -> Task:
+def child_task(parent: ThreadTask, index: int, thread: Thread) -> ThreadTask:
     """Return the task of a thread that another one starts.
 
     >>> child_task(main_task(), 1, Thread()).name
     'main.1'
     """
     parent.children += 1
-    return Task(index, f"{parent.name}.{parent.children}", thread)
+    return ThreadTask(index, f"{parent.name}.{parent.children}", thread)
 
 
 class Baton(Protocol):

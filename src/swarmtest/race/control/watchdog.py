@@ -1,7 +1,8 @@
-"""The watchdog of controlled runs: it ends a run that stays in code without probes.
+"""The watchdog of runs: it ends a run, controlled or free, that takes too long.
 
-One thread per process checks the run periodically. A thread that is blocked in C code cannot be
-ended from outside, so the run ends without it. If it is the main thread, it is interrupted.
+One thread per process checks the current run periodically. When its time is up, the run is asked to
+end: its threads do so at their next probe, or where they wait. A thread that has not ended then is
+in code without probes (I/O, C code), and is interrupted.
 """
 
 from __future__ import annotations
@@ -13,89 +14,123 @@ import signal
 import sys
 import threading
 from _signal import getsignal  # type: ignore[import-not-found]
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from swarmtest.race.control.baton_scheduler import Handing
-from swarmtest.race.control.tasks import Task, Unwound
-from swarmtest.race.primitives import originals as raw
+from swarmtest.race.control.tasks import ThreadTask, Unwound
 from swarmtest.race.primitives.frames import user_frame
-from swarmtest.race.primitives.originals import get_ident, raw_lock
+from swarmtest.race.primitives.policy import get_ident, raw_lock, raw_monotonic, raw_sleep
 
 _POLL_SECONDS = 0.1
-_GRACE_SECONDS = 0.5
+GRACE_SECONDS = 0.5
 """Seconds that a thread has to reach its next probe after it was asked to end."""
 
 
-class _Watch:
-    """The current run, and when it has to end."""
+class _TimeLimit:
+    """When the current run has to end, and how far the watchdog has gone with it."""
 
-    control: Handing | None = None
-    deadline = 0.0
-    pid = 0
-    asked = 0.0
-    """When the run was asked to end."""
-    interrupted = False
-    gate = raw_lock()
+    __slots__ = ("ask_to_end", "asked", "deadline", "interrupt", "interrupted")
+
+    def __init__(
+        self, seconds: float, ask_to_end: Callable[[], None], interrupt: Callable[[], bool]
+    ) -> None:
+        self.deadline = raw_monotonic() + seconds
+        self.ask_to_end = ask_to_end
+        self.interrupt = interrupt
+        self.asked = 0.0
+        """When the run was asked to end; 0 if it was not."""
+        self.interrupted = False
+
+    def enforce(self) -> None:
+        """Do what is due now."""
+        now = raw_monotonic()
+        if now <= self.deadline or self.interrupted:
+            return
+        if not self.asked:
+            self.asked = now
+            self.ask_to_end()
+        elif now > self.asked + GRACE_SECONDS:
+            self.interrupted = self.interrupt()
+
+
+class _Watchdog:
+    """The watchdog of this process."""
+
+    limit: _TimeLimit | None = None
+    polls = False
+    """Whether its thread has been started in this process."""
+    lock = raw_lock()
+
+
+def _renew() -> None:
+    """Forget the parent's watchdog: a fork does not have its thread, which may hold the lock."""
+    _Watchdog.limit, _Watchdog.polls, _Watchdog.lock = None, False, raw_lock()
+
+
+os.register_at_fork(after_in_child=_renew)
 
 
 @contextmanager
-def watched(control: Handing, seconds: float) -> Iterator[None]:
-    """End a run that takes longer than the given number of seconds."""
-    if _Watch.pid != os.getpid():
-        _Watch.pid = os.getpid()
+def time_limit(
+    seconds: float, ask_to_end: Callable[[], None], interrupt: Callable[[], bool]
+) -> Iterator[None]:
+    """End a run that takes longer than the given number of seconds.
+
+    `ask_to_end` is called when the time is up, and decides what the run shows. `interrupt` is
+    called if the run goes on, repeatedly until it returns True. The watchdog's thread calls both.
+    """
+    if not _Watchdog.polls:
+        _Watchdog.polls = True
         _thread.start_new_thread(_poll, ())
-    _Watch.asked, _Watch.interrupted = 0.0, False
-    _Watch.deadline = raw.raw_monotonic() + seconds
-    _Watch.control = control
+    limit = _Watchdog.limit = _TimeLimit(seconds, ask_to_end, interrupt)
     try:
         with interruptible():
             yield
     finally:
-        with _Watch.gate:
-            _Watch.control = None
-        if _Watch.interrupted:
+        with _Watchdog.lock:
+            _Watchdog.limit = None
+        if limit.interrupted:
             with suppress(KeyboardInterrupt):  # the signal may arrive after the run
-                raw.raw_sleep(2 * _POLL_SECONDS)
+                raw_sleep(2 * _POLL_SECONDS)
 
 
 def _poll() -> None:
     while True:
-        raw.raw_sleep(_POLL_SECONDS)
-        with _Watch.gate:
-            control = _Watch.control
-            if control is not None and raw.raw_monotonic() > _Watch.deadline:
-                _end_overdue(control)
+        raw_sleep(_POLL_SECONDS)
+        with _Watchdog.lock:
+            if _Watchdog.limit is not None:
+                _Watchdog.limit.enforce()
 
 
-def _end_overdue(control: Handing) -> None:
-    """Ask the run to stop at its next probe; if it passes none, continue without the thread."""
-    task = control.running
-    now = raw.raw_monotonic()
-    if not _Watch.asked:
-        _Watch.asked = now
-        control.problem = control.problem or _problem(task)
-        control.end()
-    elif now > _Watch.asked + _GRACE_SECONDS and not _Watch.interrupted:
-        control.abandon(task, control.problem)
-        if task is control.main and task.ident == threading.main_thread().ident:
-            _Watch.interrupted = control.interrupted = True
-            signal.pthread_kill(task.ident, signal.SIGINT)
-        else:
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(task.ident), ctypes.py_object(Unwound)
-            )
-
-
-def _problem(task: Task) -> str:
+def overdue_text(task: ThreadTask) -> str:
+    """Return that a run did not end in time, and where in the program its thread is."""
     frame = user_frame(sys._current_frames().get(task.ident))
     where = "in none of the program's own functions"
     if frame is not None:
         where = f"in {frame.f_code.co_qualname}, {frame.f_code.co_filename}:{frame.f_lineno}"
     return (
-        f"the run was not over in time; {task.name} is {where}: "
-        "it waits outside of probes (I/O, C code that holds a lock), or takes long"
+        f"the run did not end in time; {task.name} is {where}: "
+        "it waits where there are no probes (I/O, C code that holds a lock), or takes long"
     )
+
+
+def is_main_thread(task: ThreadTask) -> bool:
+    """Return whether a thread of a run is the main thread of the process."""
+    return task.ident == threading.main_thread().ident
+
+
+def interrupt_thread(task: ThreadTask) -> None:
+    """Interrupt a thread of a run.
+
+    A thread that is blocked in C code cannot be ended from outside. The main thread gets a signal;
+    in any other thread, an exception is raised when it executes Python code again.
+    """
+    if is_main_thread(task):
+        signal.pthread_kill(task.ident, signal.SIGINT)
+    else:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(task.ident), ctypes.py_object(Unwound)
+        )
 
 
 @contextmanager

@@ -21,23 +21,24 @@ from contextvars import Context
 from threading import Thread
 from typing import Any, Literal
 
-from swarmtest.core.faults import fault_of_exception
 from swarmtest.race.accelerator import accelerator
-from swarmtest.race.control.baton_scheduler import IDENT, Handing
-from swarmtest.race.control.tasks import Baton, Task, Unwound, new_baton
-from swarmtest.race.primitives.locks import Started
-from swarmtest.race.primitives.originals import get_ident, raw_lock
+from swarmtest.race.control.baton_scheduler import IDENT, BatonPolicy
+from swarmtest.race.control.tasks import Baton, ThreadTask, Unwound, new_baton
+from swarmtest.race.primitives.locks import hook_thread
+from swarmtest.race.primitives.policy import get_ident, raw_lock
 
 _MAX_IDLE = 64
 _HAS_HANDLES = sys.version_info >= (3, 13)
 _IS_KNOWN_VERSION = sys.version_info < (3, 14)
 """Whether it is known how this Python version keeps its threads; that differs between versions."""
 
-_idle: list[Worker] = []
+_idle: list[WorkerThread] = []
 os.register_at_fork(after_in_child=_idle.clear)
 
 
-def under_control(control: Handing, task: Task, thread: Thread, start: Callable[[], None]) -> None:
+def start_controlled_thread(
+    control: BatonPolicy, task: ThreadTask, thread: Thread, start: Callable[[], None]
+) -> None:
     """Start a thread that runs only when the scheduler chooses it."""
     worker = worker_for(thread)
     if worker is None:
@@ -46,12 +47,14 @@ def under_control(control: Handing, task: Task, thread: Thread, start: Callable[
         _run_on_worker(control, task, thread, worker)
 
 
-def _run_on_worker(control: Handing, task: Task, thread: Thread, worker: Worker) -> None:
+def _run_on_worker(
+    control: BatonPolicy, task: ThreadTask, thread: Thread, worker: WorkerThread
+) -> None:
     """Run the thread on a worker that exists already."""
 
     def controlled() -> Baton | None:
         if not control.ended:
-            _run_thread(control, thread)
+            control.run_thread(thread)
         if control.ended:
             control.state[IDENT] = 0  # finalizers of thread-locals must not be unwound
         worker.forget()
@@ -64,51 +67,30 @@ def _run_on_worker(control: Handing, task: Task, thread: Thread, worker: Worker)
 
 
 def _run_on_own_thread(
-    control: Handing, task: Task, thread: Thread, start: Callable[[], None]
+    control: BatonPolicy, task: ThreadTask, thread: Thread, start: Callable[[], None]
 ) -> None:
-    """Run the thread on a thread of its own, with its `run` and `_delete` methods replaced.
+    """Run the thread on a thread of its own."""
 
-    Python calls `run` when the thread begins and `_delete` when it ends.
-    """
-    own: dict[str, Any] = thread.__dict__
-    run = own.get("run")
-
-    def controlled() -> None:
-        if run is None:
-            own.pop("run", None)
-        else:
-            own["run"] = run
+    def begin() -> None:
         task.baton.acquire()
         if not control.ended:
-            _run_thread(control, thread)
+            control.run_thread(thread)
 
-    def ended() -> None:
-        own.pop("_delete", None)
-        thread._delete()  # type: ignore[attr-defined]
+    def end() -> None:
         next_baton = control.finished(task)
         if next_baton is not None:
             next_baton.release()
 
     task.baton = new_baton()
-    own["run"], own["_delete"] = controlled, ended
-    own["_started"] = Started()
+    hook_thread(thread, begin, end)
     start()
     task.ident = thread.ident or 0
-
-
-def _run_thread(control: Handing, thread: Thread) -> None:
-    try:
-        thread.run()
-    except (Unwound, SystemExit):
-        pass  # Python ignores a SystemExit in a thread as well
-    except BaseException as error:
-        control.fail(fault_of_exception(error))
 
 
 # Workers.
 
 
-class Worker:
+class WorkerThread:
     """A thread of the operating system that executes a job whenever it gets its baton."""
 
     def __init__(self) -> None:
@@ -172,7 +154,7 @@ class Worker:
             ends.release()
 
 
-def worker_for(thread: Thread) -> Worker | None:
+def worker_for(thread: Thread) -> WorkerThread | None:
     """Return an idle worker, or None if the thread needs a thread of its own."""
     is_plain = (
         _can_forget_locals()
@@ -183,7 +165,7 @@ def worker_for(thread: Thread) -> Worker | None:
     )
     if not is_plain:
         return None
-    return _idle.pop() if _idle else Worker()
+    return _idle.pop() if _idle else WorkerThread()
 
 
 def _stack_size() -> int:
@@ -194,7 +176,7 @@ def _stack_size() -> int:
     return size
 
 
-def give_back(worker: Worker) -> None:
+def give_back(worker: WorkerThread) -> None:
     """Keep a worker for the next run, or end it if enough are idle."""
     if len(_idle) < _MAX_IDLE:
         _idle.append(worker)
@@ -224,7 +206,7 @@ def _can_forget_locals() -> bool:
     if not _IS_KNOWN_VERSION or sys.implementation.name != "cpython":
         return False
     seen: list[bool] = []
-    local, worker, over = threading.local(), Worker(), raw_lock()
+    local, worker, over = threading.local(), WorkerThread(), raw_lock()
     over.acquire()
 
     def look() -> None:

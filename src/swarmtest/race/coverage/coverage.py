@@ -20,8 +20,7 @@ from swarmtest.coverage.scope import shown_path
 from swarmtest.race.accelerator import accelerator
 from swarmtest.race.coverage.shared_variables import Sharing, Variable
 from swarmtest.race.primitives.frames import user_frame
-from swarmtest.race.primitives.originals import get_ident
-from swarmtest.race.primitives.policy import woven_namespaces
+from swarmtest.race.primitives.policy import get_ident, woven_namespaces
 from swarmtest.race.weaving.sites import SITES
 
 
@@ -49,9 +48,9 @@ class ConcurrencyCoverage:
                     f"concurrency coverage: no kind {kind!r}{did_you_mean(kind, CONCURRENT_KINDS)}"
                 )
         self.catalogue = Catalogue()
-        self._places = Places()
+        self._places = SyncPlaces()
         self._known_places = self._places.numbers
-        self._naming = Naming(self.catalogue, self._places)
+        self._naming = TargetNaming(self.catalogue, self._places)
         self._pairs = new_pairs() if "pair" in self.kinds else None
         self._sync = Synchronisation(self._places) if "sync" in self.kinds else None
         self.sees_locks = self._sync is not None
@@ -99,7 +98,7 @@ class ConcurrencyCoverage:
         if self._sharing is not None:
             self._sharing.synchronises()
 
-    def pairs_alone(self) -> Pairs | None:
+    def pairs_alone(self) -> PairRecorder | None:
         """Return the recorder of pairs if no other kind is recorded, else None."""
         return self._pairs if self.kinds == ("pair",) else None
 
@@ -149,7 +148,7 @@ _MASK = (1 << SITE_BITS) - 1
 Access = Callable[..., Any]
 
 
-class Pairs(Protocol):
+class PairRecorder(Protocol):
     """A recorder of pairs of sites, with one implementation in C and one in Python."""
 
     access: Access
@@ -169,7 +168,7 @@ class Pairs(Protocol):
         """Return the pairs that were passed, as numbers that `parts_of` takes apart."""
 
 
-class PythonPairs:
+class PythonPairRecorder:
     """A recorder of pairs without the accelerator."""
 
     def __init__(self) -> None:
@@ -217,10 +216,10 @@ class PythonPairs:
         return access
 
 
-def new_pairs() -> Pairs:
+def new_pairs() -> PairRecorder:
     """Return a recorder of pairs in the fastest implementation that is available."""
     module = accelerator()
-    pairs: Pairs = PythonPairs() if module is None else module.Pairs()
+    pairs: PairRecorder = PythonPairRecorder() if module is None else module.Pairs()
     return pairs
 
 
@@ -236,7 +235,7 @@ def parts_of(pair: int) -> tuple[int, int, bool]:
 # Places of synchronisation.
 
 
-class Place(NamedTuple):
+class SyncPlace(NamedTuple):
     """An instruction that synchronises."""
 
     code: CodeType
@@ -253,14 +252,14 @@ class Place(NamedTuple):
         return self.code.co_firstlineno
 
 
-class Places:
+class SyncPlaces:
     """All places seen so far, each with a small number.
 
     They are looked up at each synchronisation, so the key is made of what the caller has at hand.
     """
 
     def __init__(self) -> None:
-        self._places: list[Place] = []
+        self._places: list[SyncPlace] = []
         self.numbers: dict[tuple[int, int, str], int] = {}
         """The numbers by the id of the code, the instruction, and the operation."""
 
@@ -270,11 +269,11 @@ class Places:
         number = self.numbers.get((id(code), instruction, kind))
         if number is None:
             number = len(self._places)
-            self._places.append(Place(code, instruction, kind))  # keeps the code's id in use
+            self._places.append(SyncPlace(code, instruction, kind))  # keeps the code's id in use
             self.numbers[id(code), instruction, kind] = number
         return number
 
-    def __getitem__(self, number: int) -> Place:
+    def __getitem__(self, number: int) -> SyncPlace:
         return self._places[number]
 
 
@@ -289,7 +288,7 @@ class Synchronisation:
     blocking when a lock was acquired there that another thread has to wait for.
     """
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: SyncPlaces) -> None:
         self._places = places
         self._seen: set[int] = set()
         self._at: dict[int, int] = {}
@@ -336,10 +335,10 @@ FIRST_PLACE = 1 << 23
 """Places of synchronisation are numbered from here on in pairs, after the sites of accesses."""
 
 
-class Naming:
+class TargetNaming:
     """The catalogue numbers of what was covered; each target is named once."""
 
-    def __init__(self, catalogue: Catalogue, places: Places) -> None:
+    def __init__(self, catalogue: Catalogue, places: SyncPlaces) -> None:
         self._places = places
         self._catalogue = catalogue
         self._sources: dict[str, Source] = {}

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from swarmtest.race.control.tasks import Task
+from swarmtest.race.control.tasks import ThreadTask
 from swarmtest.race.free.policy import FreePolicy
 from swarmtest.race.primitives.locks import SYNCHRONISERS
-from swarmtest.race.primitives.originals import get_ident
+from swarmtest.race.primitives.policy import get_ident
 from swarmtest.race.weaving.sites import LINE, SITES, Site
 
 CONTENTS = "[]"
@@ -151,11 +151,11 @@ def _label(accessed: Site, obj: Any, name: str) -> str:
     return f"{accessed.path}:{text}"
 
 
-class Recording(FreePolicy):
+class AccessRecording(FreePolicy):
     """The policy of a profiling run; one to three runs show where threads can meet at all.
 
     >>> from swarmtest.race.free.runner import free_run
-    >>> recording = Recording()
+    >>> recording = AccessRecording()
     >>> _ = free_run(lambda: None, recording)
     >>> recording.shared()
     []
@@ -166,7 +166,7 @@ class Recording(FreePolicy):
         self._sharing = Sharing()
         self.touches = self._sharing.touches
 
-    def begins(self, task: Task) -> None:
+    def begins(self, task: ThreadTask) -> None:
         """Note that a thread begins."""
         self._sharing.began(task.ident)
 
@@ -189,7 +189,7 @@ class Recording(FreePolicy):
         return self._sharing.shared()
 
 
-def shared_sites(recordings: Iterable[Recording]) -> frozenset[int]:
+def shared_sites(recordings: Iterable[AccessRecording]) -> frozenset[int]:
     """Return the sites at which shared variables are touched, in any of the recordings.
 
     A site that no recording reached counts if it touches a variable of the same name. Pass the

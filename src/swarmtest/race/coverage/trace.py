@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from swarmtest.race.primitives.frames import user_frame
 from swarmtest.race.primitives.locks import Lock, RLock
-from swarmtest.race.primitives.originals import get_ident
+from swarmtest.race.primitives.policy import get_ident
 from swarmtest.race.weaving.sites import SITES, Site
 
 if TYPE_CHECKING:
-    from swarmtest.race.control.baton_scheduler import Handing
-    from swarmtest.race.control.tasks import Task
+    from swarmtest.race.control.baton_scheduler import BatonPolicy
+    from swarmtest.race.control.tasks import ThreadTask
 
 _UNKNOWN = object()
 
@@ -52,7 +52,7 @@ class Tracer:
 
     def __init__(self) -> None:
         self._steps: list[dict[str, Any]] = []
-        self._open: dict[Task, tuple[dict[str, Any], Callable[[], Any]]] = {}
+        self._open: dict[ThreadTask, tuple[dict[str, Any], Callable[[], Any]]] = {}
         self._names: dict[int, str] = {}
         self._busy = False
 
@@ -62,7 +62,7 @@ class Tracer:
             self.arrives(task)
         return tuple(TraceStep(**step) for step in self._steps)
 
-    def watching(self, access: Callable[..., Any], control: Handing) -> Callable[..., Any]:
+    def watching(self, access: Callable[..., Any], control: BatonPolicy) -> Callable[..., Any]:
         """Return a probe that records the access and calls `access`."""
 
         def traced(site: int, obj: Any = None) -> Any:
@@ -80,7 +80,9 @@ class Tracer:
 
         return traced
 
-    def _add_access(self, task: Task, number: int, obj: Any, frame: FrameType, at: int) -> None:
+    def _add_access(
+        self, task: ThreadTask, number: int, obj: Any, frame: FrameType, at: int
+    ) -> None:
         site = SITES[number]
 
         def read_value() -> Any:
@@ -92,13 +94,13 @@ class Tracer:
         step["before"] = self._printed(read_value)
         self._open[task] = step, read_value
 
-    def operation(self, task: Task, kind: str, obj: Any, at: int) -> None:
+    def operation(self, task: ThreadTask, kind: str, obj: Any, at: int) -> None:
         """Record that a thread uses a lock, a queue, or another thread."""
         frame = user_frame(sys._getframe(1))
         self._add_step(task, kind, self._name(obj, frame), frame, at)
 
     def _add_step(
-        self, task: Task, kind: str, variable: str, frame: FrameType | None, at: int
+        self, task: ThreadTask, kind: str, variable: str, frame: FrameType | None, at: int
     ) -> dict[str, Any]:
         for other in [other for other in self._open if other is not task]:
             self.arrives(other)  # it has ended, so its last access is complete
@@ -118,7 +120,7 @@ class Tracer:
         self._steps.append(step)
         return step
 
-    def arrives(self, task: Task) -> None:
+    def arrives(self, task: ThreadTask) -> None:
         """Record the new value of what a thread touched before it came to its next probe."""
         step, read_value = self._open.pop(task, ({}, None))
         if read_value is not None:

@@ -1,4 +1,4 @@
-"""Noise for free runs: its settings, how it is made, and the policy that makes it.
+"""Noise for free runs: how it is made, and the policy that makes it.
 
 Each thread draws from a random stream of its own, keyed by the run's seed and the thread's name. It
 does not draw at each probe, but draws how many probes to pass until the next noise. So probes
@@ -11,123 +11,16 @@ import math
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
 from typing import Any, NoReturn
 
-from swarmtest.core.configuration import Configuration
-from swarmtest.core.dimensions import Choice, Dimension, Flag, Integer
-from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.core.seeds import Stream
-from swarmtest.core.space import Space
 from swarmtest.race.control.runner import MOST_PROBES
-from swarmtest.race.control.stuck import livelock
-from swarmtest.race.control.tasks import Task, Unwound
+from swarmtest.race.control.stuck import livelock_fault
+from swarmtest.race.control.tasks import ThreadTask, Unwound
 from swarmtest.race.free.policy import FreePolicy
-from swarmtest.race.primitives.originals import get_ident, raw_lock, raw_monotonic, raw_sleep
+from swarmtest.race.noise_settings import MOST, NoiseSettings
+from swarmtest.race.primitives.policy import get_ident, raw_lock, raw_monotonic, raw_sleep
 from swarmtest.race.weaving.sites import SITES
-
-# The settings of noise (after ConTest).
-
-KINDS: Mapping[str, str] = {
-    "yield": "let other threads run, up to `strength` times",
-    "sleep": "sleep for up to `strength` tenths of a millisecond",
-    "wait": "the same, unless the next thread that comes to wait ends it",
-    "synchronised-yield": "yield inside a lock that all threads share",
-    "busy-wait": "ask for the time, for up to `strength` tenths of a millisecond",
-    "inverse": "one thread goes on for up to `strength` probes, while all others are held",
-    "mixed": "one of the others, drawn each time",
-}
-"""The kinds of noise, and what a thread does to make it."""
-
-MOST = 1000
-STRENGTHS = (1, 3, 10, 30, 100)
-
-
-@dataclass(frozen=True)
-class NoiseSettings:
-    """The noise of one run.
-
-    >>> NoiseSettings(frequency=500, kind="sleep", strength=20).strength
-    20
-    >>> NoiseSettings(2000)
-    Traceback (most recent call last):
-    ...
-    swarmtest.UserError: noise: frequency is from 0 (never) to 1000 (always), not 2000
-    """
-
-    frequency: int = 100
-    """The number of probes in 1,000 at which noise is made: 0 never, 1000 always."""
-    kind: str = "mixed"
-    strength: int = 10
-    """The maximum number of yields, tenths of a millisecond, or probes."""
-    halt_one_thread: bool = False
-    """Now and then, hold one thread until the others make no more progress."""
-    tamper_timeouts: bool = False
-    """Shorten sleeps and the time limits of waits."""
-    shared_only: bool = False
-    """Make noise only at accesses to shared variables."""
-    one_variable: bool = False
-    """Make noise only at accesses to one variable, drawn by the seed."""
-    predecessors: bool = False
-    """Make noise only at sites after which another thread has been seen to continue."""
-
-    def __post_init__(self) -> None:
-        if not _is_count(self.frequency) or self.frequency > MOST:
-            raise UserError(
-                f"noise: frequency is from 0 (never) to {MOST} (always), not {self.frequency!r}"
-            )
-        if not _is_count(self.strength) or not 1 <= self.strength <= MOST:
-            raise UserError(f"noise: strength is from 1 to {MOST}, not {self.strength!r}")
-        if self.kind not in KINDS:
-            raise UserError(f"noise: no kind {self.kind!r}{did_you_mean(str(self.kind), KINDS)}")
-
-    @classmethod
-    def of(cls, values: Configuration | Mapping[str, Any], prefix: str = "") -> NoiseSettings:
-        """Return the settings of a point in a space with `noise_dimensions`.
-
-        >>> NoiseSettings.of(noise_space().configuration({"kind": "sleep"})).kind
-        'sleep'
-        """
-        return cls(**{field.name: values[prefix + field.name] for field in fields(cls)})
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the settings as JSON data; ``NoiseSettings(**data)`` restores them."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def __str__(self) -> str:
-        flags = [f.name.replace("_", " ") for f in fields(self) if getattr(self, f.name) is True]
-        words = [f"frequency {self.frequency}", f"kind {self.kind}", f"strength {self.strength}"]
-        return ", ".join([*words, *flags])
-
-
-def noise_dimensions(prefix: str = "") -> list[Dimension]:
-    """Return one dimension for each setting; `prefix` (such as ``noise_``) precedes the names.
-
-    >>> [dimension.name for dimension in noise_dimensions()][:3]
-    ['frequency', 'kind', 'strength']
-    """
-    default = NoiseSettings()
-    flags = [field.name for field in fields(default) if isinstance(field.default, bool)]
-    return [
-        Integer(f"{prefix}frequency", 0, MOST, step=100, default=default.frequency),
-        Choice(f"{prefix}kind", tuple(KINDS), default=default.kind),
-        Choice(f"{prefix}strength", STRENGTHS, ordered=True, default=default.strength),
-        *(Flag(prefix + name) for name in flags),
-    ]
-
-
-def noise_space() -> Space:
-    """Return the space of all noise settings: 11 frequencies, 7 kinds, 5 strengths, 5 heuristics.
-
-    >>> NoiseSettings.of(noise_space().default()) == NoiseSettings()
-    True
-    """
-    return Space(noise_dimensions())
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
 
 # Making noise.
 
@@ -155,7 +48,7 @@ class ThreadNoise:
         """The number of probes for which it still runs alone."""
 
 
-class Makers:
+class NoiseMakers:
     """The functions that make noise in the calling thread, and the state they share."""
 
     def __init__(self, settings: NoiseSettings, threads: Mapping[int, ThreadNoise]) -> None:
@@ -173,17 +66,15 @@ class Makers:
             "busy-wait": self._busy_wait,
             "inverse": self._inverse,
         }
-        mixed = settings.kind == "mixed"
-        self._makers = [by_kind[kind] for kind in KINDS if kind in by_kind and mixed] or [
-            by_kind[settings.kind]
-        ]
-        self.may_favour = mixed or settings.kind == "inverse"
+        self._makers = [by_kind[kind] for kind in settings.kinds]
+        self.may_favour = "inverse" in settings.kinds
 
     def make(self, mine: ThreadNoise) -> None:
-        """Make noise of the configured kind."""
+        """Make noise of one of the configured kinds."""
         mine.made += 1
         makers = self._makers
-        makers[int(mine.stream.random() * len(makers))](mine)
+        if makers:
+            makers[int(mine.stream.random() * len(makers))](mine)
 
     def _count(self, mine: ThreadNoise) -> int:
         return 1 + int(mine.stream.random() * self._strength)
@@ -298,7 +189,7 @@ class Noise(FreePolicy):
         self.places: deque[tuple[str, int]] = deque(maxlen=_MAX_PLACES)
         """The disturbed threads in order, each with the number of its probe. Only probes at
         which noise may be made are counted."""
-        self._makers = Makers(settings, self._threads)
+        self._makers = NoiseMakers(settings, self._threads)
         self._never = settings.frequency == 0
         self._log = 0.0 if settings.frequency in (0, MOST) else math.log1p(-self._share)
         self.only = self._chosen_sites(shared)
@@ -327,13 +218,13 @@ class Noise(FreePolicy):
         drawn = self._stream.split("variable").choice(sorted(by_name))
         return frozenset(by_name[drawn])
 
-    def begins(self, task: Task) -> None:
+    def begins(self, task: ThreadTask) -> None:
         """Give a new thread its own random stream."""
         mine = ThreadNoise(task.name, self._stream.split(task.name))
         mine.left = mine.passed = self._gap(mine)
         self._threads[get_ident()] = mine
 
-    def ends(self, task: Task) -> None:
+    def ends(self, task: ThreadTask) -> None:
         """Forget a thread that has ended."""
         del self._threads[task.ident]
 
@@ -391,7 +282,7 @@ class Noise(FreePolicy):
             makers.make(mine)
 
     def _fail_with_livelock(self) -> NoReturn:
-        self.fail(livelock(self._most_probes, self.tasks))
+        self.fail(livelock_fault(self._most_probes, self.tasks))
         raise Unwound
 
     _last: tuple[int, ThreadNoise] | None = None

@@ -1,4 +1,8 @@
-"""The policy of a free run: what it does at locks, threads and the clock.
+"""The policy of a free run: how its threads wait, are found stuck and end, and what locks do.
+
+Nothing decides which thread runs, but it is known which thread waits for what. Threads wait in
+short slices, so that they can be ended once the run is decided, and so that threads that wait for
+each other can be told apart from threads that are merely slow.
 
 Locks that are free are acquired in C if possible (`fast_locks`), since programs do that often.
 """
@@ -8,25 +12,189 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Thread
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from swarmtest.core.faults import fault_of_exception
+from swarmtest.core.errors import UserError
 from swarmtest.race.accelerator import accelerator
-from swarmtest.race.control.stuck import CLOCK
-from swarmtest.race.control.tasks import Task, Unwound, child_task
-from swarmtest.race.free.waiting import Waiting, has_ended
+from swarmtest.race.control.stuck import CLOCK, END, fault_of_stuck
+from swarmtest.race.control.tasks import RunPolicy, ThreadTask, Unwound, child_task
 from swarmtest.race.primitives.frames import is_library
-from swarmtest.race.primitives.locks import Lock, Started
-from swarmtest.race.primitives.originals import get_ident, raw_monotonic, raw_sleep
+from swarmtest.race.primitives.locks import Lock, hook_thread
+from swarmtest.race.primitives.policy import (
+    Policy,
+    current,
+    get_ident,
+    raw_lock,
+    raw_monotonic,
+    raw_sleep,
+    switch_to,
+    thread_join,
+)
 
 if TYPE_CHECKING:
     from swarmtest.race.coverage.coverage import ConcurrencyCoverage
 
 
-class FreePolicy(Waiting):
+_FIRST_SLICE = 0.001
+_SLICE = 0.005
+_MAX_UNWINDS = 100
+
+
+class WaitingPolicy(RunPolicy):
+    """The threads of a free run: how they wait, are found stuck, and end."""
+
+    coverage: ConcurrencyCoverage | None = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._disturbs = type(self).before is not WaitingPolicy.before
+        self._by_ident: dict[int, ThreadTask] = {}
+        self._progress = object()
+        self._fruitless: dict[ThreadTask, object] = {}
+        """The last progress mark that each waiting thread has seen and that did not let it
+        continue."""
+
+    # For subclasses.
+
+    def begins(self, task: ThreadTask) -> None:
+        """Handle the start of a thread; called in that thread."""
+
+    def ends(self, task: ThreadTask) -> None:
+        """Handle the end of a thread; called in that thread."""
+
+    def before(self, kind: str) -> None:
+        """Handle a thread that is about to synchronise: ``lock.acquire``, ``queue.get``."""
+
+    def shortened(self, seconds: float) -> float:
+        """Return how long a sleep or a wait with a time limit may take."""
+        return seconds
+
+    # The run.
+
+    def enter(self, coverage: ConcurrencyCoverage | None) -> None:
+        """Begin the run in this thread."""
+        if self._by_ident:
+            raise UserError(f"{type(self).__name__} serves one run: create a new one for each")
+        self.main.ident = get_ident()
+        self._by_ident[get_ident()] = self.main
+        self.begins(self.main)
+        if coverage is not None:
+            self.coverage = coverage
+            # Leaving out an inner probe that does nothing saves a call at each access.
+            does_nothing = getattr(self.access, "__func__", None) is Policy.access
+            inner = None if does_nothing else self.access
+            self.access = coverage.watching(inner)  # type: ignore[method-assign]
+
+    def end(self) -> None:
+        """Decide the run: threads end at their next probe, or where they wait."""
+        self.ended = True
+        self.access = self._ending_access  # type: ignore[method-assign]
+        for name in ("acquire", "release"):
+            self.__dict__.pop(name, None)  # the class's own methods know how to end threads
+        if current.policy is self:
+            switch_to(self)
+
+    def _ending_access(self, site: int, obj: Any = None) -> Any:
+        task = self._by_ident.get(get_ident())
+        if task is not None and self.ended:
+            self._end_here(task)
+        return obj
+
+    def _end_here(self, task: ThreadTask) -> NoReturn:
+        task.raised += 1
+        if task.raised > _MAX_UNWINDS and task is not self.main:
+            self.note(f"{task.name} cannot be ended: it catches every exception; it was left")
+            forever = raw_lock()
+            forever.acquire()
+            forever.acquire()  # blocks: the thread must not continue either
+        raise Unwound
+
+    def outlive(self) -> None:
+        """Let other threads run to their ends after main has returned, as Python does."""
+        main = self.main
+        with suppress(Unwound):
+            while not self.ended:
+                left = [t for t in self.tasks[1:] if not t.done and not t.daemon]
+                if not left:
+                    break
+                main.doing = "end"
+                self._wait(main, END, None, functools.partial(has_ended, left[0]))
+        self.end()
+
+    # Waiting.
+
+    def _wait(
+        self,
+        task: ThreadTask,
+        waiting: Any,
+        deadline: float | None,
+        attempt: Callable[[float], bool],
+    ) -> bool:
+        """Wait in slices until an attempt succeeds; return False when the time is over."""
+        if self.coverage is not None:
+            self.coverage.waits(task.doing, waiting)
+        task.waiting, task.deadline = waiting, deadline
+        longest = _FIRST_SLICE
+        try:
+            while True:
+                left = longest if deadline is None else deadline - raw_monotonic()
+                progress = self._progress_mark()  # taken first: later progress may still help
+                if attempt(max(min(longest, left), 0.0)):
+                    return True
+                if self.ended:
+                    self._end_here(task)
+                if left <= 0:
+                    return False
+                self._fruitless[task] = progress
+                self._check_if_stuck()
+                longest = _SLICE
+        finally:
+            task.waiting, task.deadline = None, None
+            self._progress = object()
+
+    def _progress_mark(self) -> object:
+        """Return a value that differs whenever a thread continues or lets another continue."""
+        return self._progress
+
+    def _check_if_stuck(self) -> None:
+        """End the run if no thread is able to run.
+
+        That is so if all threads wait, and each has tried in vain since the last progress.
+        """
+        progress = self._progress_mark()
+        for task in list(self.tasks):
+            if task.done:
+                continue
+            if task.waiting is None or task.deadline is not None:
+                return
+            if isinstance(task.waiting, ThreadTask) and task.waiting.done:
+                return  # the other thread has just ended
+            if self._fruitless.get(task) != progress:
+                return
+        if self.ended:
+            return
+        fault = fault_of_stuck(self.tasks)
+        if fault is None:
+            self.end()
+        else:
+            self.fail(fault)
+
+
+def has_ended(task: ThreadTask, seconds: float) -> bool:
+    """Wait for a thread for a while, and return whether it has ended."""
+    assert task.thread is not None
+    if not task.done:
+        thread_join(task.thread, seconds)
+    return task.done
+
+
+# Locks, threads and the clock.
+
+
+class FreePolicy(WaitingPolicy):
     """The policy of one run in which threads run freely; create a new one for each run.
 
     Subclasses override `begins`, `ends`, `before`, `shortened` and `access`.
@@ -70,7 +238,7 @@ class FreePolicy(Waiting):
     def _progress_mark(self) -> object:
         return super()._progress_mark(), self._locks and self._locks.released
 
-    def _before_operation(self, task: Task, kind: str, frame: FrameType) -> None:
+    def _before_operation(self, task: ThreadTask, kind: str, frame: FrameType) -> None:
         if self.ended:
             self._end_here(task)
         task.doing = kind
@@ -101,14 +269,16 @@ class FreePolicy(Waiting):
             return self._note_taken(task, lock)
         return self._acquire_blocked(task, lock, blocking, timeout)
 
-    def _note_taken(self, task: Task, lock: Lock) -> bool:
+    def _note_taken(self, task: ThreadTask, lock: Lock) -> bool:
         lock.owner = task
         task.held.append(lock)
         if self.coverage is not None and self.coverage.sees_locks:
             self.coverage.takes(lock)
         return True
 
-    def _acquire_blocked(self, task: Task, lock: Lock, blocking: bool, timeout: float) -> bool:
+    def _acquire_blocked(
+        self, task: ThreadTask, lock: Lock, blocking: bool, timeout: float
+    ) -> bool:
         """Handle a lock that another thread holds."""
         if self.ended:
             return True  # an unwound condition reacquires its lock to clean up
@@ -116,7 +286,7 @@ class FreePolicy(Waiting):
             return False
         return self._note_taken(task, lock)
 
-    def _wait_for_lock(self, task: Task, lock: Lock, timeout: float) -> bool:
+    def _wait_for_lock(self, task: ThreadTask, lock: Lock, timeout: float) -> bool:
         deadline = None if timeout < 0 else raw_monotonic() + self.shortened(timeout)
         raw, outer = lock.raw, task.doing
         task.doing = outer or "lock.acquire"
@@ -172,48 +342,27 @@ class FreePolicy(Waiting):
         parent.doing = outer
         task = child_task(parent, len(self.tasks), thread)
         self.tasks.append(task)
-        self._hook_thread(task, thread)
+        begin = functools.partial(self._begin_thread, task, thread)
+        hook_thread(thread, begin, functools.partial(self._end_thread, task))
         try:
             call()
         except BaseException:
             task.done = True  # the system could not start another thread
             raise
 
-    def _hook_thread(self, task: Task, thread: Thread) -> None:
-        """Replace a thread's `run` and `_delete` methods.
+    def _begin_thread(self, task: ThreadTask, thread: Thread) -> None:
+        task.ident = get_ident()
+        self._by_ident[task.ident] = task
+        if self.coverage is not None:
+            self.coverage.began(task.ident)
+        self.begins(task)
+        self.run_thread(thread)
 
-        Python calls `run` when the thread begins and `_delete` when it has ended.
-        """
-        own: dict[str, Any] = thread.__dict__
-        run = own.get("run")
-
-        def free() -> None:
-            if run is None:
-                own.pop("run", None)
-            else:
-                own["run"] = run
-            task.ident = get_ident()
-            self._by_ident[task.ident] = task
-            if self.coverage is not None:
-                self.coverage.began(task.ident)
-            self.begins(task)
-            try:
-                thread.run()
-            except (Unwound, SystemExit):
-                pass  # Python ignores a SystemExit in a thread as well
-            except BaseException as error:
-                self.fail(fault_of_exception(error))
-
-        def ended() -> None:
-            own.pop("_delete", None)
-            thread._delete()  # type: ignore[attr-defined]
-            self.ends(task)
-            del self._by_ident[task.ident]
-            task.done = True
-            self._progress = object()
-
-        own["run"], own["_delete"] = free, ended
-        own["_started"] = Started()
+    def _end_thread(self, task: ThreadTask) -> None:
+        self.ends(task)
+        del self._by_ident[task.ident]
+        task.done = True
+        self._progress = object()
 
     def join(self, thread: Thread, timeout: float | None, call: Callable[[], None]) -> None:
         """Wait for a thread to end."""
@@ -263,12 +412,12 @@ class FreePolicy(Waiting):
 
     def forks(self) -> None:
         """Note that the program forks."""
-        self.note("the program forks: nothing is known of what its child processes do")
+        self.note("the program forks: what its child processes do is not observed")
 
 
 @functools.cache
 def _c_methods(module: Any, enter: Callable[[Lock], bool]) -> Any:
-    return module.methods_for(Lock, Task, enter)
+    return module.methods_for(Lock, ThreadTask, enter)
 
 
 def _sleep_slice(seconds: float) -> bool:

@@ -1,4 +1,6 @@
-"""Native runs: the fault of threads that are stuck, and coverage of what threads did.
+"""Native runs: names of sites, the fault of threads that are stuck, and what threads covered.
+
+Sites are named from debug information and symbol tables.
 
 A cycle of locks and their holders is a deadlock. If all threads wait without such a cycle, they
 wait for a signal, a post or the end of another such thread: a wake-up was lost or never sent.
@@ -15,15 +17,18 @@ There are three kinds of coverage targets:
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from swarmtest.core.errors import UserError
 from swarmtest.core.result import Fault
-from swarmtest.core.targets import Hits, Target
+from swarmtest.core.targets import Catalogue, Hits, Source, Target, content_hash
 from swarmtest.race.native.library import (
     ACCESSES,
     BLOCKED,
@@ -33,18 +38,182 @@ from swarmtest.race.native.library import (
     RUNS,
     SHARED,
     VISITED,
-    Snapshot,
+    MemorySnapshot,
     Table,
     ThreadMemory,
 )
-from swarmtest.race.native.sites import Site, SiteNames
+
+# Names of sites.
+
+_SYSTEM_FOLDERS = ("/usr/include/", "/usr/lib/", "/usr/lib64/", "/usr/local/include/")
+_UNKNOWN = "??"
+
+
+class NativeSite(NamedTuple):
+    """The location of a call or an access.
+
+    >>> NativeSite("bank.c", 12, "transfer").place
+    'bank.c:12'
+    >>> NativeSite("", 0, "", "libz.so+0x1234").inside
+    'libz.so+0x1234'
+    """
+
+    path: str
+    line: int
+    function: str
+    code: str = ""
+    """The module and the address in it, for use if nothing else is known."""
+
+    @property
+    def place(self) -> str:
+        """The file and line; without these the module with the function or address in it."""
+        if self.line:
+            return f"{self.path}:{self.line}"
+        module = self.code.rpartition("+")[0]
+        return f"{module}:{self.function}" if self.function else self.code
+
+    @property
+    def inside(self) -> str:
+        """The function around the site, which stays the same when lines move."""
+        return self.function or self.place
+
+
+class SiteNames:
+    """The names of sites, each looked up once, and the texts of the files that contain them."""
+
+    def __init__(self, catalogue: Catalogue, root: str = "") -> None:
+        self.catalogue = catalogue
+        self._root = (root or os.getcwd()).rstrip("/") + "/"
+        self._sites: dict[tuple[str, int], NativeSite] = {}
+        self._sources: dict[str, tuple[Source, list[str]]] = {}
+        self._targets: dict[tuple[str, NativeSite, str], Target] = {}
+        self._symbols: dict[str, list[tuple[int, int, str]]] = {}
+
+    def learn(self, wanted: Iterable[tuple[str, int]]) -> None:
+        """Look up all sites that are not known yet, with one process per module."""
+        by_module: dict[str, list[int]] = {}
+        for module, address in wanted:
+            if (module, address) not in self._sites:
+                by_module.setdefault(module, []).append(address)
+        for module, addresses in by_module.items():
+            for address, site in zip(addresses, self._look_up(module, addresses), strict=True):
+                self._sites[module, address] = site
+
+    def __getitem__(self, key: tuple[str, int]) -> NativeSite:
+        return self._sites[key]
+
+    def target(self, kind: str, site: NativeSite, words: str) -> Target:
+        """Return a target at a site, with its file if that is known."""
+        target = self._targets.get((kind, site, words))
+        if target is None:
+            target = self._targets[kind, site, words] = self._target(kind, site, words)
+        return target
+
+    def _target(self, kind: str, site: NativeSite, words: str) -> Target:
+        if not site.line:
+            return Target(kind, f"{site.place} {words}", function=site.function)
+        source, texts = self._source(site.path)
+        text = texts[site.line - 1] if site.line <= len(texts) else ""
+        content = content_hash(text) if texts else ""
+        return source.target(kind, f"{site.line} {words}", site.line, site.function, content)
+
+    def _look_up(self, module: str, addresses: list[int]) -> Iterator[NativeSite]:
+        name = os.path.basename(module)
+        answers = _addr2line(module, addresses)
+        for address in addresses:
+            path, line, function = _best_frame(answers.get(address, []))
+            if not line:
+                function = self._enclosing_function(function, address, module)
+            yield NativeSite(
+                self._shown(path) if line else "", line, function, f"{name}+{address:#x}"
+            )
+
+    def _enclosing_function(self, function: str, address: int, module: str) -> str:
+        """Return the function if it really contains the address, else an empty string.
+
+        Without debug information, addr2line names the nearest symbol before the address, which in a
+        stripped library can be any exported function.
+        """
+        if module not in self._symbols:
+            self._symbols[module] = _symbols(module)
+        for start, size, name in self._symbols[module]:
+            if start <= address < start + size:
+                return function or name
+        return ""
+
+    def _shown(self, path: str) -> str:
+        path = os.path.normpath(path)
+        return path[len(self._root) :] if path.startswith(self._root) else path
+
+    def _source(self, shown: str) -> tuple[Source, list[str]]:
+        if shown not in self._sources:
+            path = os.path.join(self._root, shown)
+            try:
+                text = Path(path).read_text(errors="replace")
+            except OSError:
+                text = ""
+            source = Source(shown, text, path)
+            self.catalogue.add_source(source)
+            self._sources[shown] = source, text.splitlines()
+        return self._sources[shown]
+
+
+_Frame = tuple[str, int, str]
+
+
+def _best_frame(frames: list[_Frame]) -> _Frame:
+    """Return the innermost frame of the user's own code, which excludes system headers."""
+    placed = [frame for frame in frames if frame[1]]
+    own = [frame for frame in placed if not frame[0].startswith(_SYSTEM_FOLDERS)]
+    return (own or placed or frames or [("", 0, "")])[0]
+
+
+def _symbols(module: str) -> list[tuple[int, int, str]]:
+    """Return the start, size and name of functions: the program's own and those it exports."""
+    symbols = []
+    for option in ("--debug-syms", "--dynamic"):
+        command = ["nm", "-S", "-C", "--defined-only", option, module]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        for line in done.stdout.splitlines():
+            words = line.split(maxsplit=3)
+            if len(words) == 4 and words[2] in "tTwWiu":
+                symbols.append((int(words[0], 16), int(words[1], 16), words[3].partition("(")[0]))
+    return symbols
+
+
+def _addr2line(module: str, addresses: list[int]) -> dict[int, list[_Frame]]:
+    """Return the frames at each address, innermost first."""
+    for tool in ("addr2line", "nm"):
+        if not shutil.which(tool):
+            raise UserError(f"{tool} is not on the PATH: install binutils")
+    if not os.path.isfile(module):
+        return {}  # it belongs to the kernel, or has been deleted
+    words = "\n".join(f"{address:#x}" for address in addresses)
+    command = ["addr2line", "-a", "-f", "-C", "-i", "-e", module]
+    done = subprocess.run(command, input=words, capture_output=True, text=True, errors="replace")
+    frames_at: dict[int, list[_Frame]] = {}
+    lines = iter(done.stdout.splitlines())
+    frames: list[_Frame] = []
+    for text in lines:
+        if text.startswith("0x"):
+            frames = frames_at.setdefault(int(text, 16), [])
+            continue
+        location = next(lines, "").partition(" (discriminator")[0]
+        path, _, number = location.rpartition(":")
+        line = int(number) if number.isdigit() and path != _UNKNOWN else 0
+        function = "" if text == _UNKNOWN else text.partition("(")[0]
+        frames.append((path if line else "", line, function))
+    return frames_at
+
+
+# Threads that are stuck.
 
 _LIBRARY_SIGNALS = 0b11 << 31
 """Signals 32 and 33, which the C library keeps for itself."""
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingThread:
     """A thread that waits."""
 
     thread: str
@@ -59,10 +228,10 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Stand:
+class ThreadStates:
     """The state of the live threads at one moment."""
 
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[WaitingThread, ...]
     running: int
     probes: int
 
@@ -71,7 +240,7 @@ class Stand:
         """Whether no thread will continue by itself."""
         return bool(self.waiting) and not self.running and not any(w.ends for w in self.waiting)
 
-    def cycle(self) -> tuple[Waiting, ...]:
+    def cycle(self) -> tuple[WaitingThread, ...]:
         """Return threads of which each waits for a lock that the next one holds."""
         by_slot = {waiting.slot: waiting for waiting in self.waiting}
         for start in self.waiting:
@@ -87,7 +256,7 @@ class Stand:
         return ()
 
 
-def stand_of(snapshot: Snapshot) -> Stand:
+def thread_states(snapshot: MemorySnapshot) -> ThreadStates:
     """Return the state of the threads, without those of processes that have ended."""
     threads = snapshot.threads
     living = [slot for slot, row in enumerate(threads) if row["state"] and _is_alive(row)]
@@ -95,7 +264,7 @@ def stand_of(snapshot: Snapshot) -> Stand:
         _waiting(threads, slot, living) for slot in living if threads[slot]["wait_operation"]
     )
     probes = sum(int(threads[slot]["probes"]) for slot in living)
-    return Stand(waiting, len(living) - len(waiting), probes)
+    return ThreadStates(waiting, len(living) - len(waiting), probes)
 
 
 def _is_alive(row: Table) -> bool:
@@ -105,7 +274,7 @@ def _is_alive(row: Table) -> bool:
     return state < RUNS or os.path.exists(f"/proc/{row['process']}/task/{row['number']}")
 
 
-def _waiting(threads: Table, slot: int, living: Sequence[int]) -> Waiting:
+def _waiting(threads: Table, slot: int, living: Sequence[int]) -> WaitingThread:
     row = threads[slot]
     operation = OPERATIONS[int(row["wait_operation"])]
     holders = []
@@ -115,7 +284,7 @@ def _waiting(threads: Table, slot: int, living: Sequence[int]) -> Waiting:
             if threads[other]["process"] == row["process"]:
                 sites = held["site"][held["object"] == row["wait_object"]]
                 holders += [(other, int(site)) for site in sites[:1]]
-    return Waiting(
+    return WaitingThread(
         row["name"].decode(errors="replace"),
         slot,
         operation,
@@ -147,7 +316,7 @@ def handles_signals(process: int) -> bool:
     return bool(int(caught, 16) & ~_LIBRARY_SIGNALS)
 
 
-def fault_of(stand: Stand, named: dict[int, Named], names: dict[int, str]) -> Fault:
+def fault_of(stand: ThreadStates, named: dict[int, NamedSite], names: dict[int, str]) -> Fault:
     """Return the fault of threads that wait for each other, or that took too long.
 
     `names` maps the slots of threads to their names.
@@ -169,11 +338,11 @@ def fault_of(stand: Stand, named: dict[int, Named], names: dict[int, str]) -> Fa
     return Fault("lost wake-up", f"lost wake-up: {places}", details)
 
 
-def _summary(waiting: Waiting, named: dict[int, Named]) -> str:
+def _summary(waiting: WaitingThread, named: dict[int, NamedSite]) -> str:
     return f"{waiting.operation} in {_site_of(waiting.site, named).inside}"
 
 
-def _description(waiting: Waiting, named: dict[int, Named], names: dict[int, str]) -> str:
+def _description(waiting: WaitingThread, named: dict[int, NamedSite], names: dict[int, str]) -> str:
     text = f"{waiting.thread}: {waiting.operation} at {_site_of(waiting.site, named).place}"
     if waiting.ends:
         text += ", for a limited time"
@@ -184,8 +353,8 @@ def _description(waiting: Waiting, named: dict[int, Named], names: dict[int, str
     return text
 
 
-def _site_of(number: int, named: dict[int, Named]) -> Site:
-    return named[number].site if number in named else Site("", 0, "", "an unknown place")
+def _site_of(number: int, named: dict[int, NamedSite]) -> NativeSite:
+    return named[number].site if number in named else NativeSite("", 0, "", "an unknown place")
 
 
 # Coverage targets.
@@ -197,15 +366,15 @@ _SITE_BITS = 24
 _ADDRESS_BITS = 48
 
 
-class Named(NamedTuple):
+class NamedSite(NamedTuple):
     """A site of this run."""
 
-    site: Site
+    site: NativeSite
     operation: str
     flags: int
 
 
-def named_sites(memory: ThreadMemory, names: SiteNames) -> dict[int, Named]:
+def named_sites(memory: ThreadMemory, names: SiteNames) -> dict[int, NamedSite]:
     """Return the sites that the program reached, by their numbers in the memory."""
     modules = memory.modules()
     sites = memory.sites()
@@ -217,7 +386,7 @@ def named_sites(memory: ThreadMemory, names: SiteNames) -> dict[int, Named]:
     }
     names.learn(places.values())
     return {
-        number: Named(
+        number: NamedSite(
             names[places[number]],
             OPERATIONS[int(sites[number]["operation"])],
             int(sites[number]["flags"]),
@@ -226,7 +395,7 @@ def named_sites(memory: ThreadMemory, names: SiteNames) -> dict[int, Named]:
     }
 
 
-def hits_of(memory: ThreadMemory, named: dict[int, Named], names: SiteNames) -> Hits:
+def hits_of(memory: ThreadMemory, named: dict[int, NamedSite], names: SiteNames) -> Hits:
     """Return all targets that the run reached."""
     targets: list[Target] = []
     for named_site in named.values():
@@ -244,7 +413,9 @@ def hits_of(memory: ThreadMemory, named: dict[int, Named], names: SiteNames) -> 
     return Hits.of(names.catalogue, map(number, targets))
 
 
-def _pair_targets(memory: ThreadMemory, named: dict[int, Named], names: SiteNames) -> list[Target]:
+def _pair_targets(
+    memory: ThreadMemory, named: dict[int, NamedSite], names: SiteNames
+) -> list[Target]:
     mask = (1 << _SITE_BITS) - 1
     targets = []
     for pair in memory.pairs().tolist():

@@ -16,15 +16,15 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from swarmtest.core.errors import UserError, did_you_mean
+from swarmtest.core.errors import UserError
 from swarmtest.coverage.native.fast import cache_directory
+from swarmtest.race.noise_settings import HEURISTICS, KINDS, NoiseSettings
 
 # Checking whether the library can be loaded into a program, from its ELF file.
 
@@ -97,105 +97,18 @@ def _check_privileges(program: str) -> None:
         )
 
 
-# The settings of noise (after ConTest).
-
-KINDS: Mapping[str, str] = {
-    "yield": "give the processor away, up to `strength` times",
-    "sleep": "sleep for up to `strength` tenths of a millisecond",
-    "wait": "the same, unless the next thread that comes to wait ends it",
-    "synchronised-yield": "yield inside a lock that all threads share",
-    "busy-wait": "keep the processor busy for up to `strength` tenths of a millisecond",
-    "inverse": "go on for up to `strength` probes, while all other threads are held",
-}
-"""The kinds of noise, and what a thread does to make it; several together are mixed."""
-
-HEURISTICS: Mapping[str, str] = {
-    "halt-one-thread": "now and then, hold one thread until the others get no further",
-    "tamper-timeouts": "shorten sleeps and time limits of waits",
-    "shared-only": "noise only where variables are touched that threads share",
-    "one-variable": "noise only where one of those, drawn by the seed, is touched",
-    "predecessors": "noise only at sites after which another thread went on",
-}
-"""Where noise is made, and what else is done."""
-
-MIXED = "mixed"
-MOST = 1000
+# The settings of noise, as the library reads them.
 
 
-@dataclass(frozen=True)
-class NoiseSettings:
-    """The noise of one run.
+def noise_text(settings: NoiseSettings, seed: int) -> str:
+    """Return the text that the library reads: seed, frequency, strength, kinds, heuristics.
 
-    >>> NoiseSettings(frequency=500, kinds=["sleep"], strength=20).kinds
-    ('sleep',)
-    >>> NoiseSettings(100, ["mixed"]).kinds == tuple(KINDS)
-    True
-    >>> NoiseSettings(2000)
-    Traceback (most recent call last):
-    ...
-    swarmtest.UserError: noise: frequency is from 0 (never) to 1000 (always), not 2000
+    >>> noise_text(NoiseSettings(500, "sleep", 20), seed=7)
+    '7 500 20 2 0'
     """
-
-    frequency: int = 0
-    """The number of probes in 1,000 at which noise is made: 0 never, 1000 always."""
-    kinds: Sequence[str] = (MIXED,)
-    """The kinds of which one is drawn each time; ``mixed`` stands for all."""
-    strength: int = 10
-    """The maximum number of yields, or of tenths of a millisecond."""
-    heuristics: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        if not _is_count(self.frequency) or self.frequency > MOST:
-            raise UserError(
-                f"noise: frequency is from 0 (never) to {MOST} (always), not {self.frequency!r}"
-            )
-        if not _is_count(self.strength) or not 1 <= self.strength <= MOST:
-            raise UserError(f"noise: strength is from 1 to {MOST}, not {self.strength!r}")
-        kinds = list(KINDS) if MIXED in self.kinds else self.kinds
-        object.__setattr__(self, "kinds", _checked_names("kind", kinds, [*KINDS, MIXED]))
-        object.__setattr__(
-            self, "heuristics", _checked_names("heuristic", self.heuristics, [*HEURISTICS])
-        )
-
-    def environment(self, seed: int) -> str:
-        """Return the text that the library reads: seed, frequency, strength, kinds, heuristics.
-
-        >>> NoiseSettings(500, ["sleep"], 20).environment(seed=7)
-        '7 500 20 2 0'
-        """
-        kinds = _bits(self.kinds, KINDS)
-        return (
-            f"{seed % 2**64} {self.frequency} {self.strength} {kinds} "
-            f"{_bits(self.heuristics, HEURISTICS)}"
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the settings as JSON data."""
-        return {
-            "frequency": self.frequency,
-            "kinds": list(self.kinds),
-            "strength": self.strength,
-            "heuristics": list(self.heuristics),
-        }
-
-    def __str__(self) -> str:
-        kinds = MIXED if len(self.kinds) == len(KINDS) else "+".join(self.kinds) or "none"
-        words = [f"frequency {self.frequency}", f"kind {kinds}", f"strength {self.strength}"]
-        return ", ".join([*words, *self.heuristics])
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _checked_names(what: str, names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """Return the names in the order in which they are known, without duplicates."""
-    if isinstance(names, str):
-        raise UserError(f"noise: {what}s are a list of names: write [{names!r}]")
-    for name in names:
-        if name not in known:
-            raise UserError(f"noise: no {what} {name!r}{did_you_mean(name, known)}")
-    return tuple(name for name in known if name in names)
+    kinds = _bits(settings.kinds, KINDS)
+    heuristics = _bits(settings.heuristics, HEURISTICS)
+    return f"{seed % 2**64} {settings.frequency} {settings.strength} {kinds} {heuristics}"
 
 
 def _bits(names: Sequence[str], known: Mapping[str, str]) -> int:
@@ -341,7 +254,7 @@ _NO_ROOM = ("modules", "threads", "sites", "pairs of sites")
 Table = npt.NDArray[np.void]
 
 
-class Snapshot(NamedTuple):
+class MemorySnapshot(NamedTuple):
     """The contents of the memory at one moment."""
 
     processes: int
@@ -352,7 +265,7 @@ class Snapshot(NamedTuple):
     threads: Table
 
 
-class Knowledge(NamedTuple):
+class KnownSites(NamedTuple):
     """The sites that earlier runs found shared, or followed by another thread, for later runs."""
 
     modules: bytes
@@ -368,7 +281,7 @@ class ThreadMemory:
     >>> memory.close()
     """
 
-    def __init__(self, known: Knowledge | None = None) -> None:
+    def __init__(self, known: KnownSites | None = None) -> None:
         self._file = os.memfd_create("swarmtest-threads")
         os.ftruncate(self._file, SIZE)
         if known is not None:
@@ -380,7 +293,7 @@ class ThreadMemory:
         """The path at which a program finds it while this process lives."""
         return f"/proc/{os.getpid()}/fd/{self._file}"
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> MemorySnapshot:
         """Return the threads, and what else can be read at any time."""
         header = self._header()
         count = min(int(header["threads"]), _THREADS)
@@ -388,7 +301,7 @@ class ThreadMemory:
         missing = tuple(
             name for bit, name in enumerate(_NO_ROOM) if int(header["no_room"]) >> bit & 1
         )
-        return Snapshot(
+        return MemorySnapshot(
             int(header["processes"]),
             bool(header["accesses"]),
             missing,
@@ -410,14 +323,14 @@ class ThreadMemory:
         pairs = np.frombuffer(os.pread(self._file, count * 8, _PAIR_LIST_AT), "<u8")
         return pairs[pairs > 0]  # a thread that was killed may not have written the last
 
-    def knowledge(self) -> Knowledge:
+    def knowledge(self) -> KnownSites:
         """Return what later runs may know from this run and those before it."""
         sites = self.sites().copy()
         flags = sites["flags"]
         shared = (flags & (SHARED | KNOWN_SHARED)) > 0
         followed = (flags & (PREDECESSOR | KNOWN_PREDECESSOR)) > 0
         sites["flags"] = shared * KNOWN_SHARED + followed * KNOWN_PREDECESSOR
-        return Knowledge(self._modules(), sites.tobytes())
+        return KnownSites(self._modules(), sites.tobytes())
 
     def _header(self) -> np.void:
         header: np.void = np.frombuffer(os.pread(self._file, _HEADER.itemsize, 0), _HEADER)[0]

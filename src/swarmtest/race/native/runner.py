@@ -16,27 +16,28 @@ from swarmtest.core.faults import normalised
 from swarmtest.core.result import Fault, Verdict
 from swarmtest.core.targets import Catalogue, Hits
 from swarmtest.coverage.native.program import Run, find_program
-from swarmtest.processes.commands import Command, Ended, Output, end_process, watch
+from swarmtest.processes.commands import CommandLine, Output, ProcessEnd, end_process, watch
 from swarmtest.processes.tree import Supervision
 from swarmtest.race.native.coverage import (
-    Named,
-    Stand,
+    NamedSite,
+    SiteNames,
+    ThreadStates,
     fault_of,
     handles_signals,
     hits_of,
     is_asleep,
     named_sites,
-    stand_of,
+    thread_states,
 )
 from swarmtest.race.native.library import (
-    Knowledge,
-    NoiseSettings,
-    Snapshot,
+    KnownSites,
+    MemorySnapshot,
     ThreadMemory,
     library,
     library_name,
+    noise_text,
 )
-from swarmtest.race.native.sites import SiteNames
+from swarmtest.race.noise_settings import NoiseSettings
 
 NO_THREAD = "the program started no thread"
 _PROFILED_HEURISTICS = ("shared-only", "one-variable", "predecessors")
@@ -121,7 +122,7 @@ class NativeThreads:
         self._environment = self._with_library({**os.environ, **(env or {})})
         self._cwd = str(cwd) if cwd else None
         self._names = SiteNames(self.catalogue, self._cwd or "")
-        self._known: Knowledge | None = None
+        self._known: KnownSites | None = None
 
     def profile(self, runs: int = 2) -> None:
         """Learn from runs without noise which sites threads share and where they alternate.
@@ -131,7 +132,9 @@ class NativeThreads:
         for _ in range(runs):
             memory = ThreadMemory(self._known)
             try:
-                run_watched(self._command(memory, NoiseSettings(), 0), memory, self.seconds)
+                run_watched(
+                    self._command(memory, NoiseSettings(frequency=0), 0), memory, self.seconds
+                )
                 self._known = memory.knowledge()
             finally:
                 memory.close()
@@ -151,18 +154,18 @@ class NativeThreads:
     def by_hand(self, settings: NoiseSettings, seed: int) -> str:
         """Return a shell line that runs the program with the same noise, without swarmtest."""
         words = [
-            f"SWARMTEST_NOISE={shlex.quote(settings.environment(seed))}",
+            f"SWARMTEST_NOISE={shlex.quote(noise_text(settings, seed))}",
             f"LD_PRELOAD={shlex.quote(str(self.library))}",
             shlex.join(self.command),
         ]
         return " ".join(words)
 
-    def _command(self, memory: ThreadMemory, settings: NoiseSettings, seed: int) -> Command:
+    def _command(self, memory: ThreadMemory, settings: NoiseSettings, seed: int) -> CommandLine:
         variables = {
-            "SWARMTEST_NOISE": settings.environment(seed),
+            "SWARMTEST_NOISE": noise_text(settings, seed),
             "SWARMTEST_THREADS": memory.path,
         }
-        return Command(self.command, self._environment | variables, self._cwd)
+        return CommandLine(self.command, self._environment | variables, self._cwd)
 
     def _with_library(self, environment: dict[str, str]) -> dict[str, str]:
         before = environment.get("LD_PRELOAD", "")
@@ -200,10 +203,10 @@ class NativeThreads:
 
     def _fault(
         self,
-        ended: Ended,
-        stand: Stand | None,
-        named: dict[int, Named],
-        snapshot: Snapshot,
+        ended: ProcessEnd,
+        stand: ThreadStates | None,
+        named: dict[int, NamedSite],
+        snapshot: MemorySnapshot,
     ) -> Fault | None:
         names = {
             slot: row["name"].decode(errors="replace") for slot, row in enumerate(snapshot.threads)
@@ -239,7 +242,7 @@ def run_native(
     return NativeThreads(command, seconds=seconds).run(settings, seed)
 
 
-def _missing_reason(snapshot: Snapshot, program: str) -> str:
+def _missing_reason(snapshot: MemorySnapshot, program: str) -> str:
     if not snapshot.processes:
         return f"our library was not loaded into {program}: it clears LD_PRELOAD, or is static"
     if snapshot.no_room:
@@ -257,13 +260,13 @@ _STUCK_POLLS = 4
 class Watched(NamedTuple):
     """How a run ended."""
 
-    ended: Ended
-    stand: Stand | None
+    ended: ProcessEnd
+    stand: ThreadStates | None
     """The state of its threads when they were stuck or the time was over; else None."""
     stuck: bool
 
 
-def run_watched(command: Command, memory: ThreadMemory, seconds: float) -> Watched:
+def run_watched(command: CommandLine, memory: ThreadMemory, seconds: float) -> Watched:
     """Run a program whose library writes into `memory`."""
     outputs = (Output(), Output())
     stdin = os.open(os.devnull, os.O_RDONLY)
@@ -281,11 +284,11 @@ def run_watched(command: Command, memory: ThreadMemory, seconds: float) -> Watch
                 stuck = detector.is_stuck()
                 over = time.monotonic() - began >= seconds
                 if stuck or over:
-                    stand = stand_of(memory.snapshot())
+                    stand = thread_states(memory.snapshot())
         finally:
             os.close(end)
             status, cpu_seconds = end_process(process)
-        ended = Ended(
+        ended = ProcessEnd(
             status,
             over and not stuck,
             outputs[0].take(),
@@ -307,13 +310,13 @@ class _StuckDetector:
     def __init__(self, process: int, memory: ThreadMemory) -> None:
         self._process = process
         self._memory = memory
-        self._seen: Stand | None = None
+        self._seen: ThreadStates | None = None
         self._same_polls = 0
 
     def is_stuck(self) -> bool:
         """Return whether no thread of the program will ever continue."""
         snapshot = self._memory.snapshot()
-        stand = stand_of(snapshot) if snapshot.processes == 1 else None
+        stand = thread_states(snapshot) if snapshot.processes == 1 else None
         if stand is None or not stand.all_wait:
             self._seen, self._same_polls = None, 0
             return False

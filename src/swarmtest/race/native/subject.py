@@ -20,8 +20,8 @@ from swarmtest.core.dimensions import Choice, Feature, Integer
 from swarmtest.core.errors import UserError
 from swarmtest.core.result import Result
 from swarmtest.core.space import Space
-from swarmtest.race.native.library import HEURISTICS, KINDS, NoiseSettings
 from swarmtest.race.native.runner import NO_THREAD, NativeRun, NativeThreads
+from swarmtest.race.noise_settings import HEURISTICS, KINDS, NoiseSettings
 from swarmtest.subjects.subject import Subject
 
 FORMAT = "swarmtest native threads test 1"
@@ -59,7 +59,7 @@ def noise_of(configuration: Configuration) -> NoiseSettings:
     frequency 500, kind sleep, strength 10, predecessors
     """
     included = configuration.included
-    return NoiseSettings(
+    return NoiseSettings.of_names(
         int(configuration.settings["frequency"]),
         [name for name in KINDS if name in included],
         int(configuration.settings["strength"]),
@@ -71,7 +71,7 @@ def noise_of(configuration: Configuration) -> NoiseSettings:
 class NoiseTest:
     """A test: the noise settings of a run, and the seed that decides where noise is made.
 
-    >>> test = NoiseTest(NoiseSettings(500, ["sleep"]), seed=7)
+    >>> test = NoiseTest(NoiseSettings(500, "sleep"), seed=7)
     >>> NoiseTest.from_json(test.to_json()) == test
     True
     """
@@ -86,16 +86,21 @@ class NoiseTest:
 
     def without(self, part: str) -> NoiseTest:
         """Return the test without one kind or heuristic."""
-        settings = replace(
-            self.settings,
-            kinds=[kind for kind in self.settings.kinds if kind != part],
-            heuristics=[name for name in self.settings.heuristics if name != part],
-        )
-        return replace(self, settings=settings)
+        settings = self.settings
+        kinds = [kind for kind in settings.kinds if kind != part]
+        heuristics = [name for name in settings.heuristics if name != part]
+        fewer = NoiseSettings.of_names(settings.frequency, kinds, settings.strength, heuristics)
+        return replace(self, settings=fewer)
 
     def to_json(self) -> dict[str, Any]:
         """Return the test as JSON data."""
-        return {"format": FORMAT, "seed": self.seed, "noise": self.settings.to_json()}
+        noise = {
+            "frequency": self.settings.frequency,
+            "kinds": list(self.settings.kinds),
+            "strength": self.settings.strength,
+            "heuristics": list(self.settings.heuristics),
+        }
+        return {"format": FORMAT, "seed": self.seed, "noise": noise}
 
     @classmethod
     def from_json(cls, data: Any) -> NoiseTest:
@@ -103,7 +108,7 @@ class NoiseTest:
         if not isinstance(data, Mapping) or data.get("format") != FORMAT:
             raise UserError(f"not a saved test of native threads (its format should be {FORMAT!r})")
         try:
-            return cls(NoiseSettings(**data["noise"]), int(data["seed"]))
+            return cls(NoiseSettings.of_names(**data["noise"]), int(data["seed"]))
         except (KeyError, TypeError, ValueError):
             raise UserError("a saved test of native threads is broken: noise or seed") from None
 
@@ -115,7 +120,7 @@ class NativeThreadsSubject(Subject):
 
     >>> subject = NativeThreadsSubject(["/bin/true"])
     >>> subject.check()
-    ['/bin/true: the program started no thread: there is nothing to bring out of step']
+    ['/bin/true: the program started no thread: there is nothing to disturb']
     """
 
     part = "setting"
@@ -136,10 +141,10 @@ class NativeThreadsSubject(Subject):
 
     def check(self, thorough: bool = False) -> list[str]:
         """Return why the program cannot be tested; one run without noise decides."""
-        run = self.program.run(NoiseSettings(), seed=0)
+        run = self.program.run(NoiseSettings(frequency=0), seed=0)
         if run.missing == NO_THREAD:
             shown = self.program.program
-            return [f"{shown}: {NO_THREAD}: there is nothing to bring out of step"]
+            return [f"{shown}: {NO_THREAD}: there is nothing to disturb"]
         return [run.missing] if run.hits is None else []
 
     def run(self, test: Any) -> Result:

@@ -14,14 +14,20 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal
 
-from swarmtest.race.primitives import originals as raw
-from swarmtest.race.primitives.originals import get_ident, raw_lock
-from swarmtest.race.primitives.policy import current
+from swarmtest.race.primitives.policy import (
+    current,
+    get_ident,
+    raw_exit,
+    raw_lock,
+    thread_is_alive,
+    thread_join,
+    thread_start,
+)
 
 if TYPE_CHECKING:
     from _thread import LockType
 
-    from swarmtest.race.control.tasks import Task
+    from swarmtest.race.control.tasks import ThreadTask
 
 
 class Lock:
@@ -31,7 +37,7 @@ class Lock:
 
     def __init__(self, raw: LockType | None = None, outer: RLock | None = None) -> None:
         self.raw = raw_lock() if raw is None else raw
-        self.owner: Task | None = None
+        self.owner: ThreadTask | None = None
         """The thread that holds it in the current run."""
         self.outer = outer
         """The reentrant lock that it is part of."""
@@ -269,7 +275,33 @@ def exits(code: int) -> None:
     """Replace `os._exit`."""
     if current.policy is not None:
         current.policy.exits(code)
-    raw.raw_exit(code)
+    raw_exit(code)
+
+
+def hook_thread(
+    thread: threading.Thread, begin: Callable[[], None], end: Callable[[], None]
+) -> None:
+    """Call `begin` in a thread in place of its `run`, and `end` when it has ended.
+
+    Python calls a thread's `_delete` when it ends.
+    """
+    own: dict[str, Any] = thread.__dict__
+    run = own.get("run")
+
+    def begins() -> None:
+        if run is None:
+            own.pop("run", None)
+        else:
+            own["run"] = run
+        begin()
+
+    def ends() -> None:
+        own.pop("_delete", None)
+        thread._delete()  # type: ignore[attr-defined]
+        end()
+
+    own["run"], own["_delete"] = begins, ends
+    own["_started"] = Started()
 
 
 def thread_methods() -> dict[str, Callable[..., Any]]:
@@ -277,27 +309,27 @@ def thread_methods() -> dict[str, Callable[..., Any]]:
     return {"start": _start, "join": _join, "is_alive": _is_alive}
 
 
-@functools.wraps(raw.thread_start)
+@functools.wraps(thread_start)
 def _start(self: threading.Thread) -> None:
     policy = current.policy
     if policy is None:
-        raw.thread_start(self)
+        thread_start(self)
     else:
-        policy.start(self, lambda: raw.thread_start(self))
+        policy.start(self, lambda: thread_start(self))
 
 
-@functools.wraps(raw.thread_join)
+@functools.wraps(thread_join)
 def _join(self: threading.Thread, timeout: float | None = None) -> None:
     policy = current.policy
     if policy is None:
-        raw.thread_join(self, timeout)
+        thread_join(self, timeout)
     else:
-        policy.join(self, timeout, lambda: raw.thread_join(self, timeout))
+        policy.join(self, timeout, lambda: thread_join(self, timeout))
 
 
-@functools.wraps(raw.thread_is_alive)
+@functools.wraps(thread_is_alive)
 def _is_alive(self: threading.Thread) -> bool:
     policy = current.policy
     if policy is None:
-        return raw.thread_is_alive(self)
-    return policy.is_alive(self, lambda: raw.thread_is_alive(self))
+        return thread_is_alive(self)
+    return policy.is_alive(self, lambda: thread_is_alive(self))

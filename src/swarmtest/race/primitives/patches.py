@@ -18,7 +18,6 @@ from types import ModuleType
 from typing import Any
 
 from swarmtest.race.primitives import locks as primitives
-from swarmtest.race.primitives import originals as raw
 from swarmtest.race.primitives.locks import (
     NUMBERED,
     OPERATIONS,
@@ -28,16 +27,24 @@ from swarmtest.race.primitives.locks import (
     operation_of,
     thread_methods,
 )
-from swarmtest.race.primitives.originals import (
+from swarmtest.race.primitives.policy import (
+    RAW_LOCK_TYPE,
+    RAW_RLOCK_TYPE,
+    current,
+    raw_exit,
+    raw_lock,
+    raw_lock_class,
     raw_monotonic,
     raw_monotonic_ns,
     raw_perf_counter,
     raw_perf_counter_ns,
+    raw_rlock,
+    raw_simple_queue,
     raw_sleep,
     raw_time,
     raw_time_ns,
+    switch_to,
 )
-from swarmtest.race.primitives.policy import current, switch_to
 
 # Clocks and sleep: a thread of a run gets the run's time.
 
@@ -94,19 +101,19 @@ def perf_counter_ns() -> int:
 # Installing the replacements.
 
 _REPLACEMENTS = {
-    raw.raw_lock: primitives.Lock,
-    raw.raw_lock_class: primitives.Lock,
-    raw.raw_rlock: primitives.RLock,
-    raw.RAW_RLOCK_TYPE: primitives.RLock,
-    raw.raw_sleep: sleep,
-    raw.raw_monotonic: monotonic,
-    raw.raw_time: time,
-    raw.raw_perf_counter: perf_counter,
-    raw.raw_monotonic_ns: monotonic_ns,
-    raw.raw_time_ns: time_ns,
-    raw.raw_perf_counter_ns: perf_counter_ns,
-    raw.raw_simple_queue: queue._PySimpleQueue,  # type: ignore[attr-defined]
-    raw.raw_exit: exits,
+    raw_lock: primitives.Lock,
+    raw_lock_class: primitives.Lock,
+    raw_rlock: primitives.RLock,
+    RAW_RLOCK_TYPE: primitives.RLock,
+    raw_sleep: sleep,
+    raw_monotonic: monotonic,
+    raw_time: time,
+    raw_perf_counter: perf_counter,
+    raw_monotonic_ns: monotonic_ns,
+    raw_time_ns: time_ns,
+    raw_perf_counter_ns: perf_counter_ns,
+    raw_simple_queue: queue._PySimpleQueue,  # type: ignore[attr-defined]
+    raw_exit: exits,
 }
 # By identity, because the values in modules may be unhashable or define `__eq__`.
 _REPLACEMENTS_BY_ID = {id(original): ours for original, ours in _REPLACEMENTS.items()}
@@ -125,6 +132,7 @@ _Undo = Callable[[], None]
 class _Installed:
     count = 0
     undo: list[_Undo] = []
+    sees_forks = False
 
 
 @contextmanager
@@ -133,6 +141,10 @@ def installed() -> Iterator[None]:
 
     The replacements behave like the originals unless a run is on.
     """
+    if not _Installed.sees_forks:
+        # Hooks cannot be removed, so a process that runs no program gets none.
+        os.register_at_fork(before=_report_fork, after_in_child=_end_run_in_fork)
+        _Installed.sees_forks = True
     if not _Installed.count:
         _install()
     _Installed.count += 1
@@ -170,9 +182,9 @@ def _patch_module(module: ModuleType) -> None:
         ours = _REPLACEMENTS_BY_ID.get(id(value))
         if ours is not None:
             _replace_item(names, name, ours)
-        elif type(value) is raw.RAW_LOCK_TYPE and module is not threading:
+        elif type(value) is RAW_LOCK_TYPE and module is not threading:
             _replace_item(names, name, primitives.Lock(value))
-        elif type(value) is raw.RAW_RLOCK_TYPE and module is not threading:
+        elif type(value) is RAW_RLOCK_TYPE and module is not threading:
             _replace_item(names, name, primitives.RLock())
 
 
@@ -180,7 +192,7 @@ def _patch_log_handlers() -> None:
     """Replace the locks of log handlers, which hold them while they print the program's objects."""
     for reference in logging._handlerList:  # type: ignore[attr-defined]
         handler = reference()
-        if handler is not None and type(handler.lock) is raw.RAW_RLOCK_TYPE:
+        if handler is not None and type(handler.lock) is RAW_RLOCK_TYPE:
             _replace_item(handler.__dict__, "lock", primitives.RLock())
 
 
@@ -217,6 +229,3 @@ def _end_run_in_fork() -> None:
 def _report_fork() -> None:
     if current.policy is not None:
         current.policy.forks()
-
-
-os.register_at_fork(before=_report_fork, after_in_child=_end_run_in_fork)

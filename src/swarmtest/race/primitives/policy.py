@@ -1,23 +1,55 @@
-"""The current policy: what probes and primitives do, if anything.
+"""The current policy: what probes and primitives do, if anything; and Python's own primitives.
 
 Woven code calls ``__p__(site, obj)``, and controlled primitives ask the current policy. To switch a
 policy on, its own `access` method is bound to that name in every woven module, so that a probe is a
 single call.
+
+Python's own locks, threads and clocks are saved here before anything is replaced.
 """
 
 from __future__ import annotations
 
+import _thread
+import os
+import queue
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from swarmtest.core.errors import UserError
-from swarmtest.race.primitives.originals import raw_monotonic, raw_sleep, raw_time
 
 if TYPE_CHECKING:
     from threading import Thread
 
     from swarmtest.race.primitives.locks import Lock
+
+
+# Python's own primitives.
+
+raw_lock = _thread.allocate_lock
+raw_lock_class = threading.Lock
+RAW_LOCK_TYPE = type(raw_lock())
+RAW_RLOCK_TYPE = _thread.RLock
+raw_rlock = threading.RLock
+raw_sleep = time.sleep
+raw_monotonic = time.monotonic
+raw_time = time.time
+raw_perf_counter = time.perf_counter
+raw_monotonic_ns = time.monotonic_ns
+raw_time_ns = time.time_ns
+raw_perf_counter_ns = time.perf_counter_ns
+raw_exit = os._exit
+raw_simple_queue = queue.SimpleQueue
+get_ident = _thread.get_ident
+
+thread_start = threading.Thread.start
+thread_join = threading.Thread.join
+thread_is_alive = threading.Thread.is_alive
+
+
+# Policies.
 
 PROBE = "__p__"
 """The name that woven code calls before an access; it returns the object that it gets."""

@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from swarmtest.race.primitives.policy import CALL, EVENT, PROBE
-from swarmtest.race.weaving.names import Names, names_of
+from swarmtest.race.weaving.names import ScopeNames, names_of
 from swarmtest.race.weaving.sites import SITES, Site
 
 _READS_CONTENTS = frozenset(
@@ -26,7 +26,7 @@ class Accesses(ast.NodeTransformer):
     def __init__(self, tree: ast.Module, path: str, events: bool) -> None:
         self._tree = tree
         self._path = path
-        self._names: Names = names_of(tree)
+        self._names: ScopeNames = names_of(tree)
         self._qualname: list[str] = []
         self._methods: list[set[str]] = []
         self._in_expression_scope = 0

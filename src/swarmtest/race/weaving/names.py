@@ -18,11 +18,11 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 @dataclass
-class Names:
+class ScopeNames:
     """The names of one scope: the module, a class body or a function."""
 
     node: ast.AST
-    parent: Names | None = None
+    parent: ScopeNames | None = None
     bound: set[str] = field(default_factory=set)
     rebound: set[str] = field(default_factory=set)
     """The names bound here that are bound again, here or by ``global`` and ``nonlocal``."""
@@ -34,7 +34,7 @@ class Names:
     fixed: set[str] = field(default_factory=set)
     """The names that are bound by ``def``, ``class`` or ``import``, or to a constant."""
     standard_modules: set[str] = field(default_factory=set)
-    inner: dict[ast.AST, Names] = field(default_factory=dict)
+    inner: dict[ast.AST, ScopeNames] = field(default_factory=dict)
 
     @property
     def is_function(self) -> bool:
@@ -42,11 +42,11 @@ class Names:
         return isinstance(self.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
 
     @property
-    def module(self) -> Names:
+    def module(self) -> ScopeNames:
         """The names of the module."""
         return self if self.parent is None else self.parent.module
 
-    def owner(self, name: str) -> Names | None:
+    def owner(self, name: str) -> ScopeNames | None:
         """Return the scope whose variable a name is; None for a builtin."""
         if name in self.declared_global:
             return self.module
@@ -80,7 +80,7 @@ class Names:
         return owner is not None and owner.is_function and name not in owner.captured
 
 
-def names_of(tree: ast.Module) -> Names:
+def names_of(tree: ast.Module) -> ScopeNames:
     """Return the names of a module, with those of its functions and classes inside.
 
     >>> tree = ast.parse("seats = []\\nleft = 3\\ndef sell():\\n    global left\\n    left -= 1")
@@ -88,18 +88,18 @@ def names_of(tree: ast.Module) -> Names:
     >>> names.shared_as("seats"), names.is_rebound("seats"), names.is_rebound("left")
     ('global', False, True)
     """
-    module = Names(tree)
+    module = ScopeNames(tree)
     _collect_body(tree.body, module)
     _resolve(module)
     return module
 
 
-def _collect_body(body: list[ast.stmt], names: Names) -> None:
+def _collect_body(body: list[ast.stmt], names: ScopeNames) -> None:
     for node in body:
         _collect_node(node, names)
 
 
-def _collect_node(node: ast.AST, names: Names) -> None:
+def _collect_node(node: ast.AST, names: ScopeNames) -> None:
     if isinstance(node, _SCOPES):
         _collect_scope(node, names)
         return
@@ -136,7 +136,7 @@ def _collect_node(node: ast.AST, names: Names) -> None:
         _collect_node(child, names)
 
 
-def _collect_import(node: ast.Import | ast.ImportFrom, names: Names) -> None:
+def _collect_import(node: ast.Import | ast.ImportFrom, names: ScopeNames) -> None:
     for alias in node.names:
         name = alias.asname or alias.name.partition(".")[0]
         names.bound.add(name)
@@ -145,8 +145,8 @@ def _collect_import(node: ast.Import | ast.ImportFrom, names: Names) -> None:
             names.standard_modules.add(name)
 
 
-def _collect_scope(node: ast.AST, names: Names) -> None:
-    inner = Names(node, names)
+def _collect_scope(node: ast.AST, names: ScopeNames) -> None:
+    inner = ScopeNames(node, names)
     names.inner[node] = inner
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         names.bound.add(node.name)
@@ -173,7 +173,7 @@ def _arguments(args: ast.arguments) -> Iterator[ast.arg]:
     yield from filter(None, (args.vararg, args.kwarg))
 
 
-def _resolve(names: Names) -> None:
+def _resolve(names: ScopeNames) -> None:
     """Mark names as captured or rebound in the scopes that own them."""
     for name in names.used | names.bound | names.declared_nonlocal:
         owner = names.owner(name)

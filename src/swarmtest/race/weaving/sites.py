@@ -3,9 +3,9 @@
 A probe passes its site's number. Numbers are valid in one process only; schedules and signatures,
 which are kept, name sites by their text.
 
-In code without source, `Lines` makes the interpreter report lines (`sys.monitoring`, Python 3.12
-and later). Each line is a site that is passed before the line is executed. What the line touches is
-not known, so such sites are never among the shared ones.
+In code without source, `LineReporter` makes the interpreter report lines (`sys.monitoring`, Python
+3.12 and later). Each line is a site that is passed before the line is executed. What the line
+touches is not known, so such sites are never among the shared ones.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def lines_are_possible() -> bool:
     return hasattr(sys, "monitoring")
 
 
-class Lines:
+class LineReporter:
     """A tool of `sys.monitoring` that reports the lines of chosen code to the current policy."""
 
     def __init__(self) -> None:
@@ -147,7 +147,11 @@ class Lines:
 
 class _LineReportingLoader(SourcelessFileLoader):
     def __init__(
-        self, name: str, path: str, lines: Lines, quiet: Callable[[], AbstractContextManager[None]]
+        self,
+        name: str,
+        path: str,
+        lines: LineReporter,
+        quiet: Callable[[], AbstractContextManager[None]],
     ) -> None:
         super().__init__(name, path)
         self._lines = lines

@@ -31,7 +31,7 @@ from swarmtest.coverage.import_hook import (
     has_source,
 )
 from swarmtest.coverage.scope import Scope, shown_path
-from swarmtest.race.control.baton_scheduler import Handing
+from swarmtest.race.control.baton_scheduler import BatonPolicy
 from swarmtest.race.primitives.patches import installed
 from swarmtest.race.primitives.policy import current, prepare
 from swarmtest.race.weaving.accesses import (
@@ -42,7 +42,7 @@ from swarmtest.race.weaving.accesses import (
     named,
     text_of,
 )
-from swarmtest.race.weaving.sites import Lines, lines_are_possible
+from swarmtest.race.weaving.sites import LineReporter, lines_are_possible
 
 
 def weave(text: str, filename: str) -> CodeType:
@@ -293,7 +293,7 @@ class WeavingLoader(SourceFileLoader):
 def _without_switches() -> Iterator[None]:
     """Keep a thread that imports from being stopped, because it holds Python's own import locks."""
     control = current.policy
-    if not isinstance(control, Handing):
+    if not isinstance(control, BatonPolicy):
         yield
         return
     control.quiet += 1
@@ -315,7 +315,7 @@ def woven(scope: Scope) -> Iterator[None]:
     ...     pass  # import shop
     """
 
-    lines: Lines | None = None
+    lines: LineReporter | None = None
 
     def loader_for(spec: ModuleSpec) -> Loader | None:
         nonlocal lines
@@ -324,7 +324,7 @@ def woven(scope: Scope) -> Iterator[None]:
             covering = spec.loader if isinstance(spec.loader, ProbingLoader) else None
             return WeavingLoader(spec.name, spec.origin, covering)
         if has_bytecode_only(spec) and lines_are_possible():
-            lines = lines or Lines()
+            lines = lines or LineReporter()
             return lines.loader(spec, _without_switches)
         return None
 

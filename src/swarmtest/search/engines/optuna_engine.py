@@ -15,8 +15,7 @@ from swarmtest.core.result import Result
 from swarmtest.core.sampling import Proposal
 from swarmtest.core.seeds import Stream
 from swarmtest.core.space import Space
-from swarmtest.search.engines.engine import USUAL_FITNESS, Judge
-from swarmtest.search.engines.sequential import RandomOrder
+from swarmtest.search.engines.engine import USUAL_FITNESS, Judge, RandomOrder
 from swarmtest.search.results import Score
 from swarmtest.search.space import digits_of, is_allowed, is_ordered, point_of, values_of
 
@@ -157,7 +156,7 @@ def optuna_library() -> Any:
     try:
         import optuna
     except ImportError:
-        raise UserError("Optuna is not here: pip install 'swarmtest[optuna]'") from None
+        raise UserError("Optuna is not installed: pip install 'swarmtest[optuna]'") from None
     return optuna
 
 

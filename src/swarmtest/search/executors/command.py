@@ -22,7 +22,7 @@ from swarmtest.core.faults import message_of, normalised
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.core.space import Space
 from swarmtest.processes.commands import capture
-from swarmtest.search.executors.function import Calling
+from swarmtest.search.executors.function import FunctionCall
 from swarmtest.search.results import INTERRUPTED, result_of
 
 _PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z_][\w.-]*)\}")
@@ -63,12 +63,12 @@ class CommandExecutor:
     def run(self, point: Configuration, seeds: Iterator[int]) -> list[Result]:
         """Run the command once."""
         values = point.to_json() | {"seed": next(seeds)}
-        done = run_shell(filled(self.command, values), self.seconds, environment(values))
+        done = run_shell(fill_placeholders(self.command, values), self.seconds, environment(values))
         return [done.result()]
 
 
 @dataclass(frozen=True)
-class Done:
+class ShellResult:
     """How a command ended."""
 
     command: str
@@ -104,7 +104,7 @@ class Done:
 
 def run_shell(
     command: str, seconds: float, env: Mapping[str, str], *, kill_strays: bool = True
-) -> Done:
+) -> ShellResult:
     """Run a command and everything that it starts, for `seconds` at most.
 
     >>> run_shell("exit 3", 5, {}).status
@@ -113,13 +113,13 @@ def run_shell(
     words = ["/bin/sh", "-c", command]
     ended = capture(words, seconds, environment={**os.environ, **env}, kill_strays=kill_strays)
     output, errors = (text.decode(errors="replace") for text in (ended.stdout, ended.stderr))
-    return Done(command, ended.status, output, errors, ended.wall_seconds, ended.cpu_seconds)
+    return ShellResult(command, ended.status, output, errors, ended.wall_seconds, ended.cpu_seconds)
 
 
-def filled(command: str, values: Mapping[str, object]) -> str:
+def fill_placeholders(command: str, values: Mapping[str, object]) -> str:
     """Return a command with its placeholders filled in, quoted for a shell.
 
-    >>> filled("run --name {name} ${HOME}", {"name": "a b"})
+    >>> fill_placeholders("run --name {name} ${HOME}", {"name": "a b"})
     "run --name 'a b' ${HOME}"
     """
     return _PLACEHOLDER.sub(lambda match: shlex.quote(shown(values[match[1]])), command)
@@ -140,7 +140,7 @@ def check_placeholders(command: str, space: Space) -> None:
     for name in _PLACEHOLDER.findall(command):
         if name not in known:
             raise UserError(
-                f"command {command!r}: {{{name}}} is no dimension{did_you_mean(name, known)}"
+                f"command {command!r}: {{{name}}} is not a dimension{did_you_mean(name, known)}"
             )
 
 
@@ -169,7 +169,7 @@ def _reported(output: str) -> dict[str, Any]:
                 report[name.strip()] = float(value)
             except ValueError:
                 raise UserError(
-                    f"{line.strip()!r} is no measure: write measure NAME=NUMBER"
+                    f"{line.strip()!r} is not a measure: write measure NAME=NUMBER"
                 ) from None
     return report
 
@@ -180,7 +180,7 @@ _SECONDS = 600.0
 
 
 @runtime_checkable
-class Task(Protocol):
+class SearchTask(Protocol):
     """Work before or after a test; raises `UserError` if it fails.
 
     >>> task_of("true").perform(None)
@@ -195,10 +195,10 @@ class Task(Protocol):
         """Raise an error for a name that is not a dimension."""
 
 
-TaskLike: TypeAlias = "Task | Callable[..., Any] | str"
+TaskLike: TypeAlias = "SearchTask | Callable[..., Any] | str"
 
 
-def task_of(source: TaskLike) -> Task:
+def task_of(source: TaskLike) -> SearchTask:
     """Return a task from a shell command, a function or a task.
 
     >>> task_of("exit 3").perform(None)
@@ -208,7 +208,7 @@ def task_of(source: TaskLike) -> Task:
     """
     if isinstance(source, str):
         return CommandTask(source)
-    if isinstance(source, Task):
+    if isinstance(source, SearchTask):
         return source
     if callable(source):
         return FunctionTask(source)
@@ -232,7 +232,7 @@ class CommandTask:
     def perform(self, point: Configuration | None) -> None:
         """Run the command."""
         values = {} if point is None else point.to_json()
-        command = self.name if point is None else filled(self.name, values)
+        command = self.name if point is None else fill_placeholders(self.name, values)
         # What it starts is there for the test, and ends after it.
         done = run_shell(command, self._seconds, environment(values), kill_strays=False)
         fault = done.result().fault
@@ -253,7 +253,7 @@ class FunctionTask:
 
     def check(self, space: Space) -> None:
         """Raise an error for a parameter that is not a dimension."""
-        Calling(self._function).check(space)
+        FunctionCall(self._function).check(space)
 
     def perform(self, point: Configuration | None) -> None:
         """Call the function."""
@@ -261,7 +261,7 @@ class FunctionTask:
             if point is None:
                 self._function()
             else:
-                Calling(self._function)(point, 0)
+                FunctionCall(self._function)(point, 0)
         except (UserError, KeyboardInterrupt):
             raise
         except Exception as error:

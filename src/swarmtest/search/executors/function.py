@@ -83,14 +83,14 @@ _EXTRA_PARAMETERS = ("point", "seed")
 """What a function may take besides dimensions: the whole point, and the seed of the run."""
 
 
-class Calling:
+class FunctionCall:
     """A callable for a function whose parameters are dimensions, ``point`` or ``seed``.
 
     A parameter ``**others`` gets all dimensions.
 
     >>> from swarmtest import Integer
     >>> point = Space([Integer("threads", 1, 8)]).configuration({"threads": 4})
-    >>> Calling(lambda threads, seed: (threads, seed))(point, 7)
+    >>> FunctionCall(lambda threads, seed: (threads, seed))(point, 7)
     (4, 7)
     """
 
@@ -114,7 +114,7 @@ class Calling:
         for name in self._needed:
             if name not in known and name not in _EXTRA_PARAMETERS:
                 raise UserError(
-                    f"{self.name}() takes {name!r}, and the space has no such dimension"
+                    f"{self.name}() takes {name!r}, but the space has no such dimension"
                     f"{did_you_mean(name, [*known, *_EXTRA_PARAMETERS])}"
                 )
 
@@ -145,7 +145,7 @@ class FunctionExecutor:
     """
 
     def __init__(self, function: Callable[..., Any], name: str = "") -> None:
-        self._call = Calling(function)
+        self._call = FunctionCall(function)
         self.name = name or self._call.name
 
     @property

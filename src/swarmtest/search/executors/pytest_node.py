@@ -1,7 +1,7 @@
 """Executors for pytest tests and recorded explorations, and the executor for what a user names.
 
-Each pytest test runs in a pytest of its own, with the plugin `swarmtest.search.pytest_point`,
-which reports what the test did.
+Each pytest test runs in a pytest of its own, with the plugin in `pytest_point`, which reports what
+the test did.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.faults import normalised
 from swarmtest.core.result import Fault, Result, Verdict
 from swarmtest.languages.user_objects import load_object, split_reference
-from swarmtest.search.executors.command import Done, environment, run_shell
+from swarmtest.search.executors.command import ShellResult, environment, run_shell
 from swarmtest.search.executors.function import Executor, FunctionExecutor, SubjectExecutor
 from swarmtest.search.results import result_of
 from swarmtest.subjects.loading import SubjectReference, is_testable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from swarmtest.search.exploration import Exploration
 
 
-_PLUGIN = "swarmtest.search.pytest_point"
+_PLUGIN = "swarmtest.search.executors.pytest_point"
 _NOTHING_COLLECTED = 5
 
 
@@ -81,7 +81,7 @@ class PytestExecutor:
         ]
 
 
-def collect_pytest(*places: str, seconds: float = 120.0) -> list[str]:
+def collect_pytest(*paths: str, seconds: float = 120.0) -> list[str]:
     """Return the node ids of all tests that pytest collects in files and directories.
 
     >>> collect_pytest("nowhere.py")
@@ -89,21 +89,21 @@ def collect_pytest(*places: str, seconds: float = 120.0) -> list[str]:
     ...
     swarmtest.UserError: no such file or directory: nowhere.py
     """
-    for place in places:
-        if not Path(place.partition("::")[0]).exists():
-            raise UserError(f"no such file or directory: {place}")
-    done, report = _pytest([*places, "--collect-only"], seconds, {})
+    for path in paths:
+        if not Path(path.partition("::")[0]).exists():
+            raise UserError(f"no such file or directory: {path}")
+    done, report = _pytest([*paths, "--collect-only"], seconds, {})
     nodes: list[str] = report.get("nodes", [])
     if done.status not in (0, _NOTHING_COLLECTED):
         lines = [line for line in done.output.splitlines() if line.startswith(("E ", "ERROR"))]
         why = f": {lines[0].removeprefix('E').strip()}" if lines else ""
-        raise UserError(f"pytest cannot collect {' '.join(places)}{why}")
+        raise UserError(f"pytest cannot collect {' '.join(paths)}{why}")
     if not nodes:
-        raise UserError(f"pytest collects no test in {' '.join(places)}")
+        raise UserError(f"pytest collects no test in {' '.join(paths)}")
     return nodes
 
 
-def _pytest(words: list[str], seconds: float, values: Mapping[str, Any]) -> tuple[Done, Any]:
+def _pytest(words: list[str], seconds: float, values: Mapping[str, Any]) -> tuple[ShellResult, Any]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", _PLUGIN, "-p", "no:cacheprovider"]
     with tempfile.TemporaryDirectory() as directory:
         report_file = Path(directory, "report.json")

@@ -64,7 +64,7 @@ class TimedExecutor(_WrappingExecutor):
 
     def __init__(self, test: Executor, seconds: float) -> None:
         if seconds <= 0:
-            raise UserError(f"a test's time is above 0 s, not {seconds:g}")
+            raise UserError(f"the time limit of a test is above 0 s, not {seconds:g}")
         super().__init__(test)
         self.seconds = seconds
         self._catalogue = Catalogue()
@@ -182,7 +182,7 @@ def once(test: Executor) -> Executor:
     return test
 
 
-def wrapped(
+def wrap_executor(
     test: Executor,
     seconds: float | None = None,
     until: Iterable[IterationChecker] = (),
@@ -192,7 +192,7 @@ def wrapped(
     """Return a test with these wrappers; tasks and time limit apply to each single run.
 
     >>> from swarmtest import FunctionExecutor
-    >>> wrapped(FunctionExecutor(print)).name
+    >>> wrap_executor(FunctionExecutor(print)).name
     'print'
     """
     if before is not None or after is not None:

@@ -17,11 +17,11 @@ from psycopg import errors, pq, sql
 
 from swarmtest.core.errors import UserError
 from swarmtest.store.interface import PostgresAddress
-from swarmtest.store.sqlite.schema import VERSION
+from swarmtest.store.schema import VERSION
 
 # Errors, and messages of one line that say what would help.
 
-_PASSING = (
+_TEMPORARY = (
     errors.AdminShutdown,
     errors.CrashShutdown,
     errors.CannotConnectNow,
@@ -39,17 +39,17 @@ _IN_A_MOMENT = (
 )
 
 
-def is_passing(error: psycopg.Error) -> bool:
+def is_temporary(error: psycopg.Error) -> bool:
     """Return whether a retry may work, as after a lost connection or a restart of the server."""
-    if isinstance(error, _PASSING):
+    if isinstance(error, _TEMPORARY):
         return True
     # Errors that libpq detects itself have no code from the server.
     return error.sqlstate is None and isinstance(error, psycopg.OperationalError)
 
 
-def is_there(error: psycopg.Error) -> bool:
+def is_starting_or_stopping(error: psycopg.Error) -> bool:
     """Return whether the server is there and will accept a connection in a moment."""
-    return isinstance(error, _PASSING) or any(words in str(error) for words in _IN_A_MOMENT)
+    return isinstance(error, _TEMPORARY) or any(words in str(error) for words in _IN_A_MOMENT)
 
 
 def first_line(error: BaseException) -> str:
@@ -71,13 +71,13 @@ def cannot_connect(error: psycopg.Error, shown: str, tried: str) -> str:
             "put the right one into PGPASSWORD or ~/.pgpass"
         )
     if "role" in said and "does not exist" in said:
-        return f"store {shown}: the server knows no such user ({tried}): `createuser` makes one"
+        return f"store {shown}: the server has no such user ({tried}): create it with `createuser`"
     if "database" in said and "does not exist" in said:
-        return f"store {shown}: there is no such database ({tried}): `createdb` makes one"
+        return f"store {shown}: there is no such database ({tried}): create it with `createdb`"
     if "pg_hba.conf" in said or "authentication failed" in said or "permission denied" in said:
-        return f"store {shown}: the server does not let you in ({tried}): {_last_part(said)}"
+        return f"store {shown}: the server refuses the connection ({tried}): {_last_part(said)}"
     if "too many" in said:
-        return f"store {shown}: the server has no connection left ({tried}): {_last_part(said)}"
+        return f"store {shown}: the server has too many connections ({tried}): {_last_part(said)}"
     return (
         f"store {shown}: the database cannot be reached ({tried}: {said}): "
         "start it, or pass another --store"
@@ -88,17 +88,17 @@ def _last_part(said: str) -> str:
     return said.rpartition("FATAL:")[2].strip()
 
 
-def lost_for_good(error: psycopg.Error, shown: str, tries: int, seconds: float) -> str:
+def cannot_reconnect(error: psycopg.Error, shown: str, tries: int, seconds: float) -> str:
     """Return the message for a connection that was lost and could not be made again."""
-    times = "once" if tries == 1 else f"{tries} times"
+    attempts = "1 attempt" if tries == 1 else f"{tries} attempts"
     return (
-        f"store {shown}: the connection was lost, and {times} in {seconds:.0f} s no other could be "
-        f"made (the last: {first_line(error)}); what was recorded before is safe: "
-        "go on with `swarmtest resume` when the database is back"
+        f"store {shown}: the connection was lost, and {attempts} in {seconds:.0f} s to connect "
+        f"again failed (last error: {first_line(error)}); what was recorded before is safe: "
+        "continue with `swarmtest resume` when the database is back"
     )
 
 
-def explained(error: psycopg.Error, shown: str, timeout: float) -> str:
+def explain_error(error: psycopg.Error, shown: str, timeout: float) -> str:
     """Return why a query failed."""
     if isinstance(error, errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction):
         return (
@@ -108,18 +108,18 @@ def explained(error: psycopg.Error, shown: str, timeout: float) -> str:
     if isinstance(error, errors.LockNotAvailable | errors.QueryCanceled):
         return (
             f"store {shown} is locked by another process (waited {timeout:g} s): "
-            "wait until that one has finished or end it, or pass another --store"
+            "wait until it has finished, or end it, or pass another --store"
         )
     if isinstance(error, errors.DiskFull):
         return (
             f"store {shown}: the database's disk is full; what was recorded before is safe: "
-            "free some space, then go on with `swarmtest resume`"
+            "free some space, then continue with `swarmtest resume`"
         )
     why = first_line(error)
     return f"store {shown} cannot be used ({why}): ask the administrator of the database"
 
 
-def newer(shown: str, version: int) -> str:
+def newer_schema(shown: str, version: int) -> str:
     """Return the message for a store that a newer swarmtest has written."""
     return (
         f"store {shown} was written by a newer swarmtest (schema {version}; this one knows "
@@ -127,18 +127,18 @@ def newer(shown: str, version: int) -> str:
     )
 
 
-def foreign(shown: str, schema: str) -> str:
+def foreign_tables(shown: str, schema: str) -> str:
     """Return the message for a schema with tables that are not ours."""
     return (
-        f"store {shown}: schema {schema} has tables of another program, which were left as they "
-        "are: name another one, like ?schema=swarmtest"
+        f"store {shown}: schema {schema} has tables of another program, which were not "
+        "changed: name another schema, like ?schema=swarmtest"
     )
 
 
-def no_rights_to_create(shown: str, error: BaseException, version: int | None) -> str:
+def no_right_to_create(shown: str, error: BaseException, version: int) -> str:
     """Return the message for missing or old tables that this user may not create."""
-    if version is None:
-        what = "there are no tables yet, and you may not make them"
+    if version == 0:
+        what = "there are no tables yet, and you may not create them"
     else:
         what = f"its schema is {version}, this swarmtest needs {VERSION}, and you may not change it"
     return (
@@ -202,12 +202,12 @@ class PostgresServer:
                     self._given_up = ""
                 return work(self._connection)
             except psycopg.Error as error:
-                if not is_passing(error):
+                if not is_temporary(error):
                     raise
                 if self._given_up:
                     raise UserError(self._given_up) from error
                 waited = time.monotonic() - began
-                said = lost_for_good(error, self.shown, tries, waited)
+                said = cannot_reconnect(error, self.shown, tries, waited)
                 if waited > self.timeout:
                     self._given_up = said if self._connection.closed else ""
                     raise UserError(said) from error
@@ -232,7 +232,7 @@ class PostgresServer:
         except psycopg.Error as error:
             if error.sqlstate is None:
                 raise
-            raise UserError(explained(error, self.shown, self.timeout)) from error
+            raise UserError(explain_error(error, self.shown, self.timeout)) from error
 
     def another_connection(self) -> Connection:
         """Return a new connection that may write, even if this one may only read.
@@ -255,7 +255,7 @@ class PostgresServer:
             try:
                 return self._connect(self._read_only)
             except psycopg.Error as error:
-                if is_there(error) and time.monotonic() < deadline:
+                if is_starting_or_stopping(error) and time.monotonic() < deadline:
                     time.sleep(_FIRST_NAP)
                     continue
                 said = cannot_connect(error, self.shown, f"tried {self._place()}")

@@ -1,116 +1,140 @@
 """A store in a PostgreSQL database, for teams: many writers and readers, on many machines.
 
-`PostgresStore` follows its queries for progress and workers; those for targets and for batches are
-in `targets` and `batch`.
+`PostgresStore` is at the end; before it is what creates and upgrades the tables. What writes is in
+`batch`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import psycopg
+from psycopg import errors, sql
 from pyroaring import BitMap
 
 from swarmtest.core.errors import UserError
+from swarmtest.core.errors import version as own_version
 from swarmtest.core.targets import Source, Target
 from swarmtest.store.interface import PostgresAddress
+from swarmtest.store.postgres import connection as why
 from swarmtest.store.postgres.batch import (
+    decode_row,
+    encode_row,
+    encode_text,
+    forget_sources,
     insert_faults,
     insert_reduction,
-    insert_tests,
-    insert_trials,
-    is_as_given,
-    kept,
-    told,
-    told_row,
-)
-from swarmtest.store.postgres.connection import Connection, PostgresServer
-from swarmtest.store.postgres.schema import bring_up_to_date
-from swarmtest.store.postgres.targets import (
-    forget_sources,
     insert_sources,
     insert_targets,
-    sources_of,
-    targets_by_id,
-    targets_of_campaign,
+    insert_tests,
+    insert_trials,
+    is_plain,
+    with_marks,
 )
+from swarmtest.store.postgres.connection import Connection, PostgresServer
 from swarmtest.store.records import (
     CampaignRecord,
     FaultRecord,
-    ProgressPoint,
     ReductionRecord,
     TestRecord,
     TrialRecord,
     WorkerRecord,
 )
+from swarmtest.store.schema import POSTGRES, VERSION, statements
 from swarmtest.store.sql import (
+    ADD_WORKER,
     CAMPAIGN,
+    FAR,
     OF_A_CAMPAIGN,
-    TOTALS,
+    TARGET,
     Row,
-    SqlReading,
-    bucket_width,
+    SqlStore,
     campaign_values,
     changed_values,
-    cumulated,
 )
-from swarmtest.store.sqlite.schema import BLOCK
 
-_WORKER = ", ".join(WorkerRecord._fields)
-# The last report that arrives counts, not the one with the latest time: clocks may be set back.
-_NOTE_WORKER = f"""
-INSERT INTO workers (campaign, {_WORKER}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
-ON CONFLICT (campaign, name) DO UPDATE SET
-    ({_WORKER}) = ({", ".join(f"excluded.{name}" for name in WorkerRecord._fields)})
+_TABLES = """
+SELECT to_regclass('swarmtest_version') IS NOT NULL, to_regclass('alembic_version') IS NOT NULL,
+       has_schema_privilege(oid, 'USAGE')
+FROM pg_namespace WHERE nspname = %s
 """
+_VERSION = "SELECT version FROM swarmtest_version"
+_ALEMBIC_VERSION = "SELECT version_num FROM alembic_version"
+"""Where older versions of swarmtest, which used Alembic, stored the version."""
+_LOCK = "SELECT pg_advisory_xact_lock(hashtext(%s))"
+"""Taken before tables are created: two processes may open the same empty database at once."""
 
 
-def totals(server: PostgresServer, campaign: int) -> dict[str, int]:
-    """Return the sums over all trials of a campaign, by name."""
-    sums = ", ".join(f"sum({name})" for name in TOTALS)
-    row = server.rows(f"SELECT {sums} FROM blocks WHERE campaign = %s", campaign)[0]
-    return {name: int(total or 0) for name, total in zip(TOTALS, row, strict=True)}
+def _stored_version(rows: Callable[..., list[Row]], schema: str) -> int:
+    """Return the version of the tables in the schema; 0 if there are none.
+
+    Raise ValueError if they belong to another program.
+    """
+    has_version, has_alembic, may_use = (rows(_TABLES, schema) or [(False, False, True)])[0]
+    if may_use and not has_version and not has_alembic:
+        return 0
+    # Tables in a schema that the user may not use look as if they did not exist.
+    ((version,),) = rows(_ALEMBIC_VERSION if has_alembic and not has_version else _VERSION)
+    return int(version)
 
 
-def progress_of(server: PostgresServer, campaign: int, buckets: int) -> list[ProgressPoint]:
-    """Return the cumulative findings of a campaign at about `buckets` of its trials."""
-    last = server.rows("SELECT max(trial) FROM trials WHERE campaign = %s", campaign)[0][0]
-    if last is None:
-        return []
-    width = bucket_width(last, buckets)
-    if width < BLOCK:
-        sums, table = "count(*), count(*) FILTER (WHERE verdict = 1), sum(cpu_ns)", "trials"
-        trial = "trial"
-    else:
-        sums, table = "sum(trials), sum(failed), sum(cpu_ns)", "blocks"
-        trial = f"block * {BLOCK}"
-    rows = server.rows(
-        f"SELECT {trial} / {width} AS bucket, {sums} FROM {table} "
-        "WHERE campaign = %s GROUP BY bucket ORDER BY bucket",
-        campaign,
-    )
-    first_trials = "SELECT first_trial FROM faults WHERE campaign = %s ORDER BY first_trial"
-    return cumulated(rows, last, width, [first for (first,) in server.rows(first_trials, campaign)])
+def _bring_up_to_date(server: PostgresServer, schema: str, *, must_exist: bool) -> None:
+    """Make sure that the current tables exist; raise a `UserError` if that is not possible."""
+    try:
+        version = _stored_version(server.rows, schema)
+    except UserError as error:
+        if not isinstance(error.__cause__, errors.InsufficientPrivilege | errors.UndefinedTable):
+            raise
+        raise UserError(
+            f"store {server.shown} cannot be read by you: ask its owner for the rights of a reader"
+        ) from error
+    except ValueError:
+        raise UserError(why.foreign_tables(server.shown, schema)) from None
+    if version == VERSION:
+        return
+    if version == 0 and must_exist:
+        raise UserError(f"no store at {server.shown}: run `swarmtest run` first or pass --store")
+    if version > VERSION:
+        raise UserError(why.newer_schema(server.shown, version))
+    try:
+        server.again(lambda _: _upgrade(server.another_connection, schema))
+    except psycopg.Error as error:
+        if isinstance(error, errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction):
+            said = why.no_right_to_create(server.shown, error, version)
+            raise UserError(said) from error
+        if isinstance(error, errors.DuplicateTable):
+            raise UserError(why.foreign_tables(server.shown, schema)) from error
+        raise UserError(why.explain_error(error, server.shown, server.timeout)) from error
 
 
-def upsert_worker(connection: Connection, campaign: int, worker: WorkerRecord) -> None:
-    """Store the latest report of a worker in place of its previous one."""
-    clean = worker._replace(
-        name=kept(worker.name), host=kept(worker.host), state=kept(worker.state)
-    )
-    connection.execute(_NOTE_WORKER, (campaign, *clean))
+def _upgrade(connect: Callable[[], Connection], schema: str) -> None:
+    """Create the tables, or bring older ones up to date, in one transaction."""
+    with connect() as connection:
+        execute = connection.execute
+        execute(_LOCK, [f"swarmtest {schema}"])
+        if not execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema]).fetchone():
+            execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+        version = _stored_version(lambda query, *values: execute(query, values).fetchall(), schema)
+        if version >= VERSION:  # another process was faster
+            return
+        for statement in statements(POSTGRES, version):
+            execute(statement)
+        execute("CREATE TABLE IF NOT EXISTS swarmtest_version (version INTEGER NOT NULL)")
+        execute("DELETE FROM swarmtest_version")
+        execute("INSERT INTO swarmtest_version VALUES (%s)", [VERSION])
+        if execute("SELECT to_regclass('alembic_version')").fetchone() != (None,):
+            # A swarmtest that reads only this table must not take the store for an older one.
+            execute("UPDATE alembic_version SET version_num = %s", [str(VERSION)])
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        execute(
+            "INSERT INTO meta VALUES ('created', %s), ('created_by', %s) ON CONFLICT DO NOTHING",
+            [now, f"swarmtest {own_version()}"],
+        )
 
 
-def workers_of(server: PostgresServer, campaign: int) -> list[WorkerRecord]:
-    """Return the workers of a campaign, sorted by name."""
-    query = f"SELECT {_WORKER} FROM workers WHERE campaign = %s ORDER BY name"
-    return [
-        worker._replace(name=told(worker.name), host=told(worker.host), state=told(worker.state))
-        for worker in map(WorkerRecord._make, server.rows(query, campaign))
-    ]
-
-
-class PostgresStore(SqlReading):
+class PostgresStore(SqlStore):
     """Campaigns in a PostgreSQL schema; see `swarmtest.store.interface.Store` for the contract."""
 
     def __init__(
@@ -121,14 +145,14 @@ class PostgresStore(SqlReading):
         self.url = address.shown
         self._server = PostgresServer(address, read_only=read_only, timeout=timeout)
         try:
-            bring_up_to_date(self._server, address.schema, must_exist=must_exist or read_only)
+            _bring_up_to_date(self._server, address.schema, must_exist=must_exist or read_only)
         except BaseException:
             self._server.close()
             raise
 
     def add_campaign(self, campaign: CampaignRecord) -> int:
         """Store a new campaign and return its number."""
-        values = [kept(v) if isinstance(v, str) else v for v in campaign_values(campaign)]
+        values = encode_row(campaign_values(campaign))
         # The number comes first: a retry after a lost connection must not add a second campaign.
         number = self._server.rows("SELECT nextval(pg_get_serial_sequence('campaigns', 'id'))")
         insert = f"INSERT INTO campaigns ({CAMPAIGN}) VALUES ({', '.join(['%s'] * 11)})"
@@ -147,8 +171,7 @@ class PostgresStore(SqlReading):
             self._hold(connection, campaign)
             for column, value in values.items():
                 update = f"UPDATE campaigns SET {column} = %s WHERE id = %s"
-                clean = kept(value) if isinstance(value, str) else value
-                connection.execute(update, (clean, campaign))
+                connection.execute(update, encode_row((value, campaign)))
 
         self._server.write(change)
 
@@ -201,29 +224,14 @@ class PostgresStore(SqlReading):
 
         self._server.write(add)
 
-    def summary(self, campaign: int) -> dict[str, int]:
-        """Return totals: trials, passed, failed, invalid, steps, skipped, cpu_ns, wall_ns."""
-        self._must_have(campaign)
-        return totals(self._server, campaign)
-
-    def progress(self, campaign: int, buckets: int = 200) -> list[ProgressPoint]:
-        """Return the cumulative findings at about `buckets` evenly spaced trials."""
-        self._must_have(campaign)
-        return progress_of(self._server, campaign, buckets)
-
     def note_worker(self, campaign: int, worker: WorkerRecord) -> None:
         """Store the latest report of a worker in place of its previous one."""
 
         def note(connection: Connection) -> None:
             self._hold(connection, campaign)
-            upsert_worker(connection, campaign, worker)
+            connection.execute(with_marks(ADD_WORKER), (campaign, *encode_row(worker)))
 
         self._server.write(note)
-
-    def workers(self, campaign: int) -> list[WorkerRecord]:
-        """Return the latest report of each of the campaign's workers, sorted by name."""
-        self._must_have(campaign)
-        return workers_of(self._server, campaign)
 
     def add_reduction(self, campaign: int, reduction: ReductionRecord) -> None:
         """Store a reduced test of a fault unless a better one is stored."""
@@ -242,7 +250,12 @@ class PostgresStore(SqlReading):
 
     def targets(self, ids: Iterable[int] | None = None) -> dict[int, Target]:
         """Return targets by id; all targets when `ids` is None."""
-        return targets_by_id(self._server, ids)
+        query = f"SELECT id, {TARGET} FROM targets"
+        if ids is None:
+            return self._targets(self._server.rows(f"{query} ORDER BY id"))
+        possible = [id for id in ids if id <= FAR]
+        query += " WHERE id = ANY(%s::bigint[]) ORDER BY id"
+        return self._targets(self._server.rows(query, possible))
 
     def add_sources(self, campaign: int, sources: Iterable[Source]) -> None:
         """Store files that a campaign watches; a file that is stored already is only linked."""
@@ -253,16 +266,6 @@ class PostgresStore(SqlReading):
             insert_sources(connection, campaign, retriable)
 
         self._server.write(add)
-
-    def sources(self, campaign: int) -> list[Source]:
-        """Return the files that a campaign watched, as they were then, sorted by path."""
-        self._must_have(campaign)
-        return sources_of(self._server, campaign)
-
-    def watched_targets(self, campaign: int) -> dict[int, Target]:
-        """Return the targets in a campaign's sources by id, hit or not."""
-        self._must_have(campaign)
-        return targets_of_campaign(self._server, campaign)
 
     def close(self) -> None:
         """Close the connection; the store cannot be used afterwards."""
@@ -275,16 +278,16 @@ class PostgresStore(SqlReading):
             self._refuse(campaign)
 
     def _rows(self, query: str, *values: Any) -> list[Row]:
-        return self._server.rows(query.replace("?", "%s"), *values)
+        return self._server.rows(with_marks(query), *values)
 
     def _encoded(self, text: str | None) -> str | None:
-        return kept(text)
+        return encode_text(text)
 
     def _decoded(self, row: Row) -> Row:
-        return told_row(row)
+        return decode_row(row)
 
     def _trial(self, row: Row) -> TrialRecord:
         trial = TrialRecord._make(row)
-        if all(map(is_as_given, (trial.origin, trial.fault, trial.missing))):
+        if all(map(is_plain, (trial.origin, trial.fault, trial.missing))):
             return trial
-        return TrialRecord._make(told_row(row))
+        return TrialRecord._make(decode_row(row))

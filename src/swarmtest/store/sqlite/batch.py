@@ -18,6 +18,7 @@ from itertools import chain
 from typing import Any
 
 from swarmtest.store.records import FaultRecord, ReductionRecord, TestRecord, TrialRecord
+from swarmtest.store.sql import ADD_REDUCTION, TRIAL, storable
 
 _ROWS_PER_STATEMENT = 50
 """Rows per statement: with 14 values each, below 999, the lowest limit of any SQLite build."""
@@ -25,7 +26,7 @@ _ROWS_PER_STATEMENT = 50
 _LEAST_SHARED = 16
 """Smaller batches are not worth an SQL text of their own."""
 
-_INSERT = f"INSERT OR IGNORE INTO trials (campaign, {', '.join(TrialRecord._fields)}) VALUES "
+_INSERT = f"INSERT OR IGNORE INTO trials (campaign, {TRIAL}) VALUES "
 
 _ADD_FAULT = """
 INSERT INTO faults (campaign, id, kind, signature, details, first_trial, trial, size, test)
@@ -37,17 +38,6 @@ _SHORTEN_FAULT = """
 UPDATE faults SET details = :details, trial = :trial, size = :size, test = :test
 WHERE campaign = :campaign AND id = :id
   AND (:test IS NULL, :size, :trial) < (test IS NULL, size, trial)
-"""
-
-_REDUCTION = ", ".join(ReductionRecord._fields)
-# Better: a test before none, then the smaller test, then one that cannot be reduced further.
-_ADD_REDUCTION = f"""
-INSERT INTO reductions (campaign, {_REDUCTION})
-VALUES (:campaign, {", ".join(f":{name}" for name in ReductionRecord._fields)})
-ON CONFLICT (campaign, fault, criterion) DO UPDATE SET
-    ({_REDUCTION}) = ({", ".join(f"excluded.{name}" for name in ReductionRecord._fields)})
-WHERE (excluded.test IS NULL, excluded.size, NOT excluded.complete)
-   <= (reductions.test IS NULL, reductions.size, NOT reductions.complete)
 """
 
 
@@ -97,7 +87,7 @@ def insert_reduction(
         test=None if reduction.test is None else storable(reduction.test),
         details=storable(reduction.details),
     )
-    connection.execute(_ADD_REDUCTION, {"campaign": campaign, **clean._asdict()})
+    connection.execute(ADD_REDUCTION, (campaign, *clean))
 
 
 def insert_tests(
@@ -108,15 +98,6 @@ def insert_tests(
         "INSERT OR IGNORE INTO tests (campaign, trial, test) VALUES (?, ?, ?)",
         [(campaign, test.trial, storable(test.test)) for test in tests],
     )
-
-
-def storable(text: str) -> str:
-    r"""Return text that UTF-8 can encode: random tests often print half of a surrogate pair.
-
-    >>> storable("\ud800!")
-    '\\ud800!'
-    """
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _slices(values: list[Any], size: int) -> Iterable[list[Any]]:

@@ -20,9 +20,13 @@ from urllib.parse import quote
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.errors import version as own_version
-from swarmtest.store.sqlite.schema import APPLICATION_ID, MIGRATIONS, PAGE_SIZE, SCHEMA, VERSION
+from swarmtest.store.schema import SQLITE, VERSION, statements
 
 T = TypeVar("T")
+_APPLICATION_ID = 0x5357524D
+"""``SWRM`` in ASCII, stored in ``PRAGMA application_id``: marks a file as ours."""
+_PAGE_SIZE = 16384
+"""Measured: twice as fast as SQLite's 4 KB with 2.5 KB of hits per trial, otherwise the same."""
 _SQLITE_WAIT = 0.1
 """Seconds for which SQLite itself waits for a lock; meanwhile Ctrl-C has no effect."""
 MEMORY = ":memory:"
@@ -132,8 +136,8 @@ def _prepare_directory(path: Path, read_only: bool) -> None:
             (path.parent / ".gitignore").write_text("*\n")
     except OSError as error:
         raise UserError(
-            f"store {path}: cannot make directory {path.parent} ({error.strerror}): "
-            "pass --store with a place you can write to"
+            f"store {path}: cannot create directory {path.parent} ({error.strerror}): "
+            "pass --store with a path that you can write to"
         ) from error
 
 
@@ -174,32 +178,45 @@ def _adopt(connection: sqlite3.Connection, path: str, read_only: bool, timeout: 
     # In WAL mode this is safe: only a crash of the machine may lose the last commits.
     _retry_while_locked(lambda: connection.execute("PRAGMA synchronous = NORMAL"), timeout)
     if empty:
-        _create(connection, timeout)
-    else:
-        _migrate(connection, timeout)
+        # The first two must come before the first page is written, which switching to WAL does.
+        for pragma in (
+            f"page_size = {_PAGE_SIZE}", "auto_vacuum = INCREMENTAL", "journal_mode = WAL"
+        ):  # fmt: skip
+            _retry_while_locked(functools.partial(connection.execute, f"PRAGMA {pragma}"), timeout)
+    if _version(connection) < VERSION:
+        _retry_while_locked(lambda: _upgrade(connection), timeout)
 
 
 def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _migrate(connection: sqlite3.Connection, timeout: float) -> None:
-    """Upgrade a file that an older swarmtest wrote; two processes may do so at once."""
+def _upgrade(connection: sqlite3.Connection) -> None:
+    """Create the tables, or bring older ones up to date; several processes may do so at once."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have been faster: then nothing is left to do.
+        version = _version(connection)
+        for statement in statements(SQLITE, version):
+            connection.execute(statement)
+        if version == 0:
+            _sign(connection)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
-    def step(version: int) -> None:
-        try:
-            connection.executescript(MIGRATIONS[version])
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
 
-    while (version := _version(connection)) < VERSION:
-        try:
-            _retry_while_locked(functools.partial(step, version), timeout)
-        except sqlite3.OperationalError:
-            if _version(connection) == version:  # otherwise another process has done this step
-                raise
+def _sign(connection: sqlite3.Connection) -> None:
+    """Mark a file as ours; store when, and by which swarmtest, it was created."""
+    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    connection.execute(
+        "INSERT INTO meta VALUES ('created', ?), ('created_by', ?)",
+        (now, f"swarmtest {own_version()}"),
+    )
 
 
 def _migrate_for_reading(path: str, timeout: float) -> None:
@@ -208,14 +225,14 @@ def _migrate_for_reading(path: str, timeout: float) -> None:
         connect(path, read_only=False, timeout=timeout).close()
     except UserError as error:
         raise UserError(
-            f"store {path} was written by an older swarmtest and cannot be brought up to date "
-            f"({error}): copy it to a place that can be written to"
+            f"store {path} was written by an older swarmtest and cannot be upgraded "
+            f"({error}): copy it to a directory that you can write to"
         ) from error
 
 
 def _is_empty(connection: sqlite3.Connection, path: str) -> bool:
     application, version, tables = _identity(connection)
-    if application == APPLICATION_ID:
+    if application == _APPLICATION_ID:
         if version > VERSION:
             raise UserError(
                 f"store {path} was written by a newer swarmtest (schema {version}; this one knows "
@@ -225,7 +242,7 @@ def _is_empty(connection: sqlite3.Connection, path: str) -> bool:
     if application or version or tables:
         raise UserError(
             f"{path} is an SQLite file of another program, not a swarmtest store; "
-            "it was left as it is: pass another --store"
+            "it was not changed: pass another --store"
         )
     return True
 
@@ -249,17 +266,6 @@ def _identity(connection: sqlite3.Connection) -> tuple[int, int, int]:
         if connection.in_transaction:
             connection.execute("COMMIT")
     return application, version, tables
-
-
-def _create(connection: sqlite3.Connection, timeout: float) -> None:
-    # The first two must come before the first page is written, which switching to WAL does.
-    for pragma in (f"page_size = {PAGE_SIZE}", "auto_vacuum = INCREMENTAL", "journal_mode = WAL"):
-        _retry_while_locked(functools.partial(connection.execute, f"PRAGMA {pragma}"), timeout)
-    _retry_while_locked(lambda: connection.executescript(SCHEMA), timeout)
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    insert = "INSERT OR IGNORE INTO meta VALUES ('created', ?), ('created_by', ?)"
-    values = (now, f"swarmtest {own_version()}")
-    _retry_while_locked(lambda: connection.execute(insert, values), timeout)
 
 
 def _retry_while_locked(call: Callable[[], T], timeout: float) -> T:
@@ -286,7 +292,7 @@ def _explain(error: sqlite3.Error, path: str, timeout: float) -> str:
     if cause in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return (
             f"store {path} is locked by another process (waited {timeout:g} s): "
-            "wait until that one has finished or end it, or pass another --store"
+            "wait until it has finished, or end it, or pass another --store"
         )
     if cause in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return (
@@ -296,7 +302,7 @@ def _explain(error: sqlite3.Error, path: str, timeout: float) -> str:
     if cause == sqlite3.SQLITE_FULL or (cause == sqlite3.SQLITE_IOERR and _no_space(path)):
         return (
             f"store {path}: the disk is full; what was recorded before is safe: "
-            "free some space, then go on with `swarmtest resume`"
+            "free some space, then continue with `swarmtest resume`"
         )
     if cause in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return f"store {path} {_missing_right(Path(path))}, or pass another --store"
@@ -306,7 +312,7 @@ def _explain(error: sqlite3.Error, path: str, timeout: float) -> str:
 
 def _no_space(path: str) -> bool:
     try:
-        return shutil.disk_usage(Path(path).parent).free < PAGE_SIZE * 4
+        return shutil.disk_usage(Path(path).parent).free < _PAGE_SIZE * 4
     except OSError:
         return False
 

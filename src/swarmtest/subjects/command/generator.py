@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from swarmtest.core.configuration import Configuration
 from swarmtest.core.errors import UserError
-from swarmtest.processes.commands import OUTPUT_LIMIT, Ended
+from swarmtest.processes.commands import OUTPUT_LIMIT, ProcessEnd
 from swarmtest.processes.scratch import Scratch, empty
 from swarmtest.subjects.command.specification import Call, FeatureForm, MarkedSource, Specification
 from swarmtest.subjects.command.steps import Caller, CannotStart, how_it_ended, said_by
@@ -79,7 +79,7 @@ class CommandGenerator:
         finally:
             empty(directory)
 
-    def _made(self, ended: Ended, directory: Path) -> Made:
+    def _made(self, ended: ProcessEnd, directory: Path) -> Made:
         content, why = b"", self._why_not(ended)
         if not why:
             file = directory / self._file
@@ -89,12 +89,12 @@ class CommandGenerator:
             why = f"the generator {where} an empty test{self._says(ended)}"
         return Made(b"" if why else content, why, ended.cpu_seconds)
 
-    def _printed(self, ended: Ended) -> tuple[bytes, str]:
+    def _printed(self, ended: ProcessEnd) -> tuple[bytes, str]:
         if len(ended.stdout) >= OUTPUT_LIMIT:
             return b"", "the generator printed a MiB or more: have it write to {test} instead"
         return ended.stdout, ""
 
-    def _why_not(self, ended: Ended) -> str:
+    def _why_not(self, ended: ProcessEnd) -> str:
         if ended.timed_out:
             return f"the generator took longer than {self._call.timeout:g} s"
         expect = self._call.expect
@@ -102,7 +102,7 @@ class CommandGenerator:
             return f"the generator ended with {how_it_ended(ended)}{self._says(ended)}"
         return ""
 
-    def _says(self, ended: Ended) -> str:
+    def _says(self, ended: ProcessEnd) -> str:
         """Return the generator's own message, as the end of ours.
 
         The message may be on standard output. But several lines there, from a generator that prints

@@ -15,7 +15,7 @@ from swarmtest.core.targets import Catalogue, Hits
 from swarmtest.coverage.native.collector import Collector, HitFile, Lines
 from swarmtest.coverage.native.fast import FastCoverage, has_runtime
 from swarmtest.coverage.native.gcov import GcovCoverage, has_counters
-from swarmtest.processes.commands import Ended
+from swarmtest.processes.commands import ProcessEnd
 from swarmtest.processes.scratch import Scratch, empty
 from swarmtest.subjects.command.generator import setting_text
 from swarmtest.subjects.command.specification import Specification, Step
@@ -126,7 +126,7 @@ def _quoted(word: str) -> str:
     )
 
 
-def outcome_of(step: Step, ended: Ended, paths: Mapping[str, str]) -> Outcome:
+def outcome_of(step: Step, ended: ProcessEnd, paths: Mapping[str, str]) -> Outcome:
     """Return the outcome of a step, with paths in its output replaced by the names in `paths`.
 
     These paths differ between runs, and would make signatures differ.

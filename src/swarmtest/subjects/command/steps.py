@@ -17,7 +17,7 @@ from pathlib import Path
 
 from swarmtest.core.errors import UserError
 from swarmtest.core.messages.telling_lines import telling_line
-from swarmtest.processes.commands import Command, Ended, Output
+from swarmtest.processes.commands import CommandLine, Output, ProcessEnd
 from swarmtest.processes.scratch import Scratch
 from swarmtest.subjects.command.debian_packages import remedy_for
 from swarmtest.subjects.command.specification import Call
@@ -31,7 +31,7 @@ class CannotStart(Exception):
 
 
 @dataclass(frozen=True)
-class _GuardedCommand(Command):
+class _GuardedCommand(CommandLine):
     """A command whose process group is killed even if this process is killed."""
 
     guard: Callable[[int], None] = lambda group: None
@@ -91,7 +91,7 @@ class Caller:
         env: Mapping[str, str] | None = None,
         extra_memory: int = 0,
         separator: str = " ",
-    ) -> Ended:
+    ) -> ProcessEnd:
         """Run a command until it ends or reaches its time limit."""
         words = expanded(call.words, values, separator)
         environment = {**self._environment, "TMPDIR": self._scratch.temporary, **(env or {})}
@@ -179,7 +179,7 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def how_it_ended(ended: Ended) -> str:
+def how_it_ended(ended: ProcessEnd) -> str:
     """Return how a process ended, in words."""
     if ended.signal:
         return signal_name(ended.signal)

@@ -11,7 +11,7 @@ from swarmtest.core.errors import UserError
 from swarmtest.core.result import Result, Verdict
 from swarmtest.processes.fork_pool import run_isolated
 from swarmtest.reduce.named_tests import named_test, save_test, seconds_of
-from swarmtest.search.command import replay_trial, searched_trial
+from swarmtest.search.command import find_searched_trial, replay_trial
 from swarmtest.subjects.subject import Subject
 from swarmtest.ui.options import store_option
 from swarmtest.ui.run_options import timeout_option
@@ -39,7 +39,7 @@ def replay(
 
     Exit status: 0 passes, 1 fails.
     """
-    searched = searched_trial(test, store)
+    searched = find_searched_trial(test, store)
     if searched is not None:
         if save is not None or pdb:
             raise UserError(

@@ -9,7 +9,6 @@ import click
 
 from swarmtest.campaign.budget import Budget, Limits, parse_bytes
 from swarmtest.campaign.campaign import Campaign, Outcome
-from swarmtest.campaign.executors.executor import parse_engine
 from swarmtest.campaign.reduced_faults import FaultReductions, reductions_of
 from swarmtest.core.errors import UserError
 from swarmtest.reduce.hypothesis_export import hand_over_faults
@@ -21,9 +20,10 @@ from swarmtest.ui.run_options import (
     avoid_option,
     budget_options,
     coverage_options,
-    engine_options,
+    executor_options,
     parse_budget,
     parse_coverage,
+    parse_executor_options,
     parse_reduction_time,
     parse_seed,
     parse_subject,
@@ -46,29 +46,32 @@ _DEFAULT_BUDGET = Budget(tests=10_000, wall_seconds=60.0)
     "-s",
     "--strategy",
     metavar="NAME[:KEY=VALUE,...]",
-    help="Who chooses the configurations; `swarmtest strategies` lists them.  [default: layered; "
-    "coin where features can only be on or off]",
+    help="How configurations are chosen; `swarmtest strategies` lists the names.  [default: "
+    "layered; coin where features can only be on or off]",
 )
 @budget_options
 @click.option(
-    "--seed", default="0", show_default=True, help="Same seed, same tests; `random` for another."
+    "--seed",
+    default="0",
+    show_default=True,
+    help="The same seed gives the same tests; `random` picks one.",
 )
 @workers_option
-@engine_options
+@executor_options
 @subject_options
 @click.option(
     "--memory",
     default="auto",
     show_default=True,
     metavar="SIZE",
-    help="Memory of one worker: 512MB, 2GB, none; auto: its share of the machine.",
+    help="Memory limit of one worker: 512MB, 2GB, none; auto: its share of the machine.",
 )
 @avoid_option
 @coverage_options
 @reduce_options
-@click.option("--keep-tests", is_flag=True, help="Store every test whole, not only failing ones.")
+@click.option("--keep-tests", is_flag=True, help="Store every test, not only failing ones.")
 @click.option(
-    "--allow-unused", is_flag=True, help="Do not mind actions that never ran (exit status 2)."
+    "--allow-unused", is_flag=True, help="Accept actions that never ran, instead of exit status 2."
 )
 @store_option
 @view_options
@@ -100,7 +103,7 @@ def run(path: str, **options: Any) -> int:
             keep_tests=options["keep_tests"],
             coverage=parse_coverage(options),
             on_progress=view.update,
-            engine=parse_engine(options["engine"], options["engine_option"]),
+            executor=parse_executor_options(options),
         )
         return _run(campaign, store, view, options)
     finally:
@@ -111,17 +114,17 @@ def run(path: str, **options: Any) -> int:
 @click.argument("campaign", type=int, required=False)
 @budget_options
 @workers_option
-@engine_options
+@executor_options
 @reduce_options
 @click.option(
-    "--allow-unused", is_flag=True, help="Do not mind actions that never ran (exit status 2)."
+    "--allow-unused", is_flag=True, help="Accept actions that never ran, instead of exit status 2."
 )
 @store_option
 @view_options
 def resume(campaign: int | None, **options: Any) -> int:
-    """Go on with a campaign that was interrupted, or give a finished one a larger budget.
+    """Continue a campaign that was interrupted, or give a finished one a larger budget.
 
-    CAMPAIGN is its number; the newest one if left out.
+    CAMPAIGN is its number; the default is the newest one.
     """
     parse_reduction_time(options)  # to refuse wrong options before the campaign, not after it
     store = existing_store(options["store"], write=True)
@@ -136,9 +139,9 @@ def resume(campaign: int | None, **options: Any) -> int:
     budget = parse_budget(options) or previous
     view = _view(budget, options)
     try:
-        engine = parse_engine(options["engine"], options["engine_option"])
+        executor = parse_executor_options(options)
         workers = options["workers"]
-        resumed = Campaign.resume(store, number, budget, workers, view.update, engine)
+        resumed = Campaign.resume(store, number, budget, workers, view.update, executor)
         return _run(resumed, store, view, options)
     finally:
         view.end()
@@ -169,7 +172,7 @@ def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str
         )
     left_out = getattr(getattr(campaign.subject, "machine", None), "left_out", ())
     if left_out and not options["quiet"] and not isinstance(view, JsonLines):
-        click.echo(f"left out, for want of type hints: {', '.join(left_out)}")
+        click.echo(f"left out because they lack type hints: {', '.join(left_out)}")
     outcome = campaign.run()
     view.end()
     reduced = _reduce(campaign, store, outcome, view, options)
@@ -183,8 +186,10 @@ def _run(campaign: Campaign, store: Store, view: ProgressView, options: dict[str
 
 
 def _where(campaign: Campaign) -> str:
-    if not campaign.engine.is_local:
-        return f"at {campaign.engine.text}"
+    if campaign.executor.is_own:
+        return f"executor {campaign.executor.text}"
+    if not campaign.executor.is_local:
+        return f"at {campaign.executor.text}"
     return plural(campaign.workers, "worker") if campaign.workers else "in this process"
 
 

@@ -16,7 +16,7 @@ from pathlib import PurePath
 from typing import Any
 
 from swarmtest.core.errors import UserError
-from swarmtest.race.target import Target
+from swarmtest.race.raced_program import RacedProgram
 from swarmtest.store.records import CampaignRecord
 from swarmtest.subjects.hypothesis import test as rule_test
 from swarmtest.subjects.machine import test as machine_test
@@ -72,7 +72,7 @@ def _race_command(record: CampaignRecord, text: str, tests: int) -> str:
     words += [f"--seed {record.seed}", f"--tests {tests}"]
     if separator:
         return " ".join(["swarmtest", *words, "--", program])
-    target = Target.parse(text)
+    target = RacedProgram.parse(text)
     kinds = (record.options.get("coverage") or {}).get("kinds", ())
     with_coverage = replace(target, coverage=(*kinds, *target.coverage))
     return " ".join(["swarmtest", str(with_coverage), *words])

@@ -9,12 +9,11 @@ from markupsafe import Markup
 
 from swarmtest.analysis.cells import INSUFFICIENT, SUPPRESSOR, TRIGGER
 from swarmtest.core.errors import UserError
-from swarmtest.search.exploration import Exploration, visit_of
+from swarmtest.search.exploration import Exploration, best_sequence, random_sequence, visit_of
 from swarmtest.search.export import collapsed
 from swarmtest.search.pictures import collapsed_svg, growth_svg
-from swarmtest.search.sequences import best_sequence, random_sequence
 from swarmtest.search.value_statistics import Correlation, ValueRole, correlations, value_roles
-from swarmtest.search.views import point_text, signed
+from swarmtest.search.views import format_number, point_text
 from swarmtest.store.interface import Store
 from swarmtest.store.records import FaultRecord
 from swarmtest.ui.report.page import asset, environment
@@ -144,7 +143,7 @@ def _correlation_tables(all_correlations: Sequence[Correlation]) -> list[Table]:
 
 def _correlation_row(correlation: Correlation) -> tuple[Cell, ...]:
     means = ", ".join(
-        f"{point_text({'': name})[1:]}: {signed(mean)}" for name, mean in correlation.means
+        f"{point_text({'': name})[1:]}: {format_number(mean)}" for name, mean in correlation.means
     )
     return (
         Cell(correlation.dimension, cls="name"),

@@ -8,7 +8,7 @@ import time
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from swarmtest.campaign.budget import Budget, Progress
-from swarmtest.campaign.reduced_faults import Reducing
+from swarmtest.campaign.reduced_faults import FaultReductionProgress
 from swarmtest.store.records import FaultRecord, ReductionRecord
 from swarmtest.ui.terminal.reduced_tests import reducing_line, reduction_data
 
@@ -22,7 +22,7 @@ class ProgressView(Protocol):
     def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
         """Show progress; called a few times per second, and at once when a new fault appears."""
 
-    def reducing(self, progress: Reducing, part: str) -> None:
+    def reducing(self, progress: FaultReductionProgress, part: str) -> None:
         """Show the progress of reduction; called after each run of a candidate."""
 
     def reduced(self, reduction: ReductionRecord) -> None:
@@ -38,7 +38,7 @@ class Quiet:
     def update(self, progress: Progress, new_faults: list[FaultRecord]) -> None:
         """Show nothing."""
 
-    def reducing(self, progress: Reducing, part: str) -> None:
+    def reducing(self, progress: FaultReductionProgress, part: str) -> None:
         """Show nothing."""
 
     def reduced(self, reduction: ReductionRecord) -> None:
@@ -75,7 +75,7 @@ class PlainLines:
             self._shown = time.monotonic()
             print(summary_line(progress, self._budget), file=self._out, flush=True)
 
-    def reducing(self, progress: Reducing, part: str) -> None:
+    def reducing(self, progress: FaultReductionProgress, part: str) -> None:
         """Print the progress of reduction if it takes long."""
         if not self._reducing:
             self._reducing = True
@@ -107,7 +107,7 @@ class JsonLines:
             self._shown = time.monotonic()
             self.event("progress", vars(progress))
 
-    def reducing(self, progress: Reducing, part: str) -> None:
+    def reducing(self, progress: FaultReductionProgress, part: str) -> None:
         """Print the progress of reduction now and then."""
         if time.monotonic() - self._shown >= self._every:
             self._shown = time.monotonic()
@@ -146,7 +146,7 @@ class LiveLine:
             )
         self._status.update(summary_line(progress, self._budget))
 
-    def reducing(self, progress: Reducing, part: str) -> None:
+    def reducing(self, progress: FaultReductionProgress, part: str) -> None:
         """Update the line directly.
 
         The status of rich has a thread, and processes are forked during reduction.

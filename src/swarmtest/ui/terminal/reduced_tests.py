@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from swarmtest.campaign.reduced_faults import FaultReductions, Reducing
+from swarmtest.campaign.reduced_faults import FaultReductionProgress, FaultReductions
 from swarmtest.store.records import FaultRecord, ReductionRecord
 from swarmtest.ui.terminal.tables import command_text, plural
 from swarmtest.ui.terminal.text import one_line
@@ -97,10 +97,10 @@ def unfinished_notes(found: FaultReductions, store: str) -> list[str]:
     return [f"{what}: {why}; `{command}` goes on"]
 
 
-def reducing_line(progress: Reducing, part: str) -> str:
+def reducing_line(progress: FaultReductionProgress, part: str) -> str:
     """Return a line about the progress of reduction.
 
-    >>> reducing_line(Reducing("4ee18053", 2, 5, runs=40, size=12), "step")
+    >>> reducing_line(FaultReductionProgress("4ee18053", 2, 5, runs=40, size=12), "step")
     'reducing fault 2 of 5: 40 runs, 12 steps left'
     """
     runs, size = plural(progress.runs, "run"), plural(progress.size, part)

@@ -17,16 +17,16 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from swarmtest.campaign.executors.dask.packages import unlike
+from swarmtest.campaign.executors.dask.packages import version_mismatch
 from swarmtest.core.errors import UserError
 
-_LOOK_SECONDS = 1.0
-_LOOKING = 10.0
+_WATCH_SECONDS = 1.0
+_EXAMINE_SECONDS = 10.0
 _LAST_WORDS = 1.5
-# A worker that cannot unpickle a task ends, whoever else it works for. So tasks name only what is
-# in every Python, and look for swarmtest when they run.
+# A worker that cannot unpickle a task ends, even if it also works for others. So tasks name only
+# what is in every Python, and look for swarmtest when they run.
 _THERE = "__import__('swarmtest.campaign.executors.dask.worker_side', fromlist=['run_batch'])"
-_RUN = f"{_THERE}.run_batch(order, shipment)"
+_RUN = f"{_THERE}.run_batch(order, bundle)"
 _STOP = f"{_THERE}.stop_campaign({{token!r}})"
 
 Answer = dict[str, Any] | BaseException
@@ -36,10 +36,10 @@ class Unreachable(Exception):
     """There is no answer, or not that of a Dask scheduler."""
 
 
-class Link:
+class SchedulerConnection:
     """One connection to a scheduler, good until it is `lost`."""
 
-    def __init__(self, make_client: Callable[[], Any], token: str, shipment: Any) -> None:
+    def __init__(self, make_client: Callable[[], Any], token: str, bundle: Any) -> None:
         self._token = token
         self._answers: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
         self._futures: dict[int, Any] = {}
@@ -51,13 +51,13 @@ class Link:
         """Workers that have another Python or swarmtest, and what is wrong with each."""
         self._examined: set[str] = set()
         self._broken = False
-        self._client = _connected(make_client)
+        self._client = _connect(make_client)
         try:
-            self._client.sync(self._look, shipment, callback_timeout=_LOOKING)
+            self._client.sync(self._examine_workers, bundle, callback_timeout=_EXAMINE_SECONDS)
             key = f"swarmtest-subject-{token}-{time.monotonic_ns()}"
             fit = [*self.threads.keys() - self.unfit.keys()] if self.unfit else None
-            self._shipment = self._client.submit(copy.copy, shipment, key=key, workers=fit)
-            self._client.loop.add_callback(self._look_around, shipment)
+            self._bundle = self._client.submit(copy.copy, bundle, key=key, workers=fit)
+            self._client.loop.add_callback(self._watch_workers, bundle)
         except Exception as error:  # gone again
             self.close()
             raise Unreachable(_in_short(error)) from None
@@ -74,7 +74,7 @@ class Link:
             future = self._client.submit(
                 eval,
                 _RUN,
-                {"order": order, "shipment": self._shipment},
+                {"order": order, "bundle": self._bundle},
                 # One group for all: a scheduler keeps the tasks of a large group to itself until
                 # a worker is free, so that a slow one does not sit on them.
                 key=(f"swarmtest-batch-{self._token}", self._attempts),
@@ -88,12 +88,12 @@ class Link:
 
     def answers(self, timeout: float) -> list[tuple[int, Answer]]:
         """Return the numbers and answers of orders that end within `timeout` seconds."""
-        found: list[tuple[int, Answer]] = []
+        answers: list[tuple[int, Answer]] = []
         with contextlib.suppress(queue.Empty):
-            found.append(self._answers.get(timeout=timeout))
+            answers.append(self._answers.get(timeout=timeout))
             while True:
-                found.append(self._answers.get_nowait())
-        return found
+                answers.append(self._answers.get_nowait())
+        return answers
 
     def stop(self) -> None:
         """Tell the workers to finish the tests at hand and run no more."""
@@ -120,14 +120,14 @@ class Link:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
 
-    def _take_part(self) -> None:
+    def _track_task(self) -> None:
         task = asyncio.current_task()
         if task is not None:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     async def _await(self, attempt: int, number: int, future: Any) -> None:
-        self._take_part()
+        self._track_task()
         try:
             answer: Answer = await future
         except (asyncio.CancelledError, concurrent.futures.CancelledError) as error:
@@ -138,21 +138,21 @@ class Link:
         self._futures.pop(attempt, None)
         self._answers.put((number, answer))
 
-    async def _look_around(self, shipment: dict[str, Any]) -> None:
-        self._take_part()
+    async def _watch_workers(self, bundle: dict[str, Any]) -> None:
+        self._track_task()
         while not self.lost:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_WATCH_SECONDS)
             with contextlib.suppress(Exception):
-                await self._look(shipment)
+                await self._examine_workers(bundle)
 
-    async def _look(self, shipment: dict[str, Any]) -> None:
+    async def _examine_workers(self, bundle: dict[str, Any]) -> None:
         """Look which workers there are, and whether new ones have the campaign's versions."""
         threads = dict(await self._client.nthreads())
         if threads.keys() - self._examined:
-            told = await self._client.get_versions(packages=["swarmtest"])
-            for worker, about in told["workers"].items():
+            versions = await self._client.get_versions(packages=["swarmtest"])
+            for worker, about in versions["workers"].items():
                 self._examined.add(worker)
-                wrong = unlike(shipment, about["packages"])
+                wrong = version_mismatch(bundle, about["packages"])
                 if wrong:
                     self.unfit[worker] = f"worker {worker} {wrong}"
         self.threads = threads
@@ -166,7 +166,7 @@ class Link:
             await self._client.run(eval, order, workers=fit, on_error="ignore")
 
 
-def _connected(make_client: Callable[[], Any]) -> Any:
+def _connect(make_client: Callable[[], Any]) -> Any:
     _silence()
     try:
         with warnings.catch_warnings():
@@ -183,7 +183,7 @@ def _in_short(error: BaseException) -> str:
     chain = [error]
     while chain[-1].__cause__ is not None:
         chain.append(chain[-1].__cause__)
-    from_system = [one for one in chain if getattr(one, "errno", None)]
+    from_system = [cause for cause in chain if getattr(cause, "errno", None)]
     lines = str(from_system[-1] if from_system else error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 

@@ -1,14 +1,13 @@
 """The executor that runs batches on a cluster, through Dask.
 
-Which worker runs what, and how often, never changes a result: a batch is answered once, whatever
-else is said of it later. Batches that a worker, a scheduler or a connection takes with it to its
-grave are handed out again.
+Which worker runs what, and how often, never changes a result: the first answer to a batch counts,
+and later ones are dropped. Batches that get lost with a worker, a scheduler or a connection are
+handed out again.
 """
 
 from __future__ import annotations
 
 import itertools
-import marshal
 import time
 import uuid
 from collections import deque
@@ -16,20 +15,21 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from swarmtest.campaign.executors.dask.connection import Answer, Link, Unreachable
-from swarmtest.campaign.executors.dask.scheduler import Place
-from swarmtest.campaign.executors.executor import BatchShape
+from swarmtest.campaign.executors.dask.connection import Answer, SchedulerConnection, Unreachable
+from swarmtest.campaign.executors.dask.scheduler import SchedulerAccess
+from swarmtest.campaign.executors.executor import BatchShape, Executor
+from swarmtest.campaign.executors.worker import BatchMessage
 from swarmtest.core.errors import UserError
 from swarmtest.store.records import WorkerRecord
 
-# The workers of a cluster as a campaign sees them: who worked, who is gone, who refused.
+# The workers of a cluster as a campaign sees them: which have worked, are gone, or refused.
 
 
-class Crew:
+class WorkerRoster:
     """Remembers workers by their addresses."""
 
     def __init__(self) -> None:
-        self._known: dict[str, WorkerRecord] = {}
+        self._workers: dict[str, WorkerRecord] = {}
         self._refusals: dict[str, str] = {}
 
     @property
@@ -42,70 +42,68 @@ class Crew:
         """Return the reasons, one line each."""
         return list(self._refusals.values())
 
-    def refused(self, worker: str, why: str) -> None:
+    def note_refusal(self, worker: str, why: str) -> None:
         """Note a worker that has another version of something."""
         self._refusals[worker] = why
 
-    def worked(self, answer: dict[str, Any]) -> None:
+    def note_work(self, answer: dict[str, Any]) -> None:
         """Note that a worker has finished a batch, or a part of it."""
         now = time.time()
-        known = self._known.get(answer["worker"]) or WorkerRecord(
+        record = self._workers.get(answer["worker"]) or WorkerRecord(
             answer["worker"], answer["machine"], answer["pid"], now, now
         )
-        tests = known.tests + answer["done"]
-        self._known[answer["worker"]] = known._replace(tests=tests, last_seen=now)
+        tests = record.tests + answer["done"]
+        self._workers[answer["worker"]] = record._replace(tests=tests, last_seen=now)
 
     def records(self, present: Collection[str]) -> list[WorkerRecord]:
         """Return what is known about all workers."""
         return [
             record if record.name in present else record._replace(state="lost")
-            for record in self._known.values()
+            for record in self._workers.values()
         ]
 
 
-# What hosts tell besides rows, and which of it the campaign has heard.
+# What hosts send besides rows, and which of it the campaign has received.
 #
 # A fault that only a dropped copy of a batch showed (a program that is not the same twice) must
-# not
-# count: what is known of a fault waits until a row that counts refers to it.
-
-_FAULT = 6
-"""The place of the fault's id in a row."""
+# not count: what is known of a fault waits until a row that counts refers to it.
 
 
 class Definitions:
     """Sorts the messages that come with rows."""
 
     def __init__(self) -> None:
-        self._heard: dict[str, int] = {}
+        self._received: dict[str, int] = {}
         self._counted: set[str] = set()
         self._held: dict[str, list[Any]] = {}
 
-    def heard_from(self, workers: Iterable[str]) -> dict[str, int]:
+    def received_from(self, workers: Iterable[str]) -> dict[str, int]:
         """Return the last message from each host on these workers; forget other workers."""
-        known = set(workers)
-        self._heard = {h: n for h, n in self._heard.items() if h.rpartition("/")[0] in known}
-        return dict(self._heard)
+        present = set(workers)
+        self._received = {
+            host: number
+            for host, number in self._received.items()
+            if host.rpartition("/")[0] in present
+        }
+        return dict(self._received)
 
-    def taken(
-        self, answer: dict[str, Any], messages: Sequence[Any], *, with_rows: bool
-    ) -> list[Any]:
+    def accept(
+        self, answer: dict[str, Any], messages: Sequence[BatchMessage], *, with_rows: bool
+    ) -> list[BatchMessage]:
         """Return an answer's messages for the recorder, without rows if they were sent before."""
         host = answer.get("host")
         if host is not None:
-            self._heard[host] = max(answer["told"], self._heard.get(host, 0))
-        return [self._sorted(*message, with_rows=with_rows) for message in messages]
+            self._received[host] = max(answer["last_message"], self._received.get(host, 0))
+        return [self._sort(message, with_rows=with_rows) for message in messages]
 
-    def _sorted(
-        self, rows: Any, sets: Any, news: Any, faults: Any, tests: Any, *, with_rows: bool
-    ) -> Any:
+    def _sort(self, message: BatchMessage, *, with_rows: bool) -> BatchMessage:
         if not with_rows:
-            rows, sets, tests = [], [], []
-        for fault in faults:
+            message = message._replace(rows=[], sets=[], set_indices=[], tests=[])
+        for fault in message.faults:
             self._held.setdefault(fault[0], []).append(fault)
-        self._counted.update(row[_FAULT] for row in rows if row[_FAULT] is not None)
-        known = [fault for id in self._counted & self._held.keys() for fault in self._held.pop(id)]
-        return rows, sets, news, known, tests
+        self._counted.update(row.fault for row in message.rows if row.fault is not None)
+        shown = [fault for id in self._counted & self._held.keys() for fault in self._held.pop(id)]
+        return message._replace(faults=shown)
 
 
 _ATTEMPTS = 25
@@ -113,43 +111,45 @@ _ATTEMPTS = 25
 _DEATHS = 3
 """How often in a row a host may die without a result."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
-_SHAPE = BatchShape(seconds=0.5, learning_seconds=0.2, largest_told=512, grace=3.0)
+_SHAPE = BatchShape(seconds=0.5, learning_seconds=0.2, largest_with_proposals=512, grace=3.0)
 
 
 @dataclass
-class _Batch:
+class _PendingBatch:
     """Trials that a worker has, and what a learning strategy proposed for them."""
 
     trials: list[int]
-    told: list[Any] | None
+    proposals: list[Any] | None
     attempts: int = 0
     since: float = 0.0
     """When it was handed out last."""
 
 
-class DaskEngine:
+class DaskExecutor(Executor):
     """Workers of a Dask cluster."""
 
-    def __init__(self, place: Place, shipment: dict[str, Any], longest_test: float) -> None:
+    shape = _SHAPE
+    defers_interrupts = True
+
+    def __init__(
+        self, access: SchedulerAccess, bundle: dict[str, Any], longest_test: float
+    ) -> None:
         """`longest_test`: seconds that one test may take, by its limit."""
-        self._place = place
-        self._shipment = shipment
+        self._access = access
+        self._bundle = bundle
         self._longest = 2 * longest_test + 2 * _LONGEST_WAIT
         self._token = uuid.uuid4().hex
         self._numbers = itertools.count()
-        self._out: dict[int, _Batch] = {}
-        self._again: deque[_Batch] = deque()
+        self._out: dict[int, _PendingBatch] = {}
+        self._again: deque[_PendingBatch] = deque()
         self._definitions = Definitions()
-        self._crew = Crew()
+        self._roster = WorkerRoster()
         self._deaths = 0
         self._stopping = False
         self._wait = 0.0
         self._next_try = 0.0
         self._without_since = 0.0
-        self.shape = _SHAPE
-        self.deaf_to_interrupts = True
-        self.rate = 0.0
-        self._link: Link | None = self._first_connection()
+        self._connection: SchedulerConnection | None = self._first_connection()
 
     @property
     def slots(self) -> int:
@@ -157,8 +157,8 @@ class DaskEngine:
         return sum(self._threads().values())
 
     @property
-    def hungry(self) -> int:
-        """The number of batches that could be handed over now: the scheduler never holds many."""
+    def capacity(self) -> int:
+        """The number of batches that can be submitted now: the scheduler never holds many."""
         if self._stopping:
             return 0
         return 2 * self.slots + 2 - len(self._out) - len(self._again)
@@ -172,126 +172,126 @@ class DaskEngine:
     def condition(self) -> str:
         """What a waiting user should know; empty if all is well."""
         seconds = time.monotonic() - self._without_since
-        if self._link is None:
-            return f"no connection to {self._place.name} for {seconds:.0f} s"
+        if self._connection is None:
+            return f"no connection to {self._access.name} for {seconds:.0f} s"
         if not self._threads():
-            return f"no workers at {self._place.name} for {seconds:.0f} s"
+            return f"no workers at {self._access.name} for {seconds:.0f} s"
         return ""
 
     @property
     def notes(self) -> list[str]:
         """What a user should know at the end."""
-        return self._crew.refusals
+        return self._roster.refusals
 
     def workers(self) -> list[WorkerRecord]:
         """Return the workers and their state."""
-        return self._crew.records(self._threads())
+        return self._roster.records(self._threads())
 
-    def feed(self, trials: list[int], told: list[Any] | None) -> None:
+    def submit(self, trials: list[int], proposals: list[Any] | None) -> None:
         """Hand a batch to the scheduler."""
-        self._send(_Batch(trials, told))
+        self._send(_PendingBatch(trials, proposals))
 
     def collect(self, timeout: float) -> list[Any]:
         """Return the batches of rows that arrive within `timeout` seconds; perhaps none."""
         self._keep_in_touch()
-        if self._link is None:
+        if self._connection is None:
             time.sleep(min(timeout, 0.05))
             return []
-        found: list[Any] = []
-        for number, answer in self._link.answers(timeout):
-            found += self._taken(number, answer)
+        messages: list[Any] = []
+        for number, answer in self._connection.answers(timeout):
+            messages += self._accept(number, answer)
         self._send_again()
-        return found
+        return messages
 
     def stop(self) -> None:
         """Tell the workers to finish the test at hand and drop the rest."""
         self._stopping = True
         self._again.clear()
-        if self._link is not None:
-            self._link.stop()
+        if self._connection is not None:
+            self._connection.stop()
 
     def close(self) -> None:
         """Disconnect from the cluster, or end it if we started it."""
-        if self._link is not None:
-            self._link.close()
-            self._link = None
-        self._place.close()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self._access.close()
 
     def _threads(self) -> dict[str, int]:
         """Return the workers that may run our tests, and how many each of them runs."""
-        if self._link is None:
+        if self._connection is None:
             return {}
-        for worker, why in self._link.unfit.items():
-            self._crew.refused(worker, why)
-        threads = self._link.threads
-        return {name: n for name, n in threads.items() if name not in self._crew.refusing}
+        for worker, why in self._connection.unfit.items():
+            self._roster.note_refusal(worker, why)
+        threads = self._connection.threads
+        return {name: n for name, n in threads.items() if name not in self._roster.refusing}
 
-    def _first_connection(self) -> Link:
+    def _first_connection(self) -> SchedulerConnection:
         """Connect, in a time that we measure: Dask uses the wall clock, which may jump."""
-        deadline = time.monotonic() + self._place.connect
+        deadline = time.monotonic() + self._access.connect
         while True:
             try:
                 return self._connect()
             except Unreachable as error:
                 if time.monotonic() >= deadline:
-                    self._place.close()
-                    raise UserError(self._place.unreachable(str(error))) from None
+                    self._access.close()
+                    raise UserError(self._access.unreachable(str(error))) from None
             time.sleep(_FIRST_WAIT)
 
-    def _connect(self) -> Link:
-        return Link(self._place.client, self._token, self._shipment)
+    def _connect(self) -> SchedulerConnection:
+        return SchedulerConnection(self._access.client, self._token, self._bundle)
 
-    def _send(self, batch: _Batch) -> None:
+    def _send(self, batch: _PendingBatch) -> None:
         number = next(self._numbers)
         batch.since = time.monotonic()
         self._out[number] = batch
         self._hand_over(number, batch)
 
-    def _hand_over(self, number: int, batch: _Batch) -> None:
-        if self._link is None:
+    def _hand_over(self, number: int, batch: _PendingBatch) -> None:
+        if self._connection is None:
             return  # handed over when there is a line again
         order = {
             "token": self._token,
             "trials": batch.trials,
-            "told": batch.told,
+            "proposals": batch.proposals,
             "seconds": 2 * _SHAPE.seconds,
-            "heard": self._definitions.heard_from(self._link.threads),
+            "received": self._definitions.received_from(self._connection.threads),
         }
-        chosen = [*self._threads()] if self._crew.refusing else None
-        self._link.send(number, order, chosen)
+        chosen = [*self._threads()] if self._roster.refusing else None
+        self._connection.send(number, order, chosen)
 
     def _send_again(self) -> None:
         while self._again and 2 * self.slots + 2 > len(self._out) and not self._stopping:
             self._send(self._again.popleft())
         if self._again or self._stopping or len(self._out) >= max(self.slots, 1):
             return
-        # Nothing else is left to do: whoever is free may try what takes others very long.
+        # Nothing else is left to do: a free worker may try what takes others very long.
         now = time.monotonic()
         for number, batch in self._out.items():
             if now - batch.since > self._longest:
                 batch.since = now
                 self._hand_over(number, batch)
 
-    def _taken(self, number: int, answer: Answer) -> list[Any]:
+    def _accept(self, number: int, answer: Answer) -> list[Any]:
         """Return the rows of an answer, unless another worker has answered the batch before."""
         if isinstance(answer, BaseException):
-            self._failed(number, answer)
+            self._handle_failure(number, answer)
             return []
         if "refused" in answer:
-            self._refused(number, answer)
+            self._handle_refusal(number, answer)
             return []
         if answer["error"]:
             raise UserError(f"{answer['error']} (on worker {answer['worker']})")
         batch = self._out.pop(number, None)
-        messages = [marshal.loads(message) for message in answer["messages"]]
-        told = self._definitions.taken(answer, messages, with_rows=batch is not None)
+        messages = [BatchMessage.unpack(message) for message in answer["messages"]]
+        accepted = self._definitions.accept(answer, messages, with_rows=batch is not None)
         if batch is not None:
             self._finish(batch, answer)
-        return told
+        return accepted
 
-    def _finish(self, batch: _Batch, answer: dict[str, Any]) -> None:
+    def _finish(self, batch: _PendingBatch, answer: dict[str, Any]) -> None:
         done: int = answer["done"]
-        self._crew.worked(answer)
+        self._roster.note_work(answer)
         if done:
             self._deaths = 0
             rate = done / max(answer["seconds"], 1e-6)
@@ -301,16 +301,16 @@ class DaskEngine:
             if self._deaths > _DEATHS:
                 raise UserError(
                     f"worker processes were killed {self._deaths} times in a row from outside "
-                    f"(out of memory?), last on {answer['worker']}; what was finished is kept, "
-                    "and `swarmtest resume` goes on"
+                    f"(out of memory?), last on {answer['worker']}; finished tests are kept, "
+                    "and `swarmtest resume` continues"
                 )
         if done < len(batch.trials) and not self._stopping:
-            told = None if batch.told is None else batch.told[done:]
-            self._again.append(_Batch(batch.trials[done:], told))
+            left = None if batch.proposals is None else batch.proposals[done:]
+            self._again.append(_PendingBatch(batch.trials[done:], left))
 
-    def _failed(self, number: int, error: BaseException) -> None:
+    def _handle_failure(self, number: int, error: BaseException) -> None:
         """Handle a task without a result: its workers died, or could not begin."""
-        if self._link is not None and self._link.lost:
+        if self._connection is not None and self._connection.lost:
             return  # all that is out will be handed out again
         batch = self._out.pop(number, None)
         if batch is None or self._stopping:
@@ -318,13 +318,13 @@ class DaskEngine:
         batch.attempts += 1
         if batch.attempts >= _ATTEMPTS or type(error).__name__ != "KilledWorker":
             raise UserError(
-                f"a batch failed on the workers at {self._place.name}: "
+                f"a batch failed on the workers at {self._access.name}: "
                 f"{type(error).__name__}: {' '.join(str(error).split())}"
             )
         self._again.append(batch)
 
-    def _refused(self, number: int, answer: dict[str, Any]) -> None:
-        self._crew.refused(answer["worker"], answer["refused"])
+    def _handle_refusal(self, number: int, answer: dict[str, Any]) -> None:
+        self._roster.note_refusal(answer["worker"], answer["refused"])
         batch = self._out.pop(number, None)
         if batch is not None:
             self._again.append(batch)
@@ -333,25 +333,25 @@ class DaskEngine:
         """Notice a lost scheduler or a lack of workers, and send the unanswered batches again."""
         now = time.monotonic()
         self._without_since = self._without_since or now
-        if self._link is not None and self._link.lost:
-            self._link.close()
-            self._link = None
+        if self._connection is not None and self._connection.lost:
+            self._connection.close()
+            self._connection = None
             self._wait, self._next_try = _FIRST_WAIT, now
-        if self._link is None and now >= self._next_try and not self._stopping:
+        if self._connection is None and now >= self._next_try and not self._stopping:
             self._reconnect(now)
-        if self._link is not None and self._threads():
+        if self._connection is not None and self._threads():
             self._without_since = now
-        elif self._link is not None and self._link.threads:
-            raise UserError(self._crew.refusals[0])  # all that are there refuse
-        elif now - self._without_since > self._place.patience:
+        elif self._connection is not None and self._connection.threads:
+            raise UserError(self._roster.refusals[0])  # all that are there refuse
+        elif now - self._without_since > self._access.patience:
             raise UserError(
-                f"{self.condition or 'nothing to work with'}; what was finished is kept, and "
-                "`swarmtest resume` goes on when there are workers"
+                f"{self.condition or 'no workers'}; finished tests are kept, and "
+                "`swarmtest resume` continues when there are workers"
             )
 
     def _reconnect(self, now: float) -> None:
         try:
-            self._link = self._connect()
+            self._connection = self._connect()
         except Unreachable:
             self._wait = min(2 * self._wait, _LONGEST_WAIT)
             self._next_try = now + self._wait

@@ -26,7 +26,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from swarmtest.campaign.executors.host import Setup
+from swarmtest.campaign.executors.host import HostSetup
 from swarmtest.campaign.executors.host_start import interpreter_flags
 from swarmtest.core.errors import UserError
 from swarmtest.coverage.scope import ROOT_MARKS, project_root
@@ -40,38 +40,38 @@ from swarmtest.subjects.loading import SubjectReference
 
 def own_versions() -> dict[str, str]:
     """Return the versions that must be the same in any case."""
-    return {"swarmtest": _installed("swarmtest"), "python": _python()}
+    return {"swarmtest": _installed_version("swarmtest"), "python": _python()}
 
 
 def versions_of(packages: dict[str, str]) -> dict[str, Any]:
-    """Return the versions in a shipment: our own, and those of installed packages."""
+    """Return the versions in a bundle: our own, and those of installed packages."""
     return own_versions() | {"packages": packages}
 
 
-def unlike(shipment: dict[str, Any], told: dict[str, str | None]) -> str:
+def version_mismatch(bundle: dict[str, Any], reported: dict[str, str | None]) -> str:
     """Return what is wrong with a worker's versions, as Dask reports them; empty if nothing is.
 
-    >>> unlike({"python": "3.12", "swarmtest": "1.0"}, {"python": "3.11.7.final.0"})
+    >>> version_mismatch({"python": "3.12", "swarmtest": "1.0"}, {"python": "3.11.7.final.0"})
     'has Python 3.11, and the campaign runs under Python 3.12: results could differ'
     """
-    python = ".".join((told.get("python") or "").split(".")[:2])
-    return _difference(shipment, {"python": python, "swarmtest": told.get("swarmtest") or ""})
+    python = ".".join((reported.get("python") or "").split(".")[:2])
+    return _difference(bundle, {"python": python, "swarmtest": reported.get("swarmtest") or ""})
 
 
-def refusal(shipment: dict[str, Any]) -> str:
-    """Return why this process must not run a shipment; empty if it may.
+def reason_to_refuse(bundle: dict[str, Any]) -> str:
+    """Return why this process must not run a bundle; empty if it may.
 
-    >>> refusal(versions_of({}))
+    >>> reason_to_refuse(versions_of({}))
     ''
-    >>> refusal(versions_of({"swarm-of-bees": "1.2"}))
+    >>> reason_to_refuse(versions_of({"swarm-of-bees": "1.2"}))
     'has no swarm-of-bees, and the campaign tests swarm-of-bees 1.2: install that on the worker'
     """
-    unlike_us = _difference(shipment, own_versions())
-    if unlike_us:
-        return unlike_us
-    packages: dict[str, str] = shipment["packages"]
+    mismatch = _difference(bundle, own_versions())
+    if mismatch:
+        return mismatch
+    packages: dict[str, str] = bundle["packages"]
     for name, there in packages.items():
-        here = _installed(name)
+        here = _installed_version(name)
         if not here:
             return (
                 f"has no {name}, and the campaign tests {name} {there}: install that on the worker"
@@ -81,9 +81,9 @@ def refusal(shipment: dict[str, Any]) -> str:
     return ""
 
 
-def _difference(shipment: dict[str, Any], own: dict[str, str]) -> str:
+def _difference(bundle: dict[str, Any], own: dict[str, str]) -> str:
     for name, here in own.items():
-        there = shipment[name]
+        there = bundle[name]
         shown = name.replace("python", "Python")
         if not here:
             return f"has no {shown}: install {shown} {there} on it"
@@ -95,7 +95,7 @@ def _difference(shipment: dict[str, Any], own: dict[str, str]) -> str:
     return ""
 
 
-def _installed(package: str) -> str:
+def _installed_version(package: str) -> str:
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -115,7 +115,7 @@ _LEFT_OUT_FILES = (".pyc", ".pyo", ".db", ".db-wal", ".db-shm", ".db-journal")
 """Bytecode, and stores: they are not the program, and they change."""
 
 
-def packed(files: Iterable[str]) -> tuple[str, bytes]:
+def pack_files(files: Iterable[str]) -> tuple[str, bytes]:
     """Return files, by their absolute paths, as one archive, and the hash of its contents."""
     entries = []
     size = 0
@@ -124,7 +124,7 @@ def packed(files: Iterable[str]) -> tuple[str, bytes]:
         size += len(content)
         if size > _LARGEST:
             raise UserError(
-                f"what travels to the workers is larger than {_LARGEST >> 20} MB (with {name}): "
+                f"the files for the workers are larger than {_LARGEST >> 20} MB (with {name}): "
                 f"{_ADVICE}"
             )
         entries.append((name, stat.S_IMODE(os.stat(name).st_mode), content))
@@ -132,23 +132,23 @@ def packed(files: Iterable[str]) -> tuple[str, bytes]:
     return hashlib.sha256(plain).hexdigest()[:20], zlib.compress(plain, 1)
 
 
-def unpacked(pack: bytes) -> list[tuple[str, int, bytes]]:
+def unpack_files(pack: bytes) -> list[tuple[str, int, bytes]]:
     """Return the path, mode and content of each file."""
     entries: list[tuple[str, int, bytes]] = marshal.loads(zlib.decompress(pack))
     return entries
 
 
-def files_below(place: str) -> Iterator[str]:
-    """A file, or the files of a directory without what is hidden, installed, compiled or a store.
+def files_below(top: str) -> Iterator[str]:
+    """Yield a file, or the files of a directory but hidden, installed, compiled ones and stores.
 
     >>> any(name.endswith("packages.py") for name in files_below(os.path.dirname(__file__)))
     True
     """
-    if os.path.isfile(place):
-        yield place
+    if os.path.isfile(top):
+        yield top
         return
     count = 0
-    for directory, folders, files in os.walk(place):
+    for directory, folders, files in os.walk(top):
         folders[:] = [name for name in folders if not _is_left_out(directory, name)]
         for name in files:
             path = os.path.join(directory, name)
@@ -158,7 +158,7 @@ def files_below(place: str) -> Iterator[str]:
                 yield path
         if count > _MOST_FILES:
             raise UserError(
-                f"{place} has more than {_MOST_FILES:,} files, and would travel to the workers: "
+                f"{top} has more than {_MOST_FILES:,} files, which would all go to the workers: "
                 f"{_ADVICE}"
             )
 
@@ -178,10 +178,10 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 
 @dataclass(frozen=True)
-class Cargo:
+class Requirements:
     """What must be present where the tests run."""
 
-    places: tuple[str, ...]
+    paths: tuple[str, ...]
     """Files, and directories with everything in them."""
     packages: dict[str, str]
     """Installed packages, and their versions."""
@@ -190,21 +190,19 @@ class Cargo:
     def path(self) -> list[str]:
         """Return the entries of this process's module path that lead to the files."""
         entries = dict.fromkeys(os.path.realpath(entry or os.curdir) for entry in sys.path)
-        return [one for one in entries if any(_is_below(place, one) for place in self.places)]
+        return [entry for entry in entries if any(_is_below(path, entry) for path in self.paths)]
 
 
-def cargo_of(reference: SubjectReference) -> Cargo:
+def requirements_of(reference: SubjectReference) -> Requirements:
     """Return what the subject, which was loaded here, needs on another machine."""
     own = _own_modules()
-    places = dict.fromkeys([*_places_of(reference), *(_top_of(module) for module in own)])
-    whole = [
-        place for place in places if not any(_is_below(place, p) for p in places if p != place)
-    ]
+    paths = dict.fromkeys([*_folders_of(reference), *(_top_of(module) for module in own)])
+    whole = [path for path in paths if not any(_is_below(path, p) for p in paths if p != path)]
     names = {split_reference(reference.text)[0].partition(".")[0], *_names_used_by(own)}
-    return Cargo(tuple(whole), _versions(names))
+    return Requirements(tuple(whole), _versions(names))
 
 
-def movable(reference: SubjectReference) -> SubjectReference:
+def relative_reference(reference: SubjectReference) -> SubjectReference:
     """Return the same subject, named from the current directory, which differs on a worker."""
     where, name = split_reference(reference.text)
     if not os.path.isabs(where):
@@ -214,15 +212,18 @@ def movable(reference: SubjectReference) -> SubjectReference:
     return replace(reference, text=f"{moved}{mark}{name}")
 
 
-def shipment_of(
-    cargo: Cargo, setup: Setup, coverage: dict[str, Any] | None, memory: int | None
+def bundle_of(
+    requirements: Requirements,
+    setup: HostSetup,
+    coverage: dict[str, Any] | None,
+    memory: int | None,
 ) -> dict[str, Any]:
     """Return everything that a worker needs to start hosts; `memory` None: its share."""
-    digest, pack = packed(file for place in cargo.places for file in files_below(place))
-    return versions_of(cargo.packages) | {
+    digest, pack = pack_files(file for path in requirements.paths for file in files_below(path))
+    return versions_of(requirements.packages) | {
         "hash": digest,
         "pack": pack,
-        "path": cargo.path,
+        "path": requirements.path,
         "directory": os.path.realpath(os.curdir),
         "project": os.path.realpath(project_root()),
         "setup": pickle.dumps(setup),
@@ -232,7 +233,7 @@ def shipment_of(
     }
 
 
-def _places_of(reference: SubjectReference) -> Iterator[str]:
+def _folders_of(reference: SubjectReference) -> Iterator[str]:
     """Return what is packed whole: a plain file may read the files beside it."""
     if reference.text.startswith("race "):
         words = [split_reference(word)[0] for word in shlex.split(reference.text)[1:]]
@@ -248,14 +249,14 @@ def _places_of(reference: SubjectReference) -> Iterator[str]:
 
 def _own_modules() -> list[ModuleType]:
     """Return imported modules that are not installed: the user's program and harness."""
-    found = []
+    modules = []
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if not file or name.partition(".")[0] in ("swarmtest", "__main__", "conftest"):
             continue
         if os.path.isfile(file) and not _is_library(os.path.realpath(file)):
-            found.append(module)
-    return found
+            modules.append(module)
+    return modules
 
 
 def _top_of(module: ModuleType) -> str:
@@ -271,21 +272,21 @@ def _is_library(path: str) -> bool:
     if any(mark in path.split(os.sep) for mark in _INSTALLED):
         return True
     libraries = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
-    return any(_is_below(path, os.path.realpath(one)) for one in libraries)
+    return any(_is_below(path, os.path.realpath(library)) for library in libraries)
 
 
-def _is_below(path: str, place: str) -> bool:
-    return path == place or path.startswith(place.rstrip(os.sep) + os.sep)
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def _names_used_by(modules: Iterable[ModuleType]) -> set[str]:
     """Return the top-level names of the modules whose objects these modules use."""
-    found = set()
+    names = set()
     for module in modules:
         for value in list(vars(module).values()):
             name = value.__name__ if isinstance(value, ModuleType) else _module_of(value)
-            found.add(name.partition(".")[0])
-    return found
+            names.add(name.partition(".")[0])
+    return names
 
 
 def _module_of(value: object) -> str:
@@ -310,30 +311,30 @@ def _versions(names: set[str]) -> dict[str, str]:
     }
 
 
-# A shipment's arrival on a worker: unpacked once, under a directory of the worker's own.
+# A bundle on a worker: it is unpacked once, under a directory of the worker's own.
 #
 # Files lie there at the paths that they have at home, so one prefix translates between the two.
 
 
-class Arrival:
-    """Where a shipment's files are on a worker, and how a host must start to find them."""
+class UnpackedBundle:
+    """Where a bundle's files are on a worker, and how a host must start to find them."""
 
-    def __init__(self, shipment: dict[str, Any], directory: str) -> None:
-        self.prefix = os.path.join(os.path.realpath(directory), f"swarmtest-{shipment['hash']}")
+    def __init__(self, bundle: dict[str, Any], directory: str) -> None:
+        self.prefix = os.path.join(os.path.realpath(directory), f"swarmtest-{bundle['hash']}")
         if not os.path.isdir(self.prefix):
-            _unpack(shipment, self.prefix)
-        self.directory = self.prefix + shipment["directory"]
-        self.path = [self.prefix + entry for entry in shipment["path"]]
-        self.coverage = self._placed(shipment["coverage"])
+            _unpack(bundle, self.prefix)
+        self.directory = self.prefix + bundle["directory"]
+        self.path = [self.prefix + entry for entry in bundle["path"]]
+        self.coverage = self._translated(bundle["coverage"])
 
-    def _placed(self, coverage: dict[str, Any] | None) -> dict[str, Any] | None:
+    def _translated(self, coverage: dict[str, Any] | None) -> dict[str, Any] | None:
         """Return the coverage options, with paths that are valid here."""
         if coverage is None:
             return None
         beside = coverage["beside"] and self._here(coverage["beside"])
         return coverage | {
             "beside": beside,
-            "cover": [self._here(one) for one in coverage["cover"]],
+            "cover": [self._here(path) for path in coverage["cover"]],
         }
 
     def _here(self, path: str) -> str:
@@ -341,20 +342,20 @@ class Arrival:
         return moved if os.path.isabs(path) and os.path.exists(moved) else path
 
 
-def _unpack(shipment: dict[str, Any], place: str) -> None:
+def _unpack(bundle: dict[str, Any], directory: str) -> None:
     """Unpack the files; if several threads try, the directory of the first one stays."""
-    made = tempfile.mkdtemp(prefix="swarmtest-unpacking-", dir=os.path.dirname(place))
-    for name, mode, content in unpacked(shipment["pack"]):
-        file = Path(made + name)
+    fresh = tempfile.mkdtemp(prefix="swarmtest-unpacking-", dir=os.path.dirname(directory))
+    for name, mode, content in unpack_files(bundle["pack"]):
+        file = Path(fresh + name)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
         file.chmod(mode)
-    os.makedirs(made + shipment["directory"], exist_ok=True)
-    project = Path(made + shipment["project"])
+    os.makedirs(fresh + bundle["directory"], exist_ok=True)
+    project = Path(fresh + bundle["project"])
     project.mkdir(parents=True, exist_ok=True)
     if not any((project / mark).exists() for mark in ROOT_MARKS):
         # Files are named from the project's top, and the worker's own may lie above.
         (project / "setup.cfg").touch()
     with contextlib.suppress(OSError):
-        os.rename(made, place)
-    shutil.rmtree(made, ignore_errors=True)
+        os.rename(fresh, directory)
+    shutil.rmtree(fresh, ignore_errors=True)

@@ -13,16 +13,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from swarmtest.campaign.executors.executor import Engine, EngineChoice
-from swarmtest.campaign.executors.host import Setup
+from swarmtest.campaign.executors.executor import Executor, ExecutorChoice
+from swarmtest.campaign.executors.host import HostSetup
 from swarmtest.core.errors import UserError, did_you_mean
 from swarmtest.subjects.loading import SubjectReference
 
 # Workers that are jobs of a batch system, or pods: asked for by dask-jobqueue and dask-kubernetes.
 #
 # The scheduler of a batch system's jobs lives in the campaign's process and ends with it, and so
-# do
-# the jobs. Kubernetes runs its own.
+# do the jobs. Kubernetes runs its own.
 
 _PATIENCE = 3600.0
 """Jobs wait in a queue."""
@@ -51,7 +50,7 @@ _SYSTEMS = {
 class JobQueue:
     """Workers that are requested when the campaign starts, and released when it ends."""
 
-    def __init__(self, choice: EngineChoice) -> None:
+    def __init__(self, choice: ExecutorChoice) -> None:
         self._system = _SYSTEMS[choice.kind]
         options = {name.replace("-", "_"): value for name, value in choice.options.items()}
         self.connect = _CONNECT
@@ -59,16 +58,18 @@ class JobQueue:
         options.pop("patience", None)
         self._jobs = options.pop("jobs", 1)
         if not isinstance(self._jobs, int) or self._jobs < 1:
-            raise UserError(f"--engine-option jobs={self._jobs}: how many jobs, 1 or more")
+            raise UserError(
+                f"--executor-option jobs={self._jobs}: write a number of jobs, 1 or more"
+            )
         self.name = f"{choice.kind} ({self._jobs} job{'s' * (self._jobs != 1)})"
         self._kind = choice.kind
-        self._cluster = self._made(options)
+        self._cluster = self._make_cluster(options)
 
-    def _made(self, options: dict[str, Any]) -> Any:
+    def _make_cluster(self, options: dict[str, Any]) -> Any:
         if self._system.submit and not shutil.which(self._system.submit):
             raise UserError(
-                f"--engine {self._kind}: there is no {self._system.submit} on this machine; start "
-                "the campaign where jobs are submitted"
+                f"--executor {self._kind}: there is no {self._system.submit} on this machine; "
+                "start the campaign where jobs are submitted"
             )
         make = self._class()
         if self._kind == "kubernetes":
@@ -83,7 +84,7 @@ class JobQueue:
             cluster = make(**options)
         except (TypeError, ValueError, OSError, RuntimeError) as error:
             reason = str(error).strip().splitlines() or [type(error).__name__]
-            raise UserError(f"--engine {self._kind}: {reason[0]}") from None
+            raise UserError(f"--executor {self._kind}: {reason[0]}") from None
         if self._kind != "kubernetes":
             cluster.scale(jobs=self._jobs)
         return cluster
@@ -94,7 +95,7 @@ class JobQueue:
         except ImportError:
             package = self._system.module.partition(".")[0].replace("_", "-")
             raise UserError(
-                f"--engine {self._kind} needs {package}: pip install "
+                f"--executor {self._kind} needs {package}: pip install "
                 f"'swarmtest[{self._system.extra}]'"
             ) from None
 
@@ -103,22 +104,22 @@ class JobQueue:
         classes = (*make.__mro__, *make.job_cls.__mro__)
         known = {
             name
-            for one in classes
-            if "__init__" in vars(one) and one is not object
-            for name, parameter in inspect.signature(one.__init__).parameters.items()
+            for cls in classes
+            if "__init__" in vars(cls) and cls is not object
+            for name, parameter in inspect.signature(cls.__init__).parameters.items()
             if parameter.kind is not inspect.Parameter.VAR_KEYWORD and name != "self"
         }
         for name in options:
             if name not in known:
                 raise UserError(
-                    f"--engine-option {name}: {self._system.cluster} has no such option"
+                    f"--executor-option {name}: {self._system.cluster} has no such option"
                     f"{did_you_mean(name, sorted(known))}"
                 )
         for name, example in (("cores", "4"), ("memory", "8GB")):
             if name not in options:
                 raise UserError(
-                    f"--engine {self._kind}: say what one job gets, like "
-                    f"--engine-option {name}={example}"
+                    f"--executor {self._kind}: say what each job gets, like "
+                    f"--executor-option {name}={example}"
                 )
 
     def client(self) -> Any:
@@ -135,7 +136,7 @@ class JobQueue:
 
     def unreachable(self, why: str) -> str:
         """Describe what was tried."""
-        return f"--engine {self._kind}: no connection to the cluster's own scheduler ({why})"
+        return f"--executor {self._kind}: no connection to the cluster's own scheduler ({why})"
 
     def close(self) -> None:
         """End the jobs."""
@@ -144,14 +145,16 @@ class JobQueue:
 
 
 _CONNECT_SECONDS = 10.0
-_PATIENCE_PLACE = 300.0
+_SCHEDULER_PATIENCE = 300.0
 
 
-class Place(Protocol):
+class SchedulerAccess(Protocol):
     """A way to a scheduler."""
 
-    name: str
-    """How a user would name it."""
+    @property
+    def name(self) -> str:
+        """How a user would name it."""
+
     connect: float
     """Seconds that the first connection may take."""
     patience: float
@@ -168,13 +171,13 @@ class Place(Protocol):
 
 
 @dataclass
-class Scheduler:
+class RunningScheduler:
     """A scheduler that runs already."""
 
     address: str
     """``tcp://HOST:PORT`` or ``tls://HOST:PORT``."""
     connect: float = _CONNECT_SECONDS
-    patience: float = _PATIENCE_PLACE
+    patience: float = _SCHEDULER_PATIENCE
     tls: dict[str, str] = field(default_factory=dict)
     """Files: ``ca``, ``cert``, ``key``; otherwise as Dask is configured."""
     _met: bool = False
@@ -192,7 +195,7 @@ class Scheduler:
         timeout = min(self.connect, 1.0) if self._met else self.connect
         security = self._security()
         _greet(self.address, security, timeout)
-        found = connect(
+        client = connect(
             self.address,
             timeout=timeout,
             set_as_default=False,
@@ -200,7 +203,7 @@ class Scheduler:
             security=security,
         )
         self._met = True
-        return found
+        return client
 
     def _security(self) -> Any:
         if not self.address.startswith("tls://"):
@@ -214,23 +217,23 @@ class Scheduler:
             "tls_client_key": self.tls.get("key"),
         }
         given = {name: file for name, file in files.items() if file}
-        made = make(require_encryption=True, **given)
+        security_options = make(require_encryption=True, **given)
         try:
-            context = made.get_connection_args("client").get("ssl_context")
+            context = security_options.get_connection_args("client").get("ssl_context")
         except (OSError, ValueError) as error:
             raise UserError(f"{self.address}: cannot use its certificates: {error}") from None
         if context is None:
             raise UserError(
-                f"{self.address}: say which certificates: --engine-option tls-ca=FILE "
+                f"{self.address}: name its certificates: --executor-option tls-ca=FILE "
                 "(and tls-cert=FILE, tls-key=FILE), or configure Dask (distributed.comm.tls)"
             )
-        return made
+        return security_options
 
     def unreachable(self, why: str) -> str:
         """Describe what was tried."""
         return (
             f"no Dask scheduler answers at {self.address} (tried for {self.connect:g} s: {why}): "
-            "start one with `dask scheduler`, or change --engine"
+            "start one with `dask scheduler`, or change --executor"
         )
 
     def close(self) -> None:
@@ -251,7 +254,7 @@ def _greet(address: str, security: Any, timeout: float) -> None:
             met = await asyncio.wait_for(connect(address, timeout, **options), timeout + 1)
             met.abort()
         except TimeoutError:
-            problems.append(OSError("something listens there that is no Dask scheduler"))
+            problems.append(OSError("what listens there is not a Dask scheduler"))
         except Exception as error:
             problems.append(error if isinstance(error, OSError) else OSError(str(error)))
 
@@ -263,37 +266,42 @@ def _greet(address: str, security: Any, timeout: float) -> None:
         raise problems[0]
 
 
-# From the engine that a user chose to one that runs, with the subject on its way.
+# From the executor that a user chose to one that runs, with the subject on its way.
 
 
-def cluster_engine(
-    choice: EngineChoice,
+def cluster_executor(
+    choice: ExecutorChoice,
     reference: SubjectReference,
     job_of: Callable[[SubjectReference], Any],
     seconds: float,
     memory: int | None,
     coverage: dict[str, Any] | None,
-) -> Engine:
+) -> Executor:
     """Return an executor for a subject that this process has loaded.
 
     `job_of`: makes a picklable function that makes the job. `seconds`: of one test; `memory`: of
     one worker, None for its share of its machine.
     """
     try:
-        from swarmtest.campaign.executors.dask.executor import DaskEngine
+        import distributed  # noqa: F401 - what follows imports it only where it is used
     except ImportError:
         raise UserError(
-            f"--engine {choice.text} needs Dask: pip install 'swarmtest[dask]'"
+            f"--executor {choice.text} needs Dask: pip install 'swarmtest[dask]'"
         ) from None
-    from swarmtest.campaign.executors.dask.packages import cargo_of, movable, shipment_of
+    from swarmtest.campaign.executors.dask.executor import DaskExecutor
+    from swarmtest.campaign.executors.dask.packages import (
+        bundle_of,
+        relative_reference,
+        requirements_of,
+    )
 
-    setup = Setup(job_of(movable(reference)), seconds, memory or 0)
-    shipment = shipment_of(cargo_of(reference), setup, coverage, memory)
-    return DaskEngine(_place(choice), shipment, seconds)
+    setup = HostSetup(job_of(relative_reference(reference)), seconds, memory or 0)
+    bundle = bundle_of(requirements_of(reference), setup, coverage, memory)
+    return DaskExecutor(_scheduler_access(choice), bundle, seconds)
 
 
-def _place(choice: EngineChoice) -> Any:
-    """The way to the workers."""
+def _scheduler_access(choice: ExecutorChoice) -> SchedulerAccess:
+    """Return the way to the scheduler."""
     if choice.kind != "dask":
         return JobQueue(choice)
 
@@ -304,8 +312,8 @@ def _place(choice: EngineChoice) -> Any:
     }
     for option, file in tls.items():
         if not os.path.isfile(file):
-            raise UserError(f"--engine-option tls-{option}: no such file: {file}")
-    place = Scheduler(choice.address, tls=tls)
-    place.connect = choice.seconds("connect", place.connect)
-    place.patience = choice.seconds("patience", place.patience)
-    return place
+            raise UserError(f"--executor-option tls-{option}: no such file: {file}")
+    scheduler = RunningScheduler(choice.address, tls=tls)
+    scheduler.connect = choice.seconds("connect", scheduler.connect)
+    scheduler.patience = choice.seconds("patience", scheduler.patience)
+    return scheduler

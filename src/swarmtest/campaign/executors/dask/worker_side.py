@@ -2,8 +2,8 @@
 
 A Dask worker is shared with others and must survive the program under test, so nothing of that
 program is imported here. Each campaign has as many hosts as the worker has threads at work for it;
-they are kept between batches, and end with the campaign, or when it has not been heard of for a
-while. When the worker dies, their lines close and they end.
+they are kept between batches, and end with the campaign, or when it has sent nothing for a while.
+When the worker dies, their connections close and they end.
 
 Orders and answers are plain data, and an order's versions are compared before anything else in it
 is looked at: the campaign may run another swarmtest than this worker.
@@ -15,92 +15,103 @@ import contextlib
 import itertools
 import os
 import platform
+import select
 import sys
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from distributed import get_worker
 
 from swarmtest.campaign.budget import Limits
-from swarmtest.campaign.executors.dask.packages import Arrival, refusal
-from swarmtest.campaign.executors.dask.remote_host import Guest, Homeward
-from swarmtest.campaign.executors.host_start import Interpreter, spawn
+from swarmtest.campaign.executors.dask.packages import UnpackedBundle, reason_to_refuse
+from swarmtest.campaign.executors.host_start import Interpreter, Spawned, end, spawn
+from swarmtest.campaign.executors.worker import BatchMessage
+from swarmtest.core.result import Fault
+from swarmtest.processes import frames as wire
+from swarmtest.store.records import TrialRecord
+
+# The hosts of a campaign on this worker, and the batches that they run.
 
 _IDLE_SECONDS = 10.0
 """How long a host waits for the next batch before it is ended."""
 
 
-class Lodging:
+class CampaignHosts:
     """The hosts of one campaign on this worker."""
 
-    def __init__(self, shipment: dict[str, Any], directory: str, threads: int) -> None:
+    def __init__(self, bundle: dict[str, Any], directory: str, threads: int) -> None:
         self.stopped = False
-        self._shipment = shipment
-        self._arrival = Arrival(shipment, directory)
-        self._memory = shipment["memory"]
+        self._bundle = bundle
+        self._unpacked = UnpackedBundle(bundle, directory)
+        self._memory = bundle["memory"]
         if self._memory is None:
             self._memory = Limits().memory_bytes(threads)
-        self._idle: list[Guest] = []
+        self._idle: list[RemoteHost] = []
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
 
     def run(self, order: dict[str, Any], name: str) -> dict[str, Any]:
         """Run a batch; return the answer for the campaign."""
-        guest = self._taken(name)
-        guest.forget(order["heard"].get(guest.name, 0))
-        unheard = guest.unheard()
-        stint = guest.run(order["trials"], order["told"], order["seconds"], lambda: self.stopped)
+        host = self._take_host(name)
+        host.confirm(order["received"].get(host.name, 0))
+        unconfirmed = host.unconfirmed()
+        trials, proposals = order["trials"], order["proposals"]
+        results = host.run(trials, proposals, order["seconds"], lambda: self.stopped)
         answer = {
-            "host": guest.name,
-            "told": guest.told,
-            "messages": [*unheard, *stint.messages],
-            "done": stint.done,
-            "seconds": stint.seconds,
-            "error": stint.error,
-            "died": not guest.alive and not self.stopped,
+            "host": host.name,
+            "last_message": host.last_message,
+            "messages": [*unconfirmed, *results.messages],
+            "done": results.done,
+            "seconds": results.seconds,
+            "error": results.error,
+            "died": not host.alive and not self.stopped,
         }
-        self._give_back(guest)
+        self._give_back(host)
         return answer
 
-    def _taken(self, name: str) -> Guest:
+    def _take_host(self, name: str) -> RemoteHost:
         with self._lock:
             if self._idle:
                 return self._idle.pop()
             number = next(self._numbers)
-        arrival, shipment = self._arrival, self._shipment
-        path = [*arrival.path, *sys.path]
-        interpreter = Interpreter(path, shipment["flags"], arrival.directory)
-        spawned = spawn(interpreter, shipment["setup"], arrival.coverage, self._memory)
-        return Guest(f"{name}/{os.getpid()}-{number}", spawned, Homeward(arrival.prefix))
+        unpacked, bundle = self._unpacked, self._bundle
+        path = [*unpacked.path, *sys.path]
+        interpreter = Interpreter(path, bundle["flags"], unpacked.directory)
+        spawned = spawn(interpreter, bundle["setup"], unpacked.coverage, self._memory)
+        return RemoteHost(
+            f"{name}/{os.getpid()}-{number}", spawned, PathTranslator(unpacked.prefix)
+        )
 
-    def _give_back(self, guest: Guest) -> None:
+    def _give_back(self, host: RemoteHost) -> None:
         with self._lock:
-            if guest.alive and not self.stopped:
-                guest.idle_since = time.monotonic()
-                self._idle.append(guest)
+            if host.alive and not self.stopped:
+                host.idle_since = time.monotonic()
+                self._idle.append(host)
                 return
-        guest.close()
+        host.close()
 
-    def let_go(self, idle: float = 0.0) -> bool:
+    def close_idle(self, idle: float = 0.0) -> bool:
         """End the hosts that were idle for so many seconds; return whether any is left."""
         now = time.monotonic()
         with self._lock:
-            leaving = [one for one in self._idle if now - one.idle_since >= idle]
-            self._idle = [one for one in self._idle if one not in leaving]
+            leaving = [host for host in self._idle if now - host.idle_since >= idle]
+            self._idle = [host for host in self._idle if host not in leaving]
             left = bool(self._idle)
-        for guest in leaving:
-            guest.close()
+        for host in leaving:
+            host.close()
         return left
 
 
-_lodgings: dict[str, Lodging] = {}
+_campaigns: dict[str, CampaignHosts] = {}
 _ended: set[str] = set()
 _lock = threading.Lock()
 _sweeper: threading.Thread | None = None
 
 
-def run_batch(order: dict[str, Any], shipment: dict[str, Any]) -> dict[str, Any]:
+def run_batch(order: dict[str, Any], bundle: dict[str, Any]) -> dict[str, Any]:
     """Run an order's trials, or refuse; this is the Dask task."""
     worker = get_worker()
     about = {
@@ -109,34 +120,34 @@ def run_batch(order: dict[str, Any], shipment: dict[str, Any]) -> dict[str, Any]
         "machine": platform.node(),
         "pid": os.getpid(),
     }
-    why_not = refusal(shipment)
+    why_not = reason_to_refuse(bundle)
     if why_not:
         return about | {"refused": f"worker {worker.address} {why_not}"}
     if order["token"] in _ended:
         return about | {"done": 0, "messages": [], "seconds": 0.0, "error": "", "died": False}
-    lodging = _lodging(order["token"], shipment, worker)
-    return about | lodging.run(order, worker.address)
+    hosts = _hosts_of(order["token"], bundle, worker)
+    return about | hosts.run(order, worker.address)
 
 
 def stop_campaign(token: str) -> None:
     """Let the tests at hand finish, and run no other of this campaign."""
     with _lock:
         _ended.add(token)
-        lodging = _lodgings.pop(token, None)
-    if lodging is not None:
-        lodging.stopped = True
-        threading.Thread(target=lodging.let_go, daemon=True).start()
+        hosts = _campaigns.pop(token, None)
+    if hosts is not None:
+        hosts.stopped = True
+        threading.Thread(target=hosts.close_idle, daemon=True).start()
 
 
-def _lodging(token: str, shipment: dict[str, Any], worker: Any) -> Lodging:
+def _hosts_of(token: str, bundle: dict[str, Any], worker: Any) -> CampaignHosts:
     global _sweeper
     with _lock:
-        if token not in _lodgings:
-            _lodgings[token] = Lodging(shipment, worker.local_directory, worker.state.nthreads)
+        if token not in _campaigns:
+            _campaigns[token] = CampaignHosts(bundle, worker.local_directory, worker.state.nthreads)
         if _sweeper is None:
             _sweeper = threading.Thread(target=_sweep, daemon=True, name="swarmtest-sweeper")
             _sweeper.start()
-        return _lodgings[token]
+        return _campaigns[token]
 
 
 def _sweep() -> None:
@@ -144,7 +155,209 @@ def _sweep() -> None:
     while True:
         time.sleep(_IDLE_SECONDS / 4)
         with _lock:
-            lodgings = list(_lodgings.values())
-        for lodging in lodgings:
+            campaigns = list(_campaigns.values())
+        for hosts in campaigns:
             with contextlib.suppress(OSError):
-                lodging.let_go(_IDLE_SECONDS)
+                hosts.close_idle(_IDLE_SECONDS)
+
+
+# The paths in a host's messages, as they are on the machine where the campaign runs.
+#
+# On a worker, a subject's files are under a directory of their own, each at the path that it has on
+# the campaign's machine. Where that directory's name appears in a message (files that are watched,
+# the details of a fault, a signature), it is removed, so that results are those of a local run.
+
+
+class PathTranslator:
+    """Removes the directory `prefix`, under which the subject's files are, from messages."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._mark = prefix.encode()
+        self._ids: dict[str, str] = {}
+
+    def text(self, line: str) -> str:
+        """Return a line without the directory.
+
+        >>> PathTranslator("/scratch/7").text("cannot import /scratch/7/home/ann/stack.py")
+        'cannot import /home/ann/stack.py'
+        """
+        return line.replace(self._prefix, "")
+
+    def message(self, packed: bytes) -> bytes:
+        """Translate a packed message of a `swarmtest.campaign.executors.worker.Batch`."""
+        if self._mark not in packed and not self._ids:
+            return packed
+        message = BatchMessage.unpack(packed)
+        targets, sources, outside, notes = message.news
+        sources = [(path, text, self.text(file)) for path, text, file in sources]
+        news = (targets, sources, outside, [self.text(note) for note in notes])
+        faults = [self._fault(*fault) for fault in message.faults]
+        rows = [self._row(row) for row in message.rows]
+        return message._replace(rows=rows, news=news, faults=faults).pack()
+
+    def _fault(self, id: str, kind: str, signature: str, details: str, *rest: Any) -> Any:
+        fault = Fault(kind, self.text(signature), self.text(details))
+        if fault.signature != signature:
+            self._ids[id] = fault.id
+        return (self._ids.get(id, id), kind, fault.signature, fault.details, *rest)
+
+    def _row(self, row: TrialRecord) -> TrialRecord:
+        if row.fault not in self._ids:
+            return row
+        return row._replace(fault=self._ids[row.fault])
+
+
+# A host process on this worker: it runs trials for a while and returns their results.
+#
+# A result may get lost on its way to the campaign: a scheduler dies, a client goes. The rows are
+# run again, but what a host sends only once (what its targets are, the shortest test of a fault)
+# would be missing in all that follows. So it is sent again with every result until the campaign
+# confirms it.
+
+_PIECE_SECONDS = 0.1
+_LARGEST_PIECE = 1000
+_LARGEST_WITH_PROPOSALS = 64
+"""Proposals that fit a socket's buffer."""
+_LISTEN = 0.05
+_LAST_WORDS = 1.0
+"""Seconds that a host has to send its last rows once it is stopped."""
+
+
+@dataclass
+class BatchResults:
+    """The results of some trials."""
+
+    done: int = 0
+    """How many of them, from the first, were run."""
+    messages: list[bytes] = field(default_factory=list)
+    seconds: float = 0.0
+    error: str = ""
+    """What is wrong with the subject, if it cannot be tested."""
+
+
+class RemoteHost:
+    """A host process, seen from the Dask worker that started it."""
+
+    def __init__(self, name: str, spawned: Spawned, translator: PathTranslator) -> None:
+        self.name = name
+        self.alive = True
+        self.idle_since = 0.0
+        self._line = spawned.line
+        self._process = spawned.process
+        self._frames = wire.Frames(self._line.fileno())
+        self._translator = translator
+        self._unconfirmed: list[tuple[int, bytes]] = []
+        self._last_message = 0
+        self._outside = b""
+        self._rate = 0.0
+        self._piece = 1
+        self._ready = False
+
+    @property
+    def last_message(self) -> int:
+        """The number of the last message that the campaign must receive."""
+        return self._last_message
+
+    def confirm(self, last: int) -> None:
+        """Forget the messages up to this number: the campaign has received them."""
+        self._unconfirmed = [(number, text) for number, text in self._unconfirmed if number > last]
+
+    def unconfirmed(self) -> list[bytes]:
+        """Return the messages that the campaign has not confirmed."""
+        return [text for _, text in self._unconfirmed]
+
+    def run(
+        self,
+        trials: list[int],
+        proposals: list[Any] | None,
+        seconds: float,
+        stopped: Callable[[], bool],
+    ) -> BatchResults:
+        """Run trials in order for about so long; at least one, unless the host ends or is stopped.
+
+        Pieces of a tenth of a second go to the host, so that a slow machine gives back in time what
+        it cannot do.
+        """
+        results = BatchResults()
+        while self.alive and not self._ready:
+            self._listen(results, stopped)
+        start = time.monotonic()
+        while self.alive and results.done < len(trials) and not stopped():
+            if results.done and time.monotonic() - start >= seconds:
+                break
+            self._run_piece(results, trials, proposals, stopped)
+        results.seconds = time.monotonic() - start
+        return results
+
+    def _run_piece(
+        self,
+        results: BatchResults,
+        trials: list[int],
+        proposals: list[Any] | None,
+        stopped: Callable[[], bool],
+    ) -> None:
+        largest = _LARGEST_PIECE if proposals is None else _LARGEST_WITH_PROPOSALS
+        wanted = int(self._rate * _PIECE_SECONDS)
+        self._piece = max(1, min(wanted, 4 * self._piece, largest))
+        first, last = results.done, results.done + self._piece
+        piece = None if proposals is None else proposals[first:last]
+        began = time.monotonic()
+        self._send(("batch", (trials[first:last], piece)))
+        self._hear_piece(results, stopped)
+        rate = (results.done - first) / max(time.monotonic() - began, 1e-6)
+        self._rate = 0.5 * (self._rate or rate) + 0.5 * rate
+
+    def _hear_piece(self, results: BatchResults, stopped: Callable[[], bool]) -> None:
+        deadline = float("inf")
+        while self.alive and time.monotonic() < deadline:
+            if self._listen(results, stopped):
+                return
+            if stopped() and deadline == float("inf"):
+                deadline = time.monotonic() + _LAST_WORDS
+                self._send(("stop", None))
+        self.alive = False
+
+    def _listen(self, results: BatchResults, stopped: Callable[[], bool]) -> bool:
+        """Read what the host sends within a moment; return whether it says that it is done."""
+        if not select.select([self._line], [], [], _LISTEN)[0]:
+            self.alive = self._ready or not stopped()
+            return False
+        done = False
+        for kind, body in self._frames.receive():
+            if kind == "rows":
+                count, _ranks, packed = body
+                results.done += count
+                results.messages.append(self._translate(packed))
+            elif kind == "ready":
+                self._ready = True
+                results.messages.append(self._translate(body))
+            elif kind == "error":
+                results.error = self._translator.text(body)
+                self.alive = False
+            done = done or kind == "done"
+        if self._frames.ended:
+            self.alive = False
+        return done
+
+    def _translate(self, packed: bytes) -> bytes:
+        """Return a message with the campaign's paths; keep what must not get lost of it."""
+        message = self._translator.message(packed)
+        unpacked = BatchMessage.unpack(message)
+        targets, sources, outside, notes = unpacked.news
+        if unpacked.faults or targets or sources or notes or outside != self._outside:
+            self._outside = outside
+            self._last_message += 1
+            rest = unpacked._replace(rows=[], sets=[], set_indices=[], tests=[])
+            self._unconfirmed.append((self._last_message, rest.pack()))
+        return message
+
+    def _send(self, message: Any) -> None:
+        with contextlib.suppress(OSError):  # a dead host is noticed by its silence
+            wire.send(self._line.fileno(), message)
+
+    def close(self) -> None:
+        """End the host; it ends its own child."""
+        self.alive = False
+        self._line.close()
+        end(self._process)

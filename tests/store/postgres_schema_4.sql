@@ -1,13 +1,4 @@
-"""Schema 4: workers; totals of trials by blocks of a hundred."""
-
-from __future__ import annotations
-
-from alembic import op
-
-revision = "4"
-down_revision = "3"
-
-TABLES = """
+-- The step to schema version 4, as swarmtest took it with Alembic.
 -- What the workers of campaigns last said of themselves.
 CREATE TABLE workers (
     campaign  bigint NOT NULL,      -- campaigns.id
@@ -43,9 +34,4 @@ SELECT campaign, trial / 100, count(*), count(*) FILTER (WHERE verdict = 0),
        count(*) FILTER (WHERE verdict = 1), count(*) FILTER (WHERE verdict = 2),
        sum(steps), sum(skipped), sum(cpu_ns), sum(wall_ns)
 FROM trials GROUP BY campaign, trial / 100;
-"""
-
-
-def upgrade() -> None:
-    """Create the tables, and fill in the totals of the trials that exist."""
-    op.execute(TABLES)
+UPDATE alembic_version SET version_num = '4';

@@ -1,4 +1,4 @@
-"""Replay a schedule in a test suite: write the test file, and the function that it calls."""
+"""Regression tests of races: write a pytest file that replays a schedule, and what it calls."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from swarmtest.processes.fork import NoAnswer, in_fork
 from swarmtest.race.control.schedulers import Schedule
 from swarmtest.race.explanation import message_of_fault
 from swarmtest.race.race_test import RaceTest
+from swarmtest.race.raced_program import RacedProgram
 from swarmtest.race.racer import Racer
-from swarmtest.race.target import Target
 from swarmtest.race.timeline import Explanation, timeline_text
 
 _TIMELINE_WIDTH = 92
 
 
-def replay_code(target: Target, test: RaceTest, folder: Path | None = None) -> str:
+def replay_code(raced: RacedProgram, test: RaceTest, folder: Path | None = None) -> str:
     """Return a pytest file whose test fails as long as the schedule shows the fault.
 
     `folder` is the directory that the file is written to; the program is named relative to it.
@@ -28,12 +28,12 @@ def replay_code(target: Target, test: RaceTest, folder: Path | None = None) -> s
     lines = ['"""A race, found by `swarmtest race`.', ""]
     if test.explanation is not None:
         lines += [test.explanation.signature, "", *_timeline_lines(test), ""]
-    lines += [f"Again: swarmtest {target}", '"""', "", "from swarmtest import replay_race", ""]
+    lines += [f"Again: swarmtest {raced}", '"""', "", "from swarmtest import replay_race", ""]
     if test.schedule is None:
         lines += [f"# {test.settings}, seed {test.seed}: no schedule was kept"]
         return "\n".join(lines) + "\n"
     lines += [f"SCHEDULE = {_schedule_literal(test)}", "", ""]
-    lines += [f"def {_test_name(target)}():", f"    {_replay_call(target, folder)}"]
+    lines += [f"def {_test_name(raced)}():", f"    {_replay_call(raced, folder)}"]
     return "\n".join(lines) + "\n"
 
 
@@ -53,22 +53,22 @@ def _schedule_literal(test: RaceTest) -> str:
     return f"{{\n    'version': {plain['version']},\n    'switches': [\n{rows}    ],\n}}"
 
 
-def _test_name(target: Target) -> str:
-    last = target.name.rpartition("::")[2] or Path(target.path).stem
+def _test_name(raced: RacedProgram) -> str:
+    last = raced.name.rpartition("::")[2] or Path(raced.path).stem
     word = "".join(c if c.isalnum() else "_" for c in last).removeprefix("test_").strip("_")
     return f"test_race_{word.lower()}"
 
 
-def _replay_call(target: Target, folder: Path | None) -> str:
-    path = target.path
+def _replay_call(raced: RacedProgram, folder: Path | None) -> str:
+    path = raced.path
     words = []
     if path.endswith(".py") and folder is not None:
         path = os.path.relpath(Path(path).resolve(), folder.resolve())
         words.append("beside=__file__")
     mark = "::" if path.endswith(".py") else ":"
-    reference = f"{path}{mark}{target.name}" if target.name else path
-    if target.cover:
-        words.append(f"cover={list(target.cover)!r}")
+    reference = f"{path}{mark}{raced.name}" if raced.name else path
+    if raced.cover:
+        words.append(f"cover={list(raced.cover)!r}")
     return f"replay_race({', '.join([repr(reference), 'SCHEDULE', *words])})"
 
 
@@ -109,18 +109,18 @@ def replay_race(
         schedule = Schedule.from_plain(schedule)
     if beside and not os.path.isabs(program):
         program = os.path.relpath(Path(beside).resolve().parent / program)
-    target = Target.of(program, tuple(cover))
+    raced = RacedProgram.of(program, tuple(cover))
     try:
         ran = in_fork(
-            lambda: Racer(target).follow(schedule, traced=True),
-            _LOADING_SECONDS + 3 * target.seconds,
+            lambda: Racer(raced).follow(schedule, traced=True),
+            _LOADING_SECONDS + 3 * raced.seconds,
         )
     except NoAnswer as error:
-        raise UserError(f"{target.reference}: {error}") from None
+        raise UserError(f"{raced.reference}: {error}") from None
     for note in ran.notes:
         warnings.warn(note, stacklevel=2)
     if ran.problem:
-        raise UserError(f"{target.reference}: {ran.problem}")
+        raise UserError(f"{raced.reference}: {ran.problem}")
     if ran.fault is not None:
         message = message_of_fault(ran.fault)
         picture = timeline_text(Explanation("", message, ran.rows, (1, 1), ""), _TIMELINE_WIDTH)

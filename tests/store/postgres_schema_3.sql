@@ -1,13 +1,10 @@
-"""Schema 3, the first for PostgreSQL: the same tables as SQLite's schema 3."""
+-- PostgreSQL's tables of schema version 3, as swarmtest created them with Alembic.
+CREATE TABLE alembic_version (
+    version_num VARCHAR(32) NOT NULL,
+    CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+);
+INSERT INTO alembic_version VALUES ('3');
 
-from __future__ import annotations
-
-from alembic import op
-
-revision = "3"
-down_revision = None
-
-TABLES = """
 -- What this schema is: 'created', 'created_by'.
 CREATE TABLE meta (
     key   text PRIMARY KEY,
@@ -122,9 +119,3 @@ CREATE TABLE reductions (
     complete  boolean NOT NULL,     -- true if nothing more can go; false if the time was up
     PRIMARY KEY (campaign, fault, criterion)
 );
-"""
-
-
-def upgrade() -> None:
-    """Create the tables."""
-    op.execute(TABLES)

@@ -1,4 +1,4 @@
-"""The target of a race: a function, a pytest test or a script, and which of its code is watched."""
+"""The program of a race: a function, pytest test or script, and which of its code is watched."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from swarmtest.languages.user_objects import split_reference
 
 REFERENCE = "race "
 """The prefix of a subject reference that names a program with threads."""
-ENGINES = ("control", "noise")
+MODES = ("control", "noise")
 SECONDS = 5.0
 """The default time limit of one run."""
 
 
 @dataclass(frozen=True)
-class Target:
+class RacedProgram:
     """A program with threads, as a user names it.
 
     >>> _ = Path("shop.py").write_text("def sell_out(): pass")
-    >>> target = Target.parse("race --cover shop shop.py::sell_out")
-    >>> target.path, target.name, target.cover
+    >>> raced = RacedProgram.parse("race --cover shop shop.py::sell_out")
+    >>> raced.path, raced.name, raced.cover
     ('shop.py', 'sell_out', ('shop',))
-    >>> str(target)
+    >>> str(raced)
     'race --cover shop shop.py::sell_out'
     """
 
@@ -37,7 +37,8 @@ class Target:
     """The function or test in it; empty if the file is a script."""
     cover: tuple[str, ...] = ()
     """The modules, packages or paths that get probes; if empty, the code next to the file."""
-    engines: tuple[str, ...] = ENGINES
+    modes: tuple[str, ...] = MODES
+    """How threads may be run: under control, freely with noise, or both."""
     isolated: bool = False
     """Whether each run has a process of its own."""
     coverage: tuple[str, ...] = ()
@@ -46,13 +47,13 @@ class Target:
     """The time limit of one run."""
 
     @classmethod
-    def of(cls, text: str, cover: tuple[str, ...] = (), **options: object) -> Target:
-        """Return the target of ``FILE.py``, ``FILE.py::NAME`` or ``MODULE:NAME``."""
+    def of(cls, text: str, cover: tuple[str, ...] = (), **options: object) -> RacedProgram:
+        """Return the program of ``FILE.py``, ``FILE.py::NAME`` or ``MODULE:NAME``."""
         path, name = split_reference(text)
         if not path.endswith(".py"):
             if Path(path).exists():
                 raise UserError(
-                    f"{path}: a script or test is a Python file (.py); a program that is no Python "
+                    f"{path}: a script or test is a Python file (.py); any other program "
                     f"is named after --: swarmtest race -- {path}"
                 )
             if not name:
@@ -64,11 +65,11 @@ class Target:
         return cls(path, name, cover, **options)  # type: ignore[arg-type]
 
     @classmethod
-    def parse(cls, text: str) -> Target:
-        """Return the target of a reference that `str` wrote."""
+    def parse(cls, text: str) -> RacedProgram:
+        """Return the program of a reference that `str` wrote."""
         words = shlex.split(text.removeprefix(REFERENCE))
         cover: list[str] = []
-        engines: tuple[str, ...] = ENGINES
+        modes: tuple[str, ...] = MODES
         isolated, seconds = False, SECONDS
         coverage: tuple[str, ...] = ()
         while words and words[0].startswith("--"):
@@ -76,7 +77,7 @@ class Target:
             if option == "--cover" and words:
                 cover.append(words.pop(0))
             elif option in ("--control", "--noise"):
-                engines = (option.removeprefix("--"),)
+                modes = (option.removeprefix("--"),)
             elif option == "--isolated":
                 isolated = True
             elif option == "--coverage" and words:
@@ -90,7 +91,7 @@ class Target:
         return cls.of(
             words[0],
             tuple(cover),
-            engines=engines,
+            modes=modes,
             isolated=isolated,
             coverage=coverage,
             seconds=seconds,
@@ -100,8 +101,8 @@ class Target:
         words = ["race"]
         for name in self.cover:
             words += ["--cover", name]
-        if self.engines != ENGINES:
-            words += [f"--{engine}" for engine in self.engines]
+        if self.modes != MODES:
+            words += [f"--{mode}" for mode in self.modes]
         if self.isolated:
             words.append("--isolated")
         if self.coverage:

@@ -1,8 +1,8 @@
 """The pytest plugin of a search: the fixture ``point``, and a report of what the test did.
 
-It is loaded only when a search runs a test (``-p swarmtest.search.pytest_point``). What the test
-passes to pytest's own fixture ``record_property`` becomes a measure if it is a number, and a
-target if its name is ``hit``.
+It is loaded only when a search runs a test (``-p swarmtest.search.executors.pytest_point``). What
+the test passes to pytest's own fixture ``record_property`` becomes a measure if it is a number, and
+a target if its name is ``hit``.
 """
 
 from __future__ import annotations

@@ -1,1 +1,0 @@
-"""The Alembic scripts that create and upgrade the tables of a PostgreSQL store."""

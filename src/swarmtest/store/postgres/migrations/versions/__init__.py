@@ -1,1 +1,0 @@
-"""The migration scripts, one for each version of the schema."""
